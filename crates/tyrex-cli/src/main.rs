@@ -1,0 +1,3 @@
+//! The tyrex command.
+
+fn main() {}

@@ -1,0 +1,1 @@
+//! The tabular world: what a person reads, and how it becomes what a model sees.

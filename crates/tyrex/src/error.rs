@@ -1,0 +1,128 @@
+//! The one error type. Every variant says where, what, and what was expected.
+
+use std::path::{Path, PathBuf};
+
+/// The result of anything in this crate that can fail.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// What went wrong, grouped by concept.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The operating system refused a file or folder.
+    #[error("cannot {action} {}: {source}", path.display())]
+    Io {
+        /// What was attempted, as a verb: "read", "write", "create".
+        action: &'static str,
+        /// The file or folder.
+        path: PathBuf,
+        /// The operating system's reason.
+        source: std::io::Error,
+    },
+    /// An output file is already there and overwriting was not asked for.
+    #[error("{} exists already; pass --force to overwrite it", path.display())]
+    Exists {
+        /// The file.
+        path: PathBuf,
+    },
+    /// One cell of a table does not fit its column.
+    #[error("{}, row {row}, column `{column}`: found `{value}`, expected {expected}", file.display())]
+    Cell {
+        /// The file read.
+        file: PathBuf,
+        /// The data row, counted from 0 without the header.
+        row: usize,
+        /// The column's name.
+        column: String,
+        /// The cell's text.
+        value: String,
+        /// What would have been accepted.
+        expected: String,
+    },
+    /// A table as a whole is unusable: no rows, a missing column, one class only.
+    #[error("{}: {problem}", file.display())]
+    Table {
+        /// The file read.
+        file: PathBuf,
+        /// What is wrong and what was expected.
+        problem: String,
+    },
+    /// A schema contradicts itself, or does not fit the data or the model.
+    #[error("schema{}: {problem}", feature.as_ref().map(|f| format!(", feature `{f}`")).unwrap_or_default())]
+    Schema {
+        /// The feature concerned, where there is one.
+        feature: Option<String>,
+        /// What is wrong and what was expected.
+        problem: String,
+    },
+    /// A parameter is outside its range.
+    #[error("parameter `{name}` is {value}, expected {expected}")]
+    Param {
+        /// The parameter's name, as the user writes it.
+        name: &'static str,
+        /// The value given.
+        value: String,
+        /// The values accepted.
+        expected: String,
+    },
+    /// Two sizes that must agree do not.
+    #[error("{what}: expected {expected}, got {got}")]
+    Dimension {
+        /// Which size.
+        what: String,
+        /// The size it must have.
+        expected: usize,
+        /// The size it has.
+        got: usize,
+    },
+    /// A model file cannot be read as a model.
+    #[error("{}: {problem}", file.display())]
+    Model {
+        /// The model file.
+        file: PathBuf,
+        /// What is wrong, with operator and node where they are known.
+        problem: String,
+    },
+    /// A model that contradicts itself, without a file to blame.
+    #[error("model: {0}")]
+    InvalidModel(String),
+    /// A named data set is unknown or not on this machine.
+    #[error("data set `{name}`: {problem}")]
+    Catalogue {
+        /// The name asked for.
+        name: String,
+        /// What is wrong and what to do next.
+        problem: String,
+    },
+    /// A download failed.
+    #[error("download of {url}: {problem}")]
+    Download {
+        /// The address.
+        url: String,
+        /// What happened.
+        problem: String,
+    },
+}
+
+impl Error {
+    /// An [`Error::Io`], for `map_err`.
+    pub fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {
+        let path = path.to_owned();
+        move |source| Self::Io { action, path, source }
+    }
+
+    /// An [`Error::Param`].
+    pub fn param(name: &'static str, value: impl ToString, expected: impl Into<String>) -> Self {
+        Self::Param { name, value: value.to_string(), expected: expected.into() }
+    }
+
+    /// An [`Error::Schema`] about one feature.
+    pub fn feature(feature: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self::Schema { feature: Some(feature.into()), problem: problem.into() }
+    }
+
+    /// An [`Error::Schema`] about the schema as a whole.
+    pub fn schema(problem: impl Into<String>) -> Self {
+        Self::Schema { feature: None, problem: problem.into() }
+    }
+}

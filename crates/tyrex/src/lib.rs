@@ -1,0 +1,17 @@
+//! Counterfactual explanations that still hold after the model is retrained.
+//!
+//! The modules stand in the order of the mathematics, and a module may use only
+//! modules above it (`tests/layering.rs` checks that).
+
+pub mod error;
+pub mod seed;
+
+pub mod points;
+
+pub mod data;
+
+pub mod model;
+
+pub use error::{Error, Result};
+pub use points::Points;
+pub use seed::Seed;

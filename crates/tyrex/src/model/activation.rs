@@ -1,0 +1,35 @@
+//! Activation functions: value and derivative.
+
+use serde::{Deserialize, Serialize};
+
+/// What a layer does to each of its sums.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Activation {
+    /// `z`
+    Identity,
+    /// `max(0, z)`
+    Relu,
+    /// `z` if positive, else `slope * z`
+    LeakyRelu {
+        /// The slope on the negative side.
+        slope: f32,
+    },
+    /// `z` if positive, else `alpha * (exp(z) - 1)`
+    Elu {
+        /// Minus the limit on the negative side.
+        alpha: f32,
+    },
+    /// `z * Phi(z)`, exact, with the normal distribution function `Phi`
+    Gelu,
+    /// `z/2 * (1 + tanh(sqrt(2/pi) * (z + 0.044715 z^3)))`
+    GeluTanh,
+    /// `tanh(z)`
+    Tanh,
+    /// `1 / (1 + exp(-z))`
+    Sigmoid,
+    /// `ln(1 + exp(z))`
+    Softplus,
+    /// `z / (1 + exp(-z))`
+    Silu,
+}

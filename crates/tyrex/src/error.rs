@@ -86,6 +86,9 @@ pub enum Error {
     /// A model that contradicts itself, without a file to blame.
     #[error("model: {0}")]
     InvalidModel(String),
+    /// Training cannot start or did not converge.
+    #[error("training: {0}")]
+    Training(String),
     /// A named data set is unknown or not on this machine.
     #[error("data set `{name}`: {problem}")]
     Catalogue {

@@ -1,4 +1,4 @@
-//! Activation functions: value and derivative.
+//! Activation functions. Their values and slopes are computed in the kernel module.
 
 use serde::{Deserialize, Serialize};
 
@@ -32,4 +32,16 @@ pub enum Activation {
     Softplus,
     /// `z / (1 + exp(-z))`
     Silu,
+}
+
+impl Activation {
+    /// Why the parameters are unusable, if they are.
+    pub(crate) fn problem(self) -> Option<String> {
+        let parameter = match self {
+            Self::LeakyRelu { slope } => slope,
+            Self::Elu { alpha } => alpha,
+            _ => 0.0,
+        };
+        (!parameter.is_finite()).then(|| format!("{self:?} has a parameter that is not finite"))
+    }
 }

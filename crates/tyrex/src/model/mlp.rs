@@ -1,9 +1,23 @@
-//! The multilayer perceptron.
+//! The multilayer perceptron: `h_0 = x`, `h_l = f_l(h_{l-1} W_l + b_l)`, logits
+//! `z = h_L W + b`, and `m(x)` from the logits.
+//!
+//! The gradient with respect to the *input* is exact:
+//! `dm/dz` at the logits, then `g_{l-1} = (g_l * f_l'(z_l)) W_l^T` down to `x`.
 
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::Activation;
+use super::kernel::{self, Left, Line, Out, Right};
+use super::{Activation, DifferentiableModel, Model};
 use crate::error::{Error, Result};
+use crate::points::Points;
+
+/// Points go through the network in blocks of so many: eight tiles of six rows, and the
+/// activations of a few layers stay in the cache.
+const BLOCK: usize = 48;
+
+/// From so many blocks on it pays to share them among threads.
+const PARALLEL_BLOCKS: usize = 16;
 
 /// One dense layer: `activation(x W + b)`.
 #[derive(Debug, Clone, PartialEq)]
@@ -32,27 +46,205 @@ pub enum Output {
     },
 }
 
-/// A stack of dense layers that scores points.
+impl Output {
+    /// `m` from one point's logits.
+    pub(crate) fn score(self, logits: &[f32]) -> f32 {
+        match self {
+            Self::Sigmoid { favourable: true } => kernel::sigmoid(logits[0]),
+            Self::Sigmoid { favourable: false } => kernel::sigmoid(-logits[0]),
+            Self::Softmax { favourable } => share(logits, favourable),
+        }
+    }
+
+    /// `m`, and the logits replaced by `factor * dm/dz`.
+    fn score_and_cotangent(self, logits: &mut [f32], factor: f32) -> f32 {
+        let score = self.score(logits);
+        match self {
+            Self::Sigmoid { favourable } => {
+                let slope = factor * score * (1.0 - score);
+                logits[0] = if favourable { slope } else { -slope };
+            }
+            Self::Softmax { favourable } => {
+                softmax(logits);
+                for (class, p) in logits.iter_mut().enumerate() {
+                    *p = factor * score * (f32::from(u8::from(class == favourable)) - *p);
+                }
+            }
+        }
+        score
+    }
+}
+
+/// `exp(z_j) / sum_i exp(z_i)`, shifted by the largest logit so that nothing overflows.
+fn share(logits: &[f32], class: usize) -> f32 {
+    let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let total: f32 = logits.iter().map(|z| kernel::exp(z - largest)).sum();
+    kernel::exp(logits[class] - largest) / total
+}
+
+/// Replaces logits by probabilities.
+pub(crate) fn softmax(logits: &mut [f32]) {
+    let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let mut total = 0.0;
+    for z in logits.iter_mut() {
+        *z = kernel::exp(*z - largest);
+        total += *z;
+    }
+    for p in logits {
+        *p /= total;
+    }
+}
+
+/// A hidden layer as the kernels want it.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Hidden {
+    pub(crate) inputs: usize,
+    pub(crate) outputs: usize,
+    /// `W` in panels.
+    pub(crate) weights: Vec<Line>,
+    /// `W^T` in panels.
+    pub(crate) transposed: Vec<Line>,
+    pub(crate) bias: Vec<Line>,
+    pub(crate) activation: Activation,
+}
+
+impl Hidden {
+    /// The lines of one row of this layer's values.
+    pub(crate) fn width(&self) -> usize {
+        kernel::lines_for(self.outputs)
+    }
+
+    /// `sums = input W + b`
+    pub(crate) fn sums(&self, rows: usize, input: Left, sums: &mut [Line]) {
+        kernel::product(
+            [rows, self.inputs, self.width()],
+            input,
+            Right { lines: &self.weights, panel: self.inputs, step: 1 },
+            Out { lines: sums, row: self.width(), panel: 1 },
+            Some(&self.bias),
+        );
+    }
+
+    /// `gradient of the input = gradient of the sums W^T`
+    pub(crate) fn input_gradient(&self, rows: usize, of_sums: &[Line], of_input: &mut [Line]) {
+        let width = kernel::lines_for(self.inputs);
+        kernel::product(
+            [rows, self.outputs, width],
+            rows_of(of_sums, self.width()),
+            Right { lines: &self.transposed, panel: self.outputs, step: 1 },
+            Out { lines: of_input, row: width, panel: 1 },
+            None,
+        );
+    }
+
+    pub(crate) fn refresh_transposed(&mut self) {
+        kernel::transpose(self.inputs, self.outputs, &self.weights, &mut self.transposed);
+    }
+}
+
+/// Rows of `width` lines as the left side of a product.
+pub(crate) fn rows_of(lines: &[Line], width: usize) -> Left<'_> {
+    Left { values: kernel::flat(lines), row: width * kernel::LANES, step: 1 }
+}
+
+/// The last layer as the kernels want it: one row of weights per logit.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Head {
+    pub(crate) inputs: usize,
+    pub(crate) classes: usize,
+    pub(crate) weights: Vec<Line>,
+    pub(crate) bias: Vec<Line>,
+}
+
+impl Head {
+    /// The lines of one row of inputs.
+    pub(crate) fn width(&self) -> usize {
+        kernel::lines_for(self.inputs)
+    }
+
+    /// `logits[r] = values[r] W + b`
+    pub(crate) fn logits(&self, values: &[Line], logits: &mut [f32]) {
+        let bias = &kernel::flat(&self.bias)[..self.classes];
+        kernel::logits(self.width(), values, &self.weights, bias, logits);
+    }
+}
+
+/// A stack of dense layers that scores points. Two networks are equal if all their
+/// weights are.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mlp {
     dim: usize,
-    layers: Vec<Dense>,
+    pub(crate) hidden: Vec<Hidden>,
+    pub(crate) head: Head,
     output: Output,
 }
 
 impl Mlp {
-    /// A network from its layers, checked: sizes that fit, finite weights.
+    /// A network from its layers, first to last.
+    ///
+    /// The last layer makes the logits, so its activation must be the identity. Sizes must
+    /// fit, and every number must be finite.
     pub fn new(dim: usize, layers: Vec<Dense>, output: Output) -> Result<Self> {
-        if dim == 0 || layers.is_empty() {
-            return Err(Error::InvalidModel("a network needs an input and a layer".into()));
+        let Some((last, hidden)) = layers.split_last() else {
+            return Err(Error::InvalidModel("a network needs at least one layer".into()));
+        };
+        let mut inputs = dim;
+        let mut stack = Vec::with_capacity(hidden.len());
+        for (index, layer) in hidden.iter().enumerate() {
+            stack.push(pack(index, layer, inputs)?);
+            inputs = layer.bias.len();
         }
-        Ok(Self { dim, layers, output })
+        if last.activation != Activation::Identity {
+            return Err(Error::InvalidModel(format!(
+                "the last layer makes the logits, so its activation must be the identity, not {:?}",
+                last.activation
+            )));
+        }
+        check(hidden.len(), last, inputs)?;
+        let classes = last.bias.len();
+        match output {
+            Output::Sigmoid { .. } if classes != 1 => {
+                return Err(Error::Dimension {
+                    what: "logits of a sigmoid output".into(),
+                    expected: 1,
+                    got: classes,
+                });
+            }
+            Output::Softmax { favourable } if classes < 2 || favourable >= classes => {
+                return Err(Error::InvalidModel(format!(
+                    "a softmax needs at least two logits and a favourable class among them; \
+                     there are {classes}, and the favourable class is number {favourable}"
+                )));
+            }
+            _ => {}
+        }
+        let width = kernel::lines_for(inputs);
+        let mut weights = kernel::zeros(classes * width);
+        for (input, row) in last.weights.chunks_exact(classes).enumerate() {
+            for (class, &weight) in row.iter().enumerate() {
+                kernel::flat_mut(&mut weights[class * width..(class + 1) * width])[input] = weight;
+            }
+        }
+        let mut bias = kernel::zeros(kernel::lines_for(classes));
+        kernel::flat_mut(&mut bias)[..classes].copy_from_slice(&last.bias);
+        let head = Head { inputs, classes, weights, bias };
+        Ok(Self { dim, hidden: stack, head, output })
     }
 
-    /// The layers, first to last.
+    /// The layers, first to last, as [`Mlp::new`] takes them.
     #[must_use]
-    pub fn layers(&self) -> &[Dense] {
-        &self.layers
+    pub fn layers(&self) -> Vec<Dense> {
+        let mut layers: Vec<Dense> = self.hidden.iter().map(unpack).collect();
+        let head = &self.head;
+        let mut weights = Vec::with_capacity(head.inputs * head.classes);
+        for input in 0..head.inputs {
+            for row in head.weights.chunks_exact(head.width()) {
+                weights.push(kernel::flat(row)[input]);
+            }
+        }
+        let bias = kernel::flat(&head.bias)[..head.classes].to_vec();
+        layers.push(Dense { weights, bias, activation: Activation::Identity });
+        layers
     }
 
     /// How logits become a probability.
@@ -61,9 +253,308 @@ impl Mlp {
         self.output
     }
 
-    /// The number of coordinates of a point.
+    /// The number of logits: one for a sigmoid output, one per class for a softmax.
     #[must_use]
-    pub fn dim(&self) -> usize {
+    pub fn classes(&self) -> usize {
+        self.head.classes
+    }
+
+    /// The number of weights and biases.
+    #[must_use]
+    pub fn parameters(&self) -> usize {
+        let hidden: usize = self.hidden.iter().map(|l| (l.inputs + 1) * l.outputs).sum();
+        hidden + (self.head.inputs + 1) * self.head.classes
+    }
+
+    /// The logits of every point, point by point.
+    ///
+    /// # Panics
+    /// If the points are of another dimension.
+    #[must_use]
+    pub fn logits(&self, points: &Points) -> Vec<f32> {
+        let mut logits = vec![0.0; points.len() * self.classes()];
+        self.for_each_block(points, &mut logits, self.classes(), |pass, rows, block, logits| {
+            pass.forward(self, rows, block, false);
+            logits.copy_from_slice(&pass.logits[..logits.len()]);
+        });
+        logits
+    }
+
+    /// The probability of every class for every point, point by point. With a sigmoid
+    /// output these are the unfavourable class and the favourable one.
+    ///
+    /// # Panics
+    /// If the points are of another dimension.
+    #[must_use]
+    pub fn probabilities(&self, points: &Points) -> Vec<f32> {
+        match self.output {
+            Output::Sigmoid { .. } => {
+                self.score(points).into_iter().flat_map(|p| [1.0 - p, p]).collect()
+            }
+            Output::Softmax { .. } => {
+                let mut logits = self.logits(points);
+                logits.chunks_exact_mut(self.classes()).for_each(softmax);
+                logits
+            }
+        }
+    }
+
+    /// The vector-Jacobian product of the logits: for every point, `sum_j v_j dz_j/dx`,
+    /// with one `v` of [`classes`](Self::classes) numbers per point.
+    ///
+    /// # Panics
+    /// If a size does not fit.
+    #[must_use]
+    pub fn logits_vjp(&self, points: &Points, cotangents: &[f32]) -> Points {
+        assert_eq!(cotangents.len(), points.len() * self.classes(), "one cotangent per logit");
+        let mut gradients = Points::zeros(points.len(), self.dim);
+        let classes = self.classes();
+        self.for_each_block(points, gradients.as_mut_slice(), self.dim, |pass, rows, block, out| {
+            pass.forward(self, rows, block, true);
+            let first = block.first * classes;
+            pass.logits[..rows * classes]
+                .copy_from_slice(&cotangents[first..first + rows * classes]);
+            pass.backward(self, rows, out);
+        });
+        gradients
+    }
+
+    /// Runs `work` on every block of points and its part of `out`, which has `per_point`
+    /// numbers per point; on many threads if there are many blocks.
+    fn for_each_block(
+        &self,
+        points: &Points,
+        out: &mut [f32],
+        per_point: usize,
+        work: impl Fn(&mut Pass, usize, Block, &mut [f32]) + Sync,
+    ) {
+        assert_eq!(points.dim(), self.dim, "the dimension of the points");
+        assert_eq!(out.len(), points.len() * per_point, "the length of the output");
+        let values = points.as_slice();
+        let step = BLOCK * self.dim;
+        let run = |pass: &mut Pass, index: usize, out: &mut [f32]| {
+            let rows = out.len() / per_point;
+            let block = Block {
+                first: index * BLOCK,
+                values: &values[index * step..index * step + rows * self.dim],
+            };
+            work(pass, rows, block, out);
+        };
+        let chunk = BLOCK * per_point;
+        if points.len() < PARALLEL_BLOCKS * BLOCK {
+            let mut pass = Pass::new(self, BLOCK.min(points.len()));
+            for (index, out) in out.chunks_mut(chunk).enumerate() {
+                run(&mut pass, index, out);
+            }
+        } else {
+            out.par_chunks_mut(chunk).enumerate().for_each_init(
+                || Pass::new(self, BLOCK),
+                |pass, (index, out)| run(pass, index, out),
+            );
+        }
+    }
+}
+
+impl Model for Mlp {
+    fn dim(&self) -> usize {
         self.dim
     }
+
+    fn score_into(&self, points: &Points, scores: &mut [f32]) {
+        let classes = self.classes();
+        self.for_each_block(points, scores, 1, |pass, rows, block, scores| {
+            pass.forward(self, rows, block, false);
+            for (score, logits) in scores.iter_mut().zip(pass.logits.chunks_exact(classes)) {
+                *score = self.output.score(logits);
+            }
+        });
+    }
+}
+
+impl DifferentiableModel for Mlp {
+    fn vjp_into(
+        &self,
+        points: &Points,
+        cotangents: &[f32],
+        scores: &mut [f32],
+        gradients: &mut Points,
+    ) {
+        assert_eq!(cotangents.len(), points.len(), "one cotangent per point");
+        assert_eq!(scores.len(), points.len(), "one score per point");
+        let (classes, dim) = (self.classes(), self.dim);
+        // Score and gradient of a point side by side, so that one pass over blocks fills both.
+        let mut both = vec![0.0; points.len() * (dim + 1)];
+        self.for_each_block(points, &mut both, dim + 1, |pass, rows, block, both| {
+            pass.forward(self, rows, block, true);
+            let (block_scores, block_gradients) = both.split_at_mut(rows);
+            let logits = pass.logits.chunks_exact_mut(classes);
+            let factors = &cotangents[block.first..];
+            for ((score, logits), factor) in block_scores.iter_mut().zip(logits).zip(factors) {
+                *score = self.output.score_and_cotangent(logits, *factor);
+            }
+            pass.backward(self, rows, block_gradients);
+        });
+        for ((both, scores), gradients) in both
+            .chunks(BLOCK * (dim + 1))
+            .zip(scores.chunks_mut(BLOCK))
+            .zip(gradients.as_mut_slice().chunks_mut(BLOCK * dim))
+        {
+            let (block_scores, block_gradients) = both.split_at(scores.len());
+            scores.copy_from_slice(block_scores);
+            gradients.copy_from_slice(block_gradients);
+        }
+    }
+}
+
+/// Some consecutive points of a batch.
+#[derive(Clone, Copy)]
+struct Block<'a> {
+    first: usize,
+    values: &'a [f32],
+}
+
+/// The room one block needs on its way through the network and back.
+struct Pass {
+    /// The input in padded rows, used only when the head reads it directly.
+    input: Vec<Line>,
+    values: Vec<Vec<Line>>,
+    slopes: Vec<Vec<Line>>,
+    logits: Vec<f32>,
+    gradient: Vec<Line>,
+    other: Vec<Line>,
+}
+
+impl Pass {
+    fn new(network: &Mlp, rows: usize) -> Self {
+        let input_width = kernel::lines_for(network.dim);
+        let widest = network.hidden.iter().map(Hidden::width).max().unwrap_or(0).max(input_width);
+        let room = || network.hidden.iter().map(|l| kernel::zeros(rows * l.width())).collect();
+        Self {
+            input: if network.hidden.is_empty() {
+                kernel::zeros(rows * input_width)
+            } else {
+                Vec::new()
+            },
+            values: room(),
+            slopes: room(),
+            logits: vec![0.0; rows * network.classes()],
+            gradient: kernel::zeros(rows * widest),
+            other: kernel::zeros(rows * widest),
+        }
+    }
+
+    /// Fills `values` and `logits`, and `slopes` if the way back is to follow.
+    fn forward(&mut self, network: &Mlp, rows: usize, block: Block, with_slopes: bool) {
+        for (index, layer) in network.hidden.iter().enumerate() {
+            let (before, rest) = self.values.split_at_mut(index);
+            let input = match before.last() {
+                Some(previous) => rows_of(previous, network.hidden[index - 1].width()),
+                None => Left { values: block.values, row: network.dim, step: 1 },
+            };
+            let count = rows * layer.width();
+            layer.sums(rows, input, &mut rest[0][..count]);
+            let sums = kernel::flat_mut(&mut rest[0][..count]);
+            if with_slopes && layer.activation != Activation::Relu {
+                let slopes = kernel::flat_mut(&mut self.slopes[index][..count]);
+                kernel::activate_with_slope(layer.activation, sums, slopes);
+            } else {
+                kernel::activate(layer.activation, sums);
+            }
+        }
+        let head = &network.head;
+        let last: &[Line] = match self.values.last() {
+            Some(values) => values,
+            None => {
+                pad_rows(block.values, network.dim, &mut self.input);
+                &self.input
+            }
+        };
+        let logits = &mut self.logits[..rows * head.classes];
+        head.logits(last, logits);
+    }
+
+    /// From cotangents of the logits, in `self.logits`, to gradients of the points.
+    fn backward(&mut self, network: &Mlp, rows: usize, gradients: &mut [f32]) {
+        let head = &network.head;
+        let cotangents = &self.logits[..rows * head.classes];
+        let count = rows * head.width();
+        let gradient = &mut self.gradient[..count];
+        kernel::spread(head.width(), head.classes, cotangents, &head.weights, gradient);
+        for (index, layer) in network.hidden.iter().enumerate().rev() {
+            let count = rows * layer.width();
+            let gradient = &mut self.gradient[..count];
+            if layer.activation == Activation::Relu {
+                kernel::relu_slope(gradient, &self.values[index][..count]);
+            } else {
+                kernel::multiply(gradient, &self.slopes[index][..count]);
+            }
+            layer.input_gradient(rows, gradient, &mut self.other);
+            std::mem::swap(&mut self.gradient, &mut self.other);
+        }
+        let width = kernel::lines_for(network.dim);
+        for (padded, row) in
+            self.gradient.chunks_exact(width).zip(gradients.chunks_exact_mut(network.dim))
+        {
+            row.copy_from_slice(&kernel::flat(padded)[..network.dim]);
+        }
+    }
+}
+
+/// Copies rows of `dim` numbers into rows of whole lines.
+pub(crate) fn pad_rows(rows: &[f32], dim: usize, padded: &mut [Line]) {
+    let width = kernel::lines_for(dim);
+    for (row, padded) in rows.chunks_exact(dim).zip(padded.chunks_exact_mut(width)) {
+        kernel::flat_mut(padded)[..dim].copy_from_slice(row);
+    }
+}
+
+fn check(index: usize, layer: &Dense, inputs: usize) -> Result<()> {
+    let outputs = layer.bias.len();
+    if inputs == 0 || outputs == 0 {
+        return Err(Error::InvalidModel(format!("layer {index} has no inputs or no outputs")));
+    }
+    if inputs.checked_mul(outputs) != Some(layer.weights.len()) {
+        return Err(Error::Dimension {
+            what: format!("weights of layer {index} ({inputs} inputs, {outputs} outputs)"),
+            expected: inputs.saturating_mul(outputs),
+            got: layer.weights.len(),
+        });
+    }
+    if !layer.weights.iter().chain(&layer.bias).all(|w| w.is_finite()) {
+        return Err(Error::InvalidModel(format!("layer {index} has a weight that is not finite")));
+    }
+    if let Some(problem) = layer.activation.problem() {
+        return Err(Error::InvalidModel(format!("layer {index}: {problem}")));
+    }
+    Ok(())
+}
+
+fn pack(index: usize, layer: &Dense, inputs: usize) -> Result<Hidden> {
+    check(index, layer, inputs)?;
+    let outputs = layer.bias.len();
+    let width = kernel::lines_for(outputs);
+    let mut weights = kernel::zeros(width * inputs);
+    for (input, row) in layer.weights.chunks_exact(outputs).enumerate() {
+        for (panel, part) in row.chunks(kernel::LANES).enumerate() {
+            weights[panel * inputs + input].0[..part.len()].copy_from_slice(part);
+        }
+    }
+    let mut bias = kernel::zeros(width);
+    kernel::flat_mut(&mut bias)[..outputs].copy_from_slice(&layer.bias);
+    let transposed = kernel::zeros(kernel::lines_for(inputs) * outputs);
+    let mut packed =
+        Hidden { inputs, outputs, weights, transposed, bias, activation: layer.activation };
+    packed.refresh_transposed();
+    Ok(packed)
+}
+
+fn unpack(layer: &Hidden) -> Dense {
+    let mut weights = vec![0.0; layer.inputs * layer.outputs];
+    for (input, row) in weights.chunks_exact_mut(layer.outputs).enumerate() {
+        for (panel, part) in row.chunks_mut(kernel::LANES).enumerate() {
+            part.copy_from_slice(&layer.weights[panel * layer.inputs + input].0[..part.len()]);
+        }
+    }
+    let bias = kernel::flat(&layer.bias)[..layer.outputs].to_vec();
+    Dense { weights, bias, activation: layer.activation }
 }

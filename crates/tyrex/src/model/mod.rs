@@ -3,10 +3,13 @@
 //! `m : R^d -> [0, 1]` is the probability of the *favourable* class.
 
 pub mod activation;
+mod kernel;
 pub mod mlp;
+pub mod train;
 
 pub use activation::Activation;
 pub use mlp::{Dense, Mlp, Output};
+pub use train::{Examples, TrainParams, Trained, train, train_all};
 
 use crate::points::Points;
 
@@ -26,5 +29,29 @@ pub trait Model: Send + Sync {
         let mut scores = vec![0.0; points.len()];
         self.score_into(points, &mut scores);
         scores
+    }
+}
+
+/// A model with gradients with respect to its input.
+pub trait DifferentiableModel: Model {
+    /// Writes `m(x)` of every point to `scores` and `v dm/dx` to `gradients`, with one
+    /// cotangent `v` per point.
+    ///
+    /// # Panics
+    /// If a size does not fit.
+    fn vjp_into(
+        &self,
+        points: &Points,
+        cotangents: &[f32],
+        scores: &mut [f32],
+        gradients: &mut Points,
+    );
+
+    /// `m(x)` and `dm/dx` of every point.
+    fn score_and_gradient(&self, points: &Points) -> (Vec<f32>, Points) {
+        let mut scores = vec![0.0; points.len()];
+        let mut gradients = Points::zeros(points.len(), points.dim());
+        self.vjp_into(points, &vec![1.0; points.len()], &mut scores, &mut gradients);
+        (scores, gradients)
     }
 }

@@ -1,0 +1,271 @@
+//! The matrix product, for the three shapes a network needs.
+//!
+//! `C[r][p] = start[p] + sum_k A[r][k] * B[k][p]`, where `p` counts panels of sixteen
+//! columns. All three operands come with strides, so one kernel serves
+//!
+//! - the forward pass: `A` = activations, `B` = weights in panels, `start` = bias;
+//! - the gradient of the inputs: `A` = gradients, `B` = transposed weights in panels;
+//! - the gradient of the weights: `A` = activations read by columns, `B` = gradients in
+//!   rows, `C` = a gradient in panels.
+//!
+//! A tile of rows times panels stays in registers while `k` runs. The rows are shared
+//! evenly among tiles: 32 rows in tiles of at most 6 are 6 6 5 5 5 5, not 6 6 6 6 6 2,
+//! since a small tile waits for its own additions.
+
+use super::{Isa, Line};
+
+/// `A`: the number at row `r`, step `k` is `values[r * row + k * step]`.
+#[derive(Clone, Copy)]
+pub(crate) struct Left<'a> {
+    pub(crate) values: &'a [f32],
+    pub(crate) row: usize,
+    pub(crate) step: usize,
+}
+
+/// `B`: the line at step `k`, panel `p` is `lines[p * panel + k * step]`.
+#[derive(Clone, Copy)]
+pub(crate) struct Right<'a> {
+    pub(crate) lines: &'a [Line],
+    pub(crate) panel: usize,
+    pub(crate) step: usize,
+}
+
+/// `C`: the line at row `r`, panel `p` is `lines[r * row + p * panel]`.
+pub(crate) struct Out<'a> {
+    pub(crate) lines: &'a mut [Line],
+    pub(crate) row: usize,
+    pub(crate) panel: usize,
+}
+
+/// Computes the product of `rows` x `depth` by `depth` x `panels`.
+///
+/// # Panics
+/// If an operand is too short for its strides.
+pub(crate) fn product(
+    [rows, depth, panels]: [usize; 3],
+    left: Left,
+    right: Right,
+    out: Out,
+    start: Option<&[Line]>,
+) {
+    if rows == 0 || panels == 0 {
+        return;
+    }
+    if depth > 0 {
+        assert!((rows - 1) * left.row + (depth - 1) * left.step < left.values.len());
+        assert!((panels - 1) * right.panel + (depth - 1) * right.step < right.lines.len());
+    }
+    assert!((rows - 1) * out.row + (panels - 1) * out.panel < out.lines.len());
+    assert!(start.is_none_or(|start| start.len() >= panels));
+    let task = Task {
+        rows,
+        depth,
+        panels,
+        left: left.values.as_ptr(),
+        left_row: left.row,
+        left_step: left.step,
+        right: right.lines.as_ptr(),
+        right_panel: right.panel,
+        right_step: right.step,
+        out: out.lines.as_mut_ptr(),
+        out_row: out.row,
+        out_panel: out.panel,
+        start: start.map_or(std::ptr::null(), <[Line]>::as_ptr),
+    };
+    // SAFETY: the assertions above bound every index the tiles form: each runs below
+    // `rows`, `depth` and `panels`, and every address is linear in them. The instruction
+    // set was detected on this machine. `out` is borrowed exclusively.
+    unsafe {
+        match Isa::detected() {
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx512 => avx512::run(&task),
+            #[cfg(target_arch = "x86_64")]
+            Isa::Avx2 => avx2::run(&task),
+            Isa::Portable => portable::run(&task),
+        }
+    }
+}
+
+/// The operands as the tiles see them; made by [`product`] only, which checks them.
+struct Task {
+    rows: usize,
+    depth: usize,
+    panels: usize,
+    left: *const f32,
+    left_row: usize,
+    left_step: usize,
+    right: *const Line,
+    right_panel: usize,
+    right_step: usize,
+    out: *mut Line,
+    out_row: usize,
+    out_panel: usize,
+    start: *const Line,
+}
+
+/// Writes one instruction set's kernel: the tile, and the walk over tiles.
+macro_rules! kernel {
+    (
+        $module:ident, $(features $features:literal,)?
+        tile $max_rows:literal x $max_panels:literal, vectors $vectors:literal of $vector:ty,
+        $zero:expr, $load:expr, $store:expr, $splat:expr, $multiply_add:expr,
+        rows [$($row_count:literal)*], panels [$($panel_count:literal)*]
+    ) => {
+        mod $module {
+            #[cfg(target_arch = "x86_64")]
+            #[allow(unused_imports)]
+            use std::arch::x86_64::*;
+            use super::Task;
+
+            /// All tiles: panels outside, so that a group of them stays in the first cache
+            /// while the rows pass by.
+            ///
+            /// # Safety
+            /// The task's bounds hold and the machine has the features.
+            $(#[target_feature(enable = $features)])?
+            pub(super) unsafe fn run(task: &Task) {
+                let groups = task.panels.div_ceil($max_panels);
+                let tiles = task.rows.div_ceil($max_rows);
+                let mut panel = 0;
+                for group in 0..groups {
+                    let panels = share(task.panels, groups, group);
+                    let mut row = 0;
+                    for tile_index in 0..tiles {
+                        let rows = share(task.rows, tiles, tile_index);
+                        // SAFETY: rows and panels stay within the task.
+                        unsafe { pick(task, row, rows, panel, panels) };
+                        row += rows;
+                    }
+                    panel += panels;
+                }
+            }
+
+            /// The `index`-th of `parts` even shares of `total`, larger ones first.
+            #[inline]
+            fn share(total: usize, parts: usize, index: usize) -> usize {
+                total / parts + usize::from(index < total % parts)
+            }
+
+            #[inline]
+            $(#[target_feature(enable = $features)])?
+            unsafe fn pick(task: &Task, row: usize, rows: usize, panel: usize, panels: usize) {
+                kernel!(@match panels, rows, [$($panel_count)*], [$($row_count)*], (task, row, panel));
+            }
+
+            /// One tile, in registers from its first to its last step.
+            #[inline]
+            $(#[target_feature(enable = $features)])?
+            unsafe fn tile<const P: usize, const R: usize>(task: &Task, row: usize, panel: usize) {
+                // SAFETY: the caller keeps `row + R` and `panel + P` within the task, whose
+                // addresses `product` has checked.
+                unsafe {
+                    let mut sums: [[[$vector; $vectors]; P]; R] = [[[$zero; $vectors]; P]; R];
+                    if !task.start.is_null() {
+                        for p in 0..P {
+                            let line: *const f32 = task.start.add(panel + p).cast();
+                            for v in 0..$vectors {
+                                let begin = $load(line.add(v * (16 / $vectors)));
+                                for r in 0..R {
+                                    sums[r][p][v] = begin;
+                                }
+                            }
+                        }
+                    }
+                    let mut left = task.left.add(row * task.left_row);
+                    let mut right = task.right.add(panel * task.right_panel);
+                    for _ in 0..task.depth {
+                        let mut columns: [[$vector; $vectors]; P] = [[$zero; $vectors]; P];
+                        for p in 0..P {
+                            let line: *const f32 = right.add(p * task.right_panel).cast();
+                            for v in 0..$vectors {
+                                columns[p][v] = $load(line.add(v * (16 / $vectors)));
+                            }
+                        }
+                        for r in 0..R {
+                            let factor = $splat(*left.add(r * task.left_row));
+                            for p in 0..P {
+                                for v in 0..$vectors {
+                                    sums[r][p][v] = $multiply_add(factor, columns[p][v], sums[r][p][v]);
+                                }
+                            }
+                        }
+                        left = left.wrapping_add(task.left_step);
+                        right = right.wrapping_add(task.right_step);
+                    }
+                    for r in 0..R {
+                        for p in 0..P {
+                            let line: *mut f32 = task
+                                .out
+                                .add((row + r) * task.out_row + (panel + p) * task.out_panel)
+                                .cast();
+                            for v in 0..$vectors {
+                                $store(line.add(v * (16 / $vectors)), sums[r][p][v]);
+                            }
+                        }
+                    }
+                }
+            }
+        }
+    };
+    // Every size of tile is its own function, so that its sums are registers.
+    (@match $panels:ident, $rows:ident, [$($p:literal)*], $row_counts:tt, $args:tt) => {
+        match $panels { $($p => kernel!(@rows $p, $rows, $row_counts, $args),)* _ => {} }
+    };
+    (@rows $p:literal, $rows:ident, [$($r:literal)*], ($task:ident, $row:ident, $panel:ident)) => {
+        // SAFETY: as the caller's.
+        match $rows { $($r => unsafe { tile::<$p, $r>($task, $row, $panel) },)* _ => {} }
+    };
+}
+
+#[cfg(target_arch = "x86_64")]
+kernel! {
+    avx512, features "avx512f,avx512vl,avx512dq,avx512bw,avx2,fma",
+    tile 8 x 3, vectors 1 of __m512,
+    _mm512_setzero_ps(), _mm512_load_ps, _mm512_store_ps, _mm512_set1_ps, _mm512_fmadd_ps,
+    rows [1 2 3 4 5 6 7 8], panels [1 2 3]
+}
+
+#[cfg(target_arch = "x86_64")]
+kernel! {
+    avx2, features "avx2,fma",
+    tile 6 x 1, vectors 2 of __m256,
+    _mm256_setzero_ps(), _mm256_load_ps, _mm256_store_ps, _mm256_set1_ps, _mm256_fmadd_ps,
+    rows [1 2 3 4 5 6], panels [1]
+}
+
+kernel! {
+    portable,
+    tile 4 x 1, vectors 1 of [f32; 16],
+    [0.0; 16],
+    super::load, super::store, super::splat, super::multiply_add,
+    rows [1 2 3 4], panels [1]
+}
+
+/// # Safety
+/// Sixteen numbers can be read there.
+#[inline]
+unsafe fn load(from: *const f32) -> [f32; 16] {
+    // SAFETY: the caller's.
+    unsafe { from.cast::<[f32; 16]>().read() }
+}
+
+/// # Safety
+/// Sixteen numbers can be written there.
+#[inline]
+unsafe fn store(to: *mut f32, values: [f32; 16]) {
+    // SAFETY: the caller's.
+    unsafe { to.cast::<[f32; 16]>().write(values) };
+}
+
+#[inline]
+fn splat(value: f32) -> [f32; 16] {
+    [value; 16]
+}
+
+#[inline]
+fn multiply_add(a: [f32; 16], b: [f32; 16], mut c: [f32; 16]) -> [f32; 16] {
+    for lane in 0..16 {
+        c[lane] = a[lane].mul_add(b[lane], c[lane]);
+    }
+    c
+}

@@ -1,0 +1,818 @@
+//! Training: cross-entropy, mini-batches, Adam.
+//!
+//! The loss of a batch `B` is `1/|B| sum_i w_i CE(m(x_i), y_i) + l2 sum_l ||W_l||^2`, as
+//! Keras has it: the weighted losses are divided by the number of rows, not by the sum of
+//! their weights, and biases are not penalised.
+//!
+//! One model is trained by one thread, many models by many ([`train_all`]); a model's
+//! randomness comes from its own seed, so the number of threads cannot change a bit.
+
+use std::ops::ControlFlow;
+
+use rand::RngExt;
+use rand::seq::SliceRandom;
+use rand_distr::{Distribution, Normal, Uniform};
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use super::kernel::{self, AdamStep, Left, Line, Out, Right};
+use super::mlp::{Dense, Mlp, Output, pad_rows, rows_of, softmax};
+use super::Activation;
+use crate::error::{Error, Result};
+use crate::points::Points;
+use crate::seed::{Rng, Seed};
+
+/// How a network is built and trained.
+///
+/// | name | default | meaning | range |
+/// |---|---|---|---|
+/// | `hidden` | `[128, 128]` | widths of the hidden layers | each at least 1 |
+/// | `activation` | ReLU | of the hidden layers | |
+/// | `output` | sigmoid | one logit, or a softmax over classes | |
+/// | `initialisation` | Glorot uniform | of the weights; biases start at 0 | |
+/// | `epochs` | 50 | passes over the rows | at least 1 |
+/// | `batch` | 32 | rows per step; the last batch may be smaller | at least 1 |
+/// | `learning_rate` | 0.001 | of Adam | positive |
+/// | `beta1`, `beta2`, `epsilon` | 0.9, 0.999, 1e-7 | of Adam | `[0, 1)`, `[0, 1)`, positive |
+/// | `schedule` | constant | the learning rate over the epochs | |
+/// | `l2` | 0 | penalty on squared weights | at least 0 |
+/// | `dropout` | 0 | share of hidden units left out of a step | `[0, 1)` |
+/// | `class_weights` | none | weights of the classes in the loss | |
+/// | `early_stopping` | none | stop when held-out rows no longer improve | |
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct TrainParams {
+    /// Widths of the hidden layers.
+    pub hidden: Vec<usize>,
+    /// Activation of the hidden layers.
+    pub activation: Activation,
+    /// One logit, or a softmax over classes.
+    pub output: OutputLayer,
+    /// How weights start.
+    pub initialisation: Initialisation,
+    /// Passes over the rows.
+    pub epochs: usize,
+    /// Rows per step.
+    pub batch: usize,
+    /// Adam's step size.
+    pub learning_rate: f64,
+    /// Adam's memory of gradients.
+    pub beta1: f64,
+    /// Adam's memory of squared gradients.
+    pub beta2: f64,
+    /// Adam's guard against division by zero.
+    pub epsilon: f64,
+    /// The learning rate over the epochs.
+    pub schedule: Schedule,
+    /// Penalty on squared weights.
+    pub l2: f64,
+    /// Share of hidden units left out of a step; none when the network is used.
+    pub dropout: f64,
+    /// Weights of the classes in the loss.
+    pub class_weights: ClassWeights,
+    /// Stop when held-out rows no longer improve.
+    pub early_stopping: Option<EarlyStopping>,
+}
+
+impl Default for TrainParams {
+    fn default() -> Self {
+        Self {
+            hidden: vec![128, 128],
+            activation: Activation::Relu,
+            output: OutputLayer::Sigmoid,
+            initialisation: Initialisation::GlorotUniform,
+            epochs: 50,
+            batch: 32,
+            learning_rate: 1e-3,
+            beta1: 0.9,
+            beta2: 0.999,
+            epsilon: 1e-7,
+            schedule: Schedule::Constant,
+            l2: 0.0,
+            dropout: 0.0,
+            class_weights: ClassWeights::None,
+            early_stopping: None,
+        }
+    }
+}
+
+/// The output of a network to be trained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OutputLayer {
+    /// One logit for the favourable class. Labels are 0 (unfavourable) and 1 (favourable).
+    Sigmoid,
+    /// One logit per class.
+    Softmax {
+        /// The number of classes.
+        classes: usize,
+        /// The favourable one.
+        favourable: usize,
+    },
+}
+
+/// How weights start, for a layer with `i` inputs and `o` outputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Initialisation {
+    /// Uniform in `+- sqrt(6 / (i + o))`: Keras' default.
+    GlorotUniform,
+    /// Normal with variance `2 / (i + o)`.
+    GlorotNormal,
+    /// Uniform in `+- sqrt(6 / i)`.
+    HeUniform,
+    /// Normal with variance `2 / i`.
+    HeNormal,
+}
+
+/// The learning rate over the epochs, as a factor of the rate given.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Schedule {
+    /// Always 1.
+    Constant,
+    /// `factor^epoch`
+    Exponential {
+        /// What one epoch multiplies the rate by.
+        factor: f64,
+    },
+    /// `factor^(epoch / every)`, rounded down.
+    Step {
+        /// Epochs between two drops.
+        every: usize,
+        /// What a drop multiplies the rate by.
+        factor: f64,
+    },
+    /// Half a cosine from 1 down to `floor` over all epochs.
+    Cosine {
+        /// The factor at the end.
+        floor: f64,
+    },
+}
+
+impl Schedule {
+    fn factor(self, epoch: usize, epochs: usize) -> f64 {
+        match self {
+            Self::Constant => 1.0,
+            Self::Exponential { factor } => factor.powi(epoch as i32),
+            Self::Step { every, factor } => factor.powi((epoch / every.max(1)) as i32),
+            Self::Cosine { floor } => {
+                let done = epoch as f64 / epochs.max(1) as f64;
+                floor + (1.0 - floor) * 0.5 * (1.0 + (std::f64::consts::PI * done).cos())
+            }
+        }
+    }
+}
+
+/// Weights of the classes in the loss.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClassWeights {
+    /// All 1.
+    None,
+    /// `rows / (classes * rows of the class)`: every class counts the same in total.
+    Balanced,
+    /// One weight per class, in the order of the labels.
+    Given(Vec<f64>),
+}
+
+/// When to stop before the last epoch. The network with the lowest held-out loss is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct EarlyStopping {
+    /// Share of the rows held out, drawn by seed.
+    pub fraction: f64,
+    /// Epochs without improvement before stopping.
+    pub patience: usize,
+    /// The least decrease of the loss that counts.
+    pub min_delta: f64,
+}
+
+impl Default for EarlyStopping {
+    fn default() -> Self {
+        Self { fraction: 0.1, patience: 5, min_delta: 0.0 }
+    }
+}
+
+/// The rows to learn from. Many models share them; nothing is copied.
+#[derive(Debug, Clone, Copy)]
+pub struct Examples<'a> {
+    /// Encoded rows.
+    pub points: &'a Points,
+    /// The class of each row; with a sigmoid output, 1 is favourable.
+    pub labels: &'a [u32],
+    /// The weight of each row in the loss; all 1 if absent.
+    pub weights: Option<&'a [f32]>,
+    /// The rows to use, in any order and possibly repeated (a bootstrap); all if absent.
+    pub rows: Option<&'a [usize]>,
+}
+
+impl<'a> Examples<'a> {
+    /// All rows, with equal weight.
+    #[must_use]
+    pub fn new(points: &'a Points, labels: &'a [u32]) -> Self {
+        Self { points, labels, weights: None, rows: None }
+    }
+
+    /// Only the given rows.
+    #[must_use]
+    pub fn with_rows(self, rows: &'a [usize]) -> Self {
+        Self { rows: Some(rows), ..self }
+    }
+
+    /// With the given weights, one per row of `points`.
+    #[must_use]
+    pub fn with_weights(self, weights: &'a [f32]) -> Self {
+        Self { weights: Some(weights), ..self }
+    }
+}
+
+/// What one epoch did.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct EpochReport {
+    /// The epoch, from 0.
+    pub epoch: usize,
+    /// Mean weighted cross-entropy over the epoch's batches, each before its step.
+    pub loss: f64,
+    /// Share of rows on the right side, likewise.
+    pub accuracy: f64,
+    /// Mean cross-entropy of the held-out rows after the epoch, with early stopping.
+    pub held_out_loss: Option<f64>,
+}
+
+/// A trained network and how it came about.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Trained {
+    /// The network.
+    pub network: Mlp,
+    /// Every epoch.
+    pub history: Vec<EpochReport>,
+    /// The epoch whose weights were kept.
+    pub kept_epoch: usize,
+}
+
+/// One model of many.
+#[derive(Debug, Clone, Copy)]
+pub struct Job<'a> {
+    /// The rows.
+    pub examples: Examples<'a>,
+    /// How to train.
+    pub params: &'a TrainParams,
+    /// Where its randomness comes from.
+    pub seed: Seed,
+}
+
+/// Trains one model.
+pub fn train(examples: Examples, params: &TrainParams, seed: Seed) -> Result<Trained> {
+    Trainer::new(examples, params, seed)?.run(|_| ControlFlow::Continue(()))
+}
+
+/// Trains many models, one per thread at a time, in the order of the jobs.
+///
+/// `watch` hears of every epoch of every job, from whichever thread runs it; after a
+/// `Break` all jobs end early, each with the network it has.
+pub fn train_all(
+    jobs: &[Job],
+    watch: impl Fn(usize, &EpochReport) -> ControlFlow<()> + Sync,
+) -> Result<Vec<Trained>> {
+    jobs.par_iter()
+        .enumerate()
+        .with_max_len(1)
+        .map(|(index, job)| {
+            Trainer::new(job.examples, job.params, job.seed)?.run(|report| watch(index, report))
+        })
+        .collect()
+}
+
+/// A weight matrix' or bias' gradient and Adam's two averages of it.
+struct Moments {
+    gradient: Vec<Line>,
+    first: Vec<Line>,
+    second: Vec<Line>,
+}
+
+impl Moments {
+    fn of(values: &[Line]) -> Self {
+        let zeros = || kernel::zeros(values.len());
+        Self { gradient: zeros(), first: zeros(), second: zeros() }
+    }
+
+    fn step(&mut self, step: AdamStep, values: &mut [Line]) {
+        kernel::adam(step, values, &self.gradient, &mut self.first, &mut self.second);
+    }
+}
+
+/// Weights and bias of one layer.
+struct LayerMoments {
+    weights: Moments,
+    bias: Moments,
+}
+
+/// One model in training, epoch by epoch.
+pub struct Trainer<'a> {
+    examples: Examples<'a>,
+    params: TrainParams,
+    network: Mlp,
+    /// Per row of the points: its weight times its class' weight.
+    weights: Vec<f32>,
+    rows: Vec<usize>,
+    held_out: Option<(Points, Vec<u32>)>,
+    shuffle: Seed,
+    dropout: Rng,
+    epoch: usize,
+    steps: u32,
+    hidden: Vec<LayerMoments>,
+    head: LayerMoments,
+    input: Vec<Line>,
+    values: Vec<Vec<Line>>,
+    slopes: Vec<Vec<Line>>,
+    logits: Vec<f32>,
+    gradient: Vec<Line>,
+    other: Vec<Line>,
+}
+
+impl<'a> Trainer<'a> {
+    /// Checks everything and draws the first weights.
+    pub fn new(examples: Examples<'a>, params: &TrainParams, seed: Seed) -> Result<Self> {
+        check_params(params)?;
+        let classes = check_examples(&examples, params)?;
+        let mut rows: Vec<usize> =
+            examples.rows.map_or_else(|| (0..examples.points.len()).collect(), <[_]>::to_vec);
+        let weights = row_weights(&examples, &rows, params, classes)?;
+        let held_out = match params.early_stopping {
+            None => None,
+            Some(stopping) => {
+                rows.shuffle(&mut seed.derive("held-out").rng());
+                let count = ((rows.len() as f64 * stopping.fraction).round() as usize).max(1);
+                if count >= rows.len() {
+                    return Err(Error::Training(format!(
+                        "early stopping would hold out {count} of {} rows; give more rows or a \
+                         smaller fraction",
+                        rows.len()
+                    )));
+                }
+                let held = rows.split_off(rows.len() - count);
+                let labels = held.iter().map(|&row| examples.labels[row]).collect();
+                Some((examples.points.select(&held), labels))
+            }
+        };
+        let network = initial(examples.points.dim(), params, seed.derive("weights"))?;
+        let batch = params.batch.min(rows.len());
+        let moments = |weights: &[Line], bias: &[Line]| LayerMoments {
+            weights: Moments::of(weights),
+            bias: Moments::of(bias),
+        };
+        let widths: Vec<usize> = network.hidden.iter().map(|layer| layer.width()).collect();
+        let input_width = kernel::lines_for(examples.points.dim());
+        let widest = widths.iter().copied().fold(input_width, usize::max);
+        let room = || widths.iter().map(|width| kernel::zeros(batch * width)).collect();
+        Ok(Self {
+            examples,
+            params: params.clone(),
+            weights,
+            rows,
+            held_out,
+            shuffle: seed.derive("shuffle"),
+            dropout: seed.derive("dropout").rng(),
+            epoch: 0,
+            steps: 0,
+            hidden: network.hidden.iter().map(|l| moments(&l.weights, &l.bias)).collect(),
+            head: moments(&network.head.weights, &network.head.bias),
+            input: kernel::zeros(batch * input_width),
+            values: room(),
+            slopes: room(),
+            logits: vec![0.0; batch * network.classes()],
+            gradient: kernel::zeros(batch * widest),
+            other: kernel::zeros(batch * widest),
+            network,
+        })
+    }
+
+    /// Runs all epochs, or fewer if stopping early or told to.
+    fn run(mut self, watch: impl Fn(&EpochReport) -> ControlFlow<()>) -> Result<Trained> {
+        let mut history = Vec::with_capacity(self.params.epochs);
+        let mut best: Option<(f64, usize, Mlp)> = None;
+        while self.epoch < self.params.epochs {
+            let report = self.epoch()?;
+            history.push(report);
+            let stop = watch(&report).is_break();
+            if let (Some(loss), Some(stopping)) = (report.held_out_loss, self.params.early_stopping)
+            {
+                match &best {
+                    Some((lowest, _, _)) if loss >= lowest - stopping.min_delta => {}
+                    _ => best = Some((loss, report.epoch, self.network.clone())),
+                }
+                let since = best.as_ref().map_or(0, |(_, epoch, _)| report.epoch - epoch);
+                if since >= stopping.patience.max(1) {
+                    break;
+                }
+            }
+            if stop {
+                break;
+            }
+        }
+        let (kept_epoch, mut network) = match best {
+            Some((_, epoch, network)) => (epoch, network),
+            None => (self.epoch.saturating_sub(1), self.network),
+        };
+        network.hidden.iter_mut().for_each(super::mlp::Hidden::refresh_transposed);
+        Ok(Trained { network, history, kept_epoch })
+    }
+
+    /// One pass over the rows, in a fresh order.
+    pub fn epoch(&mut self) -> Result<EpochReport> {
+        let mut rows = std::mem::take(&mut self.rows);
+        // The order depends on the seed and the epoch alone, not on earlier epochs.
+        rows.sort_unstable();
+        rows.shuffle(&mut self.shuffle.index(self.epoch).rng());
+        let (mut loss, mut right) = (0.0, 0);
+        for batch in rows.chunks(self.params.batch) {
+            let (batch_loss, batch_right) = self.step(batch);
+            loss += batch_loss;
+            right += batch_right;
+        }
+        let count = rows.len() as f64;
+        self.rows = rows;
+        let report = EpochReport {
+            epoch: self.epoch,
+            loss: loss / count,
+            accuracy: right as f64 / count,
+            held_out_loss: self.held_out.as_ref().map(|(points, labels)| {
+                let logits = self.network.logits(points);
+                let classes = self.network.classes();
+                let losses = logits.chunks_exact(classes).zip(labels);
+                losses.map(|(z, &y)| cross_entropy(z, y)).sum::<f64>() / labels.len() as f64
+            }),
+        };
+        if !report.loss.is_finite() {
+            return Err(Error::Training(format!(
+                "the loss is no longer a number after epoch {}; lower the learning rate (now {}) \
+                 or scale the columns",
+                self.epoch + 1,
+                self.params.learning_rate
+            )));
+        }
+        self.epoch += 1;
+        Ok(report)
+    }
+
+    /// One step on one batch: forward, backward, Adam. Returns the sum of the losses and
+    /// the number of rows on the right side, both before the step.
+    fn step(&mut self, batch: &[usize]) -> (f64, usize) {
+        let rows = batch.len();
+        let dim = self.examples.points.dim();
+        let input_width = kernel::lines_for(dim);
+        for (&row, line) in batch.iter().zip(self.input.chunks_exact_mut(input_width)) {
+            pad_rows(self.examples.points.row(row), dim, line);
+        }
+        self.forward(rows);
+        let result = self.cotangents(batch);
+        self.backward(rows);
+        self.update();
+        result
+    }
+
+    fn forward(&mut self, rows: usize) {
+        for (index, layer) in self.network.hidden.iter().enumerate() {
+            let (before, rest) = self.values.split_at_mut(index);
+            let input = match before.last() {
+                Some(previous) => rows_of(previous, self.network.hidden[index - 1].width()),
+                None => rows_of(&self.input, kernel::lines_for(layer.inputs)),
+            };
+            let values = &mut rest[0][..rows * layer.width()];
+            layer.sums(rows, input, values);
+            let values = kernel::flat_mut(values);
+            if layer.activation == Activation::Relu && self.params.dropout == 0.0 {
+                kernel::activate(layer.activation, values);
+                continue;
+            }
+            let slopes = kernel::flat_mut(&mut self.slopes[index][..rows * layer.width()]);
+            kernel::activate_with_slope(layer.activation, values, slopes);
+            if self.params.dropout > 0.0 {
+                // Scaled up while training, so that nothing changes when it is used.
+                let keep = 1.0 / (1.0 - self.params.dropout as f32);
+                for (value, slope) in values.iter_mut().zip(slopes) {
+                    let factor =
+                        if self.dropout.random_bool(self.params.dropout) { 0.0 } else { keep };
+                    *value *= factor;
+                    *slope *= factor;
+                }
+            }
+        }
+        let last: &[Line] = self.values.last().map_or(&self.input, Vec::as_slice);
+        let head = &self.network.head;
+        head.logits(last, &mut self.logits[..rows * head.classes]);
+    }
+
+    /// Replaces the logits by the derivative of the batch's loss with respect to them.
+    fn cotangents(&mut self, batch: &[usize]) -> (f64, usize) {
+        let classes = self.network.classes();
+        let share = 1.0 / batch.len() as f32;
+        let (mut loss, mut right) = (0.0, 0);
+        for (&row, logits) in batch.iter().zip(self.logits.chunks_exact_mut(classes)) {
+            let (label, weight) = (self.examples.labels[row], self.weights[row]);
+            loss += f64::from(weight) * cross_entropy(logits, label);
+            right += usize::from(predicted(logits) == label);
+            if classes == 1 {
+                logits[0] = weight * share * (kernel::sigmoid(logits[0]) - label as f32);
+            } else {
+                softmax(logits);
+                logits[label as usize] -= 1.0;
+                for g in logits {
+                    *g *= weight * share;
+                }
+            }
+        }
+        (loss, right)
+    }
+
+    /// Fills every gradient, from the logits down.
+    fn backward(&mut self, rows: usize) {
+        let head = &self.network.head;
+        let cotangents = &self.logits[..rows * head.classes];
+        let last: &[Line] = self.values.last().map_or(&self.input, Vec::as_slice);
+        let of_weights = &mut self.head.weights.gradient;
+        kernel::collect(head.width(), head.classes, cotangents, last, of_weights);
+        let of_bias = kernel::flat_mut(&mut self.head.bias.gradient);
+        of_bias.fill(0.0);
+        for row in cotangents.chunks_exact(head.classes) {
+            for (total, g) in of_bias.iter_mut().zip(row) {
+                *total += g;
+            }
+        }
+        let gradient = &mut self.gradient[..rows * head.width()];
+        kernel::spread(head.width(), head.classes, cotangents, &head.weights, gradient);
+        for (index, layer) in self.network.hidden.iter().enumerate().rev() {
+            let width = layer.width();
+            let gradient = &mut self.gradient[..rows * width];
+            if layer.activation == Activation::Relu && self.params.dropout == 0.0 {
+                kernel::relu_slope(gradient, &self.values[index][..rows * width]);
+            } else {
+                kernel::multiply(gradient, &self.slopes[index][..rows * width]);
+            }
+            let input = if index == 0 { &self.input } else { &self.values[index - 1] };
+            let moments = &mut self.hidden[index];
+            kernel::product(
+                [layer.inputs, rows, width],
+                Left {
+                    values: kernel::flat(input),
+                    row: 1,
+                    step: kernel::lines_for(layer.inputs) * kernel::LANES,
+                },
+                Right { lines: gradient, panel: 1, step: width },
+                Out { lines: &mut moments.weights.gradient, row: 1, panel: layer.inputs },
+                None,
+            );
+            kernel::sum_rows(width, gradient, &mut moments.bias.gradient);
+            if index > 0 {
+                layer.input_gradient(rows, gradient, &mut self.other);
+                std::mem::swap(&mut self.gradient, &mut self.other);
+            }
+        }
+    }
+
+    /// One step of Adam on every weight.
+    fn update(&mut self) {
+        let params = &self.params;
+        self.steps += 1;
+        let t = f64::from(self.steps);
+        let rate = params.learning_rate * params.schedule.factor(self.epoch, params.epochs);
+        let bias_step = AdamStep {
+            rate: (rate * (1.0 - params.beta2.powf(t)).sqrt() / (1.0 - params.beta1.powf(t))) as f32,
+            beta1: params.beta1 as f32,
+            beta2: params.beta2 as f32,
+            epsilon: params.epsilon as f32,
+            decay: 0.0,
+        };
+        let weight_step = AdamStep { decay: 2.0 * params.l2 as f32, ..bias_step };
+        for (index, (layer, moments)) in
+            self.network.hidden.iter_mut().zip(&mut self.hidden).enumerate()
+        {
+            moments.weights.step(weight_step, &mut layer.weights);
+            moments.bias.step(bias_step, &mut layer.bias);
+            if index > 0 {
+                // The first layer's transpose serves gradients of the input, not training.
+                layer.refresh_transposed();
+            }
+        }
+        self.head.weights.step(weight_step, &mut self.network.head.weights);
+        self.head.bias.step(bias_step, &mut self.network.head.bias);
+    }
+}
+
+/// `-ln` of the probability of the label, from the logits, without overflow.
+fn cross_entropy(logits: &[f32], label: u32) -> f64 {
+    if let [z] = logits {
+        let z = f64::from(if label == 1 { -*z } else { *z });
+        return z.max(0.0) + f64::from(libm::log1pf(kernel::exp(-z.abs() as f32)));
+    }
+    let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
+    let total: f64 = logits.iter().map(|z| f64::from(kernel::exp(z - largest))).sum();
+    total.ln() + f64::from(largest) - f64::from(logits[label as usize])
+}
+
+/// The class with the largest logit; of one logit, whether it is at least 0.
+fn predicted(logits: &[f32]) -> u32 {
+    if let [z] = logits {
+        return u32::from(*z >= 0.0);
+    }
+    let mut best = 0;
+    for (class, z) in logits.iter().enumerate() {
+        if *z > logits[best] {
+            best = class;
+        }
+    }
+    best as u32
+}
+
+/// A network with weights drawn as asked.
+fn initial(dim: usize, params: &TrainParams, seed: Seed) -> Result<Mlp> {
+    let (classes, output) = match params.output {
+        OutputLayer::Sigmoid => (1, Output::Sigmoid { favourable: true }),
+        OutputLayer::Softmax { classes, favourable } => (classes, Output::Softmax { favourable }),
+    };
+    let mut inputs = dim;
+    let mut layers = Vec::with_capacity(params.hidden.len() + 1);
+    for (index, &outputs) in params.hidden.iter().chain([&classes]).enumerate() {
+        let is_last = index == params.hidden.len();
+        layers.push(Dense {
+            weights: draw(params.initialisation, inputs, outputs, seed.index(index))?,
+            bias: vec![0.0; outputs],
+            activation: if is_last { Activation::Identity } else { params.activation },
+        });
+        inputs = outputs;
+    }
+    Mlp::new(dim, layers, output)
+}
+
+fn draw(how: Initialisation, inputs: usize, outputs: usize, seed: Seed) -> Result<Vec<f32>> {
+    let mut rng = seed.rng();
+    let count = inputs * outputs;
+    let fan = match how {
+        Initialisation::GlorotUniform | Initialisation::GlorotNormal => {
+            (inputs + outputs) as f32 / 2.0
+        }
+        Initialisation::HeUniform | Initialisation::HeNormal => inputs as f32,
+    };
+    let (scale, uniform) = match how {
+        Initialisation::GlorotUniform => (3.0, true),
+        Initialisation::GlorotNormal => (1.0, false),
+        Initialisation::HeUniform => (6.0, true),
+        Initialisation::HeNormal => (2.0, false),
+    };
+    let width = (scale / fan).sqrt();
+    let impossible = |_| Error::Training("a layer of no width".into());
+    if uniform {
+        let distribution = Uniform::new_inclusive(-width, width).map_err(|_| impossible(()))?;
+        Ok((0..count).map(|_| distribution.sample(&mut rng)).collect())
+    } else {
+        let distribution = Normal::new(0.0, width).map_err(|_| impossible(()))?;
+        Ok((0..count).map(|_| distribution.sample(&mut rng)).collect())
+    }
+}
+
+fn check_params(params: &TrainParams) -> Result<()> {
+    let at_least_one = |name, value: usize| match value {
+        0 => Err(Error::param(name, value, "at least 1")),
+        _ => Ok(()),
+    };
+    let within = |name, value: f64, accepted: bool, expected: &str| {
+        if accepted { Ok(()) } else { Err(Error::param(name, value, expected)) }
+    };
+    at_least_one("epochs", params.epochs)?;
+    at_least_one("batch", params.batch)?;
+    for &width in &params.hidden {
+        at_least_one("hidden", width)?;
+    }
+    let rate = params.learning_rate;
+    within("learning-rate", rate, rate > 0.0 && rate.is_finite(), "a positive number")?;
+    within("beta1", params.beta1, (0.0..1.0).contains(&params.beta1), "a number in [0, 1)")?;
+    within("beta2", params.beta2, (0.0..1.0).contains(&params.beta2), "a number in [0, 1)")?;
+    let epsilon = params.epsilon;
+    within("epsilon", epsilon, epsilon > 0.0 && epsilon.is_finite(), "a positive number")?;
+    within("l2", params.l2, params.l2 >= 0.0 && params.l2.is_finite(), "a number of at least 0")?;
+    within("dropout", params.dropout, (0.0..1.0).contains(&params.dropout), "a number in [0, 1)")?;
+    match params.schedule {
+        Schedule::Constant => {}
+        Schedule::Exponential { factor } | Schedule::Step { factor, .. } => {
+            within("schedule factor", factor, factor > 0.0 && factor <= 1.0, "a number in (0, 1]")?;
+        }
+        Schedule::Cosine { floor } => {
+            within("schedule floor", floor, (0.0..=1.0).contains(&floor), "a number in [0, 1]")?;
+        }
+    }
+    if let Schedule::Step { every, .. } = params.schedule {
+        at_least_one("schedule every", every)?;
+    }
+    if let Some(stopping) = params.early_stopping {
+        let fraction = stopping.fraction;
+        within(
+            "early-stopping fraction",
+            fraction,
+            fraction > 0.0 && fraction < 1.0,
+            "a number between 0 and 1",
+        )?;
+        let delta = stopping.min_delta;
+        within("early-stopping min-delta", delta, delta >= 0.0, "a number of at least 0")?;
+    }
+    if let OutputLayer::Softmax { classes, favourable } = params.output {
+        if classes < 2 {
+            return Err(Error::param("classes", classes, "at least 2"));
+        }
+        if favourable >= classes {
+            return Err(Error::param("favourable", favourable, format!("a class below {classes}")));
+        }
+    }
+    Ok(())
+}
+
+/// The number of classes, if the examples can be learnt from.
+fn check_examples(examples: &Examples, params: &TrainParams) -> Result<usize> {
+    let classes = match params.output {
+        OutputLayer::Sigmoid => 2,
+        OutputLayer::Softmax { classes, .. } => classes,
+    };
+    let count = examples.points.len();
+    let same_length = |what: &str, got| {
+        if got == count {
+            Ok(())
+        } else {
+            Err(Error::Dimension { what: what.into(), expected: count, got })
+        }
+    };
+    same_length("labels, one per row", examples.labels.len())?;
+    if let Some(weights) = examples.weights {
+        same_length("weights, one per row", weights.len())?;
+        if let Some(row) = weights.iter().position(|w| !(w.is_finite() && *w >= 0.0)) {
+            return Err(Error::Training(format!(
+                "the weight of row {row} is {}, expected a number of at least 0",
+                weights[row]
+            )));
+        }
+    }
+    if let Some(row) = examples.labels.iter().position(|&y| y as usize >= classes) {
+        return Err(Error::Training(format!(
+            "the label of row {row} is {}, expected a class below {classes}",
+            examples.labels[row]
+        )));
+    }
+    if let Some(index) = examples.points.as_slice().iter().position(|v| !v.is_finite()) {
+        let dim = examples.points.dim();
+        return Err(Error::Training(format!(
+            "row {}, encoded column {} is not a finite number",
+            index / dim,
+            index % dim
+        )));
+    }
+    if let Some(rows) = examples.rows {
+        if let Some(row) = rows.iter().find(|&&row| row >= count) {
+            return Err(Error::Training(format!("row {row} was asked for, but there are {count}")));
+        }
+    }
+    if examples.rows.map_or(count, <[_]>::len) == 0 {
+        return Err(Error::Training("there are no rows to learn from".into()));
+    }
+    Ok(classes)
+}
+
+/// The weight of each row: its own times its class'.
+fn row_weights(
+    examples: &Examples,
+    rows: &[usize],
+    params: &TrainParams,
+    classes: usize,
+) -> Result<Vec<f32>> {
+    let mut counts = vec![0_usize; classes];
+    for &row in rows {
+        counts[examples.labels[row] as usize] += 1;
+    }
+    if counts.iter().filter(|&&count| count > 0).count() < 2 {
+        return Err(Error::Training(
+            "all rows have the same label; expected at least two classes".into(),
+        ));
+    }
+    let of_class: Vec<f64> = match &params.class_weights {
+        ClassWeights::None => vec![1.0; classes],
+        ClassWeights::Balanced => counts
+            .iter()
+            .map(|&count| rows.len() as f64 / (classes * count.max(1)) as f64)
+            .collect(),
+        ClassWeights::Given(given) => {
+            if given.len() != classes || !given.iter().all(|w| w.is_finite() && *w >= 0.0) {
+                return Err(Error::param(
+                    "class-weights",
+                    format!("{given:?}"),
+                    format!("{classes} numbers of at least 0, one per class"),
+                ));
+            }
+            given.clone()
+        }
+    };
+    let own = |row: usize| examples.weights.map_or(1.0, |weights| weights[row]);
+    Ok(examples
+        .labels
+        .iter()
+        .enumerate()
+        .map(|(row, &label)| own(row) * of_class[label as usize] as f32)
+        .collect())
+}

@@ -327,6 +327,9 @@ pub struct Trainer<'a> {
     values: Vec<Vec<Line>>,
     slopes: Vec<Vec<Line>>,
     logits: Vec<f32>,
+    batch_labels: Vec<f32>,
+    batch_weights: Vec<f32>,
+    batch_losses: Vec<f32>,
     gradient: Vec<Line>,
     other: Vec<Line>,
 }
@@ -382,6 +385,9 @@ impl<'a> Trainer<'a> {
             values: room(),
             slopes: room(),
             logits: vec![0.0; batch * network.classes()],
+            batch_labels: Vec::with_capacity(batch),
+            batch_weights: Vec::with_capacity(batch),
+            batch_losses: vec![0.0; batch],
             gradient: kernel::zeros(batch * widest),
             other: kernel::zeros(batch * widest),
             network,
@@ -508,19 +514,28 @@ impl<'a> Trainer<'a> {
     fn cotangents(&mut self, batch: &[usize]) -> (f64, usize) {
         let classes = self.network.classes();
         let share = 1.0 / batch.len() as f32;
-        let (mut loss, mut right) = (0.0, 0);
-        for (&row, logits) in batch.iter().zip(self.logits.chunks_exact_mut(classes)) {
+        let logits = &mut self.logits[..batch.len() * classes];
+        let labels = batch.iter().map(|&row| self.examples.labels[row]);
+        let right = logits.chunks_exact(classes).zip(labels.clone());
+        let right = right.filter(|(logits, label)| predicted(logits) == *label).count();
+        if classes == 1 {
+            self.batch_labels.clear();
+            self.batch_labels.extend(labels.map(|label| label as f32));
+            self.batch_weights.clear();
+            self.batch_weights.extend(batch.iter().map(|&row| self.weights[row]));
+            let losses = &mut self.batch_losses[..batch.len()];
+            let (labels, weights) = (&self.batch_labels, &self.batch_weights);
+            kernel::sigmoid_cross_entropy(share, labels, weights, logits, losses);
+            return (losses.iter().map(|&loss| f64::from(loss)).sum(), right);
+        }
+        let mut loss = 0.0;
+        for (logits, &row) in logits.chunks_exact_mut(classes).zip(batch) {
             let (label, weight) = (self.examples.labels[row], self.weights[row]);
             loss += f64::from(weight) * cross_entropy(logits, label);
-            right += usize::from(predicted(logits) == label);
-            if classes == 1 {
-                logits[0] = weight * share * (kernel::sigmoid(logits[0]) - label as f32);
-            } else {
-                softmax(logits);
-                logits[label as usize] -= 1.0;
-                for g in logits {
-                    *g *= weight * share;
-                }
+            softmax(logits);
+            logits[label as usize] -= 1.0;
+            for g in logits {
+                *g *= weight * share;
             }
         }
         (loss, right)
@@ -603,11 +618,11 @@ impl<'a> Trainer<'a> {
 /// `-ln` of the probability of the label, from the logits, without overflow.
 fn cross_entropy(logits: &[f32], label: u32) -> f64 {
     if let [z] = logits {
-        let z = f64::from(if label == 1 { -*z } else { *z });
-        return z.max(0.0) + f64::from(libm::log1pf(kernel::exp(-z.abs() as f32)));
+        let against = f64::from(if label == 1 { -*z } else { *z });
+        return against.max(0.0) + libm::log1p((-against.abs()).exp());
     }
     let largest = logits.iter().copied().fold(f32::NEG_INFINITY, f32::max);
-    let total: f64 = logits.iter().map(|z| f64::from(kernel::exp(z - largest))).sum();
+    let total: f64 = logits.iter().map(|z| f64::from(z - largest).exp()).sum();
     total.ln() + f64::from(largest) - f64::from(logits[label as usize])
 }
 

@@ -1,6 +1,8 @@
 //! The last layer: few outputs, so its weights are kept in rows, one per output.
 
-use super::{LANES, Line};
+#![allow(clippy::inline_always)] // inlined into the functions that have the vector features
+
+use super::{LANES, Line, flat, flat_mut};
 
 dispatched! {
     /// `logits[r][j] = bias[j] + values[r] . weights[j]`, with `width` lines to a row.
@@ -34,6 +36,14 @@ dispatched! {
     }
 }
 
+/// `y += factor * x`
+#[inline(always)]
+fn add_multiple(factor: f32, x: &[f32], y: &mut [f32]) {
+    for (x, y) in x.iter().zip(y) {
+        *y = factor.mul_add(*x, *y);
+    }
+}
+
 dispatched! {
     /// `gradients[r] = sum_j cotangents[r][j] weights[j]`: from the logits back to the values.
     pub(crate) fn spread(
@@ -43,15 +53,12 @@ dispatched! {
         weights: &[Line],
         gradients: &mut [Line],
     ) {
-        let rows = gradients.chunks_exact_mut(width).zip(cotangents.chunks_exact(classes));
-        for (gradient, cotangent) in rows {
-            gradient.fill(Line([0.0; LANES]));
-            for (weight, &factor) in weights.chunks_exact(width).zip(cotangent) {
-                for (g, w) in gradient.iter_mut().zip(weight) {
-                    for lane in 0..LANES {
-                        g.0[lane] = factor.mul_add(w.0[lane], g.0[lane]);
-                    }
-                }
+        let width = width * LANES;
+        let rows = flat_mut(gradients).chunks_exact_mut(width);
+        for (gradient, cotangent) in rows.zip(cotangents.chunks_exact(classes)) {
+            gradient.fill(0.0);
+            for (weight, &factor) in flat(weights).chunks_exact(width).zip(cotangent) {
+                add_multiple(factor, weight, gradient);
             }
         }
     }
@@ -66,15 +73,13 @@ dispatched! {
         values: &[Line],
         gradients: &mut [Line],
     ) {
-        gradients.fill(Line([0.0; LANES]));
-        let rows = values.chunks_exact(width).zip(cotangents.chunks_exact(classes));
+        let width = width * LANES;
+        let gradients = flat_mut(gradients);
+        gradients.fill(0.0);
+        let rows = flat(values).chunks_exact(width).zip(cotangents.chunks_exact(classes));
         for (value, cotangent) in rows {
             for (gradient, &factor) in gradients.chunks_exact_mut(width).zip(cotangent) {
-                for (g, v) in gradient.iter_mut().zip(value) {
-                    for lane in 0..LANES {
-                        g.0[lane] = factor.mul_add(v.0[lane], g.0[lane]);
-                    }
-                }
+                add_multiple(factor, value, gradient);
             }
         }
     }
@@ -83,12 +88,11 @@ dispatched! {
 dispatched! {
     /// `total = sum_r rows[r]`: the gradient of a bias.
     pub(crate) fn sum_rows(width: usize, rows: &[Line], total: &mut [Line]) {
-        total.fill(Line([0.0; LANES]));
-        for row in rows.chunks_exact(width) {
+        let total = flat_mut(total);
+        total.fill(0.0);
+        for row in flat(rows).chunks_exact(width * LANES) {
             for (t, r) in total.iter_mut().zip(row) {
-                for lane in 0..LANES {
-                    t.0[lane] += r.0[lane];
-                }
+                *t += r;
             }
         }
     }

@@ -49,12 +49,16 @@ mod head;
 mod lines;
 mod math;
 mod product;
+mod transpose;
 
-pub(crate) use elementwise::{activate, activate_with_slope, adam, multiply, relu_slope, AdamStep};
-pub(crate) use lines::{LANES, Line, flat, flat_mut, lines_for, transpose, zeros};
+pub(crate) use elementwise::{
+    AdamStep, activate, activate_with_slope, adam, multiply, relu_slope, sigmoid_cross_entropy,
+};
+pub(crate) use lines::{LANES, Line, flat, flat_mut, lines_for, zeros};
 pub(crate) use head::{collect, logits, spread, sum_rows};
 pub(crate) use math::{exp, sigmoid};
 pub(crate) use product::{Left, Out, Right, product};
+pub(crate) use transpose::transpose;
 
 /// The vector instructions this machine has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -269,3 +269,114 @@ fn multiply_add(a: [f32; 16], b: [f32; 16], mut c: [f32; 16]) -> [f32; 16] {
     }
     c
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::{LANES, flat, flat_mut, forced::on_each_isa, lines_for, zeros};
+    use super::*;
+    use proptest::prelude::*;
+
+    /// `count` numbers in `[-1, 1)` from a seed.
+    fn numbers(count: usize, seed: u64) -> Vec<f32> {
+        use rand::RngExt;
+        let mut rng = crate::Seed(seed).rng();
+        (0..count).map(|_| rng.random_range(-1.0..1.0)).collect()
+    }
+
+    /// `a` (rows x depth) times `b` (depth x columns) by another library.
+    fn oracle(rows: usize, depth: usize, columns: usize, a: &[f32], b: &[f32]) -> Vec<f32> {
+        let mut c = vec![0.0; rows * columns];
+        // SAFETY: all three are row by row and as long as their sizes say.
+        unsafe {
+            gemm::gemm(
+                rows,
+                columns,
+                depth,
+                c.as_mut_ptr(),
+                1,
+                columns as isize,
+                false,
+                a.as_ptr(),
+                1,
+                depth as isize,
+                b.as_ptr(),
+                1,
+                columns as isize,
+                0.0,
+                1.0,
+                false,
+                false,
+                false,
+                gemm::Parallelism::None,
+            );
+        }
+        c
+    }
+
+    proptest! {
+        #[test]
+        fn all_instruction_sets_agree_with_the_oracle_and_with_each_other(
+            rows in 1..40_usize,
+            depth in 1..70_usize,
+            columns in 1..100_usize,
+            by_columns in any::<bool>(),
+            with_start in any::<bool>(),
+            seed in any::<u64>(),
+        ) {
+            let a = numbers(rows * depth, seed);
+            let b = numbers(depth * columns, seed ^ 1);
+            let panels = lines_for(columns);
+            let mut packed = zeros(panels * depth);
+            for k in 0..depth {
+                for (p, part) in b[k * columns..(k + 1) * columns].chunks(LANES).enumerate() {
+                    packed[p * depth + k].0[..part.len()].copy_from_slice(part);
+                }
+            }
+            let mut start = zeros(panels);
+            flat_mut(&mut start)[..columns].copy_from_slice(&numbers(columns, seed ^ 2));
+            let transposed: Vec<f32> =
+                (0..depth).flat_map(|k| (0..rows).map(move |r| (r, k))).map(|(r, k)| a[r * depth + k]).collect();
+            let left = if by_columns {
+                Left { values: &transposed, row: 1, step: rows }
+            } else {
+                Left { values: &a, row: depth, step: 1 }
+            };
+            let results = on_each_isa(|| {
+                let mut c = zeros(rows * panels);
+                product(
+                    [rows, depth, panels],
+                    left,
+                    Right { lines: &packed, panel: depth, step: 1 },
+                    Out { lines: &mut c, row: panels, panel: 1 },
+                    with_start.then_some(&start),
+                );
+                c
+            });
+            for pair in results.windows(2) {
+                prop_assert_eq!(&pair[0].1, &pair[1].1, "{:?} and {:?}", pair[0].0, pair[1].0);
+            }
+            let expected = oracle(rows, depth, columns, &a, &b);
+            let c = flat(&results[0].1);
+            for r in 0..rows {
+                for j in 0..columns {
+                    let begin = if with_start { flat(&start)[j] } else { 0.0 };
+                    let got = c[r * panels * LANES + j];
+                    prop_assert!((got - begin - expected[r * columns + j]).abs() < 1e-4);
+                }
+            }
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "assertion failed")]
+    fn a_short_operand_is_refused() {
+        let (a, b) = (vec![0.0; 7], zeros(4));
+        product(
+            [2, 4, 1],
+            Left { values: &a, row: 4, step: 1 },
+            Right { lines: &b, panel: 4, step: 1 },
+            Out { lines: &mut zeros(2), row: 1, panel: 1 },
+            None,
+        );
+    }
+}

@@ -115,8 +115,12 @@ impl Error {
     }
 
     /// An [`Error::Param`].
-    pub fn param(name: &'static str, value: impl ToString, expected: impl Into<String>) -> Self {
-        Self::Param { name, value: value.to_string(), expected: expected.into() }
+    pub fn param(
+        name: &'static str,
+        value: impl std::fmt::Display,
+        expected: impl Into<String>,
+    ) -> Self {
+        Self::Param { name, value: format!("{value}"), expected: expected.into() }
     }
 
     /// An [`Error::Schema`] about one feature.

@@ -67,6 +67,7 @@ impl Points {
     }
 
     /// All points in order.
+    #[must_use]
     pub fn rows(&self) -> impl ExactSizeIterator<Item = &[f32]> {
         self.values.chunks_exact(self.dim.max(1))
     }

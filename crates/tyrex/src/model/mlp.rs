@@ -120,7 +120,7 @@ impl Hidden {
             [rows, self.inputs, self.width()],
             input,
             Right { lines: &self.weights, panel: self.inputs, step: 1 },
-            Out { lines: sums, row: self.width(), panel: 1 },
+            &mut Out { lines: sums, row: self.width(), panel: 1 },
             Some(&self.bias),
         );
     }
@@ -132,7 +132,7 @@ impl Hidden {
             [rows, self.outputs, width],
             rows_of(of_sums, self.width()),
             Right { lines: &self.transposed, panel: self.outputs, step: 1 },
-            Out { lines: of_input, row: width, panel: 1 },
+            &mut Out { lines: of_input, row: width, panel: 1 },
             None,
         );
     }
@@ -184,7 +184,7 @@ impl Mlp {
     ///
     /// The last layer makes the logits, so its activation must be the identity. Sizes must
     /// fit, and every number must be finite.
-    pub fn new(dim: usize, layers: Vec<Dense>, output: Output) -> Result<Self> {
+    pub fn new(dim: usize, layers: &[Dense], output: Output) -> Result<Self> {
         let Some((last, hidden)) = layers.split_last() else {
             return Err(Error::InvalidModel("a network needs at least one layer".into()));
         };
@@ -309,13 +309,18 @@ impl Mlp {
         assert_eq!(cotangents.len(), points.len() * self.classes(), "one cotangent per logit");
         let mut gradients = Points::zeros(points.len(), self.dim);
         let classes = self.classes();
-        self.for_each_block(points, gradients.as_mut_slice(), self.dim, |pass, rows, block, out| {
-            pass.forward(self, rows, block, true);
-            let first = block.first * classes;
-            pass.logits[..rows * classes]
-                .copy_from_slice(&cotangents[first..first + rows * classes]);
-            pass.backward(self, rows, out);
-        });
+        self.for_each_block(
+            points,
+            gradients.as_mut_slice(),
+            self.dim,
+            |pass, rows, block, out| {
+                pass.forward(self, rows, block, true);
+                let first = block.first * classes;
+                pass.logits[..rows * classes]
+                    .copy_from_slice(&cotangents[first..first + rows * classes]);
+                pass.backward(self, rows, out);
+            },
+        );
         gradients
     }
 
@@ -462,12 +467,11 @@ impl Pass {
             }
         }
         let head = &network.head;
-        let last: &[Line] = match self.values.last() {
-            Some(values) => values,
-            None => {
-                pad_rows(block.values, network.dim, &mut self.input);
-                &self.input
-            }
+        let last: &[Line] = if let Some(values) = self.values.last() {
+            values
+        } else {
+            pad_rows(block.values, network.dim, &mut self.input);
+            &self.input
         };
         let logits = &mut self.logits[..rows * head.classes];
         head.logits(last, logits);

@@ -7,6 +7,8 @@
 //! One model is trained by one thread, many models by many ([`train_all`]); a model's
 //! randomness comes from its own seed, so the number of threads cannot change a bit.
 
+mod params;
+
 use std::ops::ControlFlow;
 
 use rand::RngExt;
@@ -15,184 +17,13 @@ use rand_distr::{Distribution, Normal, Uniform};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::kernel::{self, AdamStep, Left, Line, Out, Right};
-use super::mlp::{Dense, Mlp, Output, pad_rows, rows_of, softmax};
 use super::Activation;
+use super::kernel::{self, AdamStep, Left, Line, Out, Right};
+use super::mlp::{Dense, Hidden, Mlp, Output, pad_rows, rows_of, softmax};
 use crate::error::{Error, Result};
 use crate::points::Points;
 use crate::seed::{Rng, Seed};
-
-/// How a network is built and trained.
-///
-/// | name | default | meaning | range |
-/// |---|---|---|---|
-/// | `hidden` | `[128, 128]` | widths of the hidden layers | each at least 1 |
-/// | `activation` | ReLU | of the hidden layers | |
-/// | `output` | sigmoid | one logit, or a softmax over classes | |
-/// | `initialisation` | Glorot uniform | of the weights; biases start at 0 | |
-/// | `epochs` | 50 | passes over the rows | at least 1 |
-/// | `batch` | 32 | rows per step; the last batch may be smaller | at least 1 |
-/// | `learning_rate` | 0.001 | of Adam | positive |
-/// | `beta1`, `beta2`, `epsilon` | 0.9, 0.999, 1e-7 | of Adam | `[0, 1)`, `[0, 1)`, positive |
-/// | `schedule` | constant | the learning rate over the epochs | |
-/// | `l2` | 0 | penalty on squared weights | at least 0 |
-/// | `dropout` | 0 | share of hidden units left out of a step | `[0, 1)` |
-/// | `class_weights` | none | weights of the classes in the loss | |
-/// | `early_stopping` | none | stop when held-out rows no longer improve | |
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct TrainParams {
-    /// Widths of the hidden layers.
-    pub hidden: Vec<usize>,
-    /// Activation of the hidden layers.
-    pub activation: Activation,
-    /// One logit, or a softmax over classes.
-    pub output: OutputLayer,
-    /// How weights start.
-    pub initialisation: Initialisation,
-    /// Passes over the rows.
-    pub epochs: usize,
-    /// Rows per step.
-    pub batch: usize,
-    /// Adam's step size.
-    pub learning_rate: f64,
-    /// Adam's memory of gradients.
-    pub beta1: f64,
-    /// Adam's memory of squared gradients.
-    pub beta2: f64,
-    /// Adam's guard against division by zero.
-    pub epsilon: f64,
-    /// The learning rate over the epochs.
-    pub schedule: Schedule,
-    /// Penalty on squared weights.
-    pub l2: f64,
-    /// Share of hidden units left out of a step; none when the network is used.
-    pub dropout: f64,
-    /// Weights of the classes in the loss.
-    pub class_weights: ClassWeights,
-    /// Stop when held-out rows no longer improve.
-    pub early_stopping: Option<EarlyStopping>,
-}
-
-impl Default for TrainParams {
-    fn default() -> Self {
-        Self {
-            hidden: vec![128, 128],
-            activation: Activation::Relu,
-            output: OutputLayer::Sigmoid,
-            initialisation: Initialisation::GlorotUniform,
-            epochs: 50,
-            batch: 32,
-            learning_rate: 1e-3,
-            beta1: 0.9,
-            beta2: 0.999,
-            epsilon: 1e-7,
-            schedule: Schedule::Constant,
-            l2: 0.0,
-            dropout: 0.0,
-            class_weights: ClassWeights::None,
-            early_stopping: None,
-        }
-    }
-}
-
-/// The output of a network to be trained.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum OutputLayer {
-    /// One logit for the favourable class. Labels are 0 (unfavourable) and 1 (favourable).
-    Sigmoid,
-    /// One logit per class.
-    Softmax {
-        /// The number of classes.
-        classes: usize,
-        /// The favourable one.
-        favourable: usize,
-    },
-}
-
-/// How weights start, for a layer with `i` inputs and `o` outputs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Initialisation {
-    /// Uniform in `+- sqrt(6 / (i + o))`: Keras' default.
-    GlorotUniform,
-    /// Normal with variance `2 / (i + o)`.
-    GlorotNormal,
-    /// Uniform in `+- sqrt(6 / i)`.
-    HeUniform,
-    /// Normal with variance `2 / i`.
-    HeNormal,
-}
-
-/// The learning rate over the epochs, as a factor of the rate given.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Schedule {
-    /// Always 1.
-    Constant,
-    /// `factor^epoch`
-    Exponential {
-        /// What one epoch multiplies the rate by.
-        factor: f64,
-    },
-    /// `factor^(epoch / every)`, rounded down.
-    Step {
-        /// Epochs between two drops.
-        every: usize,
-        /// What a drop multiplies the rate by.
-        factor: f64,
-    },
-    /// Half a cosine from 1 down to `floor` over all epochs.
-    Cosine {
-        /// The factor at the end.
-        floor: f64,
-    },
-}
-
-impl Schedule {
-    fn factor(self, epoch: usize, epochs: usize) -> f64 {
-        match self {
-            Self::Constant => 1.0,
-            Self::Exponential { factor } => factor.powi(epoch as i32),
-            Self::Step { every, factor } => factor.powi((epoch / every.max(1)) as i32),
-            Self::Cosine { floor } => {
-                let done = epoch as f64 / epochs.max(1) as f64;
-                floor + (1.0 - floor) * 0.5 * (1.0 + (std::f64::consts::PI * done).cos())
-            }
-        }
-    }
-}
-
-/// Weights of the classes in the loss.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum ClassWeights {
-    /// All 1.
-    None,
-    /// `rows / (classes * rows of the class)`: every class counts the same in total.
-    Balanced,
-    /// One weight per class, in the order of the labels.
-    Given(Vec<f64>),
-}
-
-/// When to stop before the last epoch. The network with the lowest held-out loss is kept.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
-pub struct EarlyStopping {
-    /// Share of the rows held out, drawn by seed.
-    pub fraction: f64,
-    /// Epochs without improvement before stopping.
-    pub patience: usize,
-    /// The least decrease of the loss that counts.
-    pub min_delta: f64,
-}
-
-impl Default for EarlyStopping {
-    fn default() -> Self {
-        Self { fraction: 0.1, patience: 5, min_delta: 0.0 }
-    }
-}
+pub use params::{ClassWeights, EarlyStopping, Initialisation, OutputLayer, Schedule, TrainParams};
 
 /// The rows to learn from. Many models share them; nothing is copied.
 #[derive(Debug, Clone, Copy)]
@@ -337,7 +168,7 @@ pub struct Trainer<'a> {
 impl<'a> Trainer<'a> {
     /// Checks everything and draws the first weights.
     pub fn new(examples: Examples<'a>, params: &TrainParams, seed: Seed) -> Result<Self> {
-        check_params(params)?;
+        params.check()?;
         let classes = check_examples(&examples, params)?;
         let mut rows: Vec<usize> =
             examples.rows.map_or_else(|| (0..examples.points.len()).collect(), <[_]>::to_vec);
@@ -365,7 +196,7 @@ impl<'a> Trainer<'a> {
             weights: Moments::of(weights),
             bias: Moments::of(bias),
         };
-        let widths: Vec<usize> = network.hidden.iter().map(|layer| layer.width()).collect();
+        let widths: Vec<usize> = network.hidden.iter().map(Hidden::width).collect();
         let input_width = kernel::lines_for(examples.points.dim());
         let widest = widths.iter().copied().fold(input_width, usize::max);
         let room = || widths.iter().map(|width| kernel::zeros(batch * width)).collect();
@@ -421,7 +252,7 @@ impl<'a> Trainer<'a> {
             Some((_, epoch, network)) => (epoch, network),
             None => (self.epoch.saturating_sub(1), self.network),
         };
-        network.hidden.iter_mut().for_each(super::mlp::Hidden::refresh_transposed);
+        network.hidden.iter_mut().for_each(Hidden::refresh_transposed);
         Ok(Trained { network, history, kept_epoch })
     }
 
@@ -575,7 +406,7 @@ impl<'a> Trainer<'a> {
                     step: kernel::lines_for(layer.inputs) * kernel::LANES,
                 },
                 Right { lines: gradient, panel: 1, step: width },
-                Out { lines: &mut moments.weights.gradient, row: 1, panel: layer.inputs },
+                &mut Out { lines: &mut moments.weights.gradient, row: 1, panel: layer.inputs },
                 None,
             );
             kernel::sum_rows(width, gradient, &mut moments.bias.gradient);
@@ -593,7 +424,8 @@ impl<'a> Trainer<'a> {
         let t = f64::from(self.steps);
         let rate = params.learning_rate * params.schedule.factor(self.epoch, params.epochs);
         let bias_step = AdamStep {
-            rate: (rate * (1.0 - params.beta2.powf(t)).sqrt() / (1.0 - params.beta1.powf(t))) as f32,
+            rate: (rate * (1.0 - params.beta2.powf(t)).sqrt() / (1.0 - params.beta1.powf(t)))
+                as f32,
             beta1: params.beta1 as f32,
             beta2: params.beta2 as f32,
             epsilon: params.epsilon as f32,
@@ -657,7 +489,11 @@ fn initial(dim: usize, params: &TrainParams, seed: Seed) -> Result<Mlp> {
         });
         inputs = outputs;
     }
-    Mlp::new(dim, layers, output)
+    Mlp::new(dim, &layers, output)
+}
+
+fn no_width() -> Error {
+    Error::Training("a layer of no width".into())
 }
 
 fn draw(how: Initialisation, inputs: usize, outputs: usize, seed: Seed) -> Result<Vec<f32>> {
@@ -676,69 +512,13 @@ fn draw(how: Initialisation, inputs: usize, outputs: usize, seed: Seed) -> Resul
         Initialisation::HeNormal => (2.0, false),
     };
     let width = (scale / fan).sqrt();
-    let impossible = |_| Error::Training("a layer of no width".into());
     if uniform {
-        let distribution = Uniform::new_inclusive(-width, width).map_err(|_| impossible(()))?;
+        let distribution = Uniform::new_inclusive(-width, width).map_err(|_| no_width())?;
         Ok((0..count).map(|_| distribution.sample(&mut rng)).collect())
     } else {
-        let distribution = Normal::new(0.0, width).map_err(|_| impossible(()))?;
+        let distribution = Normal::new(0.0, width).map_err(|_| no_width())?;
         Ok((0..count).map(|_| distribution.sample(&mut rng)).collect())
     }
-}
-
-fn check_params(params: &TrainParams) -> Result<()> {
-    let at_least_one = |name, value: usize| match value {
-        0 => Err(Error::param(name, value, "at least 1")),
-        _ => Ok(()),
-    };
-    let within = |name, value: f64, accepted: bool, expected: &str| {
-        if accepted { Ok(()) } else { Err(Error::param(name, value, expected)) }
-    };
-    at_least_one("epochs", params.epochs)?;
-    at_least_one("batch", params.batch)?;
-    for &width in &params.hidden {
-        at_least_one("hidden", width)?;
-    }
-    let rate = params.learning_rate;
-    within("learning-rate", rate, rate > 0.0 && rate.is_finite(), "a positive number")?;
-    within("beta1", params.beta1, (0.0..1.0).contains(&params.beta1), "a number in [0, 1)")?;
-    within("beta2", params.beta2, (0.0..1.0).contains(&params.beta2), "a number in [0, 1)")?;
-    let epsilon = params.epsilon;
-    within("epsilon", epsilon, epsilon > 0.0 && epsilon.is_finite(), "a positive number")?;
-    within("l2", params.l2, params.l2 >= 0.0 && params.l2.is_finite(), "a number of at least 0")?;
-    within("dropout", params.dropout, (0.0..1.0).contains(&params.dropout), "a number in [0, 1)")?;
-    match params.schedule {
-        Schedule::Constant => {}
-        Schedule::Exponential { factor } | Schedule::Step { factor, .. } => {
-            within("schedule factor", factor, factor > 0.0 && factor <= 1.0, "a number in (0, 1]")?;
-        }
-        Schedule::Cosine { floor } => {
-            within("schedule floor", floor, (0.0..=1.0).contains(&floor), "a number in [0, 1]")?;
-        }
-    }
-    if let Schedule::Step { every, .. } = params.schedule {
-        at_least_one("schedule every", every)?;
-    }
-    if let Some(stopping) = params.early_stopping {
-        let fraction = stopping.fraction;
-        within(
-            "early-stopping fraction",
-            fraction,
-            fraction > 0.0 && fraction < 1.0,
-            "a number between 0 and 1",
-        )?;
-        let delta = stopping.min_delta;
-        within("early-stopping min-delta", delta, delta >= 0.0, "a number of at least 0")?;
-    }
-    if let OutputLayer::Softmax { classes, favourable } = params.output {
-        if classes < 2 {
-            return Err(Error::param("classes", classes, "at least 2"));
-        }
-        if favourable >= classes {
-            return Err(Error::param("favourable", favourable, format!("a class below {classes}")));
-        }
-    }
-    Ok(())
 }
 
 /// The number of classes, if the examples can be learnt from.
@@ -779,10 +559,8 @@ fn check_examples(examples: &Examples, params: &TrainParams) -> Result<usize> {
             index % dim
         )));
     }
-    if let Some(rows) = examples.rows {
-        if let Some(row) = rows.iter().find(|&&row| row >= count) {
-            return Err(Error::Training(format!("row {row} was asked for, but there are {count}")));
-        }
+    if let Some(row) = examples.rows.and_then(|rows| rows.iter().find(|&&row| row >= count)) {
+        return Err(Error::Training(format!("row {row} was asked for, but there are {count}")));
     }
     if examples.rows.map_or(count, <[_]>::len) == 0 {
         return Err(Error::Training("there are no rows to learn from".into()));
@@ -830,4 +608,128 @@ fn row_weights(
         .enumerate()
         .map(|(row, &label)| own(row) * of_class[label as usize] as f32)
         .collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use rand::RngExt;
+
+    /// The loss of the definition, in double precision.
+    fn loss(layers: &[Dense], examples: &Examples, weights: &[f32]) -> f64 {
+        let rows = examples.points.rows().zip(examples.labels).zip(weights);
+        let total: f64 = rows
+            .map(|((point, &label), &weight)| {
+                let mut values: Vec<f64> = point.iter().map(|&v| f64::from(v)).collect();
+                for layer in layers {
+                    let outputs = layer.bias.len();
+                    values = (0..outputs)
+                        .map(|j| {
+                            let column = layer.weights.chunks_exact(outputs).map(|row| row[j]);
+                            let sum: f64 =
+                                values.iter().zip(column).map(|(v, w)| v * f64::from(w)).sum();
+                            let sum = sum + f64::from(layer.bias[j]);
+                            if layer.activation == Activation::Tanh { sum.tanh() } else { sum }
+                        })
+                        .collect();
+                }
+                let of_label = match values[..] {
+                    [z] if label == 1 => 1.0 / (1.0 + (-z).exp()),
+                    [z] => 1.0 / (1.0 + z.exp()),
+                    _ => {
+                        let total: f64 = values.iter().map(|z| z.exp()).sum();
+                        values[label as usize].exp() / total
+                    }
+                };
+                -f64::from(weight) * of_label.ln()
+            })
+            .sum();
+        total / examples.points.len() as f64
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(20))]
+
+        #[test]
+        fn every_weight_has_the_gradient_of_the_loss(
+            dim in 1..20_usize,
+            hidden in prop::collection::vec(1..20_usize, 0..3),
+            classes in 1..4_usize,
+            count in 2..12_usize,
+            seed in any::<u64>(),
+        ) {
+            let mut rng = Seed(seed).rng();
+            let values = (0..count * dim).map(|_| rng.random_range(-1.0..1.0)).collect();
+            let points = Points::from_rows(dim, values).unwrap();
+            let labels: Vec<u32> = (0..count).map(|row| (row % classes.max(2)) as u32).collect();
+            let weights: Vec<f32> = (0..count).map(|_| rng.random_range(0.1..2.0)).collect();
+            let examples = Examples::new(&points, &labels).with_weights(&weights);
+            let params = TrainParams {
+                hidden,
+                activation: Activation::Tanh,
+                output: match classes {
+                    1 => OutputLayer::Sigmoid,
+                    _ => OutputLayer::Softmax { classes, favourable: 0 },
+                },
+                batch: count,
+                ..TrainParams::default()
+            };
+            let mut trainer = Trainer::new(examples, &params, Seed(seed)).unwrap();
+            // At a rate of nothing the step fills the gradients and moves no weight.
+            trainer.params.learning_rate = 0.0;
+            let before = trainer.network.layers();
+            let (total, _) = trainer.step(&(0..count).collect::<Vec<_>>());
+            prop_assert_eq!(&before, &trainer.network.layers());
+            prop_assert!((total / count as f64 - loss(&before, &examples, &weights)).abs() < 1e-5);
+            // Read the gradients as if they were weights, in the same layout.
+            let mut as_network = trainer.network.clone();
+            for (layer, moments) in as_network.hidden.iter_mut().zip(&trainer.hidden) {
+                layer.weights.clone_from(&moments.weights.gradient);
+                layer.bias.clone_from(&moments.bias.gradient);
+            }
+            as_network.head.weights.clone_from(&trainer.head.weights.gradient);
+            as_network.head.bias.clone_from(&trainer.head.bias.gradient);
+            let gradients = as_network.layers();
+            let h = 1e-3_f32;
+            for (index, layer) in gradients.iter().enumerate() {
+                for position in 0..layer.weights.len() + layer.bias.len() {
+                    let moved = |delta: f32| {
+                        let mut layers = before.clone();
+                        let inputs = layers[index].weights.len();
+                        let slot = match position.checked_sub(inputs) {
+                            None => &mut layers[index].weights[position],
+                            Some(position) => &mut layers[index].bias[position],
+                        };
+                        *slot += delta;
+                        (f64::from(*slot), loss(&layers, &examples, &weights))
+                    };
+                    let ((above, up), (below, down)) = (moved(h), moved(-h));
+                    let expected = (up - down) / (above - below);
+                    let got = match position.checked_sub(layer.weights.len()) {
+                        None => layer.weights[position],
+                        Some(position) => layer.bias[position],
+                    };
+                    prop_assert!((f64::from(got) - expected).abs() < 2e-5, "{} {}", got, expected);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn weights_start_within_their_bounds_and_with_their_variance() {
+        for (how, variance) in [
+            (Initialisation::GlorotUniform, 2.0 / 500.0),
+            (Initialisation::GlorotNormal, 2.0 / 500.0),
+            (Initialisation::HeUniform, 2.0 / 200.0),
+            (Initialisation::HeNormal, 2.0 / 200.0),
+        ] {
+            let weights = draw(how, 200, 300, Seed(1)).unwrap();
+            let mean = weights.iter().map(|&w| f64::from(w)).sum::<f64>() / 60_000.0;
+            let got = weights.iter().map(|&w| f64::from(w).powi(2)).sum::<f64>() / 60_000.0;
+            // The standard error of a variance over 60,000 draws is below 0.6 %.
+            assert!((got / variance - 1.0).abs() < 0.03, "{how:?}: {got} {variance}");
+            assert!(mean.abs() < 4.0 * (variance / 60_000.0_f64).sqrt());
+        }
+    }
 }

@@ -18,8 +18,8 @@ dispatched! {
             for ((weight, bias), logit) in weights.chunks_exact(width).zip(bias).zip(logits) {
                 let mut sums = [0.0_f32; LANES];
                 for (a, b) in value.iter().zip(weight) {
-                    for lane in 0..LANES {
-                        sums[lane] = a.0[lane].mul_add(b.0[lane], sums[lane]);
+                    for ((sum, a), b) in sums.iter_mut().zip(a.0).zip(b.0) {
+                        *sum = a.mul_add(b, *sum);
                     }
                 }
                 // A fixed order, whatever the vector width.

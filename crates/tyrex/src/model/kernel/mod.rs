@@ -54,8 +54,8 @@ mod transpose;
 pub(crate) use elementwise::{
     AdamStep, activate, activate_with_slope, adam, multiply, relu_slope, sigmoid_cross_entropy,
 };
-pub(crate) use lines::{LANES, Line, flat, flat_mut, lines_for, zeros};
 pub(crate) use head::{collect, logits, spread, sum_rows};
+pub(crate) use lines::{LANES, Line, flat, flat_mut, lines_for, zeros};
 pub(crate) use math::{exp, sigmoid};
 pub(crate) use product::{Left, Out, Right, product};
 pub(crate) use transpose::transpose;
@@ -93,17 +93,6 @@ impl Isa {
             }
         }
         Self::Portable
-    }
-
-    /// The name people know.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx512 => "AVX-512",
-            #[cfg(target_arch = "x86_64")]
-            Self::Avx2 => "AVX2",
-            Self::Portable => "portable",
-        }
     }
 }
 

@@ -45,7 +45,7 @@ pub(crate) fn product(
     [rows, depth, panels]: [usize; 3],
     left: Left,
     right: Right,
-    out: Out,
+    out: &mut Out,
     start: Option<&[Line]>,
 ) {
     if rows == 0 || panels == 0 {
@@ -347,7 +347,7 @@ mod tests {
                     [rows, depth, panels],
                     left,
                     Right { lines: &packed, panel: depth, step: 1 },
-                    Out { lines: &mut c, row: panels, panel: 1 },
+                    &mut Out { lines: &mut c, row: panels, panel: 1 },
                     with_start.then_some(&start),
                 );
                 c
@@ -375,7 +375,7 @@ mod tests {
             [2, 4, 1],
             Left { values: &a, row: 4, step: 1 },
             Right { lines: &b, panel: 4, step: 1 },
-            Out { lines: &mut zeros(2), row: 1, panel: 1 },
+            &mut Out { lines: &mut zeros(2), row: 1, panel: 1 },
             None,
         );
     }

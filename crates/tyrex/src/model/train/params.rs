@@ -1,0 +1,277 @@
+//! What can be set about training, and the ranges it must be in.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::model::Activation;
+
+/// How a network is built and trained.
+///
+/// | name | default | meaning | range |
+/// |---|---|---|---|
+/// | `hidden` | `[128, 128]` | widths of the hidden layers | each at least 1 |
+/// | `activation` | ReLU | of the hidden layers | |
+/// | `output` | sigmoid | one logit, or a softmax over classes | |
+/// | `initialisation` | Glorot uniform | of the weights; biases start at 0 | |
+/// | `epochs` | 50 | passes over the rows | at least 1 |
+/// | `batch` | 32 | rows per step; the last batch may be smaller | at least 1 |
+/// | `learning_rate` | 0.001 | of Adam | positive |
+/// | `beta1`, `beta2`, `epsilon` | 0.9, 0.999, 1e-7 | of Adam | `[0, 1)`, `[0, 1)`, positive |
+/// | `schedule` | constant | the learning rate over the epochs | |
+/// | `l2` | 0 | penalty on squared weights | at least 0 |
+/// | `dropout` | 0 | share of hidden units left out of a step | `[0, 1)` |
+/// | `class_weights` | none | weights of the classes in the loss | |
+/// | `early_stopping` | none | stop when held-out rows no longer improve | |
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct TrainParams {
+    /// Widths of the hidden layers.
+    pub hidden: Vec<usize>,
+    /// Activation of the hidden layers.
+    pub activation: Activation,
+    /// One logit, or a softmax over classes.
+    pub output: OutputLayer,
+    /// How weights start.
+    pub initialisation: Initialisation,
+    /// Passes over the rows.
+    pub epochs: usize,
+    /// Rows per step.
+    pub batch: usize,
+    /// Adam's step size.
+    pub learning_rate: f64,
+    /// Adam's memory of gradients.
+    pub beta1: f64,
+    /// Adam's memory of squared gradients.
+    pub beta2: f64,
+    /// Adam's guard against division by zero.
+    pub epsilon: f64,
+    /// The learning rate over the epochs.
+    pub schedule: Schedule,
+    /// Penalty on squared weights.
+    pub l2: f64,
+    /// Share of hidden units left out of a step; none when the network is used.
+    pub dropout: f64,
+    /// Weights of the classes in the loss.
+    pub class_weights: ClassWeights,
+    /// Stop when held-out rows no longer improve.
+    pub early_stopping: Option<EarlyStopping>,
+}
+
+impl Default for TrainParams {
+    fn default() -> Self {
+        Self {
+            hidden: vec![128, 128],
+            activation: Activation::Relu,
+            output: OutputLayer::Sigmoid,
+            initialisation: Initialisation::GlorotUniform,
+            epochs: 50,
+            batch: 32,
+            learning_rate: 1e-3,
+            beta1: 0.9,
+            beta2: 0.999,
+            epsilon: 1e-7,
+            schedule: Schedule::Constant,
+            l2: 0.0,
+            dropout: 0.0,
+            class_weights: ClassWeights::None,
+            early_stopping: None,
+        }
+    }
+}
+
+/// The output of a network to be trained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum OutputLayer {
+    /// One logit for the favourable class. Labels are 0 (unfavourable) and 1 (favourable).
+    Sigmoid,
+    /// One logit per class.
+    Softmax {
+        /// The number of classes.
+        classes: usize,
+        /// The favourable one.
+        favourable: usize,
+    },
+}
+
+/// How weights start, for a layer with `i` inputs and `o` outputs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Initialisation {
+    /// Uniform in `+- sqrt(6 / (i + o))`: Keras' default.
+    GlorotUniform,
+    /// Normal with variance `2 / (i + o)`.
+    GlorotNormal,
+    /// Uniform in `+- sqrt(6 / i)`.
+    HeUniform,
+    /// Normal with variance `2 / i`.
+    HeNormal,
+}
+
+/// The learning rate over the epochs, as a factor of the rate given.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Schedule {
+    /// Always 1.
+    Constant,
+    /// `factor^epoch`
+    Exponential {
+        /// What one epoch multiplies the rate by.
+        factor: f64,
+    },
+    /// `factor^(epoch / every)`, rounded down.
+    Step {
+        /// Epochs between two drops.
+        every: usize,
+        /// What a drop multiplies the rate by.
+        factor: f64,
+    },
+    /// Half a cosine from 1 down to `floor` over all epochs.
+    Cosine {
+        /// The factor at the end.
+        floor: f64,
+    },
+}
+
+impl Schedule {
+    pub(super) fn factor(self, epoch: usize, epochs: usize) -> f64 {
+        match self {
+            Self::Constant => 1.0,
+            Self::Exponential { factor } => factor.powi(epoch as i32),
+            Self::Step { every, factor } => factor.powi((epoch / every.max(1)) as i32),
+            Self::Cosine { floor } => {
+                let done = epoch as f64 / epochs.max(1) as f64;
+                floor + (1.0 - floor) * 0.5 * (1.0 + (std::f64::consts::PI * done).cos())
+            }
+        }
+    }
+}
+
+/// Weights of the classes in the loss.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClassWeights {
+    /// All 1.
+    None,
+    /// `rows / (classes * rows of the class)`: every class counts the same in total.
+    Balanced,
+    /// One weight per class, in the order of the labels.
+    Given(Vec<f64>),
+}
+
+/// When to stop before the last epoch. The network with the lowest held-out loss is kept.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct EarlyStopping {
+    /// Share of the rows held out, drawn by seed.
+    pub fraction: f64,
+    /// Epochs without improvement before stopping.
+    pub patience: usize,
+    /// The least decrease of the loss that counts.
+    pub min_delta: f64,
+}
+
+impl Default for EarlyStopping {
+    fn default() -> Self {
+        Self { fraction: 0.1, patience: 5, min_delta: 0.0 }
+    }
+}
+
+impl TrainParams {
+    /// Whether every parameter is in its range.
+    pub(super) fn check(&self) -> Result<()> {
+        let params = self;
+        let at_least_one = |name, value: usize| match value {
+            0 => Err(Error::param(name, value, "at least 1")),
+            _ => Ok(()),
+        };
+        let within = |name, value: f64, accepted: bool, expected: &str| {
+            if accepted { Ok(()) } else { Err(Error::param(name, value, expected)) }
+        };
+        at_least_one("epochs", params.epochs)?;
+        at_least_one("batch", params.batch)?;
+        for &width in &params.hidden {
+            at_least_one("hidden", width)?;
+        }
+        let rate = params.learning_rate;
+        within("learning-rate", rate, rate > 0.0 && rate.is_finite(), "a positive number")?;
+        within("beta1", params.beta1, (0.0..1.0).contains(&params.beta1), "a number in [0, 1)")?;
+        within("beta2", params.beta2, (0.0..1.0).contains(&params.beta2), "a number in [0, 1)")?;
+        let epsilon = params.epsilon;
+        within("epsilon", epsilon, epsilon > 0.0 && epsilon.is_finite(), "a positive number")?;
+        within(
+            "l2",
+            params.l2,
+            params.l2 >= 0.0 && params.l2.is_finite(),
+            "a number of at least 0",
+        )?;
+        within(
+            "dropout",
+            params.dropout,
+            (0.0..1.0).contains(&params.dropout),
+            "a number in [0, 1)",
+        )?;
+        match params.schedule {
+            Schedule::Constant => {}
+            Schedule::Exponential { factor } | Schedule::Step { factor, .. } => {
+                within(
+                    "schedule factor",
+                    factor,
+                    factor > 0.0 && factor <= 1.0,
+                    "a number in (0, 1]",
+                )?;
+            }
+            Schedule::Cosine { floor } => {
+                within(
+                    "schedule floor",
+                    floor,
+                    (0.0..=1.0).contains(&floor),
+                    "a number in [0, 1]",
+                )?;
+            }
+        }
+        if let Schedule::Step { every, .. } = params.schedule {
+            at_least_one("schedule every", every)?;
+        }
+        if let Some(stopping) = params.early_stopping {
+            let fraction = stopping.fraction;
+            within(
+                "early-stopping fraction",
+                fraction,
+                fraction > 0.0 && fraction < 1.0,
+                "a number between 0 and 1",
+            )?;
+            let delta = stopping.min_delta;
+            within("early-stopping min-delta", delta, delta >= 0.0, "a number of at least 0")?;
+        }
+        if let OutputLayer::Softmax { classes, favourable } = params.output {
+            if classes < 2 {
+                return Err(Error::param("classes", classes, "at least 2"));
+            }
+            if favourable >= classes {
+                return Err(Error::param(
+                    "favourable",
+                    favourable,
+                    format!("a class below {classes}"),
+                ));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn schedules_follow_their_formulas() {
+        let at = |schedule: Schedule, epoch| schedule.factor(epoch, 10);
+        assert_eq!(at(Schedule::Constant, 7), 1.0);
+        assert_eq!(at(Schedule::Exponential { factor: 0.5 }, 3), 0.125);
+        assert_eq!(at(Schedule::Step { every: 3, factor: 0.1 }, 2), 1.0);
+        assert_eq!(at(Schedule::Step { every: 3, factor: 0.1 }, 3), 0.1);
+        assert_eq!(at(Schedule::Cosine { floor: 0.2 }, 0), 1.0);
+        assert!((at(Schedule::Cosine { floor: 0.2 }, 5) - 0.6).abs() < 1e-12);
+    }
+}

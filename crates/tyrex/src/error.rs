@@ -55,6 +55,14 @@ pub enum Error {
         /// What is wrong and what was expected.
         problem: String,
     },
+    /// A schema file cannot be read as a schema.
+    #[error("{}: {problem}", file.display())]
+    SchemaFile {
+        /// The schema file.
+        file: PathBuf,
+        /// What is wrong and what was expected.
+        problem: String,
+    },
     /// A parameter is outside its range.
     #[error("parameter `{name}` is {value}, expected {expected}")]
     Param {

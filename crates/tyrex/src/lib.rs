@@ -4,6 +4,7 @@
 //! modules above it (`tests/layering.rs` checks that).
 
 pub mod error;
+pub mod file;
 pub mod seed;
 
 pub mod points;
@@ -13,5 +14,6 @@ pub mod data;
 pub mod model;
 
 pub use error::{Error, Result};
-pub use points::Points;
+pub use file::Overwrite;
+pub use points::{Point, Points};
 pub use seed::Seed;

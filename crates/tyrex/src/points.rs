@@ -2,6 +2,35 @@
 
 use crate::error::{Error, Result};
 
+/// One point in model space.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct Point(Vec<f32>);
+
+impl Point {
+    /// The coordinates.
+    #[must_use]
+    pub fn as_slice(&self) -> &[f32] {
+        &self.0
+    }
+
+    /// The coordinates, to change.
+    pub fn as_mut_slice(&mut self) -> &mut [f32] {
+        &mut self.0
+    }
+
+    /// The coordinates, without the point.
+    #[must_use]
+    pub fn into_vec(self) -> Vec<f32> {
+        self.0
+    }
+}
+
+impl From<Vec<f32>> for Point {
+    fn from(coordinates: Vec<f32>) -> Self {
+        Self(coordinates)
+    }
+}
+
 /// A batch of points: `len` rows of `dim` coordinates, row by row.
 ///
 /// This is model space: scaled numbers and one-hot groups. What a person reads is a

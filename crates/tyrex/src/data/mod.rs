@@ -1,1 +1,25 @@
 //! The tabular world: what a person reads, and how it becomes what a model sees.
+//!
+//! A file is a [`Table`] of text. A [`Schema`] says what its columns mean and turns it into
+//! [`Row`]s, which a person reads. An [`Encoder`] turns a row into a
+//! [`Point`](crate::Point), which a model sees, and back. A [`Dataset`] is all of them
+//! together, with labels and a split.
+
+mod cell;
+mod csv;
+pub mod dataset;
+pub mod encode;
+mod jsonl;
+mod number;
+mod parquet;
+pub mod rows;
+pub mod schema;
+pub mod table;
+pub mod value;
+
+pub use dataset::Dataset;
+pub use encode::Encoder;
+pub use rows::{ReadReport, Rows};
+pub use schema::{Feature, FeatureKind, Schema};
+pub use table::{Column, Table};
+pub use value::{Row, Value};

@@ -1,0 +1,92 @@
+//! From the text of a cell to a value that its feature accepts.
+
+use crate::data::schema::{
+    Feature, FeatureKind, MissingPolicy, Schema, SpecialAs, is_representable,
+};
+use crate::data::value::{Value, nearest_name, parse_number};
+
+impl Schema {
+    /// Whether the feature may have this value.
+    #[must_use]
+    pub fn accepts(&self, feature: &Feature, value: &Value) -> bool {
+        match (value, &feature.kind) {
+            (Value::Missing, _) => *self.missing_policy(feature) == MissingPolicy::Level,
+            (Value::Number(number), FeatureKind::Numeric | FeatureKind::Integer) => {
+                let special = self.special_values(feature, SpecialAs::Level).contains(number)
+                    || self.special_values(feature, SpecialAs::Number).contains(number);
+                let whole = feature.kind == FeatureKind::Numeric || number.fract() == 0.0;
+                let within = feature.range.is_none_or(|range| range.contains(*number));
+                special || (is_representable(*number) && whole && within)
+            }
+            (Value::Text(_), FeatureKind::Numeric | FeatureKind::Integer) => false,
+            (level, kind) => kind.levels().contains(level),
+        }
+    }
+
+    /// What the feature accepts, in words.
+    #[must_use]
+    pub fn expected(&self, feature: &Feature) -> String {
+        if !feature.kind.is_number() {
+            return format!("one of {}", listed(feature.kind.levels()));
+        }
+        let mut words = match feature.kind {
+            FeatureKind::Integer => "a whole number".to_owned(),
+            _ => "a number such as 12, -0.5 or 1e3".to_owned(),
+        };
+        if let Some(range) = feature.range {
+            words += &format!(" from {} to {}", range.lower, range.upper);
+        }
+        let special: Vec<Value> = [SpecialAs::Level, SpecialAs::Number]
+            .iter()
+            .flat_map(|&treated| self.special_values(feature, treated))
+            .map(|&value| Value::Number(value))
+            .collect();
+        if !special.is_empty() {
+            words += &format!(", or one of {}", listed(&special));
+        }
+        words
+    }
+
+    /// The value that the text of a cell means: [`Value::Missing`] if the schema says so,
+    /// whatever the policy. The error says what was expected.
+    pub(crate) fn value_of_cell(&self, feature: &Feature, text: &str) -> Result<Value, String> {
+        if let Some(level) = feature.kind.levels().iter().find(|level| level.matches(text)) {
+            return Ok(level.clone());
+        }
+        if self.is_missing(text) {
+            return Ok(Value::Missing);
+        }
+        if !feature.kind.is_number() {
+            let names: Vec<String> =
+                feature.kind.levels().iter().map(ToString::to_string).collect();
+            let mut expected = self.expected(feature);
+            if let Some(name) = nearest_name(text, names.iter().map(String::as_str)) {
+                expected += &format!("; did you mean `{name}`?");
+            }
+            return Err(expected);
+        }
+        match parse_number(text).map(Value::Number) {
+            Some(value) if self.accepts(feature, &value) => Ok(value),
+            Some(Value::Number(number)) if !is_representable(number) => {
+                Err(format!("{} that fits a 32-bit float", self.expected(feature)))
+            }
+            _ => Err(self.expected(feature)),
+        }
+    }
+
+    /// Whether the text means "missing".
+    pub(crate) fn is_missing(&self, text: &str) -> bool {
+        self.missing.tokens.iter().any(|token| token == text)
+    }
+}
+
+/// Values in words: `a`, `b`, `c`; a long list is cut.
+pub(crate) fn listed<T: ToString>(values: &[T]) -> String {
+    const SHOWN: usize = 12;
+    let mut words: Vec<String> =
+        values.iter().take(SHOWN).map(|value| format!("`{}`", value.to_string())).collect();
+    if values.len() > SHOWN {
+        words.push(format!("and {} more", values.len() - SHOWN));
+    }
+    words.join(", ")
+}

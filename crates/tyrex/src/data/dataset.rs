@@ -1,0 +1,250 @@
+//! Rows, points, labels and a split: all that training needs.
+
+use rand::seq::SliceRandom as _;
+
+use crate::data::cell::listed;
+use crate::data::encode::Encoder;
+use crate::data::rows::{ReadReport, Rows};
+use crate::data::schema::{FitOn, MissingPolicy, Schema, Split};
+use crate::data::table::Table;
+use crate::data::value::{Row, Value, parse_number};
+use crate::error::{Error, Result};
+use crate::points::Points;
+use crate::seed::Seed;
+
+/// A table read through a schema: rows, points, labels, and which rows train.
+#[derive(Debug, Clone)]
+pub struct Dataset {
+    schema: Schema,
+    table: Table,
+    encoder: Encoder,
+    rows: Vec<Row>,
+    table_rows: Vec<usize>,
+    points: Points,
+    labels: Vec<bool>,
+    train: Vec<usize>,
+    test: Vec<usize>,
+    report: ReadReport,
+}
+
+impl Dataset {
+    /// Reads a table through a schema. A split file that the schema names is read from the
+    /// schema's folder.
+    pub fn load(schema: &Schema, table: Table) -> Result<Self> {
+        match &schema.split {
+            Split::File { file } => {
+                let split = Table::read(&schema.folder.join(file))?;
+                Self::load_with_split(schema, table, &split)
+            }
+            _ => Self::assemble(schema, table, None),
+        }
+    }
+
+    /// Reads a table through a schema, with the split from another table: columns `row`
+    /// (0-based data row) and `split` (`train` or `test`). The schema's own split is ignored.
+    pub fn load_with_split(schema: &Schema, table: Table, split: &Table) -> Result<Self> {
+        Self::assemble(schema, table, Some(split))
+    }
+
+    fn assemble(schema: &Schema, table: Table, split: Option<&Table>) -> Result<Self> {
+        let mut kept = Rows::read(schema, &table)?;
+        let labels = read_labels(schema, &table, &mut kept)?;
+        let Rows { rows, table_rows, report } = kept;
+        let (train, test) = match split {
+            Some(split) => split_by_file(split, &table, &table_rows)?,
+            None => split_by_schema(schema, &table, &table_rows)?,
+        };
+        let wrong = |problem: String| Error::Table { file: table.source().to_owned(), problem };
+        if train.is_empty() {
+            return Err(wrong("the split leaves no rows to train on".to_owned()));
+        }
+        let favourable = train.iter().filter(|&&row| labels[row]).count();
+        if favourable == 0 || favourable == train.len() {
+            let which = if favourable == 0 { "unfavourable" } else { "favourable" };
+            return Err(wrong(format!(
+                "all {} training rows are {which} in column `{}`, expected both classes \
+                 (favourable is {})",
+                train.len(),
+                schema.label.column,
+                listed(&schema.label.favourable)
+            )));
+        }
+        let encoder = match schema.scaling.fit {
+            FitOn::Train => Encoder::fit(schema, train.iter().map(|&row| &rows[row]))?,
+            FitOn::All => Encoder::fit(schema, rows.iter())?,
+        };
+        let points = encoder.encode_rows(&rows)?;
+        let schema = schema.clone();
+        Ok(Self { schema, table, encoder, rows, table_rows, points, labels, train, test, report })
+    }
+
+    /// The schema.
+    #[must_use]
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// The table, with every row of the file.
+    #[must_use]
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// How rows become points.
+    #[must_use]
+    pub fn encoder(&self) -> &Encoder {
+        &self.encoder
+    }
+
+    /// The rows that were kept.
+    #[must_use]
+    pub fn rows(&self) -> &[Row] {
+        &self.rows
+    }
+
+    /// For each row kept, its row in the table.
+    #[must_use]
+    pub fn table_rows(&self) -> &[usize] {
+        &self.table_rows
+    }
+
+    /// The points of the rows.
+    #[must_use]
+    pub fn points(&self) -> &Points {
+        &self.points
+    }
+
+    /// For each row, whether its label is favourable.
+    #[must_use]
+    pub fn labels(&self) -> &[bool] {
+        &self.labels
+    }
+
+    /// The rows to train on, as indices into `rows`, in the order of the split.
+    #[must_use]
+    pub fn train(&self) -> &[usize] {
+        &self.train
+    }
+
+    /// The rows to test on, as indices into `rows`, in the order of the split.
+    #[must_use]
+    pub fn test(&self) -> &[usize] {
+        &self.test
+    }
+
+    /// What reading left out or made up.
+    #[must_use]
+    pub fn report(&self) -> &ReadReport {
+        &self.report
+    }
+}
+
+/// The label of every row kept; rows without one go, if the schema says so.
+fn read_labels(schema: &Schema, table: &Table, kept: &mut Rows) -> Result<Vec<bool>> {
+    let label = &schema.label;
+    let column = table.column(&label.column)?;
+    let is_one_of = |values: &[Value], cell: &str| values.iter().any(|value| value.matches(cell));
+    let mut labels = Vec::with_capacity(kept.rows.len());
+    let mut present = Vec::with_capacity(kept.rows.len());
+    for &row in &kept.table_rows {
+        let cell = column.cell(row);
+        let favourable = is_one_of(&label.favourable, cell);
+        let named = favourable || is_one_of(&label.unfavourable, cell);
+        let missing = !named && schema.is_missing(cell);
+        if missing && label.missing == MissingPolicy::DropRow {
+            present.push(false);
+            continue;
+        }
+        if missing || (!named && !label.unfavourable.is_empty()) {
+            let all: Vec<&Value> = label.favourable.iter().chain(&label.unfavourable).collect();
+            let expected = match (missing, label.unfavourable.is_empty()) {
+                (true, true) => "a label".to_owned(),
+                _ => format!("a label: one of {}", listed(&all)),
+            };
+            return Err(table.cell_error(row, column, expected));
+        }
+        labels.push(favourable);
+        present.push(true);
+    }
+    let dropped = present.iter().filter(|present| !**present).count();
+    if dropped > 0 {
+        retain(&mut kept.rows, &present);
+        retain(&mut kept.table_rows, &present);
+        kept.report.rows_dropped += dropped;
+        *kept.report.dropped_by.entry(label.column.clone()).or_default() += dropped;
+    }
+    if labels.is_empty() {
+        return Err(Error::Table {
+            file: table.source().to_owned(),
+            problem: format!("no rows left: none has a label in column `{}`", label.column),
+        });
+    }
+    Ok(labels)
+}
+
+fn retain<T>(items: &mut Vec<T>, keep: &[bool]) {
+    let mut keep = keep.iter();
+    items.retain(|_| keep.next().copied().unwrap_or(false));
+}
+
+type Parts = (Vec<usize>, Vec<usize>);
+
+fn split_by_schema(schema: &Schema, table: &Table, table_rows: &[usize]) -> Result<Parts> {
+    match &schema.split {
+        Split::AllTrain | Split::File { .. } => Ok(((0..table_rows.len()).collect(), Vec::new())),
+        Split::Column { column, train, test } => {
+            let column = table.column(column)?;
+            let mut parts = Parts::default();
+            for (index, &row) in table_rows.iter().enumerate() {
+                let cell = column.cell(row);
+                if train.iter().any(|value| value.matches(cell)) {
+                    parts.0.push(index);
+                } else if test.iter().any(|value| value.matches(cell)) {
+                    parts.1.push(index);
+                } else {
+                    let all: Vec<&Value> = train.iter().chain(test).collect();
+                    return Err(table.cell_error(row, column, format!("one of {}", listed(&all))));
+                }
+            }
+            Ok(parts)
+        }
+        Split::Fraction { train, seed } => {
+            let mut order: Vec<usize> = (0..table_rows.len()).collect();
+            order.shuffle(&mut Seed(*seed).derive("split").rng());
+            let count = (train * order.len() as f64).round() as usize;
+            let mut test = order.split_off(count.min(order.len()));
+            order.sort_unstable();
+            test.sort_unstable();
+            Ok((order, test))
+        }
+    }
+}
+
+/// Reads `row,split`. A row that was dropped for a missing cell is in neither part.
+fn split_by_file(split: &Table, table: &Table, table_rows: &[usize]) -> Result<Parts> {
+    let (rows, words) = (split.column("row")?, split.column("split")?);
+    let mut index_of = vec![None; table.rows()];
+    for (index, &row) in table_rows.iter().enumerate() {
+        index_of[row] = Some(index);
+    }
+    let mut seen = vec![false; table.rows()];
+    let mut parts = Parts::default();
+    for line in 0..split.rows() {
+        let expected =
+            || format!("a row of {}, 0 to {}", table.source().display(), table.rows() - 1);
+        let row = parse_number(rows.cell(line))
+            .filter(|row| row.fract() == 0.0 && *row >= 0.0 && *row < table.rows() as f64)
+            .map(|row| row as usize)
+            .ok_or_else(|| split.cell_error(line, rows, expected()))?;
+        if std::mem::replace(&mut seen[row], true) {
+            return Err(split.cell_error(line, rows, "every row at most once".to_owned()));
+        }
+        let part = match words.cell(line) {
+            "train" => &mut parts.0,
+            "test" => &mut parts.1,
+            _ => return Err(split.cell_error(line, words, "`train` or `test`".to_owned())),
+        };
+        part.extend(index_of[row]);
+    }
+    Ok(parts)
+}

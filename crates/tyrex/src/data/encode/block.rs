@@ -1,0 +1,355 @@
+//! One feature's part of a point: the columns, and the arithmetic both ways.
+
+use serde::{Deserialize, Serialize};
+
+use crate::data::cell::listed;
+use crate::data::number::Step;
+use crate::data::schema::Interval;
+use crate::data::value::Value;
+use crate::error::{Error, Result};
+
+/// `x -> (x - offset) * scale`, and back.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Affine {
+    /// What is subtracted.
+    pub offset: f64,
+    /// What the difference is multiplied with; not 0.
+    pub scale: f64,
+}
+
+impl Affine {
+    /// `x -> x`.
+    pub const IDENTITY: Self = Self { offset: 0.0, scale: 1.0 };
+
+    /// `(x - offset) * scale`.
+    #[must_use]
+    pub fn apply(&self, x: f64) -> f64 {
+        (x - self.offset) * self.scale
+    }
+
+    /// `y / scale + offset`.
+    #[must_use]
+    pub fn invert(&self, y: f64) -> f64 {
+        y / self.scale + self.offset
+    }
+}
+
+/// How a feature becomes columns.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case", deny_unknown_fields)]
+pub enum Coding {
+    /// One column: `affine(clip(x))`.
+    Number {
+        /// The scaling.
+        affine: Affine,
+        /// Numbers are moved into this interval first.
+        clip: Interval,
+        /// Decoding gives a number in this interval, or a special one.
+        range: Interval,
+        /// Decoding gives a multiple of this step, if there is one.
+        step: Option<f64>,
+        /// Numbers that are allowed outside the range and off the step.
+        special: Vec<f64>,
+    },
+    /// One column: the affine of the level's code.
+    Code {
+        /// The levels.
+        levels: Vec<Value>,
+        /// The code of each level.
+        codes: Vec<f64>,
+        /// The scaling.
+        affine: Affine,
+    },
+    /// One column per level: the affine of 1 for the level, of 0 for the others.
+    OneHot {
+        /// The levels, in the order of their columns.
+        levels: Vec<Value>,
+        /// The scaling of each column; the identity in the plain case.
+        affines: Vec<Affine>,
+    },
+}
+
+/// One feature's part of a point.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Block {
+    /// The feature's name.
+    pub feature: String,
+    /// How its values become columns.
+    pub coding: Coding,
+    /// Values with a column of their own beside a number or a code: 1 when the feature has
+    /// that value, else 0. The first column is 0 when one of them is 1.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub beside: Vec<Value>,
+}
+
+/// What a part of a point stands for.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum State {
+    Number(f64),
+    Level(usize),
+    Beside(usize),
+}
+
+impl Block {
+    /// A scaled number, `(x - offset) * scale`.
+    #[must_use]
+    pub fn number(feature: impl Into<String>, affine: Affine) -> Self {
+        let coding = Coding::Number {
+            affine,
+            clip: Interval::ALL,
+            range: Interval::ALL,
+            step: None,
+            special: Vec::new(),
+        };
+        Self { feature: feature.into(), coding, beside: Vec::new() }
+    }
+
+    /// One column of zeros and ones per level.
+    #[must_use]
+    pub fn one_hot(feature: impl Into<String>, levels: Vec<Value>) -> Self {
+        let affines = vec![Affine::IDENTITY; levels.len()];
+        Self {
+            feature: feature.into(),
+            coding: Coding::OneHot { levels, affines },
+            beside: Vec::new(),
+        }
+    }
+
+    /// The number of columns.
+    #[must_use]
+    pub fn width(&self) -> usize {
+        match &self.coding {
+            Coding::Number { .. } | Coding::Code { .. } => 1 + self.beside.len(),
+            Coding::OneHot { levels, .. } => levels.len(),
+        }
+    }
+
+    /// The names of the columns: `age`, `purpose=car (new)`, `workclass is missing`.
+    pub fn columns(&self) -> impl Iterator<Item = String> {
+        let (first, levels) = match &self.coding {
+            Coding::Number { .. } | Coding::Code { .. } => (true, &self.beside),
+            Coding::OneHot { levels, .. } => (false, levels),
+        };
+        let named = levels.iter().map(|level| match level {
+            Value::Missing => format!("{} is missing", self.feature),
+            level => format!("{}={level}", self.feature),
+        });
+        first.then(|| self.feature.clone()).into_iter().chain(named)
+    }
+
+    /// Checks that the block can be computed both ways, and prepares its step.
+    pub(super) fn prepare(&self) -> Result<Option<Step>> {
+        let wrong = |problem: String| Err(Error::feature(&self.feature, problem));
+        let affines = match &self.coding {
+            Coding::Number { affine, .. } | Coding::Code { affine, .. } => {
+                std::slice::from_ref(affine)
+            }
+            Coding::OneHot { affines, .. } => affines,
+        };
+        let good = |affine: &Affine| {
+            affine.offset.is_finite()
+                && affine.scale.is_normal()
+                && (1.0 / affine.scale).is_normal()
+        };
+        if let Some(affine) = affines.iter().find(|affine| !good(affine)) {
+            return wrong(format!(
+                "is scaled by {} after subtracting {}, expected finite numbers and a scale that is \
+                 not 0",
+                affine.scale, affine.offset
+            ));
+        }
+        match &self.coding {
+            Coding::Number { clip, range, step, special, .. } => {
+                let ends = [clip.lower, clip.upper, range.lower, range.upper];
+                if ends.iter().chain(special).any(|end| end.is_nan())
+                    || clip.lower > clip.upper
+                    || range.lower > range.upper
+                {
+                    return wrong("its range or clip holds no number".to_owned());
+                }
+                match step {
+                    None => Ok(None),
+                    Some(size) if *size > 0.0 && size.is_finite() => match Step::new(*size, *range)
+                    {
+                        Some(step) => Ok(Some(step)),
+                        None => wrong(format!("no multiple of {size} lies in its range")),
+                    },
+                    Some(size) => wrong(format!("step is {size}, expected a number above 0")),
+                }
+            }
+            Coding::Code { levels, codes: numbers, .. } => {
+                if levels.is_empty() || levels.len() != numbers.len() {
+                    return wrong(format!("{} levels with {} codes", levels.len(), numbers.len()));
+                }
+                if numbers.iter().any(|code| !code.is_finite()) {
+                    return wrong("a code is not a finite number".to_owned());
+                }
+                Ok(None)
+            }
+            Coding::OneHot { levels, affines } => {
+                if levels.is_empty() || levels.len() != affines.len() {
+                    return wrong(format!(
+                        "{} levels with {} columns",
+                        levels.len(),
+                        affines.len()
+                    ));
+                }
+                if !self.beside.is_empty() {
+                    return wrong("a one-hot block lists all its values as levels".to_owned());
+                }
+                Ok(None)
+            }
+        }
+    }
+
+    /// Writes the columns of a value.
+    pub(super) fn encode(&self, value: &Value, out: &mut [f32]) -> Result<()> {
+        let state = self.state_of(value).ok_or_else(|| {
+            let levels = match &self.coding {
+                Coding::Number { .. } => &self.beside,
+                Coding::Code { levels, .. } | Coding::OneHot { levels, .. } => levels,
+            };
+            let expected = match &self.coding {
+                Coding::Number { .. } if levels.is_empty() => "a number".to_owned(),
+                Coding::Number { .. } => format!("a number or one of {}", listed(levels)),
+                _ => format!("one of {}", listed(levels)),
+            };
+            let found = match value {
+                Value::Missing => "a missing value".to_owned(),
+                value => format!("`{value}`"),
+            };
+            Error::feature(&self.feature, format!("found {found}, expected {expected}"))
+        })?;
+        self.write(state, out);
+        Ok(())
+    }
+
+    /// The value whose columns are nearest.
+    pub(super) fn decode(&self, step: Option<&Step>, point: &[f32]) -> Value {
+        match (self.nearest(step, point), &self.coding) {
+            (State::Number(number), _) => Value::Number(number),
+            (State::Beside(index), _) => self.beside[index].clone(),
+            (State::Level(index), Coding::Code { levels, .. } | Coding::OneHot { levels, .. }) => {
+                levels[index].clone()
+            }
+            // `nearest` gives a level only for codings that have levels.
+            (State::Level(_), Coding::Number { .. }) => Value::Missing,
+        }
+    }
+
+    /// Moves the columns to the nearest ones that a value has.
+    pub(super) fn snap(&self, step: Option<&Step>, point: &mut [f32]) {
+        let state = self.nearest(step, point);
+        if let (State::Number(number), Coding::Number { affine, range, .. }) = (state, &self.coding)
+        {
+            // A real number in its range is encodable as it stands; recomputing it would
+            // only add rounding errors.
+            let free = step.is_none() && range.contains(affine.invert(clean(point[0])));
+            if free && range.contains(number) {
+                point[0] = clean(point[0]) as f32;
+                point[1..].fill(0.0);
+                return;
+            }
+        }
+        self.write(state, point);
+    }
+
+    fn state_of(&self, value: &Value) -> Option<State> {
+        if let Some(index) = self.beside.iter().position(|own| own == value) {
+            return Some(State::Beside(index));
+        }
+        match &self.coding {
+            Coding::Number { .. } => {
+                value.number().filter(|number| number.is_finite()).map(State::Number)
+            }
+            Coding::Code { levels, .. } | Coding::OneHot { levels, .. } => {
+                levels.iter().position(|level| level == value).map(State::Level)
+            }
+        }
+    }
+
+    fn write(&self, state: State, out: &mut [f32]) {
+        match (&self.coding, state) {
+            (Coding::OneHot { affines, .. }, state) => {
+                for (index, (column, affine)) in out.iter_mut().zip(affines).enumerate() {
+                    let on = state == State::Level(index);
+                    *column = clean(affine.apply(f64::from(u8::from(on))) as f32) as f32;
+                }
+            }
+            (_, state) => {
+                out.fill(0.0);
+                match state {
+                    State::Beside(index) => out[1 + index] = 1.0,
+                    main => out[0] = clean(self.first_column(main) as f32) as f32,
+                }
+            }
+        }
+    }
+
+    /// The first column of a number or a code.
+    fn first_column(&self, state: State) -> f64 {
+        match (&self.coding, state) {
+            (Coding::Number { affine, clip, .. }, State::Number(number)) => {
+                affine.apply(clip.nearest(number))
+            }
+            (Coding::Code { codes, affine, .. }, State::Level(index)) => affine.apply(codes[index]),
+            _ => 0.0,
+        }
+    }
+
+    /// What the nearest encodable columns stand for.
+    fn nearest(&self, step: Option<&Step>, point: &[f32]) -> State {
+        let main = match &self.coding {
+            Coding::OneHot { affines, .. } => {
+                // Among the points with one level on, the distance differs by the level's
+                // own column only: (x - on)^2 instead of (x - off)^2.
+                return State::Level(first_smallest(point.iter().zip(affines).map(
+                    |(&x, affine)| {
+                        let (x, off, on) = (clean(x), affine.apply(0.0), affine.apply(1.0));
+                        (off - on) * (2.0 * x - off - on)
+                    },
+                )));
+            }
+            Coding::Code { codes, affine, .. } => {
+                let code = affine.invert(clean(point[0]));
+                State::Level(first_smallest(codes.iter().map(|own| (own - code).abs())))
+            }
+            Coding::Number { affine, range, special, .. } => {
+                let number = affine.invert(clean(point[0]));
+                let ordinary = step.map_or(range.nearest(number), |step| step.nearest(number));
+                let candidates = std::iter::once(ordinary).chain(special.iter().copied());
+                let index = first_smallest(candidates.map(|own| (own - number).abs()));
+                State::Number(index.checked_sub(1).map_or(ordinary, |index| special[index]))
+            }
+        };
+        if self.beside.is_empty() {
+            return main;
+        }
+        let x = clean(point[0]);
+        let distance_main = (x - self.first_column(main)).powi(2);
+        // Switching a column on changes its square by (x - 1)^2 - x^2.
+        let distances_beside = point[1..].iter().map(|&other| x.powi(2) + 1.0 - 2.0 * clean(other));
+        match first_smallest(std::iter::once(distance_main).chain(distances_beside)) {
+            0 => main,
+            index => State::Beside(index - 1),
+        }
+    }
+}
+
+/// A coordinate as a finite number: one that is not a number counts as 0.
+fn clean(x: f32) -> f64 {
+    if x.is_nan() { 0.0 } else { f64::from(x.clamp(f32::MIN, f32::MAX)) }
+}
+
+/// The index of the smallest number; the first of equals.
+fn first_smallest(numbers: impl Iterator<Item = f64>) -> usize {
+    let mut best = (0, f64::INFINITY);
+    for (index, number) in numbers.enumerate() {
+        if number < best.1 {
+            best = (index, number);
+        }
+    }
+    best.0
+}

@@ -1,0 +1,239 @@
+//! From rows to points and back.
+//!
+//! An [`Encoder`] is an ordered list of blocks, one per feature. Its laws, for every row
+//! `r` of the schema and every point `p`:
+//!
+//! - `decode(encode(r)) == r`, up to what `clip` and `step` leave out;
+//! - `encode(decode(snap(p))) == snap(p)`, up to the rounding of `f32`;
+//! - `snap(snap(p)) == snap(p)`.
+
+mod block;
+mod fit;
+
+use serde::{Deserialize, Serialize};
+
+pub use block::{Affine, Block, Coding};
+
+use crate::data::number::Step;
+use crate::data::schema::{MissingPolicy, Schema, SpecialAs};
+use crate::data::value::{Row, Value};
+use crate::error::{Error, Result};
+use crate::points::{Point, Points};
+
+/// How rows become points: ordered blocks, one per feature.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "Parts", into = "Parts")]
+pub struct Encoder {
+    features: Vec<String>,
+    blocks: Vec<Block>,
+    places: Vec<Place>,
+    dim: usize,
+}
+
+/// What an encoder is made of, as it is stored.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Parts {
+    features: Vec<String>,
+    blocks: Vec<Block>,
+}
+
+/// Where a block's columns start, which value of a row it encodes, and its step.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Place {
+    start: usize,
+    feature: usize,
+    step: Option<Step>,
+}
+
+impl Encoder {
+    /// An encoder from its blocks, in the order of their columns. `features` says the order
+    /// of values in a row; each feature has one block.
+    pub fn from_blocks(features: Vec<String>, blocks: Vec<Block>) -> Result<Self> {
+        let mut places = Vec::with_capacity(blocks.len());
+        let mut taken = vec![false; features.len()];
+        let mut dim = 0;
+        for block in &blocks {
+            let Some(feature) = features.iter().position(|name| *name == block.feature) else {
+                return Err(Error::feature(&block.feature, "is encoded but is no feature"));
+            };
+            if std::mem::replace(&mut taken[feature], true) {
+                return Err(Error::feature(&block.feature, "is encoded twice"));
+            }
+            places.push(Place { start: dim, feature, step: block.prepare()? });
+            dim += block.width();
+        }
+        if let Some(left_out) = taken.iter().position(|taken| !taken) {
+            return Err(Error::feature(&features[left_out], "is not encoded"));
+        }
+        if dim == 0 {
+            return Err(Error::schema("an encoder needs at least one feature"));
+        }
+        Ok(Self { features, blocks, places, dim })
+    }
+
+    /// The same columns, with what the schema knows about the values: order in a row,
+    /// whole numbers, steps, ranges. For encoders that come with a model.
+    pub fn constrained(self, schema: &Schema) -> Result<Self> {
+        let mut blocks = self.blocks;
+        for block in &mut blocks {
+            constrain(block, schema)?;
+        }
+        let features = schema.features.iter().map(|feature| feature.name.clone()).collect();
+        Self::from_blocks(features, blocks)
+    }
+
+    /// The number of columns.
+    #[must_use]
+    pub fn dim(&self) -> usize {
+        self.dim
+    }
+
+    /// The features, in the order of values in a row.
+    #[must_use]
+    pub fn features(&self) -> &[String] {
+        &self.features
+    }
+
+    /// The blocks, in the order of their columns.
+    #[must_use]
+    pub fn blocks(&self) -> &[Block] {
+        &self.blocks
+    }
+
+    /// Each block with the range of its columns and its feature's position in a row.
+    pub fn placed(&self) -> impl Iterator<Item = (&Block, std::ops::Range<usize>, usize)> {
+        self.blocks
+            .iter()
+            .zip(&self.places)
+            .map(|(block, place)| (block, place.start..place.start + block.width(), place.feature))
+    }
+
+    /// The names of the columns.
+    #[must_use]
+    pub fn columns(&self) -> Vec<String> {
+        self.blocks.iter().flat_map(Block::columns).collect()
+    }
+
+    /// The point of a row.
+    pub fn encode(&self, row: &Row) -> Result<Point> {
+        let mut point = vec![0.0; self.dim];
+        self.encode_into(row, &mut point)?;
+        Ok(Point::from(point))
+    }
+
+    /// The points of many rows.
+    pub fn encode_rows(&self, rows: &[Row]) -> Result<Points> {
+        let mut points = Points::zeros(rows.len(), self.dim);
+        for (index, row) in rows.iter().enumerate() {
+            self.encode_into(row, points.row_mut(index))?;
+        }
+        Ok(points)
+    }
+
+    fn encode_into(&self, row: &Row, point: &mut [f32]) -> Result<()> {
+        let values = row.values();
+        if values.len() != self.features.len() {
+            return Err(Error::Dimension {
+                what: "values of a row".to_owned(),
+                expected: self.features.len(),
+                got: values.len(),
+            });
+        }
+        for (block, columns, feature) in self.placed() {
+            block.encode(&values[feature], &mut point[columns])?;
+        }
+        Ok(())
+    }
+
+    /// The row whose point is nearest. A coordinate that is not a number counts as 0.
+    ///
+    /// # Panics
+    /// If the dimension of the point differs.
+    #[must_use]
+    pub fn decode(&self, point: &[f32]) -> Row {
+        assert_eq!(point.len(), self.dim, "a point of another dimension");
+        let mut values = vec![Value::Missing; self.features.len()];
+        for ((block, columns, feature), place) in self.placed().zip(&self.places) {
+            values[feature] = block.decode(place.step.as_ref(), &point[columns]);
+        }
+        Row::from_checked(values)
+    }
+
+    /// Moves a point to the nearest one that a row has: one level on in each one-hot group
+    /// (the largest entry, the first of equals), whole numbers, steps, ranges.
+    ///
+    /// # Panics
+    /// If the dimension of the point differs.
+    pub fn snap(&self, point: &mut [f32]) {
+        assert_eq!(point.len(), self.dim, "a point of another dimension");
+        for ((block, columns, _), place) in self.placed().zip(&self.places) {
+            block.snap(place.step.as_ref(), &mut point[columns]);
+        }
+    }
+}
+
+impl TryFrom<Parts> for Encoder {
+    type Error = Error;
+
+    fn try_from(parts: Parts) -> Result<Self> {
+        Self::from_blocks(parts.features, parts.blocks)
+    }
+}
+
+impl From<Encoder> for Parts {
+    fn from(encoder: Encoder) -> Self {
+        Self { features: encoder.features, blocks: encoder.blocks }
+    }
+}
+
+/// Adds to a block what the schema knows about its feature's values.
+fn constrain(block: &mut Block, schema: &Schema) -> Result<()> {
+    let Some(feature) = schema.position(&block.feature).map(|i| &schema.features[i]) else {
+        return Err(Error::feature(&block.feature, "is an input of the model but no feature"));
+    };
+    let wrong = |problem: &str| Err(Error::feature(&feature.name, problem));
+    match &mut block.coding {
+        Coding::Number { range, step, special, .. } if feature.kind.is_number() => {
+            *range = feature.range.unwrap_or(*range);
+            *step = fit::step_of(feature);
+            *special = [SpecialAs::Number, SpecialAs::Level]
+                .iter()
+                .flat_map(|&treated| schema.special_values(feature, treated))
+                .copied()
+                .collect();
+        }
+        Coding::Number { affine, .. } => {
+            let levels = feature.kind.levels().to_vec();
+            let Some(codes) = levels.iter().map(Value::number).collect::<Option<Vec<f64>>>() else {
+                return wrong("the model takes it as a number, but its levels are text");
+            };
+            block.coding = Coding::Code { levels, codes, affine: *affine };
+        }
+        Coding::Code { levels, .. } | Coding::OneHot { levels, .. } => {
+            if feature.kind.is_number() {
+                return wrong("the model takes it as levels, expected kind `categorical`");
+            }
+            let known = feature.kind.levels();
+            if let Some(level) = known.iter().find(|level| !levels.contains(level)) {
+                return wrong(&format!("the model does not know the level `{level}`"));
+            }
+            let missing = *schema.missing_policy(feature) == MissingPolicy::Level;
+            let extra = levels.iter().find(|level| match level {
+                Value::Missing => !missing,
+                level => !known.contains(level),
+            });
+            if let Some(level) = extra {
+                return wrong(&format!("the model has the level `{level}`, which is not listed"));
+            }
+        }
+    }
+    let takes_missing = match &block.coding {
+        Coding::OneHot { levels, .. } => levels.contains(&Value::Missing),
+        Coding::Number { .. } | Coding::Code { .. } => block.beside.contains(&Value::Missing),
+    };
+    if *schema.missing_policy(feature) == MissingPolicy::Level && !takes_missing {
+        return wrong("missing values are a level, but the model has no column for them");
+    }
+    Ok(())
+}

@@ -1,0 +1,105 @@
+//! The rows of a table, read through a schema.
+
+use std::collections::BTreeMap;
+
+use serde::Serialize;
+
+use crate::data::schema::{Feature, MissingPolicy, Schema};
+use crate::data::table::{Column, Table};
+use crate::data::value::{Row, Value};
+use crate::error::{Error, Result};
+
+/// The rows of a table that were kept, and what became of the others.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Rows {
+    /// The rows, in the order of the table.
+    pub rows: Vec<Row>,
+    /// For each of them its row in the table, counted from 0.
+    pub table_rows: Vec<usize>,
+    /// What was dropped and filled.
+    pub report: ReadReport,
+}
+
+/// What reading left out or made up. Nothing of that is silent.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
+pub struct ReadReport {
+    /// The rows of the table.
+    pub rows_read: usize,
+    /// The rows left out because a cell was missing.
+    pub rows_dropped: usize,
+    /// Per column, the missing cells that made a row be left out.
+    pub dropped_by: BTreeMap<String, usize>,
+    /// Per column, the missing cells that were filled.
+    pub filled: BTreeMap<String, usize>,
+    /// Per column, the missing cells that were kept as a level of their own.
+    pub kept_missing: BTreeMap<String, usize>,
+}
+
+impl Rows {
+    /// Reads the features of every row. The table may have more columns than the schema
+    /// names; the label is not needed.
+    pub fn read(schema: &Schema, table: &Table) -> Result<Self> {
+        schema.validate()?;
+        let columns: Vec<(&Feature, &Column)> = schema
+            .features
+            .iter()
+            .map(|feature| Ok((feature, table.column(&feature.name)?)))
+            .collect::<Result<_>>()?;
+        let mut read = Self {
+            rows: Vec::with_capacity(table.rows()),
+            table_rows: Vec::with_capacity(table.rows()),
+            report: ReadReport { rows_read: table.rows(), ..ReadReport::default() },
+        };
+        for row in 0..table.rows() {
+            let mut values = Vec::with_capacity(columns.len());
+            let mut dropped = false;
+            for &(feature, column) in &columns {
+                let value = schema
+                    .value_of_cell(feature, column.cell(row))
+                    .map_err(|expected| table.cell_error(row, column, expected))?;
+                if value != Value::Missing {
+                    values.push(value);
+                    continue;
+                }
+                let count = |counts: &mut BTreeMap<String, usize>| {
+                    *counts.entry(feature.name.clone()).or_default() += 1;
+                };
+                match schema.missing_policy(feature) {
+                    MissingPolicy::Reject => {
+                        let expected = format!(
+                            "{}; if missing cells are usual here, set `missing` in the schema",
+                            schema.expected(feature)
+                        );
+                        return Err(table.cell_error(row, column, expected));
+                    }
+                    MissingPolicy::DropRow => {
+                        count(&mut read.report.dropped_by);
+                        dropped = true;
+                    }
+                    MissingPolicy::Level => {
+                        count(&mut read.report.kept_missing);
+                        values.push(Value::Missing);
+                    }
+                    MissingPolicy::Fill(value) => {
+                        count(&mut read.report.filled);
+                        values.push(value.clone());
+                    }
+                }
+            }
+            if dropped {
+                read.report.rows_dropped += 1;
+            } else {
+                read.rows.push(Row::from_checked(values));
+                read.table_rows.push(row);
+            }
+        }
+        if read.rows.is_empty() {
+            let problem = match table.rows() {
+                0 => "no rows below the header".to_owned(),
+                all => format!("no rows left: all {all} have a missing cell and were dropped"),
+            };
+            return Err(Error::Table { file: table.source().to_owned(), problem });
+        }
+        Ok(read)
+    }
+}

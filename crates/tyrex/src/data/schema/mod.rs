@@ -1,0 +1,558 @@
+//! What the columns of a table mean.
+//!
+//! A [`Schema`] is plain data, written by a person in TOML (`docs/formats.md` has every
+//! key with an example). It is the only place that knows names, kinds and levels.
+
+pub(crate) use check::is_representable;
+
+mod check;
+mod text;
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use crate::data::value::Value;
+
+pub use text::Note;
+
+/// The version of the schema format this crate reads and writes.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// What the columns of a table mean, and how they become what a model sees.
+///
+/// The fields are public so that code can build a schema as easily as TOML can;
+/// whoever uses one calls [`Schema::validate`] first.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Schema {
+    /// [`FORMAT_VERSION`].
+    pub format_version: u32,
+    /// What the data are, in a line or two.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// Columns of the file that are not used.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ignore: Vec<String>,
+    /// The order in which features become encoded columns; the order of `features` if empty.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub order: Vec<String>,
+    /// The column to predict.
+    pub label: Label,
+    /// Which rows train and which test.
+    #[serde(default, skip_serializing_if = "Split::is_all_train")]
+    pub split: Split,
+    /// How numbers are scaled.
+    #[serde(default)]
+    pub scaling: ScalingRule,
+    /// What missing cells look like and what becomes of them.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub missing: Missing,
+    /// Special values of every numeric and integer feature that has none of its own.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub special: Option<Special>,
+    /// What an imported model takes.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub model: ModelRule,
+    /// The features, in the order in which a [`Row`](crate::data::Row) holds them.
+    #[serde(rename = "feature")]
+    pub features: Vec<Feature>,
+    /// Linear rules between features.
+    #[serde(default, rename = "rule", skip_serializing_if = "Vec::is_empty")]
+    pub rules: Vec<Rule>,
+    /// The folder that relative paths in the schema start from: the schema file's own.
+    #[serde(skip)]
+    pub folder: PathBuf,
+}
+
+/// The column to predict. The favourable class is the one a person wants.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Label {
+    /// The column's name.
+    pub column: String,
+    /// The values that count as favourable.
+    #[serde(with = "one_or_many")]
+    pub favourable: Vec<Value>,
+    /// The values that count as unfavourable; if empty, every other value does.
+    #[serde(default, with = "one_or_many", skip_serializing_if = "Vec::is_empty")]
+    pub unfavourable: Vec<Value>,
+    /// What happens to a row without a label: `reject` or `drop-row`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub missing: MissingPolicy,
+}
+
+/// Which rows train and which test.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(try_from = "text::SplitToml", into = "text::SplitToml")]
+pub enum Split {
+    /// Every row trains; there are no test rows.
+    #[default]
+    AllTrain,
+    /// A column of the table says it.
+    Column {
+        /// The column's name.
+        column: String,
+        /// The values that mean "train".
+        train: Vec<Value>,
+        /// The values that mean "test".
+        test: Vec<Value>,
+    },
+    /// A file with the columns `row` (0-based data row) and `split` (`train` or `test`)
+    /// says it. Rows that are not in the file belong to neither part.
+    File {
+        /// The file, relative to the schema's folder.
+        file: PathBuf,
+    },
+    /// A random part of the rows trains, the rest tests.
+    Fraction {
+        /// The part of the rows that trains, between 0 and 1.
+        train: f64,
+        /// The seed of the draw.
+        seed: u64,
+    },
+}
+
+impl Split {
+    fn is_all_train(&self) -> bool {
+        *self == Self::AllTrain
+    }
+}
+
+/// How numbers are scaled, for all features that do not say otherwise.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ScalingRule {
+    /// The formula.
+    #[serde(default)]
+    pub method: Scaling,
+    /// The rows its numbers are taken from.
+    #[serde(default)]
+    pub fit: FitOn,
+}
+
+/// The formula that scales a column. A column with a single value is only shifted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Scaling {
+    /// `(x - min) / (max - min)`, column by column.
+    #[default]
+    MinMax,
+    /// `(x - mean) / deviation`, column by column; the deviation divides by `n`.
+    ZScore,
+    /// `(x - min) / (max - min)`, with one minimum and maximum for all such columns.
+    MatrixMinMax,
+    /// `x`.
+    None,
+}
+
+/// The rows that scaling is fitted on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FitOn {
+    /// Training rows only, so that nothing about the test rows leaks into the model.
+    #[default]
+    Train,
+    /// All rows. Only for the `reference` protocol, which repeats what the authors did.
+    All,
+}
+
+/// What missing cells look like and what becomes of them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Missing {
+    /// The texts that mean "missing". A declared level is never missing.
+    #[serde(default = "default_tokens")]
+    pub tokens: Vec<String>,
+    /// What becomes of them, for all features that do not say otherwise.
+    #[serde(default)]
+    pub policy: MissingPolicy,
+}
+
+impl Default for Missing {
+    fn default() -> Self {
+        Self { tokens: default_tokens(), policy: MissingPolicy::default() }
+    }
+}
+
+fn default_tokens() -> Vec<String> {
+    ["", "?", "NA", "NaN", "nan", "null"].map(str::to_owned).into()
+}
+
+/// What becomes of a missing cell.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum MissingPolicy {
+    /// An error that names file, row and column.
+    #[default]
+    Reject,
+    /// The row is left out, and counted.
+    DropRow,
+    /// "Missing" is a level of its own: one more encoded column.
+    Level,
+    /// The value given takes its place, and the cell is counted.
+    Fill(Value),
+}
+
+/// Numbers that are codes, such as -9 for "no record".
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Special {
+    /// The codes.
+    #[serde(serialize_with = "text::plain_numbers")]
+    pub values: Vec<f64>,
+    /// What a model sees of them.
+    #[serde(rename = "as")]
+    pub treated: SpecialAs,
+}
+
+/// What a model sees of a special value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum SpecialAs {
+    /// A plain number, scaled like the others.
+    Number,
+    /// A level of its own: one more encoded column per special value.
+    Level,
+}
+
+/// What an imported model takes.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelRule {
+    /// The kind of input.
+    #[serde(default)]
+    pub input: ModelInput,
+}
+
+/// The kind of input an imported model takes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ModelInput {
+    /// The columns of this crate's encoding.
+    #[default]
+    Encoded,
+    /// The raw columns; the model file encodes them itself.
+    Raw,
+}
+
+/// One feature: a column of the file, what it means and how it is encoded.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(try_from = "text::FeatureToml", into = "text::FeatureToml")]
+pub struct Feature {
+    /// The column's name in the file.
+    pub name: String,
+    /// What kind of values it has.
+    pub kind: FeatureKind,
+    /// What it is, in a few words.
+    pub description: Option<String>,
+    /// The unit of its numbers.
+    pub unit: Option<String>,
+    /// The smallest and largest number that make sense.
+    pub range: Option<Interval>,
+    /// The smallest change of a numeric feature: decoded numbers are multiples of it.
+    pub step: Option<f64>,
+    /// Its special values, instead of the schema's.
+    pub special: Option<Special>,
+    /// What becomes of its missing cells, instead of the schema's policy.
+    pub missing: Option<MissingPolicy>,
+    /// How it is encoded, instead of the kind's usual way.
+    pub encoding: Option<Encoding>,
+    /// How it is scaled, instead of the schema's way.
+    pub scaling: Option<Scaling>,
+    /// Numbers are moved into this interval before they are scaled. This loses what lies
+    /// outside: decoding gives a number inside.
+    pub clip: Option<Interval>,
+    /// How a person may change it.
+    pub action: Action,
+}
+
+impl Feature {
+    /// A feature of the given kind, and nothing else said about it.
+    #[must_use]
+    pub fn new(name: impl Into<String>, kind: FeatureKind) -> Self {
+        Self {
+            name: name.into(),
+            kind,
+            description: None,
+            unit: None,
+            range: None,
+            step: None,
+            special: None,
+            missing: None,
+            encoding: None,
+            scaling: None,
+            clip: None,
+            action: Action::Free,
+        }
+    }
+}
+
+/// What kind of values a feature has.
+#[derive(Debug, Clone, PartialEq)]
+pub enum FeatureKind {
+    /// Real numbers.
+    Numeric,
+    /// Whole numbers.
+    Integer,
+    /// Levels with an order, the lowest first.
+    Ordinal {
+        /// The levels.
+        levels: Vec<Value>,
+    },
+    /// Levels without an order.
+    Categorical {
+        /// The levels, in the order of their encoded columns.
+        levels: Vec<Value>,
+    },
+    /// Two values, "no" first.
+    Flag {
+        /// The value encoded as 0, and the value encoded as 1.
+        values: [Value; 2],
+    },
+}
+
+impl FeatureKind {
+    /// The levels; none for numbers.
+    #[must_use]
+    pub fn levels(&self) -> &[Value] {
+        match self {
+            Self::Numeric | Self::Integer => &[],
+            Self::Ordinal { levels } | Self::Categorical { levels } => levels,
+            Self::Flag { values } => values,
+        }
+    }
+
+    /// Whether the values are numbers rather than levels.
+    #[must_use]
+    pub fn is_number(&self) -> bool {
+        matches!(self, Self::Numeric | Self::Integer)
+    }
+
+    /// The name used in TOML.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Numeric => "numeric",
+            Self::Integer => "integer",
+            Self::Ordinal { .. } => "ordinal",
+            Self::Categorical { .. } => "categorical",
+            Self::Flag { .. } => "flag",
+        }
+    }
+}
+
+/// How a feature becomes encoded columns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Encoding {
+    /// The scaled number. The usual way for numeric and integer.
+    Scaled,
+    /// One column per level, 1 for the level and 0 elsewhere. The usual way for categorical.
+    OneHot,
+    /// The position of the level (0, 1, 2, ...), scaled like a number. The usual way for
+    /// ordinal; also for a flag, whose 0 and 1 are not scaled unless the feature says so.
+    OrdinalNumber,
+    /// The number in the file, unchanged: the model takes the column as it is.
+    AsIs,
+}
+
+/// How a person may change a feature.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Action {
+    /// Any way.
+    #[default]
+    Free,
+    /// Not at all.
+    Fixed,
+    /// Only to a larger number or a later level.
+    OnlyUp,
+    /// Only to a smaller number or an earlier level.
+    OnlyDown,
+    /// Only to a number in this interval.
+    Within(Interval),
+    /// Only to one of these levels.
+    Levels(Vec<Value>),
+}
+
+/// A linear rule between features: `at_least <= sum of coefficient * feature <= at_most`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Rule {
+    /// What the rule means, in a few words.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub description: Option<String>,
+    /// The coefficient of each feature.
+    pub terms: BTreeMap<String, f64>,
+    /// The lower bound of the sum.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_least: Option<f64>,
+    /// The upper bound of the sum.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_most: Option<f64>,
+}
+
+/// The numbers from `lower` to `upper`, both included; an end may be infinite.
+///
+/// In TOML `[0, inf]`; in JSON, which has no infinity, `[0, null]`.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(from = "[Option<f64>; 2]", into = "[Value; 2]")]
+pub struct Interval {
+    /// The smallest number.
+    pub lower: f64,
+    /// The largest number.
+    pub upper: f64,
+}
+
+impl Interval {
+    /// All numbers.
+    pub const ALL: Self = Self { lower: f64::NEG_INFINITY, upper: f64::INFINITY };
+
+    /// Whether the number is in the interval.
+    #[must_use]
+    pub fn contains(&self, number: f64) -> bool {
+        self.lower <= number && number <= self.upper
+    }
+
+    /// The number in the interval that is nearest to the given one.
+    #[must_use]
+    pub fn nearest(&self, number: f64) -> f64 {
+        number.max(self.lower).min(self.upper)
+    }
+
+    /// The numbers in both intervals; `lower > upper` if there are none.
+    #[must_use]
+    pub fn intersection(&self, other: Self) -> Self {
+        Self { lower: self.lower.max(other.lower), upper: self.upper.min(other.upper) }
+    }
+}
+
+impl From<[f64; 2]> for Interval {
+    fn from([lower, upper]: [f64; 2]) -> Self {
+        Self { lower, upper }
+    }
+}
+
+impl From<[Option<f64>; 2]> for Interval {
+    fn from([lower, upper]: [Option<f64>; 2]) -> Self {
+        Self { lower: lower.unwrap_or(f64::NEG_INFINITY), upper: upper.unwrap_or(f64::INFINITY) }
+    }
+}
+
+/// As values, so that whole numbers are written without a decimal point.
+impl From<Interval> for [Value; 2] {
+    fn from(interval: Interval) -> Self {
+        [Value::Number(interval.lower), Value::Number(interval.upper)]
+    }
+}
+
+/// What the schema says about a feature, once its own word and the schema's are put together.
+impl Schema {
+    /// A schema with these features, and nothing else said.
+    #[must_use]
+    pub fn new(label: Label, features: Vec<Feature>) -> Self {
+        Self {
+            format_version: FORMAT_VERSION,
+            description: None,
+            ignore: Vec::new(),
+            order: Vec::new(),
+            label,
+            split: Split::default(),
+            scaling: ScalingRule::default(),
+            missing: Missing::default(),
+            special: None,
+            model: ModelRule::default(),
+            features,
+            rules: Vec::new(),
+            folder: PathBuf::new(),
+        }
+    }
+
+    /// The position of a feature in a row.
+    #[must_use]
+    pub fn position(&self, name: &str) -> Option<usize> {
+        self.features.iter().position(|feature| feature.name == name)
+    }
+
+    /// What becomes of the feature's missing cells.
+    #[must_use]
+    pub fn missing_policy<'a>(&'a self, feature: &'a Feature) -> &'a MissingPolicy {
+        feature.missing.as_ref().unwrap_or(&self.missing.policy)
+    }
+
+    /// The feature's special values that are treated in the given way.
+    #[must_use]
+    pub fn special_values<'a>(&'a self, feature: &'a Feature, treated: SpecialAs) -> &'a [f64] {
+        if !feature.kind.is_number() {
+            return &[];
+        }
+        match feature.special.as_ref().or(self.special.as_ref()) {
+            Some(special) if special.treated == treated => &special.values,
+            _ => &[],
+        }
+    }
+
+    /// How the feature is encoded.
+    #[must_use]
+    pub fn encoding(&self, feature: &Feature) -> Encoding {
+        feature.encoding.unwrap_or(match feature.kind {
+            FeatureKind::Numeric | FeatureKind::Integer => Encoding::Scaled,
+            FeatureKind::Ordinal { .. } | FeatureKind::Flag { .. } => Encoding::OrdinalNumber,
+            FeatureKind::Categorical { .. } => Encoding::OneHot,
+        })
+    }
+
+    /// How the feature's columns are scaled. Columns of zeros and ones are not, unless the
+    /// feature itself says so.
+    #[must_use]
+    pub fn scaling(&self, feature: &Feature) -> Scaling {
+        let zeros_and_ones = matches!(feature.kind, FeatureKind::Flag { .. });
+        match self.encoding(feature) {
+            Encoding::AsIs => Scaling::None,
+            Encoding::Scaled => feature.scaling.unwrap_or(self.scaling.method),
+            Encoding::OrdinalNumber if !zeros_and_ones => {
+                feature.scaling.unwrap_or(self.scaling.method)
+            }
+            Encoding::OrdinalNumber | Encoding::OneHot => feature.scaling.unwrap_or(Scaling::None),
+        }
+    }
+}
+
+fn is_default<T: Default + PartialEq>(value: &T) -> bool {
+    *value == T::default()
+}
+
+/// A list that may be written as its only element.
+mod one_or_many {
+    use serde::{Deserialize, Deserializer, Serialize, Serializer};
+
+    use crate::data::value::Value;
+
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum OneOrMany {
+        One(Value),
+        Many(Vec<Value>),
+    }
+
+    pub(super) fn serialize<S: Serializer>(
+        list: &[Value],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match list {
+            [only] => only.serialize(serializer),
+            many => many.serialize(serializer),
+        }
+    }
+
+    pub(super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<Value>, D::Error> {
+        Ok(match OneOrMany::deserialize(deserializer)? {
+            OneOrMany::One(value) => vec![value],
+            OneOrMany::Many(values) => values,
+        })
+    }
+}

@@ -1,0 +1,243 @@
+//! A table as it stands in a file: named columns of text.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+
+use crate::data::cell::listed;
+use crate::data::value::nearest_name;
+use crate::data::{csv, jsonl, parquet};
+use crate::error::{Error, Result};
+use crate::file::{Overwrite, write_whole};
+
+/// Named columns of text, with the file they came from.
+///
+/// Every cell keeps the text of the file, so that what is read is written back unchanged.
+/// An empty cell stands for "nothing": `null` in JSON lines and Parquet.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Table {
+    source: PathBuf,
+    columns: Vec<Column>,
+    rows: usize,
+}
+
+/// One column: its name, and its cells end to end in one string.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Column {
+    name: String,
+    text: String,
+    ends: Vec<usize>,
+}
+
+impl Column {
+    /// A column without cells.
+    #[must_use]
+    pub fn new(name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..Self::default() }
+    }
+
+    /// The column's name.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// The number of cells.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.ends.len()
+    }
+
+    /// Whether there are no cells.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.ends.is_empty()
+    }
+
+    /// Adds a cell at the end.
+    pub fn push(&mut self, cell: &str) {
+        self.text.push_str(cell);
+        self.ends.push(self.text.len());
+    }
+
+    /// Adds a cell at the end, written as it displays.
+    pub fn push_display(&mut self, cell: impl std::fmt::Display) {
+        use std::fmt::Write as _;
+        // Writing to a string does not fail.
+        let _ = write!(self.text, "{cell}");
+        self.ends.push(self.text.len());
+    }
+
+    /// One cell.
+    ///
+    /// # Panics
+    /// If there is no such row.
+    #[must_use]
+    pub fn cell(&self, row: usize) -> &str {
+        let start = row.checked_sub(1).map_or(0, |previous| self.ends[previous]);
+        &self.text[start..self.ends[row]]
+    }
+
+    /// All cells in order.
+    pub fn cells(&self) -> impl ExactSizeIterator<Item = &str> {
+        (0..self.len()).map(|row| self.cell(row))
+    }
+}
+
+impl Table {
+    /// A table from its columns, checked: names that differ, columns of one length.
+    pub fn new(source: impl Into<PathBuf>, columns: Vec<Column>) -> Result<Self> {
+        let source = source.into();
+        let mut seen = BTreeSet::new();
+        if let Some(twice) = columns.iter().find(|column| !seen.insert(column.name.as_str())) {
+            let problem = format!("column `{}` appears twice in the header", twice.name);
+            return Err(Error::Table { file: source, problem });
+        }
+        let rows = columns.first().map_or(0, Column::len);
+        if let Some(other) = columns.iter().find(|column| column.len() != rows) {
+            return Err(Error::Dimension {
+                what: format!("cells of column `{}`", other.name),
+                expected: rows,
+                got: other.len(),
+            });
+        }
+        Ok(Self { source, columns, rows })
+    }
+
+    /// Reads a file; its name says the format: `.csv`, `.jsonl`, `.ndjson` or `.parquet`.
+    pub fn read(path: &Path) -> Result<Self> {
+        match Format::of(path)? {
+            Format::Csv => csv::parse(path, &read_bytes(path)?),
+            Format::JsonLines => jsonl::parse(path, &read_bytes(path)?),
+            Format::Parquet => parquet::parse(path, read_bytes(path)?),
+        }
+    }
+
+    /// Reads CSV that is already in memory; errors name `source` as the file.
+    pub fn from_csv(source: &Path, bytes: &[u8]) -> Result<Self> {
+        csv::parse(source, bytes)
+    }
+
+    /// Writes a file; its name says the format.
+    pub fn write(&self, path: &Path, overwrite: Overwrite) -> Result<()> {
+        match Format::of(path)? {
+            Format::Csv => write_whole(path, overwrite, |out| csv::write(self, out)),
+            Format::JsonLines => write_whole(path, overwrite, |out| jsonl::write(self, out)),
+            Format::Parquet => write_whole(path, overwrite, |out| parquet::write(self, out)),
+        }
+    }
+
+    /// The file the table came from.
+    #[must_use]
+    pub fn source(&self) -> &Path {
+        &self.source
+    }
+
+    /// The columns, in the order of the file.
+    #[must_use]
+    pub fn columns(&self) -> &[Column] {
+        &self.columns
+    }
+
+    /// The number of rows.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The column of that name; the error lists the columns there are.
+    pub fn column(&self, name: &str) -> Result<&Column> {
+        if let Some(column) = self.columns.iter().find(|column| column.name == name) {
+            return Ok(column);
+        }
+        let names: Vec<&str> = self.columns.iter().map(Column::name).collect();
+        let suggestion = nearest_name(name, names.iter().copied())
+            .map(|near| format!("; did you mean `{near}`?"))
+            .unwrap_or_default();
+        Err(Error::Table {
+            file: self.source.clone(),
+            problem: format!("no column `{name}`; the file has {}{suggestion}", listed(&names)),
+        })
+    }
+
+    /// An [`Error::Cell`] about one cell.
+    pub(crate) fn cell_error(&self, row: usize, column: &Column, expected: String) -> Error {
+        Error::Cell {
+            file: self.source.clone(),
+            row,
+            column: column.name.clone(),
+            value: column.cell(row).to_owned(),
+            expected,
+        }
+    }
+}
+
+/// The formats, by the end of the file name.
+enum Format {
+    Csv,
+    JsonLines,
+    Parquet,
+}
+
+impl Format {
+    fn of(path: &Path) -> Result<Self> {
+        let extension = path.extension().and_then(|extension| extension.to_str());
+        match extension.map(str::to_ascii_lowercase).as_deref() {
+            Some("csv") => Ok(Self::Csv),
+            Some("jsonl" | "ndjson") => Ok(Self::JsonLines),
+            Some("parquet") => Ok(Self::Parquet),
+            _ => Err(Error::Table {
+                file: path.to_owned(),
+                problem: "unknown format, expected a file name that ends in .csv, .jsonl, .ndjson \
+                          or .parquet"
+                    .to_owned(),
+            }),
+        }
+    }
+}
+
+fn read_bytes(path: &Path) -> Result<Vec<u8>> {
+    std::fs::read(path).map_err(Error::io("read", path))
+}
+
+/// What the cells of a column are, as formats with types want to know. Empty cells do
+/// not count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Content {
+    /// `true` and `false`.
+    Boolean,
+    /// Whole numbers of 64 bits.
+    Integer,
+    /// Numbers as JSON writes them.
+    Real,
+    /// Anything else, and columns with no cells to judge by.
+    Text,
+}
+
+impl Content {
+    /// What the cells of the column are.
+    pub(super) fn of(column: &Column) -> Self {
+        let filled = || column.cells().filter(|cell| !cell.is_empty());
+        if filled().next().is_none() {
+            Self::Text
+        } else if filled().all(|cell| cell == "true" || cell == "false") {
+            Self::Boolean
+        } else if filled().all(is_integer) {
+            Self::Integer
+        } else if filled().all(is_json_number) {
+            Self::Real
+        } else {
+            Self::Text
+        }
+    }
+}
+
+/// A whole number whose text comes back unchanged: no leading zero, no plus sign.
+fn is_integer(cell: &str) -> bool {
+    cell.parse::<i64>().is_ok_and(|number| number.to_string() == cell)
+}
+
+fn is_json_number(cell: &str) -> bool {
+    cell.starts_with(|first: char| first == '-' || first.is_ascii_digit())
+        && cell.ends_with(|last: char| last.is_ascii_digit())
+        && serde_json::from_str::<f64>(cell).is_ok()
+}

@@ -1,0 +1,191 @@
+//! What a person reads: a value, and a row of them.
+
+use std::fmt;
+
+use serde::de::{self, Deserializer, Visitor};
+use serde::{Deserialize, Serialize, Serializer};
+
+use crate::data::schema::Schema;
+use crate::error::{Error, Result};
+
+/// One value of a feature, in the units of the data.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Value {
+    /// A finite number.
+    Number(f64),
+    /// A level that is not a number.
+    Text(String),
+    /// Nothing is known.
+    Missing,
+}
+
+impl Value {
+    /// The number, if it is one.
+    #[must_use]
+    pub fn number(&self) -> Option<f64> {
+        match self {
+            Self::Number(number) => Some(*number),
+            Self::Text(_) | Self::Missing => None,
+        }
+    }
+
+    /// Whether a cell with this text means this value: numbers by value, text by letter.
+    #[must_use]
+    pub fn matches(&self, text: &str) -> bool {
+        match self {
+            Self::Number(number) => parse_number(text) == Some(*number),
+            Self::Text(own) => own == text,
+            Self::Missing => false,
+        }
+    }
+}
+
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            // Adding zero turns -0 into 0.
+            Self::Number(number) => write!(f, "{}", number + 0.0),
+            Self::Text(text) => f.write_str(text),
+            Self::Missing => Ok(()),
+        }
+    }
+}
+
+impl From<f64> for Value {
+    fn from(number: f64) -> Self {
+        Self::Number(number)
+    }
+}
+
+impl From<&str> for Value {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl Serialize for Value {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // The largest power of two below which every whole f64 is exact.
+        const EXACT: f64 = 9_007_199_254_740_992.0;
+        match self {
+            Self::Number(number) if number.fract() == 0.0 && number.abs() < EXACT => {
+                serializer.serialize_i64(*number as i64)
+            }
+            Self::Number(number) => serializer.serialize_f64(*number),
+            Self::Text(text) => serializer.serialize_str(text),
+            Self::Missing => serializer.serialize_unit(),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Any;
+        impl Visitor<'_> for Any {
+            type Value = Value;
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a number or a text")
+            }
+            fn visit_bool<E: de::Error>(self, flag: bool) -> Result<Value, E> {
+                Ok(Value::Text(flag.to_string()))
+            }
+            fn visit_i64<E: de::Error>(self, number: i64) -> Result<Value, E> {
+                Ok(Value::Number(number as f64))
+            }
+            fn visit_u64<E: de::Error>(self, number: u64) -> Result<Value, E> {
+                Ok(Value::Number(number as f64))
+            }
+            fn visit_f64<E: de::Error>(self, number: f64) -> Result<Value, E> {
+                if number.is_finite() {
+                    Ok(Value::Number(number))
+                } else {
+                    Err(E::custom(format!("{number} is not a finite number")))
+                }
+            }
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Value, E> {
+                Ok(Value::Text(text.to_owned()))
+            }
+            fn visit_unit<E: de::Error>(self) -> Result<Value, E> {
+                Ok(Value::Missing)
+            }
+        }
+        deserializer.deserialize_any(Any)
+    }
+}
+
+/// One value per feature, in the order of the schema.
+///
+/// A row is what a person reads; a [`Point`](crate::Point) is what a model sees.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Row {
+    values: Vec<Value>,
+}
+
+impl Row {
+    /// A row, checked against the schema: one value per feature, each one the feature accepts.
+    pub fn new(schema: &Schema, values: Vec<Value>) -> Result<Self> {
+        if values.len() != schema.features.len() {
+            return Err(Error::Dimension {
+                what: "values of a row".to_owned(),
+                expected: schema.features.len(),
+                got: values.len(),
+            });
+        }
+        for (feature, value) in schema.features.iter().zip(&values) {
+            if !schema.accepts(feature, value) {
+                let found = if *value == Value::Missing {
+                    "a missing value".to_owned()
+                } else {
+                    format!("`{value}`")
+                };
+                let expected = schema.expected(feature);
+                return Err(Error::feature(
+                    &feature.name,
+                    format!("found {found}, expected {expected}"),
+                ));
+            }
+        }
+        Ok(Self { values })
+    }
+
+    /// A row whose values were checked one by one.
+    pub(crate) fn from_checked(values: Vec<Value>) -> Self {
+        Self { values }
+    }
+
+    /// The values, in the order of the schema's features.
+    #[must_use]
+    pub fn values(&self) -> &[Value] {
+        &self.values
+    }
+}
+
+/// A plain decimal number, with an exponent or without; `None` for anything else, and
+/// for a number too large for an `f64`.
+#[must_use]
+pub(crate) fn parse_number(text: &str) -> Option<f64> {
+    let text = text.trim();
+    // `f64::from_str` also takes `inf`, `nan` and `infinity`; here those are not numbers.
+    let plain = text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'.' | b'-' | b'+' | b'e' | b'E'));
+    if !plain {
+        return None;
+    }
+    text.parse().ok().filter(|number: &f64| number.is_finite())
+}
+
+/// The candidate that looks most like `text`, if one looks like it at all.
+pub(crate) fn nearest_name<'a>(
+    text: &str,
+    candidates: impl Iterator<Item = &'a str>,
+) -> Option<&'a str> {
+    let wanted = text.trim().to_lowercase();
+    let mut best = None;
+    let mut best_likeness = 0.7;
+    for candidate in candidates {
+        let likeness = strsim::jaro_winkler(&wanted, &candidate.to_lowercase());
+        if likeness > best_likeness {
+            (best, best_likeness) = (Some(candidate), likeness);
+        }
+    }
+    best
+}

@@ -13,6 +13,10 @@ pub mod data;
 
 pub mod model;
 
+pub mod measure;
+
+pub mod lipschitz;
+
 pub use error::{Error, Result};
 pub use file::Overwrite;
 pub use points::{Point, Points};

@@ -8,13 +8,14 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::kernel::{self, Left, Line, Out, Right};
+use super::pass::{Block, Pass};
 use super::{Activation, DifferentiableModel, Model};
 use crate::error::{Error, Result};
 use crate::points::Points;
 
 /// Points go through the network in blocks of so many: eight tiles of six rows, and the
 /// activations of a few layers stay in the cache.
-const BLOCK: usize = 48;
+pub(super) const BLOCK: usize = 48;
 
 /// From so many blocks on it pays to share them among threads.
 const PARALLEL_BLOCKS: usize = 16;
@@ -57,7 +58,7 @@ impl Output {
     }
 
     /// `m`, and the logits replaced by `factor * dm/dz`.
-    fn score_and_cotangent(self, logits: &mut [f32], factor: f32) -> f32 {
+    pub(super) fn score_and_cotangent(self, logits: &mut [f32], factor: f32) -> f32 {
         let score = self.score(logits);
         match self {
             Self::Sigmoid { favourable } => {
@@ -173,7 +174,7 @@ impl Head {
 /// weights are.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mlp {
-    dim: usize,
+    pub(super) dim: usize,
     pub(crate) hidden: Vec<Hidden>,
     pub(crate) head: Head,
     output: Output,
@@ -365,6 +366,14 @@ impl Model for Mlp {
         self.dim
     }
 
+    fn differentiable(&self) -> Option<&dyn DifferentiableModel> {
+        Some(self)
+    }
+
+    fn network(&self) -> Option<&Mlp> {
+        Some(self)
+    }
+
     fn score_into(&self, points: &Points, scores: &mut [f32]) {
         let classes = self.classes();
         self.for_each_block(points, scores, 1, |pass, rows, block, scores| {
@@ -407,99 +416,6 @@ impl DifferentiableModel for Mlp {
             let (block_scores, block_gradients) = both.split_at(scores.len());
             scores.copy_from_slice(block_scores);
             gradients.copy_from_slice(block_gradients);
-        }
-    }
-}
-
-/// Some consecutive points of a batch.
-#[derive(Clone, Copy)]
-struct Block<'a> {
-    first: usize,
-    values: &'a [f32],
-}
-
-/// The room one block needs on its way through the network and back.
-struct Pass {
-    /// The input in padded rows, used only when the head reads it directly.
-    input: Vec<Line>,
-    values: Vec<Vec<Line>>,
-    slopes: Vec<Vec<Line>>,
-    logits: Vec<f32>,
-    gradient: Vec<Line>,
-    other: Vec<Line>,
-}
-
-impl Pass {
-    fn new(network: &Mlp, rows: usize) -> Self {
-        let input_width = kernel::lines_for(network.dim);
-        let widest = network.hidden.iter().map(Hidden::width).max().unwrap_or(0).max(input_width);
-        let room = || network.hidden.iter().map(|l| kernel::zeros(rows * l.width())).collect();
-        Self {
-            input: if network.hidden.is_empty() {
-                kernel::zeros(rows * input_width)
-            } else {
-                Vec::new()
-            },
-            values: room(),
-            slopes: room(),
-            logits: vec![0.0; rows * network.classes()],
-            gradient: kernel::zeros(rows * widest),
-            other: kernel::zeros(rows * widest),
-        }
-    }
-
-    /// Fills `values` and `logits`, and `slopes` if the way back is to follow.
-    fn forward(&mut self, network: &Mlp, rows: usize, block: Block, with_slopes: bool) {
-        for (index, layer) in network.hidden.iter().enumerate() {
-            let (before, rest) = self.values.split_at_mut(index);
-            let input = match before.last() {
-                Some(previous) => rows_of(previous, network.hidden[index - 1].width()),
-                None => Left { values: block.values, row: network.dim, step: 1 },
-            };
-            let count = rows * layer.width();
-            layer.sums(rows, input, &mut rest[0][..count]);
-            let sums = kernel::flat_mut(&mut rest[0][..count]);
-            if with_slopes && layer.activation != Activation::Relu {
-                let slopes = kernel::flat_mut(&mut self.slopes[index][..count]);
-                kernel::activate_with_slope(layer.activation, sums, slopes);
-            } else {
-                kernel::activate(layer.activation, sums);
-            }
-        }
-        let head = &network.head;
-        let last: &[Line] = if let Some(values) = self.values.last() {
-            values
-        } else {
-            pad_rows(block.values, network.dim, &mut self.input);
-            &self.input
-        };
-        let logits = &mut self.logits[..rows * head.classes];
-        head.logits(last, logits);
-    }
-
-    /// From cotangents of the logits, in `self.logits`, to gradients of the points.
-    fn backward(&mut self, network: &Mlp, rows: usize, gradients: &mut [f32]) {
-        let head = &network.head;
-        let cotangents = &self.logits[..rows * head.classes];
-        let count = rows * head.width();
-        let gradient = &mut self.gradient[..count];
-        kernel::spread(head.width(), head.classes, cotangents, &head.weights, gradient);
-        for (index, layer) in network.hidden.iter().enumerate().rev() {
-            let count = rows * layer.width();
-            let gradient = &mut self.gradient[..count];
-            if layer.activation == Activation::Relu {
-                kernel::relu_slope(gradient, &self.values[index][..count]);
-            } else {
-                kernel::multiply(gradient, &self.slopes[index][..count]);
-            }
-            layer.input_gradient(rows, gradient, &mut self.other);
-            std::mem::swap(&mut self.gradient, &mut self.other);
-        }
-        let width = kernel::lines_for(network.dim);
-        for (padded, row) in
-            self.gradient.chunks_exact(width).zip(gradients.chunks_exact_mut(network.dim))
-        {
-            row.copy_from_slice(&kernel::flat(padded)[..network.dim]);
         }
     }
 }

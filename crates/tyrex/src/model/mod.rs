@@ -3,12 +3,16 @@
 //! `m : R^d -> [0, 1]` is the probability of the *favourable* class.
 
 pub mod activation;
+pub mod interval;
 mod kernel;
 pub mod mlp;
+mod pass;
+pub mod probe;
 pub mod train;
 
 pub use activation::Activation;
 pub use mlp::{Dense, Mlp, Output};
+pub use probe::Probe;
 pub use train::{Examples, TrainParams, Trained, train, train_all};
 
 use crate::points::Points;
@@ -29,6 +33,16 @@ pub trait Model: Send + Sync {
         let mut scores = vec![0.0; points.len()];
         self.score_into(points, &mut scores);
         scores
+    }
+
+    /// The same model with its gradients, if it has them. Trees and black boxes do not.
+    fn differentiable(&self) -> Option<&dyn DifferentiableModel> {
+        None
+    }
+
+    /// The native network, if it is one: some computations have a shorter way through it.
+    fn network(&self) -> Option<&Mlp> {
+        None
     }
 }
 

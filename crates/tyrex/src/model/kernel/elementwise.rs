@@ -3,7 +3,7 @@
 #![allow(clippy::inline_always)] // they must be inlined into loops that have the vector features
 
 use super::math::{exp, ln_1p_unit, sigmoid, tanh};
-use super::{Line, flat, flat_mut};
+use super::{LANES, Line, flat, flat_mut};
 use crate::model::Activation;
 
 /// Value and slope of an activation at one sum.
@@ -125,6 +125,28 @@ dispatched! {
     pub(crate) fn multiply(a: &mut [Line], b: &[Line]) {
         for (a, b) in flat_mut(a).iter_mut().zip(flat(b)) {
             *a *= b;
+        }
+    }
+}
+
+dispatched! {
+    /// `a <- a + b`
+    pub(crate) fn add(a: &mut [Line], b: &[Line]) {
+        for (a, b) in flat_mut(a).iter_mut().zip(flat(b)) {
+            *a += b;
+        }
+    }
+}
+
+dispatched! {
+    /// `sums[r] = row + shifts[r]`, with `width` lines to a row.
+    pub(crate) fn add_to_rows(width: usize, row: &[Line], shifts: &[Line], sums: &mut [Line]) {
+        let (row, width) = (flat(row), width * LANES);
+        let rows = flat(shifts).chunks_exact(width).zip(flat_mut(sums).chunks_exact_mut(width));
+        for (shift, sum) in rows {
+            for ((sum, shift), base) in sum.iter_mut().zip(shift).zip(row) {
+                *sum = base + shift;
+            }
         }
     }
 }

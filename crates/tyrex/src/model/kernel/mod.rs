@@ -52,7 +52,8 @@ mod product;
 mod transpose;
 
 pub(crate) use elementwise::{
-    AdamStep, activate, activate_with_slope, adam, multiply, relu_slope, sigmoid_cross_entropy,
+    AdamStep, activate, activate_with_slope, adam, add, add_to_rows, multiply, relu_slope,
+    sigmoid_cross_entropy,
 };
 pub(crate) use head::{collect, logits, spread, sum_rows};
 pub(crate) use lines::{LANES, Line, flat, flat_mut, lines_for, zeros};

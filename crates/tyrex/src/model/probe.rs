@@ -1,0 +1,228 @@
+//! A network seen through a fixed cloud of offsets around a moving centre.
+//!
+//! With `x_i = x + n_i` and offsets `n_i` that stay, two of the three layers of the paper's
+//! network cost almost nothing:
+//!
+//! - the first layer's sums are `x W_1 + b_1 + n_i W_1`, and `n_i W_1` never changes;
+//! - a weighted sum of gradients needs the first layer only once,
+//!   `sum_i c_i dm(x_i)/dx = (sum_i c_i delta_i) W_1^T` with `delta_i` the gradient of the
+//!   first layer's sums.
+
+use super::kernel::{self, Line};
+use super::mlp::{BLOCK, Mlp};
+use super::pass::Pass;
+use crate::error::{Error, Result};
+use crate::points::Points;
+
+/// A network and a cloud of offsets.
+pub struct Probe<'a> {
+    network: &'a Mlp,
+    count: usize,
+    /// `n_i W_1`, row by row.
+    shifts: Vec<Line>,
+}
+
+/// The room one thread needs to use a [`Probe`].
+pub struct ProbeRoom {
+    pass: Pass,
+    /// `x W_1 + b_1`
+    centre: Vec<Line>,
+    /// The sum of the first layer's gradients.
+    total: Vec<Line>,
+    part: Vec<Line>,
+    active: Vec<usize>,
+}
+
+impl<'a> Probe<'a> {
+    /// Prepares the cloud for the network. A network without a hidden layer has nothing to
+    /// prepare and is refused.
+    pub fn new(network: &'a Mlp, offsets: &Points) -> Result<Self> {
+        let Some(first) = network.hidden.first() else {
+            return Err(Error::InvalidModel("a probe needs a hidden layer".into()));
+        };
+        if offsets.dim() != network.dim {
+            return Err(Error::Dimension {
+                what: "coordinates of an offset".into(),
+                expected: network.dim,
+                got: offsets.dim(),
+            });
+        }
+        let width = first.width();
+        let mut shifts = kernel::zeros(offsets.len() * width);
+        kernel::product(
+            [offsets.len(), first.inputs, width],
+            kernel::Left { values: offsets.as_slice(), row: network.dim, step: 1 },
+            kernel::Right { lines: &first.weights, panel: first.inputs, step: 1 },
+            &mut kernel::Out { lines: &mut shifts, row: width, panel: 1 },
+            None,
+        );
+        Ok(Self { network, count: offsets.len(), shifts })
+    }
+
+    /// The number of offsets.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.count
+    }
+
+    /// Room for one thread.
+    #[must_use]
+    pub fn room(&self) -> ProbeRoom {
+        let width = self.width();
+        ProbeRoom {
+            pass: Pass::new(self.network, BLOCK),
+            centre: kernel::zeros(width),
+            total: kernel::zeros(width),
+            part: kernel::zeros(width),
+            active: Vec::with_capacity(BLOCK),
+        }
+    }
+
+    /// The lines of the first layer's sums.
+    fn width(&self) -> usize {
+        self.network.hidden[0].width()
+    }
+
+    /// Writes `m(x_i)` to `scores` and returns `m(x)`.
+    ///
+    /// # Panics
+    /// If a size does not fit.
+    pub fn scores(&self, x: &[f32], room: &mut ProbeRoom, scores: &mut [f32]) -> f32 {
+        assert_eq!(scores.len(), self.count, "one score per offset");
+        let score = self.centre(x, room);
+        for (index, scores) in scores.chunks_mut(BLOCK).enumerate() {
+            self.block_forward(index * BLOCK, scores.len(), room, false);
+            let logits = room.pass.logits.chunks_exact(self.network.classes());
+            for (score, logits) in scores.iter_mut().zip(logits) {
+                *score = self.network.output().score(logits);
+            }
+        }
+        score
+    }
+
+    /// Writes `v dm(x)/dx + sum_i c_i dm(x_i)/dx` to `gradient`. Offsets with `c_i = 0`
+    /// cost no way back.
+    ///
+    /// # Panics
+    /// If a size does not fit.
+    pub fn weighted_gradient(
+        &self,
+        x: &[f32],
+        of_centre: f32,
+        coefficients: &[f32],
+        room: &mut ProbeRoom,
+        gradient: &mut [f32],
+    ) {
+        assert_eq!(coefficients.len(), self.count, "one coefficient per offset");
+        self.centre(x, room);
+        room.total.fill(Line::default());
+        self.add_centre(of_centre, room);
+        for (index, coefficients) in coefficients.chunks(BLOCK).enumerate() {
+            if coefficients.iter().all(|&c| c == 0.0) {
+                continue;
+            }
+            self.block_forward(index * BLOCK, coefficients.len(), room, true);
+            self.block_backward(coefficients.len(), room, |row, _| coefficients[row]);
+        }
+        self.finish(room, gradient);
+    }
+
+    /// `m(x)` and the relaxed stability
+    /// `R^ = m(x) - (2/k) sum_i max(0, m(x) - m(x_i))`, with its gradient.
+    ///
+    /// One pass suffices: `m(x)` is known first, and only the offsets that score below it
+    /// have a gradient, `c_i = 2/k`; the centre's is `1 - (2/k) #{m(x_i) < m(x)}`.
+    ///
+    /// # Panics
+    /// If a size does not fit.
+    pub fn relaxed_stability(
+        &self,
+        x: &[f32],
+        room: &mut ProbeRoom,
+        gradient: &mut [f32],
+    ) -> (f32, f64) {
+        let share = 2.0 / self.count as f32;
+        let score = self.centre(x, room);
+        room.total.fill(Line::default());
+        let (mut shortfall, mut below) = (0.0_f64, 0_usize);
+        for first in (0..self.count).step_by(BLOCK) {
+            let rows = BLOCK.min(self.count - first);
+            self.block_forward(first, rows, room, true);
+            self.block_backward(rows, room, |_, of_row| {
+                if of_row < score {
+                    shortfall += f64::from(score - of_row);
+                    below += 1;
+                    share
+                } else {
+                    0.0
+                }
+            });
+        }
+        self.add_centre(1.0 - share * below as f32, room);
+        self.finish(room, gradient);
+        (score, f64::from(score) - 2.0 * shortfall / self.count as f64)
+    }
+
+    /// The first layer's sums of the centre, and `m(x)`.
+    fn centre(&self, x: &[f32], room: &mut ProbeRoom) -> f32 {
+        assert_eq!(x.len(), self.network.dim, "the dimension of the point");
+        let first = &self.network.hidden[0];
+        let input = kernel::Left { values: x, row: self.network.dim, step: 1 };
+        first.sums(1, input, &mut room.centre);
+        room.pass.values[0][..room.centre.len()].copy_from_slice(&room.centre);
+        room.pass.forward_from_sums(self.network, 1, false);
+        self.network.output().score(&room.pass.logits[..self.network.classes()])
+    }
+
+    /// Adds `factor` times the centre's gradient to the total.
+    fn add_centre(&self, factor: f32, room: &mut ProbeRoom) {
+        room.pass.values[0][..room.centre.len()].copy_from_slice(&room.centre);
+        room.pass.forward_from_sums(self.network, 1, true);
+        self.block_backward(1, room, |_, _| factor);
+    }
+
+    /// Sends some offsets forward.
+    fn block_forward(&self, first: usize, rows: usize, room: &mut ProbeRoom, with_slopes: bool) {
+        let width = self.width();
+        let shifts = &self.shifts[first * width..(first + rows) * width];
+        let sums = &mut room.pass.values[0][..rows * width];
+        kernel::add_to_rows(width, &room.centre, shifts, sums);
+        room.pass.forward_from_sums(self.network, rows, with_slopes);
+    }
+
+    /// Sends back those of a block whose coefficient is not zero and adds them to the total.
+    fn block_backward(
+        &self,
+        rows: usize,
+        room: &mut ProbeRoom,
+        mut coefficient: impl FnMut(usize, f32) -> f32,
+    ) {
+        let classes = self.network.classes();
+        let output = self.network.output();
+        room.active.clear();
+        for (row, logits) in room.pass.logits.chunks_exact_mut(classes).take(rows).enumerate() {
+            let factor = coefficient(row, output.score(logits));
+            if factor != 0.0 {
+                output.score_and_cotangent(logits, factor);
+                room.active.push(row);
+            }
+        }
+        if room.active.is_empty() {
+            return;
+        }
+        if room.active.len() < rows {
+            room.pass.keep(self.network, &room.active);
+        }
+        let of_sums = room.pass.backward_to_sums(self.network, room.active.len());
+        kernel::sum_rows(self.width(), of_sums, &mut room.part);
+        kernel::add(&mut room.total, &room.part);
+    }
+
+    /// From the total of the first layer's gradients to the gradient of the point.
+    fn finish(&self, room: &mut ProbeRoom, gradient: &mut [f32]) {
+        let first = &self.network.hidden[0];
+        let mut padded = kernel::zeros(kernel::lines_for(self.network.dim));
+        first.input_gradient(1, &room.total, &mut padded);
+        gradient.copy_from_slice(&kernel::flat(&padded)[..self.network.dim]);
+    }
+}

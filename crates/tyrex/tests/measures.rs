@@ -1,0 +1,241 @@
+//! Every measure against its definition in double precision, its gradient against central
+//! differences, and against numbers made by an independent program.
+
+mod support;
+
+use proptest::prelude::*;
+use support::{activations, derivative, logits, network, outputs, points, score, widen};
+use tyrex::measure::{Gamma, Gauge, Measure, Neighbourhood, Sampling};
+use tyrex::model::{Dense, Output};
+use tyrex::{Points, Seed};
+
+const MEASURES: [Measure; 7] = [
+    Measure::Prediction,
+    Measure::Mean,
+    Measure::RelaxedStability,
+    Measure::Stability { gamma: Gamma::Given(0.7) },
+    Measure::Stability { gamma: Gamma::SampledSlopes },
+    Measure::MeanMinusDeviation,
+    Measure::PathIntegral { steps: 7 },
+];
+
+/// The measure as the paper writes it.
+fn definition(
+    measure: Measure,
+    layers: &[Dense],
+    output: Output,
+    cloud: &Neighbourhood,
+    x: &[f64],
+) -> f64 {
+    let m = |x: &[f64]| score(output, &logits(layers, x));
+    let k = cloud.samples() as f64;
+    let neighbours: Vec<(f64, f64)> = cloud
+        .offsets()
+        .rows()
+        .map(|n| {
+            let n = widen(n);
+            let distance = n.iter().map(|v| v * v).sum::<f64>().sqrt();
+            (m(&x.iter().zip(&n).map(|(x, n)| x + n).collect::<Vec<_>>()), distance)
+        })
+        .collect();
+    let m0 = m(x);
+    let mean = neighbours.iter().map(|(score, _)| score).sum::<f64>() / k;
+    let stability = |gamma: f64| {
+        neighbours.iter().map(|(score, distance)| score - gamma * distance).sum::<f64>() / k
+    };
+    match measure {
+        Measure::Prediction => m0,
+        Measure::Mean => mean,
+        Measure::RelaxedStability => {
+            neighbours.iter().map(|(score, _)| score - (m0 - score).abs()).sum::<f64>() / k
+        }
+        Measure::Stability { gamma: Gamma::Given(gamma) } => stability(gamma),
+        Measure::Stability { gamma: Gamma::SampledSlopes } => {
+            let slopes = neighbours.iter().map(|(score, distance)| (m0 - score).abs() / distance);
+            stability(slopes.fold(0.0, f64::max))
+        }
+        Measure::MeanMinusDeviation => {
+            let squares = neighbours.iter().map(|(score, _)| (score - mean).powi(2));
+            mean - (squares.sum::<f64>() / k).sqrt()
+        }
+        Measure::PathIntegral { steps } => {
+            let along = |j: usize| {
+                let share = j as f64 / steps as f64;
+                m(&x.iter().map(|x| share * x).collect::<Vec<_>>())
+            };
+            (1..=steps).map(along).sum::<f64>() / steps as f64
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(120))]
+
+    #[test]
+    fn values_and_gradients_follow_the_definition(
+        dim in 1..20_usize,
+        widths in prop::collection::vec(1..40_usize, 0..3),
+        activation in activations(),
+        output in outputs(),
+        samples in 2..130_usize,
+        seed in any::<u64>(),
+    ) {
+        let network = network(dim, &widths, activation, output, seed);
+        let layers = network.layers();
+        let cloud =
+            Neighbourhood::draw(Sampling::MonteCarlo, dim, samples, 0.3, Seed(seed)).unwrap();
+        let points = points(2, dim, seed ^ 1);
+        for measure in MEASURES {
+            let gauge = Gauge::new(measure, &network, &cloud).unwrap();
+            let readings = gauge.read(&points);
+            let (with_gradient, gradients) = gauge.read_with_gradient(&points).unwrap();
+            for (index, point) in points.rows().enumerate() {
+                let x = widen(point);
+                let expected = definition(measure, &layers, output, &cloud, &x);
+                // A sampled slope divides a difference of scores by a distance.
+                prop_assert!((readings[index].value - expected).abs() < 2e-5, "{:?}", measure);
+                prop_assert!((readings[index].value - with_gradient[index].value).abs() < 1e-6);
+                prop_assert_eq!(readings[index].score, with_gradient[index].score);
+                for coordinate in 0..dim.min(2) {
+                    let along = |delta: f64| {
+                        let mut moved = x.clone();
+                        moved[coordinate] += delta;
+                        definition(measure, &layers, output, &cloud, &moved)
+                    };
+                    if let Some(expected) = derivative(along, 1e-4) {
+                        let got = f64::from(gradients.row(index)[coordinate]);
+                        prop_assert!((got - expected).abs() < 3e-4, "{:?} {} {}", measure, got, expected);
+                    }
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn laws_between_measures(activation in activations(), seed in any::<u64>()) {
+        let network = network(6, &[20, 10], activation, Output::Sigmoid { favourable: true }, seed);
+        let cloud = Neighbourhood::draw(Sampling::Antithetic, 6, 64, 0.2, Seed(seed)).unwrap();
+        let points = points(5, 6, seed ^ 1);
+        let read = |measure| Gauge::new(measure, &network, &cloud).unwrap().read(&points);
+        let all: Vec<_> = MEASURES.into_iter().map(read).collect();
+        for index in 0..points.len() {
+            let [prediction, mean, relaxed, given, sampled, deviation, _] =
+                [0, 1, 2, 3, 4, 5, 6].map(|m: usize| all[m][index].value);
+            prop_assert!(relaxed <= prediction + 1e-9, "R^ is at most m(x)");
+            prop_assert!(relaxed <= mean + 1e-6 && given <= mean && deviation <= mean + 1e-9);
+            // The estimated slope is at least every |m - m_i| / distance, so R^ is above R.
+            prop_assert!(sampled <= relaxed + 1e-6);
+        }
+    }
+}
+
+#[test]
+fn every_sampling_has_the_moments_it_says() {
+    let (dim, samples, sigma) = (5, 40_000, 0.3);
+    for (sampling, variance) in [
+        (Sampling::MonteCarlo, 1.0),
+        (Sampling::Antithetic, 1.0),
+        (Sampling::Orthogonal, 1.0),
+        (Sampling::Sobol, 1.0),
+        // Var of N(0, 1) given |n| <= 2: 1 - 4 phi(2) / (2 Phi(2) - 1)
+        (Sampling::TruncatedGaussian, 0.773_741),
+        (Sampling::UniformBall, 1.0),
+    ] {
+        let cloud = Neighbourhood::draw(sampling, dim, samples, sigma, Seed(3)).unwrap();
+        assert_eq!(cloud.samples(), samples);
+        for i in 0..dim {
+            let mean: f64 =
+                cloud.offsets().rows().map(|n| f64::from(n[i])).sum::<f64>() / samples as f64;
+            // Five standard errors of a mean of independent draws.
+            assert!(mean.abs() < 5.0 * sigma / (samples as f64).sqrt(), "{sampling:?}");
+            for j in 0..=i {
+                let product = |n: &[f32]| f64::from(n[i]) * f64::from(n[j]);
+                let got = cloud.offsets().rows().map(product).sum::<f64>() / samples as f64;
+                let expected = if i == j { variance } else { 0.0 };
+                assert!(
+                    (got / sigma.powi(2) - expected).abs() < 0.04,
+                    "{sampling:?} {i} {j} {got}"
+                );
+            }
+        }
+        let longest = cloud.distances().iter().copied().fold(0.0, f64::max);
+        match sampling {
+            Sampling::UniformBall => assert!(longest <= sigma * 7.0_f64.sqrt() + 1e-6),
+            Sampling::TruncatedGaussian => assert!(longest <= 2.0 * sigma * 5.0_f64.sqrt() + 1e-6),
+            _ => assert!(longest > sigma * 3.5),
+        }
+    }
+}
+
+#[test]
+fn even_coverings_estimate_better_than_independent_draws() {
+    let network = network(
+        20,
+        &[32, 32],
+        tyrex::model::Activation::Relu,
+        Output::Sigmoid { favourable: true },
+        11,
+    );
+    let points = points(4, 20, 12);
+    let read = |sampling, samples, seed| -> Vec<f64> {
+        let cloud = Neighbourhood::draw(sampling, 20, samples, 0.3, Seed(seed)).unwrap();
+        let gauge = Gauge::new(Measure::RelaxedStability, &network, &cloud).unwrap();
+        gauge.read(&points).iter().map(|reading| reading.value).collect()
+    };
+    let truth = read(Sampling::Sobol, 1 << 15, 0);
+    let error = |sampling| {
+        let squares = (1..40).flat_map(|seed| {
+            let got = read(sampling, 256, seed);
+            got.into_iter().zip(&truth).map(|(a, b)| (a - b).powi(2)).collect::<Vec<_>>()
+        });
+        (squares.sum::<f64>() / (39.0 * 4.0)).sqrt()
+    };
+    let independent = error(Sampling::MonteCarlo);
+    for sampling in [Sampling::Antithetic, Sampling::Orthogonal, Sampling::Sobol] {
+        let even = error(sampling);
+        assert!(even < 0.85 * independent, "{sampling:?}: {even} against {independent}");
+    }
+}
+
+#[test]
+fn a_rotation_turns_the_offsets() {
+    let quarter = [0.0, 1.0, -1.0, 0.0];
+    let draw =
+        |rotation| Neighbourhood::rotated(Sampling::Sobol, 2, 8, 0.5, rotation, Seed(1)).unwrap();
+    let (plain, turned) = (draw(None), draw(Some(&quarter[..])));
+    for (a, b) in plain.offsets().rows().zip(turned.offsets().rows()) {
+        assert_eq!([a[0], a[1]], [b[1], -b[0]]);
+    }
+}
+
+#[test]
+fn what_cannot_be_measured_is_refused() {
+    let draw = |samples, sigma| {
+        Neighbourhood::draw(Sampling::MonteCarlo, 3, samples, sigma, Seed(0))
+            .map(|_| ())
+            .unwrap_err()
+            .to_string()
+    };
+    assert_eq!(draw(0, 0.1), "parameter `k` is 0, expected at least 1 sample");
+    assert_eq!(draw(5, 0.0), "parameter `sigma` is 0, expected a positive number");
+    assert_eq!(draw(5, f64::NAN), "parameter `sigma` is NaN, expected a positive number");
+    let many = Neighbourhood::draw(Sampling::Sobol, 1000, 4, 0.1, Seed(0)).unwrap_err();
+    assert!(many.to_string().contains("use orthogonal"), "{many}");
+    let sigmoid = Output::Sigmoid { favourable: true };
+    let network = network(4, &[3], tyrex::model::Activation::Relu, sigmoid, 1);
+    let cloud = Neighbourhood::draw(Sampling::MonteCarlo, 3, 4, 0.1, Seed(0)).unwrap();
+    let refusal = |measure, cloud: &Neighbourhood| {
+        Gauge::new(measure, &network, cloud).map(|_| ()).unwrap_err().to_string()
+    };
+    assert_eq!(refusal(Measure::Mean, &cloud), "coordinates of a neighbourhood: expected 4, got 3");
+    let cloud = Neighbourhood::draw(Sampling::MonteCarlo, 4, 4, 0.1, Seed(0)).unwrap();
+    assert_eq!(
+        refusal(Measure::Stability { gamma: Gamma::Given(-1.0) }, &cloud),
+        "parameter `gamma` is -1, expected a number of at least 0"
+    );
+    assert_eq!(
+        refusal(Measure::PathIntegral { steps: 0 }, &cloud),
+        "parameter `steps` is 0, expected at least 1"
+    );
+    assert!(Gauge::new(Measure::Mean, &network, &cloud).unwrap().read(&Points::new(4)).is_empty());
+}

@@ -1,0 +1,126 @@
+//! A network by its definition, in double precision, one multiplication at a time: what the
+//! fast one is compared with.
+#![allow(dead_code)] // each test file uses its part
+
+use proptest::prelude::*;
+use rand::RngExt;
+use tyrex::model::{Activation, Dense, Mlp, Output};
+use tyrex::{Points, Seed};
+
+pub(crate) const ACTIVATIONS: [Activation; 10] = [
+    Activation::Identity,
+    Activation::Relu,
+    Activation::LeakyRelu { slope: 0.2 },
+    Activation::Elu { alpha: 1.3 },
+    Activation::Gelu,
+    Activation::GeluTanh,
+    Activation::Tanh,
+    Activation::Sigmoid,
+    Activation::Softplus,
+    Activation::Silu,
+];
+
+pub(crate) fn activate(activation: Activation, z: f64) -> f64 {
+    let sigmoid = |z: f64| 1.0 / (1.0 + (-z).exp());
+    match activation {
+        Activation::Identity => z,
+        Activation::Relu => z.max(0.0),
+        Activation::LeakyRelu { slope } => z.max(0.0) + f64::from(slope) * z.min(0.0),
+        Activation::Elu { alpha } => z.max(0.0) + f64::from(alpha) * z.min(0.0).exp_m1(),
+        Activation::Gelu => 0.5 * z * (1.0 + libm::erf(z / std::f64::consts::SQRT_2)),
+        Activation::GeluTanh => {
+            let inner = (2.0 / std::f64::consts::PI).sqrt() * (z + 0.044_715 * z.powi(3));
+            0.5 * z * (1.0 + inner.tanh())
+        }
+        Activation::Tanh => z.tanh(),
+        Activation::Sigmoid => sigmoid(z),
+        Activation::Softplus => z.max(0.0) + (-z.abs()).exp().ln_1p(),
+        Activation::Silu => z * sigmoid(z),
+    }
+}
+
+/// The logits by the definition.
+pub(crate) fn logits(layers: &[Dense], x: &[f64]) -> Vec<f64> {
+    let mut values = x.to_vec();
+    for layer in layers {
+        let outputs = layer.bias.len();
+        values = (0..outputs)
+            .map(|j| {
+                let weights = layer.weights.chunks_exact(outputs).map(|row| f64::from(row[j]));
+                let sum: f64 = values.iter().zip(weights).map(|(v, w)| v * w).sum();
+                activate(layer.activation, sum + f64::from(layer.bias[j]))
+            })
+            .collect();
+    }
+    values
+}
+
+/// The score by the definition.
+pub(crate) fn score(output: Output, logits: &[f64]) -> f64 {
+    match output {
+        Output::Sigmoid { favourable } => {
+            let z = if favourable { logits[0] } else { -logits[0] };
+            1.0 / (1.0 + (-z).exp())
+        }
+        Output::Softmax { favourable } => {
+            logits[favourable].exp() / logits.iter().map(|z| z.exp()).sum::<f64>()
+        }
+    }
+}
+
+/// A random network; a softmax has three classes.
+pub(crate) fn network(
+    dim: usize,
+    widths: &[usize],
+    activation: Activation,
+    output: Output,
+    seed: u64,
+) -> Mlp {
+    let mut rng = Seed(seed).rng();
+    let classes = match output {
+        Output::Sigmoid { .. } => 1,
+        Output::Softmax { .. } => 3,
+    };
+    let mut inputs = dim;
+    let mut layers = Vec::new();
+    for (index, &outputs) in widths.iter().chain([&classes]).enumerate() {
+        let scale = 1.5 / (inputs as f32).sqrt();
+        let is_last = index == widths.len();
+        layers.push(Dense {
+            weights: (0..inputs * outputs).map(|_| rng.random_range(-scale..scale)).collect(),
+            bias: (0..outputs).map(|_| rng.random_range(-0.5..0.5)).collect(),
+            activation: if is_last { Activation::Identity } else { activation },
+        });
+        inputs = outputs;
+    }
+    Mlp::new(dim, &layers, output).unwrap()
+}
+
+/// Points in the cube around the origin.
+pub(crate) fn points(count: usize, dim: usize, seed: u64) -> Points {
+    let mut rng = Seed(seed).rng();
+    Points::from_rows(dim, (0..count * dim).map(|_| rng.random_range(-1.0..1.0)).collect()).unwrap()
+}
+
+pub(crate) fn widen(point: &[f32]) -> Vec<f64> {
+    point.iter().map(|&v| f64::from(v)).collect()
+}
+
+pub(crate) fn activations() -> impl Strategy<Value = Activation> {
+    (0..ACTIVATIONS.len()).prop_map(|index| ACTIVATIONS[index])
+}
+
+pub(crate) fn outputs() -> impl Strategy<Value = Output> {
+    prop_oneof![
+        any::<bool>().prop_map(|favourable| Output::Sigmoid { favourable }),
+        (0..3_usize).prop_map(|favourable| Output::Softmax { favourable }),
+    ]
+}
+
+/// The derivative of `f` at 0 by central differences, or nothing if there is a kink: the
+/// differences to either side must agree first.
+pub(crate) fn derivative(f: impl Fn(f64) -> f64, tolerance: f64) -> Option<f64> {
+    let h = 1e-5;
+    let (up, down) = ((f(h) - f(0.0)) / h, (f(0.0) - f(-h)) / h);
+    ((up - down).abs() < tolerance).then_some((up + down) / 2.0)
+}

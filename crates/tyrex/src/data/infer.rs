@@ -338,3 +338,129 @@ fn remark_on_feature(
         FeatureKind::Ordinal { .. } | FeatureKind::Flag { .. } => {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+    use std::path::Path;
+
+    use super::*;
+    use crate::data::Dataset;
+
+    /// Twelve rows with one column of each kind.
+    fn table() -> Table {
+        let mut text = "id,age,rate,job,member,rooms,late,source,note,class\n".to_owned();
+        for row in 0..12 {
+            let job = ["clerk", "baker", "?"][row % 3];
+            let member = ["no", "yes"][row % 2];
+            let late = if row == 3 { -9 } else { row };
+            let class = ["bad", "good"][row / 6];
+            writeln!(
+                text,
+                "{},{},{:.2},{job},{member},{},{late},web,text {row},{class}",
+                row + 1,
+                20 + 3 * row,
+                row as f64 * 0.25,
+                row % 4
+            )
+            .unwrap();
+        }
+        Table::from_csv(Path::new("folder/people.csv"), text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn a_draft_has_the_kinds_of_the_columns_and_says_where_to_look() {
+        let inferred = Schema::infer(&table(), Some("class"), &[]).unwrap();
+        let expected = r#"# Drawn up from people.csv; correct it where it is wrong.
+# Check [label]: `good` was guessed to be the favourable value.
+# Column `id` is ignored: it numbers the rows.
+# Column `source` is ignored: it has one value in all rows.
+format_version = 1
+ignore = ["id", "source"]
+
+[label]
+column = "class"
+favourable = "good"
+unfavourable = "bad"
+
+[scaling]
+method = "min-max"
+fit = "train"
+
+[missing]
+tokens = ["?"]
+policy = "reject"
+
+[[feature]]
+name = "age"
+kind = "integer"
+range = [20, 53]
+
+[[feature]]
+name = "rate"
+kind = "numeric"
+range = [0, 2.75]
+step = 0.01
+
+# 4 of 12 cells are missing. They become a level of their own; `drop-row`, `reject` and { fill = value } are the other choices.
+# If the levels have an order, list them in it and make it `ordinal`.
+[[feature]]
+name = "job"
+kind = "categorical"
+levels = ["baker", "clerk"]
+missing = "level"
+
+[[feature]]
+name = "member"
+kind = "flag"
+levels = ["no", "yes"]
+
+# Only the values `0`, `1`, `2`, `3`. If they are codes, make it `categorical` or `ordinal` with `levels`.
+[[feature]]
+name = "rooms"
+kind = "integer"
+range = [0, 3]
+
+# `-9` may be codes. If so, start `range` at 0 and list them in `special`.
+[[feature]]
+name = "late"
+kind = "integer"
+range = [-9, 11]
+"#;
+        let text = inferred.to_toml().unwrap();
+        let (before, after) = text.split_once("\n# If the levels have an order, list them in it and make it `ordinal`.\n[[feature]]\nname = \"note\"").unwrap();
+        assert_eq!(before, expected);
+        assert!(after.starts_with("\nkind = \"categorical\"\nlevels = [\"text 0\", "), "{after}");
+        assert_eq!(Schema::from_toml(&text).unwrap(), inferred.schema);
+    }
+
+    #[test]
+    fn a_draft_reads_the_table_it_was_drawn_from() {
+        let inferred = Schema::infer(&table(), Some("class"), &[]).unwrap();
+        let data = Dataset::load(&inferred.schema, table()).unwrap();
+        assert_eq!(data.rows().len(), 12);
+        for (row, point) in data.rows().iter().zip(data.points().rows()) {
+            assert_eq!(data.encoder().decode(point), *row);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_guessed_is_asked_for() {
+        let error = |label, favourable: &[Value]| {
+            Schema::infer(&table(), label, favourable).unwrap_err().to_string()
+        };
+        assert_eq!(
+            error(None, &[]),
+            "folder/people.csv: which column is the label? Pass --label NAME; columns with two values \
+             are `member`, `class`"
+        );
+        assert_eq!(
+            error(Some("class"), &[Value::from("fine")]),
+            "folder/people.csv: the label column `class` has no value `fine`; it has `bad`, `good`"
+        );
+        assert_eq!(
+            error(Some("source"), &[]),
+            "folder/people.csv: the label column `source` has 1 different values, expected 2 to 60"
+        );
+    }
+}

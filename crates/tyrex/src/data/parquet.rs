@@ -8,8 +8,11 @@ use std::io::{self, Write};
 use std::path::Path;
 use std::sync::Arc;
 
-use parquet::basic::{Compression, ConvertedType, LogicalType, Repetition, Type as Physical};
-use parquet::column::reader::{ColumnReader, ColumnReaderImpl};
+use parquet::basic::{
+    Compression, ConvertedType, Encoding, LogicalType, Repetition, Type as Physical,
+};
+use parquet::column::page::{Page, PageMetadata, PageReader};
+use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader};
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
@@ -45,8 +48,19 @@ pub(super) fn read(path: &Path) -> Result<Table> {
         let group = reader.get_row_group(group).map_err(broken)?;
         let rows = usize::try_from(group.metadata().num_rows())
             .map_err(|_| wrong("a row group has a negative number of rows".to_owned()))?;
+        // The crate takes these for granted and stops the program when they are negative.
+        let sound = group.metadata().columns().iter().all(|chunk| {
+            chunk.data_page_offset() >= 0
+                && chunk.dictionary_page_offset().is_none_or(|offset| offset >= 0)
+                && chunk.compressed_size() >= 0
+        });
+        if !sound {
+            return Err(wrong("not a readable Parquet file: a negative size or offset".to_owned()));
+        }
         for (index, column) in columns.iter_mut().enumerate() {
-            let cells = group.get_column_reader(index).map_err(broken)?;
+            let pages = group.get_column_page_reader(index).map_err(broken)?;
+            let pages = Box::new(CheckedPages { pages, has_dictionary: false });
+            let cells = get_column_reader(schema.column(index), pages);
             let is_unsigned = is_unsigned(&schema.column(index));
             let before = column.len();
             read_cells(cells, is_unsigned, rows, column).map_err(|error| match error {
@@ -120,6 +134,47 @@ fn is_unsigned(column: &ColumnDescriptor) -> bool {
                 | ConvertedType::UINT_32
                 | ConvertedType::UINT_64
         )
+}
+
+/// The pages of a column, checked for what the decoder takes for granted: it stops the
+/// program at a page that refers to a dictionary when there was none.
+struct CheckedPages {
+    pages: Box<dyn PageReader>,
+    has_dictionary: bool,
+}
+
+impl PageReader for CheckedPages {
+    fn get_next_page(&mut self) -> Result<Option<Page>, ParquetError> {
+        let page = self.pages.get_next_page()?;
+        match &page {
+            Some(Page::DictionaryPage { .. }) => self.has_dictionary = true,
+            Some(Page::DataPage { encoding, .. } | Page::DataPageV2 { encoding, .. }) => {
+                let refers =
+                    matches!(encoding, Encoding::PLAIN_DICTIONARY | Encoding::RLE_DICTIONARY);
+                if refers && !self.has_dictionary {
+                    return Err(ParquetError::General("a dictionary page is missing".to_owned()));
+                }
+            }
+            None => {}
+        }
+        Ok(page)
+    }
+
+    fn peek_next_page(&mut self) -> Result<Option<PageMetadata>, ParquetError> {
+        self.pages.peek_next_page()
+    }
+
+    fn skip_next_page(&mut self) -> Result<(), ParquetError> {
+        self.pages.skip_next_page()
+    }
+}
+
+impl Iterator for CheckedPages {
+    type Item = Result<Page, ParquetError>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.get_next_page().transpose()
+    }
 }
 
 enum CellError {

@@ -283,6 +283,7 @@ test = ["b"]
 [[feature]]
 name = "age"
 kind = "numeric"
+step = 0.5
 missing = { fill = 50 }
 
 [[feature]]

@@ -351,9 +351,9 @@ mod tests {
     fn table() -> Table {
         let mut text = "id,age,rate,job,member,rooms,late,source,note,class\n".to_owned();
         for row in 0..12 {
-            let job = ["clerk", "baker", "?"][row % 3];
+            let job = ["clerk", "baker", "?", "smith"][row % 4];
             let member = ["no", "yes"][row % 2];
-            let late = if row == 3 { -9 } else { row };
+            let late = if row == 3 { "-9".to_owned() } else { row.to_string() };
             let class = ["bad", "good"][row / 6];
             writeln!(
                 text,
@@ -402,12 +402,12 @@ kind = "numeric"
 range = [0, 2.75]
 step = 0.01
 
-# 4 of 12 cells are missing. They become a level of their own; `drop-row`, `reject` and { fill = value } are the other choices.
+# 3 of 12 cells are missing. They become a level of their own; `drop-row`, `reject` and { fill = value } are the other choices.
 # If the levels have an order, list them in it and make it `ordinal`.
 [[feature]]
 name = "job"
 kind = "categorical"
-levels = ["baker", "clerk"]
+levels = ["baker", "clerk", "smith"]
 missing = "level"
 
 [[feature]]

@@ -113,3 +113,171 @@ fn temporary_in(folder: &Path) -> std::io::Result<tempfile::NamedTempFile> {
     }
     builder.tempfile_in(folder)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(folder: &Path) -> Vec<String> {
+        let mut names: Vec<String> = fs::read_dir(folder)
+            .unwrap()
+            .map(|entry| entry.unwrap().file_name().into_string().unwrap())
+            .collect();
+        names.sort();
+        names
+    }
+
+    #[test]
+    fn an_existing_file_is_refused_without_force() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out.csv");
+        write_whole(&path, Overwrite::Refuse, |out| out.write_all(b"old")).unwrap();
+        let refused = write_whole(&path, Overwrite::Refuse, |out| out.write_all(b"new"));
+        assert!(matches!(refused, Err(Error::Exists { .. })));
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        write_whole(&path, Overwrite::Force, |out| out.write_all(b"new")).unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"new");
+        assert_eq!(names(folder.path()), ["out.csv"]);
+    }
+
+    #[test]
+    fn a_file_that_appears_meanwhile_is_not_lost() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out.csv");
+        let refused = write_whole(&path, Overwrite::Refuse, |out| {
+            fs::write(&path, b"of another process")?;
+            out.write_all(b"mine")
+        });
+        assert!(matches!(refused, Err(Error::Exists { .. })));
+        assert_eq!(fs::read(&path).unwrap(), b"of another process");
+        assert_eq!(names(folder.path()), ["out.csv"]);
+    }
+
+    #[test]
+    fn a_failure_half_way_leaves_the_old_file_and_nothing_else() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("out.csv");
+        fs::write(&path, b"old").unwrap();
+        let failed = write_whole(&path, Overwrite::Force, |out| {
+            out.write_all(&[b'x'; 100_000])?;
+            Err(std::io::Error::from(std::io::ErrorKind::StorageFull))
+        });
+        assert!(failed.unwrap_err().to_string().contains("no storage space"));
+        assert_eq!(fs::read(&path).unwrap(), b"old");
+        assert_eq!(names(folder.path()), ["out.csv"]);
+    }
+
+    #[test]
+    fn a_folder_that_is_not_there_and_a_folder_in_the_way_are_errors() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |path: &Path| write_whole(path, Overwrite::Force, |out| out.write_all(b"x"));
+        let missing = write(&folder.path().join("no/such/out.csv")).unwrap_err().to_string();
+        assert!(missing.starts_with("cannot write "), "{missing}");
+        let in_the_way = write(folder.path()).unwrap_err().to_string();
+        assert!(in_the_way.contains("is a directory"), "{in_the_way}");
+        assert!(names(folder.path()).is_empty());
+    }
+
+    #[cfg(target_os = "linux")]
+    mod linux {
+        use super::*;
+        use std::os::unix::fs::PermissionsExt as _;
+        use std::process::Command;
+
+        #[test]
+        fn a_full_device_is_an_error() {
+            let full = Path::new("/dev/full");
+            let failed = write_whole(full, Overwrite::Force, |out| out.write_all(b"x"));
+            assert!(failed.unwrap_err().to_string().starts_with("cannot write /dev/full: "));
+            assert!(!fs::metadata(full).unwrap().is_file());
+        }
+
+        #[test]
+        fn a_link_stays_a_link_and_permissions_stay() {
+            let folder = tempfile::tempdir().unwrap();
+            let (file, link) = (folder.path().join("file.csv"), folder.path().join("link.csv"));
+            fs::write(&file, b"old").unwrap();
+            fs::set_permissions(&file, fs::Permissions::from_mode(0o640)).unwrap();
+            std::os::unix::fs::symlink(&file, &link).unwrap();
+            write_whole(&link, Overwrite::Force, |out| out.write_all(b"new")).unwrap();
+            assert_eq!(fs::read(&file).unwrap(), b"new");
+            assert!(fs::symlink_metadata(&link).unwrap().is_symlink());
+            assert_eq!(fs::metadata(&file).unwrap().permissions().mode() & 0o777, 0o640);
+        }
+
+        /// The child writes half a file, says so, and waits to be killed.
+        #[test]
+        fn a_killed_process_leaves_the_old_file() {
+            const CHILD: &str = "TYREX_TEST_WRITE_AND_WAIT";
+            if let Some(path) = std::env::var_os(CHILD) {
+                let path = PathBuf::from(path);
+                let _ = write_whole(&path, Overwrite::Force, |out| {
+                    out.write_all(&[b'x'; 100_000])?;
+                    fs::write(path.with_extension("started"), b"")?;
+                    std::thread::sleep(std::time::Duration::from_secs(60));
+                    Ok(())
+                });
+                return;
+            }
+            let folder = tempfile::tempdir().unwrap();
+            let path = folder.path().join("out.csv");
+            fs::write(&path, b"old").unwrap();
+            let mut child = Command::new(std::env::current_exe().unwrap())
+                .args(["--exact", "file::tests::linux::a_killed_process_leaves_the_old_file"])
+                .env(CHILD, &path)
+                .stdout(std::process::Stdio::null())
+                .spawn()
+                .unwrap();
+            let started = path.with_extension("started");
+            for _ in 0..3000 {
+                if started.exists() {
+                    break;
+                }
+                std::thread::sleep(std::time::Duration::from_millis(10));
+            }
+            assert!(started.exists());
+            child.kill().unwrap();
+            child.wait().unwrap();
+            assert_eq!(fs::read(&path).unwrap(), b"old");
+        }
+
+        /// Nobody may create files there, not even root.
+        #[test]
+        fn a_folder_that_cannot_be_written_to_is_an_error() {
+            let path = Path::new("/sys/tyrex-test.csv");
+            let failed = write_whole(path, Overwrite::Force, |out| out.write_all(b"new"));
+            let message = failed.unwrap_err().to_string();
+            assert!(message.starts_with("cannot write /sys/tyrex-test.csv: "), "{message}");
+        }
+
+        /// A disk of 64 KiB, where the user may mount one; `/dev/full` stands in elsewhere.
+        #[test]
+        fn a_full_disk_leaves_the_old_file_and_nothing_else() {
+            struct Mounted<'a>(&'a Path);
+            impl Drop for Mounted<'_> {
+                fn drop(&mut self) {
+                    let _ = Command::new("umount").arg(self.0).status();
+                }
+            }
+            let folder = tempfile::tempdir().unwrap();
+            let mounted = Command::new("mount")
+                .args(["-t", "tmpfs", "-o", "size=64k", "tmpfs"])
+                .arg(folder.path())
+                .stderr(std::process::Stdio::null())
+                .status()
+                .is_ok_and(|status| status.success());
+            if !mounted {
+                return a_full_device_is_an_error();
+            }
+            let disk = Mounted(folder.path());
+            let path = disk.0.join("out.csv");
+            fs::write(&path, b"old").unwrap();
+            let failed =
+                write_whole(&path, Overwrite::Force, |out| out.write_all(&vec![b'x'; 1_000_000]));
+            let message = failed.unwrap_err().to_string();
+            assert!(message.contains("No space left on device"), "{message}");
+            assert_eq!(fs::read(&path).unwrap(), b"old");
+            assert_eq!(names(disk.0), ["out.csv"]);
+        }
+    }
+}

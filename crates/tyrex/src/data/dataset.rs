@@ -248,3 +248,159 @@ fn split_by_file(split: &Table, table: &Table, table_rows: &[usize]) -> Result<P
     }
     Ok(parts)
 }
+
+#[cfg(test)]
+mod tests {
+    use std::path::Path;
+
+    use super::*;
+
+    const TABLE: &str = "\
+id,age,job,late,class,part
+1,20,clerk,0,good,a
+2,?,clerk,-9,bad,a
+3,40,?,2,good,b
+4,60,baker,?,bad,b
+5,30,baker,1,?,a
+6,80,baker,3,good,a
+";
+
+    const SCHEMA: &str = r#"
+format_version = 1
+ignore = ["id"]
+
+[label]
+column = "class"
+favourable = "good"
+unfavourable = ["bad"]
+missing = "drop-row"
+
+[split]
+column = "part"
+train = ["a"]
+test = ["b"]
+
+[[feature]]
+name = "age"
+kind = "numeric"
+step = 0.5
+missing = { fill = 50 }
+
+[[feature]]
+name = "job"
+kind = "categorical"
+levels = ["baker", "clerk"]
+missing = "level"
+
+[[feature]]
+name = "late"
+kind = "integer"
+range = [0, 9]
+special = { values = [-9], as = "level" }
+missing = "drop-row"
+"#;
+
+    fn table() -> Table {
+        Table::from_csv(Path::new("data.csv"), TABLE.as_bytes()).unwrap()
+    }
+
+    fn loaded(schema: &str) -> Dataset {
+        Dataset::load(&Schema::from_toml(schema).unwrap(), table()).unwrap()
+    }
+
+    #[test]
+    fn nothing_that_reading_does_is_silent() {
+        let data = loaded(SCHEMA);
+        assert_eq!(data.table_rows(), [0, 1, 2, 5]);
+        assert_eq!(data.labels(), [true, false, true, true]);
+        assert_eq!((data.train(), data.test()), (&[0, 1, 3][..], &[2][..]));
+        let report = data.report();
+        assert_eq!((report.rows_read, report.rows_dropped), (6, 2));
+        let counts = |map: &std::collections::BTreeMap<String, usize>| {
+            map.iter().map(|(name, count)| format!("{name} {count}")).collect::<Vec<_>>().join(", ")
+        };
+        assert_eq!(counts(&report.dropped_by), "class 1, late 1");
+        assert_eq!(counts(&report.filled), "age 1");
+        assert_eq!(counts(&report.kept_missing), "job 1");
+    }
+
+    #[test]
+    fn special_and_missing_values_have_columns_of_their_own() {
+        let data = loaded(SCHEMA);
+        let columns = ["age", "job=baker", "job=clerk", "job is missing", "late", "late=-9"]
+            .map(str::to_owned);
+        assert_eq!(data.encoder().columns(), columns);
+        // Training rows have ages 20, 50 (filled) and 80, and 0 and 3 late payments.
+        assert_eq!(data.points().row(1), [0.5, 0.0, 1.0, 0.0, 0.0, 1.0]);
+        let third = data.points().row(2);
+        assert_eq!(third[1..4], [0.0, 0.0, 1.0]);
+        assert!((third[4] - 2.0 / 3.0).abs() < 1e-6);
+        for (row, point) in data.rows().iter().zip(data.points().rows()) {
+            assert_eq!(data.encoder().decode(point), *row);
+        }
+    }
+
+    #[test]
+    fn scaling_is_fitted_on_training_rows_unless_told_otherwise() {
+        let test_row_outside = TABLE.replace("3,40,", "3,140,");
+        let table = Table::from_csv(Path::new("data.csv"), test_row_outside.as_bytes()).unwrap();
+        let mut schema = Schema::from_toml(SCHEMA).unwrap();
+        let train = Dataset::load(&schema, table.clone()).unwrap();
+        assert_eq!(train.points().row(2)[0].to_bits(), 2.0_f32.to_bits());
+        schema.scaling.fit = FitOn::All;
+        let all = Dataset::load(&schema, table).unwrap();
+        assert_eq!(all.points().row(2)[0].to_bits(), 1.0_f32.to_bits());
+    }
+
+    #[test]
+    fn a_z_score_has_mean_zero_and_deviation_one_and_clip_comes_first() {
+        let mut schema = Schema::from_toml(SCHEMA).unwrap();
+        schema.scaling.method = crate::data::schema::Scaling::ZScore;
+        schema.features[0].clip = Some([30.0, f64::INFINITY].into());
+        let data = Dataset::load(&schema, table()).unwrap();
+        // Clipped ages of the training rows: 30, 50, 80; mean 160 / 3, variance 3800 / 9.
+        let deviation = (3800.0_f64 / 9.0).sqrt();
+        let expected = [30.0, 50.0, 80.0].map(|age| (age - 160.0 / 3.0) / deviation);
+        for (&row, expected) in data.train().iter().zip(expected) {
+            assert!((f64::from(data.points().row(row)[0]) - expected).abs() < 1e-6);
+        }
+        // What clipping took away does not come back.
+        let first = data.encoder().decode(data.points().row(0));
+        assert!((first.values()[0].number().unwrap() - 30.0).abs() < 1e-4);
+    }
+
+    #[test]
+    fn a_split_by_fraction_is_a_partition_and_repeats_with_its_seed() {
+        let with = |seed: u64| {
+            let mut schema = Schema::from_toml(SCHEMA).unwrap();
+            schema.split = Split::Fraction { train: 0.75, seed };
+            let data = Dataset::load(&schema, table()).unwrap();
+            let mut all = [data.train(), data.test()].concat();
+            all.sort_unstable();
+            assert_eq!(all, [0, 1, 2, 3]);
+            assert_eq!(data.train().len(), 3);
+            data.test().to_vec()
+        };
+        // The test row must not be the only unfavourable one, or training has one class.
+        let seeds: Vec<u64> = (0..20).filter(|&seed| split_keeps_both(seed)).collect();
+        assert!(seeds.len() > 5);
+        assert!(seeds.iter().all(|&seed| with(seed) == with(seed)));
+        assert!(seeds.iter().any(|&seed| with(seed) != with(seeds[0])));
+    }
+
+    fn split_keeps_both(seed: u64) -> bool {
+        let mut schema = Schema::from_toml(SCHEMA).unwrap();
+        schema.split = Split::Fraction { train: 0.75, seed };
+        Dataset::load(&schema, table()).is_ok()
+    }
+
+    #[test]
+    fn a_split_table_keeps_its_order_and_may_leave_rows_out() {
+        let split = b"row,split\n5,train\n1,train\n4,train\n0,test\n";
+        let split = Table::from_csv(Path::new("split.csv"), split).unwrap();
+        let schema = Schema::from_toml(SCHEMA).unwrap();
+        let data = Dataset::load_with_split(&schema, table(), &split).unwrap();
+        // Row 4 was dropped for its missing label.
+        assert_eq!((data.train(), data.test()), (&[3, 1][..], &[0][..]));
+    }
+}

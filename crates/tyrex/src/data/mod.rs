@@ -9,6 +9,7 @@ mod cell;
 mod csv;
 pub mod dataset;
 pub mod encode;
+pub mod infer;
 mod jsonl;
 mod number;
 mod parquet;
@@ -19,6 +20,7 @@ pub mod value;
 
 pub use dataset::Dataset;
 pub use encode::Encoder;
+pub use infer::Inferred;
 pub use rows::{ReadReport, Rows};
 pub use schema::{Feature, FeatureKind, Schema};
 pub use table::{Column, Table};

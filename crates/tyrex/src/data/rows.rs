@@ -51,47 +51,7 @@ impl Rows {
             report: ReadReport { rows_read: table.rows(), ..ReadReport::default() },
         };
         for row in 0..table.rows() {
-            let mut values = Vec::with_capacity(columns.len());
-            let mut dropped = false;
-            for &(feature, column) in &columns {
-                let value = schema
-                    .value_of_cell(feature, column.cell(row))
-                    .map_err(|expected| table.cell_error(row, column, expected))?;
-                if value != Value::Missing {
-                    values.push(value);
-                    continue;
-                }
-                let count = |counts: &mut BTreeMap<String, usize>| {
-                    *counts.entry(feature.name.clone()).or_default() += 1;
-                };
-                match schema.missing_policy(feature) {
-                    MissingPolicy::Reject => {
-                        let expected = format!(
-                            "{}; if missing cells are usual here, set `missing` in the schema",
-                            schema.expected(feature)
-                        );
-                        return Err(table.cell_error(row, column, expected));
-                    }
-                    MissingPolicy::DropRow => {
-                        count(&mut read.report.dropped_by);
-                        dropped = true;
-                    }
-                    MissingPolicy::Level => {
-                        count(&mut read.report.kept_missing);
-                        values.push(Value::Missing);
-                    }
-                    MissingPolicy::Fill(value) => {
-                        count(&mut read.report.filled);
-                        values.push(value.clone());
-                    }
-                }
-            }
-            if dropped {
-                read.report.rows_dropped += 1;
-            } else {
-                read.rows.push(Row::from_checked(values));
-                read.table_rows.push(row);
-            }
+            read.add(schema, table, &columns, row)?;
         }
         if read.rows.is_empty() {
             let problem = match table.rows() {
@@ -101,5 +61,57 @@ impl Rows {
             return Err(Error::Table { file: table.source().to_owned(), problem });
         }
         Ok(read)
+    }
+
+    /// Reads one row and keeps it, unless the schema says to drop it.
+    fn add(
+        &mut self,
+        schema: &Schema,
+        table: &Table,
+        columns: &[(&Feature, &Column)],
+        row: usize,
+    ) -> Result<()> {
+        let mut values = Vec::with_capacity(columns.len());
+        let mut missing = Vec::new();
+        for &(feature, column) in columns {
+            let value = schema
+                .value_of_cell(feature, column.cell(row))
+                .map_err(|expected| table.cell_error(row, column, expected))?;
+            if value != Value::Missing {
+                values.push(value);
+                continue;
+            }
+            let policy = schema.missing_policy(feature);
+            values.push(match policy {
+                MissingPolicy::Reject => {
+                    let expected = format!(
+                        "{}; if missing cells are usual here, set `missing` in the schema",
+                        schema.expected(feature)
+                    );
+                    return Err(table.cell_error(row, column, expected));
+                }
+                MissingPolicy::DropRow | MissingPolicy::Level => Value::Missing,
+                MissingPolicy::Fill(value) => value.clone(),
+            });
+            missing.push((policy, &feature.name));
+        }
+        let drop = missing.iter().any(|(policy, _)| **policy == MissingPolicy::DropRow);
+        for (policy, name) in missing {
+            let counts = match policy {
+                MissingPolicy::DropRow => &mut self.report.dropped_by,
+                // A row that is dropped is neither filled nor kept.
+                _ if drop => continue,
+                MissingPolicy::Fill(_) => &mut self.report.filled,
+                MissingPolicy::Level | MissingPolicy::Reject => &mut self.report.kept_missing,
+            };
+            *counts.entry(name.clone()).or_default() += 1;
+        }
+        if drop {
+            self.report.rows_dropped += 1;
+        } else {
+            self.rows.push(Row::from_checked(values));
+            self.table_rows.push(row);
+        }
+        Ok(())
     }
 }

@@ -108,7 +108,7 @@ impl Table {
         match Format::of(path)? {
             Format::Csv => csv::parse(path, &read_bytes(path)?),
             Format::JsonLines => jsonl::parse(path, &read_bytes(path)?),
-            Format::Parquet => parquet::parse(path, read_bytes(path)?),
+            Format::Parquet => parquet::read(path),
         }
     }
 

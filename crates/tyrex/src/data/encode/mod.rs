@@ -237,3 +237,139 @@ fn constrain(block: &mut Block, schema: &Schema) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SCHEMA: &str = r#"
+format_version = 1
+[label]
+column = "y"
+favourable = 1
+[[feature]]
+name = "age"
+kind = "integer"
+range = [18, 99]
+[[feature]]
+name = "colour"
+kind = "categorical"
+levels = ["red", "green"]
+[[feature]]
+name = "grade"
+kind = "ordinal"
+levels = [1, 2, 4]
+"#;
+
+    fn imported() -> Encoder {
+        let features = ["grade", "age", "colour"].map(str::to_owned).to_vec();
+        let blocks = vec![
+            Block::one_hot("colour", vec!["green".into(), "red".into()]),
+            Block::number("age", Affine { offset: 50.0, scale: 0.1 }),
+            Block::number("grade", Affine::IDENTITY),
+        ];
+        Encoder::from_blocks(features, blocks).unwrap()
+    }
+
+    fn numbers(row: &Row) -> Vec<Option<f64>> {
+        row.values().iter().map(Value::number).collect()
+    }
+
+    #[test]
+    fn blocks_of_a_model_encode_rows_in_their_own_order() {
+        let encoder = imported();
+        assert_eq!(encoder.columns(), ["colour=green", "colour=red", "age", "grade"]);
+        let row = Row::from_checked(vec![2.0.into(), 30.0.into(), "red".into()]);
+        let point = encoder.encode(&row).unwrap();
+        assert_eq!(point.as_slice(), [0.0, 1.0, -2.0, 2.0]);
+        assert_eq!(encoder.decode(point.as_slice()), row);
+    }
+
+    #[test]
+    fn a_schema_adds_what_it_knows_to_the_blocks_of_a_model() {
+        let schema = Schema::from_toml(SCHEMA).unwrap();
+        let encoder = imported().constrained(&schema).unwrap();
+        // Rows are now in the order of the schema; 30.4 years are 30, grade 2.9 is 2.
+        let row = encoder.decode(&[0.9, 0.1, -1.96, 2.9]);
+        assert_eq!(row.values()[1], Value::from("green"));
+        assert_eq!(numbers(&row), [Some(30.0), None, Some(2.0)]);
+        // Outside the range, and after the last grade.
+        let row = encoder.decode(&[0.5, 0.5, 100.0, 100.0]);
+        assert_eq!(row.values()[1], Value::from("green"));
+        assert_eq!(numbers(&row), [Some(99.0), None, Some(4.0)]);
+    }
+
+    #[test]
+    fn a_schema_that_does_not_fit_the_model_is_refused() {
+        let cases = [
+            (
+                ("\"green\"]", "\"green\", \"blue\"]"),
+                "schema, feature `colour`: the model does not know the level `blue`",
+            ),
+            (
+                (", \"green\"]", "]"),
+                "schema, feature `colour`: the model has the level `green`, which is not listed",
+            ),
+            (
+                ("[1, 2, 4]", "[\"a\", \"b\"]"),
+                "schema, feature `grade`: the model takes it as a number, but its levels are text",
+            ),
+            (
+                ("\"age\"", "\"years\""),
+                "schema, feature `age`: is an input of the model but no feature",
+            ),
+            (
+                ("range = [18, 99]", "missing = \"level\""),
+                "schema, feature `age`: missing values are a level, but the model has no column for \
+                 them",
+            ),
+        ];
+        for ((from, to), expected) in cases {
+            let schema = Schema::from_toml(&SCHEMA.replacen(from, to, 1)).unwrap();
+            assert_eq!(imported().constrained(&schema).unwrap_err().to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn blocks_that_contradict_each_other_are_refused() {
+        let number = |affine| Block::number("a", affine);
+        let cases = [
+            (vec![], "schema, feature `a`: is not encoded"),
+            (vec![number(Affine::IDENTITY); 2], "schema, feature `a`: is encoded twice"),
+            (
+                vec![Block::number("b", Affine::IDENTITY)],
+                "schema, feature `b`: is encoded but is no feature",
+            ),
+            (
+                vec![number(Affine { offset: 0.0, scale: 0.0 })],
+                "schema, feature `a`: is scaled by 0 after subtracting 0, expected finite numbers and \
+                 a scale that is not 0",
+            ),
+            (vec![Block::one_hot("a", vec![])], "schema, feature `a`: 0 levels with 0 columns"),
+        ];
+        for (blocks, expected) in cases {
+            let error = Encoder::from_blocks(vec!["a".to_owned()], blocks).unwrap_err();
+            assert_eq!(error.to_string(), expected);
+        }
+    }
+
+    #[test]
+    fn coordinates_that_are_no_numbers_do_no_harm() {
+        let encoder = imported();
+        let mut point = [f32::NAN, f32::NEG_INFINITY, f32::INFINITY, f32::NAN];
+        encoder.snap(&mut point);
+        assert!(point.iter().all(|x| x.is_finite()));
+        let row = encoder.decode(&[f32::NAN; 4]);
+        assert_eq!(numbers(&row), [Some(0.0), Some(50.0), None]);
+    }
+
+    #[test]
+    fn a_row_of_another_schema_is_refused() {
+        let row = Row::from_checked(vec!["x".into(), 30.0.into(), "red".into()]);
+        let error = imported().encode(&row).unwrap_err().to_string();
+        assert_eq!(error, "schema, feature `grade`: found `x`, expected a number");
+        let row = Row::from_checked(vec![1.0.into()]);
+        let error = imported().encode(&row).unwrap_err().to_string();
+        assert_eq!(error, "values of a row: expected 3, got 1");
+    }
+}

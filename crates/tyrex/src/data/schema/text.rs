@@ -296,3 +296,34 @@ fn comments(text: &mut String, notes: &[Note], feature: Option<&str>) {
         let _ = writeln!(text, "# {one_line}");
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The examples of the documentation, each block of TOML.
+    fn examples() -> Vec<&'static str> {
+        let text = include_str!("../../../../../docs/formats.md");
+        text.split("```toml\n").skip(1).filter_map(|rest| rest.split("```").next()).collect()
+    }
+
+    #[test]
+    fn the_documented_schema_is_one_and_survives_being_written() {
+        let schema = Schema::from_toml(examples()[0]).unwrap();
+        assert_eq!(schema.features.len(), 6);
+        assert_eq!(Schema::from_toml(&schema.to_toml().unwrap()).unwrap(), schema);
+    }
+
+    #[test]
+    fn the_documented_sections_are_sections() {
+        let base = "format_version = 1\nlabel = { column = \"y\", favourable = 1 }\n\
+                    feature = [{ name = \"instalment\", kind = \"numeric\" }, \
+                    { name = \"income\", kind = \"numeric\" }]\n";
+        let sections = &examples()[1..];
+        assert_eq!(sections.len(), 5);
+        for section in sections {
+            let schema = Schema::from_toml(&format!("{base}{section}"));
+            assert!(schema.is_ok(), "{section}\n{schema:?}");
+        }
+    }
+}

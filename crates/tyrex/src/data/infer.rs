@@ -1,0 +1,466 @@
+//! A first schema from a table: a draft for a person to correct.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use crate::data::cell::listed;
+use crate::data::schema::{
+    Feature, FeatureKind, Interval, Label, Missing, MissingPolicy, Note, Schema, is_representable,
+};
+use crate::data::table::{Column, Table};
+use crate::data::value::{Value, parse_number};
+use crate::error::{Error, Result};
+
+/// More different texts than this are not levels.
+const MOST_LEVELS: usize = 60;
+/// Whole numbers with at most this many different values may be codes.
+const FEW_VALUES: usize = 10;
+/// More decimals than this are measurement, not a step.
+const MOST_DECIMALS: usize = 6;
+/// Favourable labels as data sets commonly write them.
+const GOOD_WORDS: [&str; 8] = ["good", "yes", "true", "approved", "accepted", "paid", ">50k", "1"];
+
+/// A schema drawn up from a table, with remarks where a person should look.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Inferred {
+    /// The draft.
+    pub schema: Schema,
+    /// What to look at.
+    pub notes: Vec<Note>,
+}
+
+impl Inferred {
+    /// The draft as TOML, with the remarks as comments.
+    pub fn to_toml(&self) -> Result<String> {
+        self.schema.to_toml_with_notes(&self.notes)
+    }
+
+    fn note(&mut self, feature: Option<&str>, text: String) {
+        self.notes.push(Note { feature: feature.map(str::to_owned), text });
+    }
+}
+
+impl Schema {
+    /// A first schema from a table. The label must be named, since nothing in a table says
+    /// which column it is; `favourable` may be empty, and is then guessed with a remark.
+    pub fn infer(table: &Table, label: Option<&str>, favourable: &[Value]) -> Result<Inferred> {
+        if table.rows() == 0 {
+            return Err(Error::Table {
+                file: table.source().to_owned(),
+                problem: "no rows below the header".to_owned(),
+            });
+        }
+        let Some(label) = label else {
+            return Err(no_label(table));
+        };
+        let missing = tokens_seen(table);
+        let label = Summary::of(table.column(label)?, &missing);
+        let draft = Schema::new(infer_label(table, &label, favourable)?, Vec::new());
+        let mut inferred = Inferred { schema: Schema { missing, ..draft }, notes: Vec::new() };
+        inferred
+            .note(None, format!("Drawn up from {}; correct it where it is wrong.", name_of(table)));
+        remark_on_label(&mut inferred, &label, favourable);
+        for column in table.columns() {
+            if column.name() != inferred.schema.label.column {
+                let summary = Summary::of(column, &inferred.schema.missing);
+                add_feature(&mut inferred, &summary);
+            }
+        }
+        if inferred.schema.features.is_empty() {
+            return Err(Error::Table {
+                file: table.source().to_owned(),
+                problem: "no column can be a feature: each is constant, an identifier or free text"
+                    .to_owned(),
+            });
+        }
+        inferred.schema.validate()?;
+        Ok(inferred)
+    }
+}
+
+fn name_of(table: &Table) -> String {
+    let name = table.source().file_name().unwrap_or(table.source().as_os_str());
+    name.to_string_lossy().into_owned()
+}
+
+fn no_label(table: &Table) -> Error {
+    let none = Missing { tokens: Vec::new(), policy: MissingPolicy::Reject };
+    let two_valued: Vec<&str> = table
+        .columns()
+        .iter()
+        .filter(|column| Summary::of(column, &none).values.len() == 2)
+        .map(Column::name)
+        .collect();
+    let hint = if two_valued.is_empty() {
+        "no column has just two values".to_owned()
+    } else {
+        format!("columns with two values are {}", listed(&two_valued))
+    };
+    Error::Table {
+        file: table.source().to_owned(),
+        problem: format!("which column is the label? Pass --label NAME; {hint}"),
+    }
+}
+
+/// The usual words for "missing" that occur in the table; all usual words if none does.
+fn tokens_seen(table: &Table) -> Missing {
+    let usual = Missing::default();
+    let seen: BTreeSet<&str> = table
+        .columns()
+        .iter()
+        .flat_map(Column::cells)
+        .filter(|cell| usual.tokens.iter().any(|token| token == cell))
+        .collect();
+    if seen.is_empty() {
+        return usual;
+    }
+    Missing { tokens: seen.into_iter().map(str::to_owned).collect(), policy: usual.policy }
+}
+
+/// What the cells of a column look like.
+struct Summary<'a> {
+    name: &'a str,
+    rows: usize,
+    missing: usize,
+    /// How often each text occurs. Counting stops when there are too many to be levels.
+    values: BTreeMap<&'a str, usize>,
+    not_numbers: usize,
+    whole: bool,
+    decimals: Option<usize>,
+    range: Option<Interval>,
+}
+
+impl<'a> Summary<'a> {
+    fn of(column: &'a Column, missing: &Missing) -> Self {
+        let mut summary = Self {
+            name: column.name(),
+            rows: column.len(),
+            missing: 0,
+            values: BTreeMap::new(),
+            not_numbers: 0,
+            whole: true,
+            decimals: Some(0),
+            range: None,
+        };
+        for cell in column.cells() {
+            if missing.tokens.iter().any(|token| token == cell) {
+                summary.missing += 1;
+                continue;
+            }
+            *summary.values.entry(cell).or_default() += 1;
+            let Some(number) = parse_number(cell).filter(|number| is_representable(*number)) else {
+                summary.not_numbers += 1;
+                continue;
+            };
+            summary.whole &= number.fract() == 0.0;
+            summary.decimals = summary.decimals.and_then(|most| Some(most.max(decimals(cell)?)));
+            let own = Interval { lower: number, upper: number };
+            summary.range = Some(summary.range.map_or(own, |range| Interval {
+                lower: range.lower.min(number),
+                upper: range.upper.max(number),
+            }));
+        }
+        summary
+    }
+
+    fn is_numeric(&self) -> bool {
+        self.not_numbers == 0 && self.range.is_some()
+    }
+
+    /// The values as levels: numbers in order if all are numbers, else texts in order.
+    fn levels(&self) -> Vec<Value> {
+        if !self.is_numeric() {
+            return self.values.keys().map(|text| Value::from(*text)).collect();
+        }
+        let mut numbers: Vec<f64> =
+            self.values.keys().filter_map(|text| parse_number(text)).collect();
+        numbers.sort_by(f64::total_cmp);
+        numbers.dedup();
+        numbers.into_iter().map(Value::Number).collect()
+    }
+
+    /// Whole numbers that count the rows.
+    fn is_identifier(&self) -> bool {
+        let all_differ = self.values.len() == self.rows && self.rows > FEW_VALUES;
+        let span = self.range.map_or(0.0, |range| range.upper - range.lower);
+        self.is_numeric() && self.whole && all_differ && span == (self.rows - 1) as f64
+    }
+}
+
+/// The digits after the point; `None` if there is an exponent.
+fn decimals(cell: &str) -> Option<usize> {
+    let cell = cell.trim();
+    if cell.contains(['e', 'E']) {
+        return None;
+    }
+    Some(cell.split_once('.').map_or(0, |(_, decimals)| decimals.trim_end_matches('0').len()))
+}
+
+fn infer_label(table: &Table, label: &Summary<'_>, favourable: &[Value]) -> Result<Label> {
+    let levels = label.levels();
+    let wrong = |problem: String| Error::Table { file: table.source().to_owned(), problem };
+    if levels.len() < 2 || levels.len() > MOST_LEVELS {
+        return Err(wrong(format!(
+            "the label column `{}` has {} different values, expected 2 to {MOST_LEVELS}",
+            label.name,
+            levels.len()
+        )));
+    }
+    if let Some(unknown) = favourable.iter().find(|value| !levels.contains(value)) {
+        return Err(wrong(format!(
+            "the label column `{}` has no value `{unknown}`; it has {}",
+            label.name,
+            listed(&levels)
+        )));
+    }
+    let favourable = if favourable.is_empty() { vec![guess(&levels)] } else { favourable.to_vec() };
+    let unfavourable: Vec<Value> =
+        levels.into_iter().filter(|level| !favourable.contains(level)).collect();
+    if unfavourable.is_empty() {
+        return Err(wrong(format!(
+            "all values of the label column `{}` are favourable",
+            label.name
+        )));
+    }
+    let missing = if label.missing > 0 { MissingPolicy::DropRow } else { MissingPolicy::Reject };
+    Ok(Label { column: label.name.to_owned(), favourable, unfavourable, missing })
+}
+
+/// The level that looks like the good one.
+fn guess(levels: &[Value]) -> Value {
+    let looks_good = |word: &&str| {
+        levels.iter().find(|level| level.to_string().to_lowercase() == **word).cloned()
+    };
+    GOOD_WORDS.iter().find_map(|word| looks_good(&word)).unwrap_or_else(|| levels[0].clone())
+}
+
+fn remark_on_label(inferred: &mut Inferred, label: &Summary<'_>, favourable: &[Value]) {
+    if favourable.is_empty() {
+        let guessed = listed(&inferred.schema.label.favourable);
+        inferred.note(
+            None,
+            format!("Check [label]: {guessed} was guessed to be the favourable value."),
+        );
+    }
+    if label.missing > 0 {
+        let text = format!("{} rows have no label and are dropped.", label.missing);
+        inferred.note(None, text);
+    }
+}
+
+/// Adds the column as a feature, or to the columns to ignore, with the remarks it needs.
+fn add_feature(inferred: &mut Inferred, column: &Summary<'_>) {
+    let name = column.name;
+    let levels = column.levels();
+    let reason = if name.is_empty() {
+        Some("has no name")
+    } else if levels.is_empty() {
+        Some("has no values")
+    } else if levels.len() == 1 && column.missing == 0 {
+        Some("has one value in all rows")
+    } else if column.is_identifier() {
+        Some("numbers the rows")
+    } else if !column.is_numeric() && levels.len() > MOST_LEVELS {
+        Some("is text with too many different values to be levels")
+    } else {
+        None
+    };
+    if let Some(reason) = reason {
+        let mut text = format!("Column `{name}` is ignored: it {reason}.");
+        if column.not_numbers > 0 && column.not_numbers * 10 < column.rows {
+            text += &format!(" Only {} cells are not numbers.", column.not_numbers);
+        }
+        inferred.note(None, text);
+        inferred.schema.ignore.push(name.to_owned());
+        return;
+    }
+    let kind = match <[Value; 2]>::try_from(levels.clone()) {
+        Ok(values) if column.whole || !column.is_numeric() => FeatureKind::Flag { values },
+        _ if column.is_numeric() && column.whole => FeatureKind::Integer,
+        _ if column.is_numeric() => FeatureKind::Numeric,
+        _ => FeatureKind::Categorical { levels: levels.clone() },
+    };
+    let mut feature = Feature::new(name, kind);
+    if feature.kind.is_number() {
+        feature.range = column.range;
+    }
+    if feature.kind == FeatureKind::Numeric {
+        let decimals = column.decimals.filter(|&decimals| decimals <= MOST_DECIMALS);
+        feature.step = decimals.map(|decimals| 1.0 / 10_f64.powi(decimals as i32));
+    }
+    if column.missing > 0 {
+        feature.missing = Some(MissingPolicy::Level);
+    }
+    remark_on_feature(inferred, &feature, column, &levels);
+    inferred.schema.features.push(feature);
+}
+
+fn remark_on_feature(
+    inferred: &mut Inferred,
+    feature: &Feature,
+    column: &Summary<'_>,
+    levels: &[Value],
+) {
+    let name = Some(feature.name.as_str());
+    if column.missing > 0 {
+        let text = format!(
+            "{} of {} cells are missing. They become a level of their own; `drop-row`, `reject` and \
+             {{ fill = value }} are the other choices.",
+            column.missing, column.rows
+        );
+        inferred.note(name, text);
+    }
+    match feature.kind {
+        FeatureKind::Integer if levels.len() <= FEW_VALUES => {
+            let text = format!(
+                "Only the values {}. If they are codes, make it `categorical` or `ordinal` with \
+                 `levels`.",
+                listed(levels)
+            );
+            inferred.note(name, text);
+        }
+        FeatureKind::Integer | FeatureKind::Numeric => {
+            let negative: Vec<&Value> = levels
+                .iter()
+                .filter(|level| level.number().is_some_and(|number| number < 0.0))
+                .collect();
+            if !negative.is_empty() && negative.len() <= 3 && levels.len() > FEW_VALUES {
+                let text = format!(
+                    "{} may be codes. If so, start `range` at 0 and list them in `special`.",
+                    listed(&negative)
+                );
+                inferred.note(name, text);
+            }
+        }
+        FeatureKind::Categorical { .. } => {
+            let text = "If the levels have an order, list them in it and make it `ordinal`.";
+            inferred.note(name, text.to_owned());
+        }
+        FeatureKind::Ordinal { .. } | FeatureKind::Flag { .. } => {}
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+    use std::path::Path;
+
+    use super::*;
+    use crate::data::Dataset;
+
+    /// Twelve rows with one column of each kind.
+    fn table() -> Table {
+        let mut text = "id,age,rate,job,member,rooms,late,source,note,class\n".to_owned();
+        for row in 0..12 {
+            let job = ["clerk", "baker", "?", "smith"][row % 4];
+            let member = ["no", "yes"][row % 2];
+            let late = if row == 3 { "-9".to_owned() } else { row.to_string() };
+            let class = ["bad", "good"][row / 6];
+            writeln!(
+                text,
+                "{},{},{:.2},{job},{member},{},{late},web,text {row},{class}",
+                row + 1,
+                20 + 3 * row,
+                row as f64 * 0.25,
+                row % 4
+            )
+            .unwrap();
+        }
+        Table::from_csv(Path::new("folder/people.csv"), text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn a_draft_has_the_kinds_of_the_columns_and_says_where_to_look() {
+        let inferred = Schema::infer(&table(), Some("class"), &[]).unwrap();
+        let expected = r#"# Drawn up from people.csv; correct it where it is wrong.
+# Check [label]: `good` was guessed to be the favourable value.
+# Column `id` is ignored: it numbers the rows.
+# Column `source` is ignored: it has one value in all rows.
+format_version = 1
+ignore = ["id", "source"]
+
+[label]
+column = "class"
+favourable = "good"
+unfavourable = "bad"
+
+[scaling]
+method = "min-max"
+fit = "train"
+
+[missing]
+tokens = ["?"]
+policy = "reject"
+
+[[feature]]
+name = "age"
+kind = "integer"
+range = [20, 53]
+
+[[feature]]
+name = "rate"
+kind = "numeric"
+range = [0, 2.75]
+step = 0.01
+
+# 3 of 12 cells are missing. They become a level of their own; `drop-row`, `reject` and { fill = value } are the other choices.
+# If the levels have an order, list them in it and make it `ordinal`.
+[[feature]]
+name = "job"
+kind = "categorical"
+levels = ["baker", "clerk", "smith"]
+missing = "level"
+
+[[feature]]
+name = "member"
+kind = "flag"
+levels = ["no", "yes"]
+
+# Only the values `0`, `1`, `2`, `3`. If they are codes, make it `categorical` or `ordinal` with `levels`.
+[[feature]]
+name = "rooms"
+kind = "integer"
+range = [0, 3]
+
+# `-9` may be codes. If so, start `range` at 0 and list them in `special`.
+[[feature]]
+name = "late"
+kind = "integer"
+range = [-9, 11]
+"#;
+        let text = inferred.to_toml().unwrap();
+        let (before, after) = text.split_once("\n# If the levels have an order, list them in it and make it `ordinal`.\n[[feature]]\nname = \"note\"").unwrap();
+        assert_eq!(before, expected);
+        assert!(after.starts_with("\nkind = \"categorical\"\nlevels = [\"text 0\", "), "{after}");
+        assert_eq!(Schema::from_toml(&text).unwrap(), inferred.schema);
+    }
+
+    #[test]
+    fn a_draft_reads_the_table_it_was_drawn_from() {
+        let inferred = Schema::infer(&table(), Some("class"), &[]).unwrap();
+        let data = Dataset::load(&inferred.schema, table()).unwrap();
+        assert_eq!(data.rows().len(), 12);
+        for (row, point) in data.rows().iter().zip(data.points().rows()) {
+            assert_eq!(data.encoder().decode(point), *row);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_guessed_is_asked_for() {
+        let error = |label, favourable: &[Value]| {
+            Schema::infer(&table(), label, favourable).unwrap_err().to_string()
+        };
+        assert_eq!(
+            error(None, &[]),
+            "folder/people.csv: which column is the label? Pass --label NAME; columns with two values \
+             are `member`, `class`"
+        );
+        assert_eq!(
+            error(Some("class"), &[Value::from("fine")]),
+            "folder/people.csv: the label column `class` has no value `fine`; it has `bad`, `good`"
+        );
+        assert_eq!(
+            error(Some("source"), &[]),
+            "folder/people.csv: the label column `source` has 1 different values, expected 2 to 60"
+        );
+    }
+}

@@ -1,0 +1,24 @@
+"""Writes workbook.xls, a small Excel 97 workbook, with the package xlwt 1.3.0.
+
+    python3 crates/tyrex/tests/golden/workbook.py
+"""
+
+from pathlib import Path
+
+import xlwt
+
+book = xlwt.Workbook()
+other = book.add_sheet("Other")
+other.write(1, 0, 99)
+data = book.add_sheet("Data")
+rows = [
+    ["a", "b", "c", "d", "e"],
+    [1, 0.0075, "text", -7, 2.5],
+    [2, 0.0025, 5, 123456789.25, 0.1],
+    [-3, 0.0, None, xlwt.Formula("0"), 1e-7],
+]
+for row, cells in enumerate(rows):
+    for column, cell in enumerate(cells):
+        if cell is not None:
+            data.write(row, column, cell)
+book.save(Path(__file__).resolve().parent / "workbook.xls")

@@ -28,7 +28,7 @@ pub struct FetchOptions {
     pub timeout: Duration,
     /// The most bytes a file may have.
     pub limit: u64,
-    /// An address that takes the place of every file's host, for a mirror with the same paths.
+    /// An address that takes the place of every home's, for a mirror with the same paths.
     pub mirror: Option<String>,
 }
 
@@ -52,9 +52,9 @@ impl FetchOptions {
         Self { mirror, ..Self::default() }
     }
 
-    /// Where to find a file that its home has at `host` and `path`.
-    pub(super) fn address(&self, host: &str, path: &str) -> String {
-        format!("{}/{path}", self.mirror.as_deref().unwrap_or(host).trim_end_matches('/'))
+    /// Where to find the file `path` of a home.
+    pub(super) fn address(&self, home: &str, path: &str) -> String {
+        format!("{}/{path}", self.mirror.as_deref().unwrap_or(home).trim_end_matches('/'))
     }
 }
 
@@ -72,35 +72,25 @@ pub struct Progress<'a> {
 /// Called as bytes arrive and while waiting; `Break` cancels, and what has arrived is kept.
 pub type OnProgress<'a> = &'a mut dyn FnMut(Progress<'_>) -> ControlFlow<()>;
 
-/// The content at `url`, by way of `part`, which is removed by [`Part::discard`] and not
-/// before, so that whatever goes wrong the next call can go on from it.
+/// Brings what is at `url` into `part`. If that fails, what has arrived stays for the next call.
 pub(super) fn download(
     url: &str,
     part: &Path,
     options: &FetchOptions,
     on_progress: OnProgress<'_>,
 ) -> Result<Part> {
-    let mut transfer = Transfer {
-        url,
-        part: Part::open(part, url)?,
-        total: None,
-        options,
-        on_progress,
-        agent: agent(url, options),
-    };
-    let mut wait = options.first_wait;
-    for attempt in 1.. {
-        match transfer.attempt() {
-            Ok(()) => break,
-            Err(Failure::Final(error)) => return Err(error),
-            Err(Failure::Passing(problem)) if attempt >= options.attempts => {
-                return Err(transfer.error(format!("{problem} (attempt {attempt}, the last)")));
+    let agent = agent(url, options);
+    let part = Part::open(part, url)?;
+    let mut transfer = Transfer { url, part, total: None, options, on_progress, agent };
+    match transfer.run() {
+        Ok(()) => Ok(transfer.part),
+        Err(error) => {
+            if transfer.part.length == 0 {
+                transfer.part.discard()?;
             }
-            Err(Failure::Passing(_)) => transfer.pause(wait)?,
+            Err(error)
         }
-        wait = wait.saturating_mul(2);
     }
-    Ok(transfer.part)
 }
 
 fn agent(url: &str, options: &FetchOptions) -> Agent {
@@ -139,6 +129,23 @@ struct Transfer<'a> {
 }
 
 impl Transfer<'_> {
+    fn run(&mut self) -> Result<()> {
+        let mut wait = self.options.first_wait;
+        let mut attempt = 1;
+        loop {
+            match self.attempt() {
+                Ok(()) => return Ok(()),
+                Err(Failure::Final(error)) => return Err(error),
+                Err(Failure::Passing(problem)) if attempt >= self.options.attempts => {
+                    return Err(self.error(format!("{problem} (attempt {attempt}, the last)")));
+                }
+                Err(Failure::Passing(_)) => self.pause(wait)?,
+            }
+            attempt += 1;
+            wait = wait.saturating_mul(2);
+        }
+    }
+
     fn attempt(&mut self) -> Result<(), Failure> {
         let mut request = self.agent.get(self.url);
         if let Some(validator) = self.part.validator.as_ref().filter(|_| self.part.length > 0) {
@@ -153,6 +160,7 @@ impl Transfer<'_> {
                 self.part.restart(self.url, validator(response.headers()))?;
             }
             206 if self.continues(response.headers()) => {}
+            416 if whole_length(response.headers()) == Some(self.part.length) => return Ok(()),
             // The server sent a range, or refused one, that does not fit what is on disk.
             206 | 416 => {
                 self.part.restart(self.url, None)?;
@@ -170,10 +178,9 @@ impl Transfer<'_> {
 
     /// Whether a partial answer starts where the part ends, and is of the same file.
     fn continues(&mut self, headers: &HeaderMap) -> bool {
-        let Some((start, total)) = content_range(headers) else { return false };
         let same_file = validator(headers).is_none_or(|now| Some(now) == self.part.validator);
-        self.total = Some(total);
-        start == self.part.length && same_file
+        self.total = whole_length(headers);
+        first_byte(headers) == Some(self.part.length) && same_file
     }
 
     fn receive(&mut self, response: Response<Body>) -> Result<(), Failure> {
@@ -209,8 +216,7 @@ impl Transfer<'_> {
     }
 
     fn report(&mut self) -> Result<()> {
-        let progress =
-            Progress { url: self.url, received: self.part.length, total: self.total };
+        let progress = Progress { url: self.url, received: self.part.length, total: self.total };
         match (self.on_progress)(progress) {
             ControlFlow::Continue(()) => Ok(()),
             ControlFlow::Break(()) => Err(self.error("cancelled; run it again to go on".into())),
@@ -233,11 +239,9 @@ impl Transfer<'_> {
     fn judge(&self, error: &ureq::Error) -> Failure {
         use ureq::Error as E;
         match error {
-            E::Io(_)
-            | E::Timeout(_)
-            | E::ConnectionFailed
-            | E::HostNotFound
-            | E::Protocol(_) => Failure::Passing(error.to_string()),
+            E::Io(_) | E::Timeout(_) | E::ConnectionFailed | E::HostNotFound | E::Protocol(_) => {
+                Failure::Passing(error.to_string())
+            }
             _ => Failure::Final(self.error(error.to_string())),
         }
     }
@@ -250,17 +254,22 @@ impl Transfer<'_> {
 /// What identifies this version of the file, for `If-Range`: a strong `ETag`, or else the date.
 fn validator(headers: &HeaderMap) -> Option<String> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
-    text(header::ETAG)
-        .filter(|tag| !tag.starts_with("W/"))
-        .or_else(|| text(header::LAST_MODIFIED))
+    text(header::ETAG).filter(|tag| !tag.starts_with("W/")).or_else(|| text(header::LAST_MODIFIED))
 }
 
-/// First byte and whole length from `Content-Range: bytes 10-99/100`.
-fn content_range(headers: &HeaderMap) -> Option<(u64, u64)> {
+/// The first byte, 10, from `Content-Range: bytes 10-99/100`.
+fn first_byte(headers: &HeaderMap) -> Option<u64> {
+    content_range(headers)?.0.split_once('-')?.0.trim().parse().ok()
+}
+
+/// The length, 100, from `Content-Range: bytes 10-99/100`, or `bytes */100` for a bad range.
+fn whole_length(headers: &HeaderMap) -> Option<u64> {
+    content_range(headers)?.1.trim().parse().ok()
+}
+
+fn content_range(headers: &HeaderMap) -> Option<(&str, &str)> {
     let text = headers.get(header::CONTENT_RANGE)?.to_str().ok()?;
-    let (range, total) = text.strip_prefix("bytes ")?.split_once('/')?;
-    let (start, _) = range.split_once('-')?;
-    Some((start.trim().parse().ok()?, total.trim().parse().ok()?))
+    text.strip_prefix("bytes ")?.split_once('/')
 }
 
 /// A file on its way: what has arrived, and the version it belongs to.
@@ -302,9 +311,7 @@ impl Part {
     }
 
     fn version_path(path: &Path) -> PathBuf {
-        let mut name = path.as_os_str().to_owned();
-        name.push(".version");
-        PathBuf::from(name)
+        path.with_extension("version.part")
     }
 
     fn restart(&mut self, url: &str, validator: Option<String>) -> Result<()> {
@@ -349,3 +356,6 @@ fn remove(path: &Path) -> Result<()> {
         _ => Ok(()),
     }
 }
+
+#[cfg(test)]
+mod tests;

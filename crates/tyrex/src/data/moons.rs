@@ -65,8 +65,11 @@ mod tests {
         let n = 20_000;
         let clean = moons(n, 0.0, Seed(3)).unwrap();
         let noisy = moons(n, 0.25, Seed(3)).unwrap();
-        let squares: f64 =
-            clean.iter().zip(&noisy).map(|(c, p)| (c.x1 - p.x1).powi(2) + (c.x2 - p.x2).powi(2)).sum();
+        let squares: f64 = clean
+            .iter()
+            .zip(&noisy)
+            .map(|(c, p)| (c.x1 - p.x1).powi(2) + (c.x2 - p.x2).powi(2))
+            .sum();
         let width = (squares / (2 * n) as f64).sqrt();
         assert!((width - 0.25).abs() < 0.005, "{width}");
     }

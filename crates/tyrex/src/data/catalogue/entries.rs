@@ -60,7 +60,7 @@ pub(super) static ENTRIES: [Entry; 6] = [
             sha256: "f66d77f4e4e27c11205ba6258008f5e071f1f09724f4893e9ff2840a4e99f259",
             home: Home {
                 // FICO gives the file out by a form; this copy has one column more at its right.
-                host: "https://raw.githubusercontent.com/",
+                base: "https://raw.githubusercontent.com/",
                 path: "IBM/rulebenchmark/501a6171b852e77d83b9af5a66a7cf1a656a1505/data/heloc.csv",
                 recipe: Recipe::FirstColumns(24),
             },
@@ -89,7 +89,7 @@ pub(super) static ENTRIES: [Entry; 6] = [
             name: "ctg.csv",
             sha256: "ecd10c9ecd39271cbc4f2ba52917200d49d1262e23cbb3af9e9cfd1def81cda9",
             home: Home {
-                host: UCI,
+                base: UCI,
                 path: "00193/CTG.xls",
                 recipe: Recipe::Sheet(Sheet {
                     name: "Data",
@@ -127,7 +127,7 @@ pub(super) static ENTRIES: [Entry; 6] = [
                 name: "adult_train.csv",
                 sha256: "f2c62076f19504d99a38b22badf445a7f42530ade6b827acf78dd143fbce38bb",
                 home: Home {
-                    host: UCI,
+                    base: UCI,
                     path: "adult/adult.data",
                     recipe: Recipe::Adult { header: ADULT_HEADER },
                 },
@@ -136,7 +136,7 @@ pub(super) static ENTRIES: [Entry; 6] = [
                 name: "adult_test.csv",
                 sha256: "f6b1801c5d231515ea5ff04d4444997bacd57e04876e94710cb9b9bd5549c033",
                 home: Home {
-                    host: UCI,
+                    base: UCI,
                     path: "adult/adult.test",
                     recipe: Recipe::Adult { header: ADULT_HEADER },
                 },
@@ -166,7 +166,7 @@ pub(super) static ENTRIES: [Entry; 6] = [
             name: "taiwan.csv",
             sha256: "f7b7d22d1f8dd27dadb25d4b78d8a4ae7c441ab6cc12d1ea58c0efc54d4d1788",
             home: Home {
-                host: UCI,
+                base: UCI,
                 path: "00350/default%20of%20credit%20card%20clients.xls",
                 recipe: Recipe::Sheet(Sheet {
                     name: "Data",

@@ -70,7 +70,7 @@ struct DataFile {
 /// Where a file is published, and how the published file becomes ours.
 #[derive(Debug)]
 struct Home {
-    host: &'static str,
+    base: &'static str,
     path: &'static str,
     recipe: Recipe,
 }
@@ -123,7 +123,8 @@ impl Entry {
         let mut schema = Schema::from_toml(self.view(variant)?.schema)?;
         let label = &mut schema.label;
         if direction == Direction::Authors {
-            let all: Vec<Value> = label.favourable.iter().chain(&label.unfavourable).cloned().collect();
+            let all: Vec<Value> =
+                label.favourable.iter().chain(&label.unfavourable).cloned().collect();
             let is_target =
                 |value: &Value| self.authors_target.iter().any(|target| value.matches(target));
             (label.favourable, label.unfavourable) = all.into_iter().partition(is_target);
@@ -158,8 +159,10 @@ impl Entry {
 /// The data sets, and the folders of this machine they may be in.
 #[derive(Debug, Clone)]
 pub struct Catalogue {
-    /// In the order in which they are searched. Downloads go to the first.
+    /// In the order in which they are searched.
     folders: Vec<PathBuf>,
+    /// Where downloads go.
+    downloads: Option<PathBuf>,
 }
 
 /// A line of the list of data sets.
@@ -260,15 +263,18 @@ const MOONS: (usize, f64, Seed) = (1000, 0.2, Seed(0));
 impl Catalogue {
     /// The catalogue with the usual folders: the one given, `$TYREX_DATA`, the user's data
     /// folder, and `shared/data` beside the current folder or beside one of its parents.
+    /// Downloads go to the first of the first three.
     #[must_use]
     pub fn new(data_dir: Option<&Path>) -> Self {
-        Self { folders: place::usual_folders(data_dir) }
+        let mut catalogue = Self::with_folders(place::own_folders(data_dir));
+        catalogue.folders.extend(place::shared_folders());
+        catalogue
     }
 
     /// The catalogue with these folders and no others. Downloads go to the first.
     #[must_use]
     pub fn with_folders(folders: Vec<PathBuf>) -> Self {
-        Self { folders }
+        Self { downloads: folders.first().cloned(), folders }
     }
 
     /// Every data set.
@@ -340,8 +346,8 @@ impl Catalogue {
         }
     }
 
-    /// Downloads the files of a data set that are not in the first folder yet, and converts
-    /// them. Nothing appears under a file's name but the exact bytes its checksum stands for.
+    /// Downloads the files of a data set that are not in the folder for downloads yet, and
+    /// converts them. Nothing appears under a file's name but the exact bytes its checksum stands for.
     /// A data set that is embedded or generated has no files to fetch.
     pub fn fetch(
         &self,
@@ -350,8 +356,9 @@ impl Catalogue {
         on_progress: OnProgress<'_>,
     ) -> Result<Vec<Fetched>> {
         let entry = Self::entry(name)?;
-        let folder =
-            self.folders.first().ok_or_else(|| entry.error("no folder to put its files in"))?;
+        let folder = self.downloads.as_ref().ok_or_else(|| {
+            entry.error("no folder to put its files in; name one with --data-dir or $TYREX_DATA")
+        })?;
         entry
             .files()
             .iter()
@@ -447,7 +454,7 @@ fn fetch_file(
     options: &FetchOptions,
     on_progress: OnProgress<'_>,
 ) -> Result<()> {
-    let url = options.address(file.home.host, file.home.path);
+    let url = options.address(file.home.base, file.home.path);
     let mut part = download(&url, &path.with_extension("part"), options, on_progress)?;
     let wrong = |problem| Error::Download { url: url.clone(), problem };
     let converted = file.home.recipe.apply(&part.content()?);
@@ -474,7 +481,7 @@ fn file_records(entry: &Entry) -> Vec<FileRecord> {
         Source::Files(files) => files
             .iter()
             .map(|file| {
-                let address = format!("{}{}", file.home.host, file.home.path);
+                let address = format!("{}{}", file.home.base, file.home.path);
                 record(file.name, file.sha256, Some(address))
             })
             .collect(),

@@ -3,16 +3,17 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-/// The folder given, `$TYREX_DATA`, the user's data folder, then `shared/data` beside the
-/// current folder and beside each of its parents.
-pub(super) fn usual_folders(data_dir: Option<&Path>) -> Vec<PathBuf> {
+/// Folders a user chose or owns, where downloads may go too: the one given, `$TYREX_DATA`, and
+/// the user's data folder.
+pub(super) fn own_folders(data_dir: Option<&Path>) -> Vec<PathBuf> {
     let given = data_dir.map(Path::to_owned);
+    [given, folder_in("TYREX_DATA"), user_folder()].into_iter().flatten().collect()
+}
+
+/// `shared/data` beside the current folder and beside each of its parents.
+pub(super) fn shared_folders() -> Vec<PathBuf> {
     let current = env::current_dir().unwrap_or_default();
-    [given, folder_in("TYREX_DATA"), user_folder()]
-        .into_iter()
-        .flatten()
-        .chain(current.ancestors().skip(1).map(|parent| parent.join("shared").join("data")))
-        .collect()
+    current.ancestors().skip(1).map(|parent| parent.join("shared").join("data")).collect()
 }
 
 /// Where programs keep a user's data on this system.
@@ -39,12 +40,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_folder_given_comes_first_and_shared_data_last() {
-        let folders = usual_folders(Some(Path::new("here")));
+    fn the_folder_given_comes_first_and_the_users_own_last() {
+        let folders = own_folders(Some(Path::new("here")));
         assert_eq!(folders[0], Path::new("here"));
-        let parent = env::current_dir().unwrap().parent().unwrap().join("shared/data");
-        let beside = folders.iter().position(|folder| *folder == parent).unwrap();
-        let user = folders.iter().position(|folder| folder.ends_with("tyrex")).unwrap();
-        assert!(0 < user && user < beside, "{folders:?}");
+        assert!(folders.last().is_some_and(|folder| folder.ends_with("tyrex")), "{folders:?}");
+    }
+
+    #[test]
+    fn shared_data_is_looked_for_beside_the_current_folder_first() {
+        let current = env::current_dir().unwrap();
+        let beside = current.parent().unwrap().join("shared/data");
+        assert_eq!(shared_folders().first(), Some(&beside));
     }
 }

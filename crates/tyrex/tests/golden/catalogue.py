@@ -103,6 +103,7 @@ def taiwan(folder):
 def adult(folder):
     """The training file's rows without `?`: numbers min-max scaled, the rest one-hot."""
     table = read(folder / "adult_train.csv")
+    levels = {name: sorted(set(cells) - {"?"}) for name, cells in table.items()}
     whole = [index for index, row in enumerate(zip(*table.values())) if "?" not in row]
     table = {name: [cells[index] for index in whole] for name, cells in table.items()}
     numbers = ["age", "fnlwgt", "education-num", "capital-gain", "capital-loss", "hours-per-week"]
@@ -111,7 +112,7 @@ def adult(folder):
         if name in numbers:
             columns.append(min_max(number(table, name)))
         elif name != "income":
-            columns += one_hot(table[name], sorted(set(table[name])))
+            columns += one_hot(table[name], levels[name])
     return numpy.column_stack(columns)
 
 

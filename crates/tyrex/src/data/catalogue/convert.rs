@@ -105,7 +105,7 @@ mod tests {
     }
 
     /// Written by `tests/golden/workbook.py` with the Python package xlwt: sheets `Other` and
-    /// `Data`, the latter with integers, hundredths, doubles, a formula and a text.
+    /// `Data`, the latter with numbers in every form, and a text and an unsolved formula.
     const WORKBOOK: &[u8] = include_bytes!("../../../tests/golden/workbook.xls");
 
     const SHEET: Sheet = Sheet {
@@ -120,7 +120,7 @@ mod tests {
     #[test]
     fn a_sheet_becomes_csv() {
         let csv = Recipe::Sheet(SHEET).apply(WORKBOOK).unwrap();
-        let expected = "a,b,d,e\n1,0.008,-7,2.5\n2,0.003,123456789.25,0.1\n-3,0.000,0,1e-7\n";
+        let expected = "a,b,d,e\n1,0.008,-7,2.5\n2,0.003,123456789.25,0.1\n-3,0.000,0.25,1e-7\n";
         assert_eq!(String::from_utf8(csv).unwrap(), expected.replace("1e-7", "0.0000001"));
     }
 

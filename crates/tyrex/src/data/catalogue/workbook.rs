@@ -27,8 +27,8 @@ pub(super) fn numbers(file: &[u8], sheet: &str) -> Result<Numbers, String> {
     for (kind, body) in Records(stream.get(start..).unwrap_or_default()) {
         match kind {
             END => break,
-            // A formula carries its last result; 0xFFFF at its end marks a result without number.
             NUMBER => insert(&mut cells, body, f64_at(body, 6)),
+            // A formula carries its last result; 0xFFFF at its end marks one that is no number.
             FORMULA if u16_at(body, 12) != Some(0xFFFF) => {
                 insert(&mut cells, body, f64_at(body, 6));
             }

@@ -92,8 +92,8 @@ fn the_reference_schemas_agree_with_numpy() {
 
 #[test]
 fn every_view_has_its_rows_columns_and_split() {
-    let Some(catalogue) = whole_catalogue() else { return };
     use Variant::{Product, Reference};
+    let Some(catalogue) = whole_catalogue() else { return };
     // Name, view, encoded columns, training rows, test rows, first training row in the file.
     let expected = [
         ("german", Product, 55, 670, 330, 703),
@@ -182,7 +182,12 @@ fn the_embedded_file_is_the_one_the_checksum_names() {
 
 fn sha256(bytes: &[u8]) -> String {
     use sha2::Digest as _;
-    sha2::Sha256::digest(bytes).iter().map(|byte| format!("{byte:02x}")).collect()
+    let digits = sha2::Sha256::digest(bytes);
+    digits.iter().flat_map(|byte| [byte >> 4, byte & 15]).map(hexadecimal).collect()
+}
+
+fn hexadecimal(digit: u8) -> char {
+    char::from_digit(digit.into(), 16).unwrap()
 }
 
 #[test]

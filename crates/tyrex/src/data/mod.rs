@@ -5,11 +5,14 @@
 //! [`Point`](crate::Point), which a model sees, and back. A [`Dataset`] is all of them
 //! together, with labels and a split.
 
+pub mod catalogue;
 mod cell;
 mod csv;
 pub mod dataset;
 pub mod encode;
+pub mod fetch;
 mod jsonl;
+pub mod moons;
 mod number;
 mod parquet;
 pub mod rows;
@@ -17,6 +20,7 @@ pub mod schema;
 pub mod table;
 pub mod value;
 
+pub use catalogue::Catalogue;
 pub use dataset::Dataset;
 pub use encode::Encoder;
 pub use rows::{ReadReport, Rows};

@@ -35,7 +35,7 @@ pub fn moons(n: usize, noise: f64, seed: Seed) -> Result<Vec<MoonPoint>> {
     let point = |index: usize| {
         let lower = index % 2 == 1;
         let steps = counts[usize::from(lower)].saturating_sub(1).max(1);
-        let (sin, cos) = (std::f64::consts::PI * (index / 2) as f64 / steps as f64).sin_cos();
+        let (sin, cos) = libm::sincos(std::f64::consts::PI * (index / 2) as f64 / steps as f64);
         let (x1, x2) = if lower { (1.0 - cos, 0.5 - sin) } else { (cos, sin) };
         MoonPoint { x1: x1 + normal.sample(&mut rng), x2: x2 + normal.sample(&mut rng), lower }
     };

@@ -226,7 +226,7 @@ fn a_changed_file_is_not_glued_to_the_old_one() {
 #[test]
 fn a_part_from_another_address_is_not_used() {
     let desk = Desk::new();
-    let other = Server::start(&[b'y'; 60_000], [Trick::Cut(30_000)]);
+    let other = Server::start(&vec![b'y'; 60_000], [Trick::Cut(30_000)]);
     assert!(desk.fetch(&other, &FetchOptions { attempts: 1, ..quick() }).is_err());
     let server = Server::start(CONTENT, []);
     assert_eq!(desk.fetch(&server, &quick()).unwrap(), CONTENT);

@@ -59,8 +59,9 @@ impl Mlp {
     pub fn fingerprint(&self) -> Fingerprint {
         let mut bytes = Canonical::new("tyrex mlp 1");
         bytes.size(self.dim());
-        bytes.size(self.layers().len());
-        for layer in self.layers() {
+        let layers = self.layers();
+        bytes.size(layers.len());
+        for layer in &layers {
             bytes.numbers(&layer.weights);
             bytes.numbers(&layer.bias);
             let (code, parameter) = match layer.activation {
@@ -150,8 +151,14 @@ mod tests {
     use crate::model::Dense;
 
     fn network(weight: f32, activation: Activation, output: Output) -> Mlp {
-        let layer = Dense { weights: vec![weight, 2.0], bias: vec![0.5], activation };
-        Mlp::new(2, vec![layer], output).unwrap()
+        let classes = if matches!(output, Output::Softmax { .. }) { 2 } else { 1 };
+        let first = Dense { weights: vec![weight, 2.0], bias: vec![0.5], activation };
+        let last = Dense {
+            weights: vec![1.0; classes],
+            bias: vec![0.0; classes],
+            activation: Activation::Identity,
+        };
+        Mlp::new(2, &[first, last], output).unwrap()
     }
 
     #[test]
@@ -166,6 +173,7 @@ mod tests {
             network(1.0, Activation::LeakyRelu { slope: 0.2 }, plain),
             network(1.0, Activation::Identity, Output::Sigmoid { favourable: false }),
             network(1.0, Activation::Identity, Output::Softmax { favourable: 0 }),
+            network(1.0, Activation::Identity, Output::Softmax { favourable: 1 }),
         ]
         .map(|m| m.fingerprint());
         for (i, a) in prints.iter().enumerate() {

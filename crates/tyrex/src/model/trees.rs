@@ -21,6 +21,26 @@ pub enum Comparison {
     NotEqual,
 }
 
+impl Comparison {
+    /// What to ask of `x` so that the answer is that of asking `self` of `scale * x + shift`.
+    /// The threshold is not a number if the scale is zero.
+    pub(crate) fn before_scaling(self, threshold: f32, scale: f64, shift: f64) -> (Self, f32) {
+        if (scale, shift) == (1.0, 0.0) {
+            return (self, threshold);
+        }
+        let threshold = (f64::from(threshold) - shift) / scale;
+        let mirrored = match self {
+            Self::LessOrEqual => Self::GreaterOrEqual,
+            Self::Less => Self::Greater,
+            Self::GreaterOrEqual => Self::LessOrEqual,
+            Self::Greater => Self::Less,
+            same @ (Self::Equal | Self::NotEqual) => same,
+        };
+        let threshold = if scale == 0.0 { f32::NAN } else { threshold as f32 };
+        (if scale < 0.0 { mirrored } else { self }, threshold)
+    }
+}
+
 /// One node of a tree.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TreeNode {
@@ -373,6 +393,33 @@ mod tests {
                 assert_eq!(scores[3], f32::from(u8::from(missing)), "{comparison:?}");
             }
         }
+    }
+
+    #[test]
+    fn a_question_can_be_asked_before_scaling() {
+        use Comparison as C;
+        let all = [C::LessOrEqual, C::Less, C::GreaterOrEqual, C::Greater, C::Equal, C::NotEqual];
+        for comparison in all {
+            for (scale, shift) in [(1.0, 0.0), (2.0, 3.0), (-0.5, 1.0)] {
+                let (asked, threshold) = comparison.before_scaling(1.0, scale, shift);
+                let root = |comparison, threshold| {
+                    let trees = [vec![branch(0, comparison, threshold), leaf(1.0), leaf(0.0)]];
+                    TreeEnsemble::new(1, &trees, Aggregate::Sum, vec![0.0], Transform::Identity)
+                        .unwrap()
+                };
+                // Exact in binary, and among them the very threshold.
+                for x in [-4.0, -1.0, -0.5, 0.0, 0.5, 1.0, 3.0] {
+                    let scaled = (scale * f64::from(x) + shift) as f32;
+                    let before = Points::from_rows(1, vec![x]).unwrap();
+                    let after = Points::from_rows(1, vec![scaled]).unwrap();
+                    assert_eq!(
+                        root(asked, threshold).score(&before),
+                        root(comparison, 1.0).score(&after)
+                    );
+                }
+            }
+        }
+        assert!(C::Less.before_scaling(1.0, 0.0, 0.0).1.is_nan());
     }
 
     #[test]

@@ -6,9 +6,9 @@ writes FOLDER/NAME.onnx for every model and FOLDER/cases.json, a list with one e
 the model file, how to import it, 1000 rows of input, and onnxruntime's probability of the
 favourable class for each row.
 
-    python make_models.py --evaluate MODEL.onnx ROWS.json ANSWER.json
+    python make_models.py --evaluate ROWS.json ANSWERS.json MODEL.onnx...
 
-evaluates a model that tyrex wrote (one float matrix in, `probability` and `logits` out).
+evaluates models that tyrex wrote (one float matrix in, `probability` and `logits` out).
 """
 
 import json
@@ -82,7 +82,7 @@ class Cases:
         for input_name in names:
             values = feed[input_name]
             values = values[:, None] if values.ndim == 1 else values
-            columns.extend(values.T.tolist())
+            columns.extend([cell if cell == cell else "nan" for cell in column] for column in values.T.tolist())
         graph = onnx.load(path, load_external_data=False)
         operators = sorted({node.op_type for node in graph.graph.node})
         self.cases.append(
@@ -395,12 +395,16 @@ def boosting_models(cases):
                       model=convert_lightgbm(model, initial_types=matrix, zipmap=zipmap, target_opset=15))
 
 
-def evaluate(model, rows, answer):
-    """Writes onnxruntime's `probability` and `logits` for a model that tyrex wrote."""
-    onnx.checker.check_model(onnx.load(model), full_check=True)
+def evaluate(rows, answers, *models):
+    """Writes onnxruntime's `probability` and `logits` for models that tyrex wrote."""
     matrix = np.array(json.loads(Path(rows).read_text()), dtype=np.float32)
-    probability, logits = session(model).run(["probability", "logits"], {"input": matrix})
-    Path(answer).write_text(json.dumps({"probability": probability.ravel().tolist(), "logits": logits.tolist()}))
+    found = []
+    for model in models:
+        onnx.checker.check_model(onnx.load(model), full_check=True)
+        probability, logits = session(model).run(["probability", "logits"], {"input": matrix})
+        assert probability.shape == (len(matrix), 1), probability.shape
+        found.append({"probability": probability.ravel().tolist(), "logits": logits.tolist()})
+    Path(answers).write_text(json.dumps(found))
 
 
 def main(arguments):

@@ -7,6 +7,7 @@
 
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, SQRT_2};
 use std::rc::Rc;
+use std::sync::Arc;
 
 use crate::model::Activation;
 
@@ -16,7 +17,7 @@ pub enum Category {
     /// A whole number; a column matches when it is this number once its fraction is cut off.
     Integer(i64),
     /// A text.
-    Text(Rc<str>),
+    Text(Arc<str>),
 }
 
 /// Something a formula depends on: one number per row.

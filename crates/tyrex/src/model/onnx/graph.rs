@@ -327,12 +327,6 @@ impl<'a> Graph<'a> {
 
 type Values<'a> = HashMap<&'a str, Value>;
 
-impl ValueInfoProto {
-    fn name(&self) -> &str {
-        self.name.as_deref().unwrap_or("")
-    }
-}
-
 fn define<'a>(values: &mut Values<'a>, name: &'a str, value: Value) -> Result<(), String> {
     match values.insert(name, value) {
         None => Ok(()),

@@ -10,9 +10,12 @@ mod expression;
 mod graph;
 mod limits;
 mod operators;
+mod preprocessing;
 mod proto;
 mod resolve;
 mod tensor;
+#[cfg(test)]
+mod tests;
 mod write;
 
 use std::collections::BTreeMap;
@@ -238,7 +241,6 @@ impl OnnxModel {
         } else {
             Inputs::Columns(graph.inputs)
         };
-        let notes = model.metadata_props.into_iter();
         Ok(Self {
             inputs,
             preprocessing: resolved.blocks,
@@ -247,8 +249,10 @@ impl OnnxModel {
             classes: resolved.classes,
             favourable: resolved.favourable,
             labels: graph.labels.filter(|labels| labels.len() == resolved.classes),
-            metadata: notes
-                .map(|e| (e.key.unwrap_or_default(), e.value.unwrap_or_default()))
+            metadata: model
+                .metadata_props
+                .iter()
+                .map(|note| (note.key().to_owned(), note.value().to_owned()))
                 .collect(),
         })
     }

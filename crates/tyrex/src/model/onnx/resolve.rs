@@ -6,7 +6,7 @@ use std::rc::Rc;
 use super::expression::{Activated, Atom, Expression, Function, Linear, Variable};
 use super::graph::{Ensemble, Graph, Layer, Matrix, Value};
 use super::{Block, Category, Core, Favourable, ImportOptions};
-use crate::model::trees::{Aggregate, Comparison, Transform, TreeEnsemble, TreeNode};
+use crate::model::trees::{Aggregate, Transform, TreeEnsemble, TreeNode};
 use crate::model::{Activation, Dense, Mlp, Output};
 
 /// A model and what turns raw columns into its features.
@@ -39,7 +39,13 @@ pub(super) fn resolve(graph: &mut Graph, options: &ImportOptions) -> Result<Reso
     } else {
         ending(graph, &matrix, favourable)
     };
-    let (core, blocks) = ending.and_then(|ending| model(graph, ending)).map_err(within)?;
+    let ending = ending.map_err(within)?;
+    // One column may be a share of many.
+    let (classes, favourable) = match &ending {
+        Ending::Softmax { logits, favourable } => (logits.columns.len(), *favourable),
+        _ => (classes, favourable),
+    };
+    let (core, blocks) = model(graph, ending).map_err(within)?;
     Ok(Resolved { core, blocks, output: name.to_string(), classes, favourable })
 }
 
@@ -252,7 +258,11 @@ impl Wide {
                 matches!(sum.weights[..], [(Variable::Unit { index, .. }, 1.0)] if index == j)
             });
         if unchanged {
-            let bias = layer.bias.iter().zip(sums).map(|(b, sum)| b + sum.constant).collect();
+            // Adding zero would turn -0 into 0, and the fingerprint with it.
+            let add = |(b, sum): (&f64, &Linear)| {
+                if sum.constant == 0.0 { *b } else { b + sum.constant }
+            };
+            let bias = layer.bias.iter().zip(sums).map(add).collect();
             return Self { inputs, weights: layer.weights.clone(), bias, activation };
         }
         let mut weights = vec![0.0; inputs * sums.len()];
@@ -341,7 +351,7 @@ fn dense(
     };
     let dim = stack.last().map_or(0, |first| first.inputs);
     let layers: Result<Vec<Dense>, String> = stack.into_iter().rev().map(Wide::finish).collect();
-    let mlp = Mlp::new(dim, layers?, output).map_err(|e| e.to_string())?;
+    let mlp = Mlp::new(dim, &layers?, output).map_err(|e| e.to_string())?;
     Ok((Core::Mlp(mlp), blocks))
 }
 
@@ -502,21 +512,10 @@ fn trees(
     let mut trees = std::mem::take(&mut ensemble.trees);
     let base = rescale_outputs(&mut trees, ensemble, logits)?;
     for node in trees.iter_mut().flatten() {
-        if let TreeNode::Branch { feature, comparison, threshold, yes, no, .. } = node {
+        if let TreeNode::Branch { feature, comparison, threshold, .. } = node {
             let feature = features.get(*feature).ok_or_else(|| format!("no feature {feature}"))?;
-            if (feature.scale, feature.shift) == (1.0, 0.0) {
-                continue;
-            }
-            // scale * x + shift <= t, asked about x itself.
-            let moved = (f64::from(*threshold) - feature.shift) / feature.scale;
-            if !moved.is_finite() {
-                return Err("a threshold that is not a finite number".into());
-            }
-            *threshold = moved as f32;
-            if feature.scale < 0.0 {
-                *comparison = mirrored(*comparison);
-            }
-            let _ = (yes, no);
+            (*comparison, *threshold) =
+                comparison.before_scaling(*threshold, feature.scale, feature.shift);
         }
     }
     let aggregate = ensemble.aggregate;
@@ -526,17 +525,6 @@ fn trees(
         check_probabilities(&made)?;
     }
     Ok((Core::Trees(made), blocks(&features)))
-}
-
-/// The question that asks the same of `-x` and `-t`.
-fn mirrored(comparison: Comparison) -> Comparison {
-    match comparison {
-        Comparison::LessOrEqual => Comparison::GreaterOrEqual,
-        Comparison::Less => Comparison::Greater,
-        Comparison::GreaterOrEqual => Comparison::LessOrEqual,
-        Comparison::Greater => Comparison::Less,
-        same @ (Comparison::Equal | Comparison::NotEqual) => same,
-    }
 }
 
 /// Output `j` becomes `logits[j]`, a scaled and shifted output of the ensemble.

@@ -5,6 +5,7 @@ Started by `bench/compare`, which makes the Python environment first.
 
 import argparse
 import json
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -36,8 +37,16 @@ def arguments():
     parser.add_argument("--rows", type=positive, metavar="N", help="use only the first N rows")
     parser.add_argument("--only", metavar="A,B", help="only these engines, by name")
     parser.add_argument("--quick", action="store_true", help="3 rounds on 2048 rows")
-    parser.add_argument("--json", type=Path, default=RESULT, metavar="FILE",
-                        help="where the results go (bench/results/compare.json)")
+    parser.add_argument(
+        "--worker", metavar="FILE", help="this tyrex worker, instead of building one in release"
+    )
+    parser.add_argument(
+        "--json",
+        type=Path,
+        default=RESULT,
+        metavar="FILE",
+        help="where the results go (bench/results/compare.json)",
+    )
     parser.add_argument("--record", action="store_true", help="append to BENCHMARKS.md")
     args = parser.parse_args()
     args.rounds = args.rounds or (3 if args.quick else 20)
@@ -99,19 +108,26 @@ def main():
         print("only one core: the table for two threads is left out", file=sys.stderr)
     machine = report.machine(cores)
     if machine["load_at_start"] > 0.5:
-        print(f"the machine is busy (load {machine['load_at_start']}): "
-              "do not trust the figures", file=sys.stderr)
+        print(
+            f"the machine is busy (load {machine['load_at_start']}): do not trust the figures",
+            file=sys.stderr,
+        )
 
     tyrex = None
     if not args.only or engines.TYREX in args.only:
-        progress("building tyrex")
-        tyrex = engines.build_tyrex()
+        tyrex = args.worker or engines.build_tyrex(progress)
     x, y, source = rows.load(args.rows)
     run = {
-        "format_version": 1, "date": report.now(), "machine": machine, "rows": source,
-        "rounds": args.rounds, "command": " ".join(["bench/compare", *sys.argv[1:]]),
+        "format_version": 1,
+        "date": report.now(),
+        "machine": machine,
+        "rows": source,
+        "rounds": args.rounds,
+        "command": " ".join(["bench/compare", *sys.argv[1:]]),
         "peak": gemm_peak(tyrex, cores and cores[:1]),
-        "tables": [], "aims": [], "disagreements": [],
+        "tables": [],
+        "aims": [],
+        "disagreements": [],
     }
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder) / "rows.bin"
@@ -158,5 +174,7 @@ if __name__ == "__main__":
         sys.exit(main())
     except engines.EngineFailure as failure:
         sys.exit(f"engine failed: {failure}")
+    except subprocess.CalledProcessError as failure:
+        sys.exit(f"{' '.join(failure.cmd)} failed")
     except KeyboardInterrupt:
         sys.exit(130)

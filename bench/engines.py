@@ -29,13 +29,16 @@ def peers(task):
     return found
 
 
-def build_tyrex():
+def build_tyrex(progress):
     """Builds tyrex's worker in release and returns its path."""
+    progress("building tyrex")
     cargo = ["cargo", "build", "--release", "--quiet", "--package", "tyrex"]
     subprocess.run([*cargo, "--example", "bench_worker"], cwd=REPOSITORY, check=True)
     metadata = subprocess.run(
         ["cargo", "metadata", "--format-version", "1", "--no-deps"],
-        cwd=REPOSITORY, check=True, capture_output=True,
+        cwd=REPOSITORY,
+        check=True,
+        capture_output=True,
     )
     target = Path(json.loads(metadata.stdout)["target_directory"])
     return str(target / "release" / "examples" / "bench_worker")
@@ -49,8 +52,13 @@ def environment(threads):
         **{
             name: str(threads)
             for name in (
-                "OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS", "NPROC",
-                "PJRT_NPROC", "TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS",
+                "OMP_NUM_THREADS",
+                "MKL_NUM_THREADS",
+                "OPENBLAS_NUM_THREADS",
+                "NPROC",
+                "PJRT_NPROC",
+                "TF_NUM_INTRAOP_THREADS",
+                "TF_NUM_INTEROP_THREADS",
                 "RAYON_NUM_THREADS",
             )
         },
@@ -75,8 +83,13 @@ class Worker:
         pin = (lambda: os.sched_setaffinity(0, pinned)) if pinned else None
         self.process = subprocess.Popen(
             [*command, "--threads", str(threads)],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self.log,
-            env=environment(threads), preexec_fn=pin, text=True, bufsize=1,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=self.log,
+            env=environment(threads),
+            preexec_fn=pin,
+            text=True,
+            bufsize=1,
         )
 
     def ready(self):

@@ -42,7 +42,7 @@ def machine(cores):
 
 
 def now():
-    return datetime.datetime.now(datetime.timezone.utc).isoformat(timespec="seconds")
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
 def summarise(task, threads, contestants, rows, columns, peak, baseline):
@@ -68,8 +68,13 @@ def summarise(task, threads, contestants, rows, columns, peak, baseline):
             }
         )
     results.sort(key=lambda result: result["seconds"])
-    return {"task": task.name, "title": task.title, "unit": task.unit, "threads": threads,
-            "results": results}
+    return {
+        "task": task.name,
+        "title": task.title,
+        "unit": task.unit,
+        "threads": threads,
+        "results": results,
+    }
 
 
 def disagreements(task, contestants, rounds, rows):
@@ -99,15 +104,20 @@ def aims(task, table, engine):
         if ratios:
             best = min(ratios)
             verdicts.append(
-                {"aim": f"{aim.ratio:g}x faster than {' or '.join(aim.engines)}",
-                 "measured": f"{best:.2f}x", "met": best >= aim.ratio}
+                {
+                    "aim": f"{aim.ratio:g}x faster than {' or '.join(aim.engines)}",
+                    "measured": f"{best:.2f}x",
+                    "met": best >= aim.ratio,
+                }
             )
     for result in results:
         if result["name"] == engine:
             verdicts.append(
-                {"aim": f"{task.peak_share:.0%} of the core's GEMM peak",
-                 "measured": f"{result['peak_share']:.0%}",
-                 "met": result["peak_share"] >= task.peak_share}
+                {
+                    "aim": f"{task.peak_share:.0%} of the core's GEMM peak",
+                    "measured": f"{result['peak_share']:.0%}",
+                    "met": result["peak_share"] >= task.peak_share,
+                }
             )
     return verdicts
 
@@ -159,8 +169,10 @@ def as_text(run):
         lines = [[a["aim"], a["measured"], "met" if a["met"] else "missed"] for a in run["aims"]]
         parts.append(grid(["aim, one thread", "measured", "verdict"], lines))
     if run["disagreements"]:
-        parts.append("Engines that did not do the same work:\n" + "\n".join(
-            f"- {sentence}" for sentence in run["disagreements"]))
+        parts.append(
+            "Engines that did not do the same work:\n"
+            + "\n".join(f"- {sentence}" for sentence in run["disagreements"])
+        )
     else:
         parts.append("All engines took the same steps and reached the same loss.")
     return "\n\n".join(parts)

@@ -6,7 +6,7 @@ side is a subcommand of `crates/tyrex/examples/bench_worker.rs`.
 
 from dataclasses import dataclass, field
 from math import ceil
-from typing import Callable
+from collections.abc import Callable
 
 
 @dataclass(frozen=True)

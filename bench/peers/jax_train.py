@@ -24,11 +24,7 @@ def step(state, batch):
     layers, first, second, count = state
     gradient = jax.grad(loss)(layers, *batch)
     count = count + 1
-    rate = (
-        worker.LEARNING_RATE
-        * jnp.sqrt(1 - worker.BETA2**count)
-        / (1 - worker.BETA1**count)
-    )
+    rate = worker.LEARNING_RATE * jnp.sqrt(1 - worker.BETA2**count) / (1 - worker.BETA1**count)
     each = jax.tree.map
     first = each(lambda m, g: m + (1 - worker.BETA1) * (g - m), first, gradient)
     second = each(lambda v, g: v + (1 - worker.BETA2) * (g * g - v), second, gradient)
@@ -54,8 +50,10 @@ def epoch(state, order, x, y):
 
 
 def initial(seed, columns):
-    layers = [tuple(map(jnp.asarray, layer)) for layer in
-              worker.glorot(np.random.default_rng(seed), columns)]
+    layers = [
+        tuple(map(jnp.asarray, layer))
+        for layer in worker.glorot(np.random.default_rng(seed), columns)
+    ]
     zeros = jax.tree.map(jnp.zeros_like, layers)
     return layers, zeros, jax.tree.map(jnp.zeros_like, layers), jnp.float32(0)
 

@@ -66,9 +66,7 @@ def main():
         with torch.no_grad():
             every = logits(layers, x.expand(worker.ENSEMBLE, *x.shape))
             quality = worker.fit_quality(every.numpy(), y_host)
-        return {
-            "seconds": seconds, "units": worker.ENSEMBLE, "steps": steps(optimiser), **quality
-        }
+        return {"seconds": seconds, "units": worker.ENSEMBLE, "steps": steps(optimiser), **quality}
 
     worker.serve(f"torch {torch.__version__}, {next(iter(kind))} Adam", one_round)
 

@@ -31,9 +31,8 @@ fn positions(lib: &str) -> BTreeMap<String, usize> {
 
 /// The first names of a use tree: `a::b` gives `a`; `{a, b::{c, d}}` gives `a` and `b`.
 fn root_names(tree: &str) -> Vec<&str> {
-    let name = |text: &str| {
-        text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len())
-    };
+    let name =
+        |text: &str| text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
     let Some(group) = tree.strip_prefix('{') else {
         return vec![&tree[..name(tree)]];
     };

@@ -5,6 +5,7 @@ Started by `bench/compare`, which makes the Python environment first.
 
 import argparse
 import json
+import signal
 import subprocess
 import sys
 import tempfile
@@ -170,6 +171,8 @@ def record(run):
 
 
 if __name__ == "__main__":
+    # Ends like an interrupt, so that no stopped worker is left behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         sys.exit(main())
     except engines.EngineFailure as failure:

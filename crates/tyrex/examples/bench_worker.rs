@@ -126,7 +126,7 @@ fn gemm() -> Result<()> {
     };
     let mut layers: Vec<Dense> = (0..LAYERS).map(|_| layer(WIDTH)).collect();
     layers.push(Dense { activation: Activation::Identity, ..layer(1) });
-    let network = Mlp::new(WIDTH, layers, Output::Sigmoid { favourable: true })?;
+    let network = Mlp::new(WIDTH, &layers, Output::Sigmoid { favourable: true })?;
     let points = Points::from_rows(WIDTH, (0..ROWS * WIDTH).map(|i| (i % 13) as f32).collect())?;
     let operations = (2 * ROWS * WIDTH * WIDTH * LAYERS) as f64;
     serve(|| {

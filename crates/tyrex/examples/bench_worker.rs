@@ -114,11 +114,11 @@ fn fit(network: &Mlp, points: &Points, labels: &[u32]) -> (f64, f64) {
 }
 
 /// The rate of the matrix kernel, seen through a stack of square layers: 1000 rows through
-/// eight products with 128 x 128 weights.
+/// two products with 128 x 128 weights.
 fn gemm() -> Result<()> {
     const ROWS: usize = 1000;
     const WIDTH: usize = 128;
-    const LAYERS: usize = 8;
+    const LAYERS: usize = 2;
     let layer = |outputs: usize| Dense {
         weights: (0..WIDTH * outputs).map(|i| ((i % 17) as f32 - 8.0) / 128.0).collect(),
         bias: vec![0.0; outputs],
@@ -130,7 +130,7 @@ fn gemm() -> Result<()> {
     let points = Points::from_rows(WIDTH, (0..ROWS * WIDTH).map(|i| (i % 13) as f32).collect())?;
     let operations = (2 * ROWS * WIDTH * WIDTH * LAYERS) as f64;
     serve(|| {
-        let shortest = (0..30)
+        let shortest = (0..300)
             .map(|_| {
                 let start = Instant::now();
                 std::hint::black_box(network.logits(std::hint::black_box(&points)));

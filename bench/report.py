@@ -33,7 +33,7 @@ def machine(cores):
         "cpu": facts.get("model name", platform.processor() or platform.machine()),
         "vectors": " ".join(vectors) or "unknown",
         "cores": len(cores) if cores else os.cpu_count(),
-        "system": f"{platform.system()} {platform.release()}",
+        "system": platform.system(),
         "rustc": first_line(["rustc", "--version"]),
         "python": platform.python_version(),
         "commit": first_line(["git", "describe", "--always", "--dirty"]),

@@ -183,7 +183,9 @@ impl TreeEnsemble {
                         match has_parent.get_mut(child) {
                             None => return Err(format!("node {index}: no node {child}")),
                             Some(true) => {
-                                return Err(format!("node {child} is reached twice, or is the root"));
+                                return Err(format!(
+                                    "node {child} is reached twice, or is the root"
+                                ));
                             }
                             Some(seen) => *seen = true,
                         }
@@ -201,7 +203,9 @@ impl TreeEnsemble {
                     let first = self.weights.len();
                     for &(output, weight) in weights {
                         if output >= self.base.len() || !weight.is_finite() {
-                            return Err(format!("node {index}: weight {weight} of output {output}"));
+                            return Err(format!(
+                                "node {index}: weight {weight} of output {output}"
+                            ));
                         }
                         self.weights.push((output as u32, weight));
                     }
@@ -488,7 +492,8 @@ mod tests {
             let message = found.unwrap_err().to_string();
             assert!(message.contains(problem), "{message}");
         }
-        let made = |dim, base, transform| TreeEnsemble::new(dim, &[], Aggregate::Sum, base, transform);
+        let made =
+            |dim, base, transform| TreeEnsemble::new(dim, &[], Aggregate::Sum, base, transform);
         assert!(made(0, vec![0.0], Transform::Logistic).is_err());
         assert!(made(1, vec![0.0, 0.0], Transform::Logistic).is_err());
         assert!(made(1, vec![f32::NAN], Transform::Logistic).is_err());

@@ -386,8 +386,8 @@ mod tests {
         let sigmoid = apply(&z, Function::Activation(Activation::Sigmoid));
         let erf = |scale| apply(&z.affine(scale, 0.0), Function::Erf).affine(1.0, 1.0);
         for strange in [
-            other.times(&sigmoid).unwrap(),                    // gated by another unit
-            z.times(&erf(0.5)).unwrap(),                       // a quick GELU of another width
+            other.times(&sigmoid).unwrap(), // gated by another unit
+            z.times(&erf(0.5)).unwrap(),    // a quick GELU of another width
             z.times(&erf(FRAC_1_SQRT_2).affine(1.0, 0.5)).unwrap(),
             sigmoid.times(&sigmoid).unwrap(),
             apply(&apply(&z, Function::Exp).affine(1.0, 2.0), Function::Log),

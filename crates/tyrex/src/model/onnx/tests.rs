@@ -2,9 +2,9 @@
 
 use std::fs;
 
+use proptest::prelude::*;
 use prost::Message;
 use prost::bytes::Bytes;
-use proptest::prelude::*;
 
 use super::proto::{
     AttributeProto, DimensionProto, EmptyProto, EntryProto, GraphProto, ModelProto, NodeProto,
@@ -71,7 +71,8 @@ fn networks() -> impl Strategy<Value = Mlp> {
 
 /// The bits of every weight, so that 0 and -0 differ.
 fn bits(network: &Mlp) -> Vec<Vec<u32>> {
-    let all = |layer: Dense| layer.weights.into_iter().chain(layer.bias).map(f32::to_bits).collect();
+    let all =
+        |layer: Dense| layer.weights.into_iter().chain(layer.bias).map(f32::to_bits).collect();
     network.layers().into_iter().map(all).collect()
 }
 
@@ -91,7 +92,8 @@ proptest! {
 
 #[test]
 fn notes_travel_with_the_model() {
-    let metadata = ExportMetadata { schema: Some("[[feature]]\n".into()), encoder: Some("{}".into()) };
+    let metadata =
+        ExportMetadata { schema: Some("[[feature]]\n".into()), encoder: Some("{}".into()) };
     let read = OnnxModel::from_bytes(write(&logistic(), &metadata), &ImportOptions::default());
     let notes = read.unwrap().metadata;
     assert_eq!(notes["schema"], "[[feature]]\n");
@@ -102,7 +104,8 @@ fn notes_travel_with_the_model() {
 }
 
 fn logistic() -> Mlp {
-    let layer = Dense { weights: vec![1.0, -2.0], bias: vec![0.5], activation: Activation::Identity };
+    let layer =
+        Dense { weights: vec![1.0, -2.0], bias: vec![0.5], activation: Activation::Identity };
     Mlp::new(2, &[layer], Output::Sigmoid { favourable: true }).unwrap()
 }
 
@@ -139,7 +142,12 @@ fn node(operator: &str, inputs: &[&str], outputs: &[&str]) -> NodeProto {
     }
 }
 
-fn classic(operator: &str, inputs: &[&str], outputs: &[&str], attributes: Vec<AttributeProto>) -> NodeProto {
+fn classic(
+    operator: &str,
+    inputs: &[&str],
+    outputs: &[&str],
+    attributes: Vec<AttributeProto>,
+) -> NodeProto {
     NodeProto {
         domain: Some("ai.onnx.ml".into()),
         attribute: attributes,
@@ -269,7 +277,8 @@ fn trees_by_hand_score_their_leaves() {
     let model = read(stump(&[])).unwrap();
     let points = crate::Points::from_rows(2, vec![0.5, 0.0, 0.6, 0.0]).unwrap();
     assert_eq!(model.model().score(&points), [0.25, 0.75]);
-    let options = ImportOptions { favourable: Some(Favourable::Label("0".into())), ..Default::default() };
+    let options =
+        ImportOptions { favourable: Some(Favourable::Label("0".into())), ..Default::default() };
     let other = OnnxModel::from_bytes(encoded(stump(&[])), &options).unwrap();
     assert_eq!(other.model().score(&points), [0.75, 0.25]);
     assert_eq!(model.labels, Some(vec!["0".to_string(), "1".to_string()]));
@@ -373,7 +382,8 @@ fn hostile_graphs_are_refused_with_a_reason() {
 fn classes_must_be_named_and_exist() {
     let three = || {
         let mut graph = small();
-        graph.initializer = vec![floats("w", &[2, 3], &[0.0; 6]), floats("b", &[3], &[0.0, 1.0, 2.0])];
+        graph.initializer =
+            vec![floats("w", &[2, 3], &[0.0; 6]), floats("b", &[3], &[0.0, 1.0, 2.0])];
         graph.node[1].op_type = Some("Softmax".into());
         encoded(graph)
     };
@@ -398,11 +408,8 @@ fn classes_must_be_named_and_exist() {
 
 #[test]
 fn every_cut_and_every_flipped_bit_is_survived() {
-    let files = [
-        write(&logistic(), &ExportMetadata::default()),
-        encoded(stump(&[])),
-        encoded(small()),
-    ];
+    let files =
+        [write(&logistic(), &ExportMetadata::default()), encoded(stump(&[])), encoded(small())];
     for bytes in files {
         for cut in 0..bytes.len() {
             let _ = OnnxModel::from_bytes(bytes[..cut].to_vec(), &ImportOptions::default());
@@ -465,7 +472,8 @@ fn chains_that_double_are_stopped() {
 fn long_chains_are_read_without_recursion() {
     let mut graph = small();
     graph.node.clear();
-    graph.initializer = vec![floats("w", &[2, 2], &[1.0, 0.0, 0.0, 1.0]), floats("v", &[2, 1], &[1.0, 1.0])];
+    graph.initializer =
+        vec![floats("w", &[2, 2], &[1.0, 0.0, 0.0, 1.0]), floats("v", &[2, 1], &[1.0, 1.0])];
     let mut last = "x".to_string();
     for index in 0..20_000 {
         let (sum, next) = (format!("s{index}"), format!("r{index}"));

@@ -50,9 +50,14 @@ fn root() -> PathBuf {
 
 /// Runs the script beside this file in the test environment.
 fn python(arguments: &[&Path]) {
-    let python = std::env::var_os("TYREX_PYTHON").map_or(root().join(".venv/bin/python"), PathBuf::from);
+    let python =
+        std::env::var_os("TYREX_PYTHON").map_or(root().join(".venv/bin/python"), PathBuf::from);
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/onnx/make_models.py");
-    assert!(python.exists(), "no Python with the test packages at {}: run ./check", python.display());
+    assert!(
+        python.exists(),
+        "no Python with the test packages at {}: run ./check",
+        python.display()
+    );
     let run = Command::new(&python).arg(&script).args(arguments).output().unwrap();
     let errors = String::from_utf8_lossy(&run.stderr);
     assert!(run.status.success(), "{} failed:\n{errors}", script.display());
@@ -73,7 +78,12 @@ fn models_of_other_packages_score_like_onnxruntime() {
     for case in &cases {
         match deviation(case, &folder) {
             Ok(deviation) => {
-                println!("| {} | {} | {} | {deviation:.1e} |", case.file, case.kind, case.operators.join(" "));
+                println!(
+                    "| {} | {} | {} | {deviation:.1e} |",
+                    case.file,
+                    case.kind,
+                    case.operators.join(" ")
+                );
                 if deviation.is_nan() || deviation > TOLERANCE {
                     failures.push(format!("{}: deviates by {deviation:e}", case.name));
                 }
@@ -91,8 +101,7 @@ fn deviation(case: &Case, folder: &Path) -> Result<f64, String> {
         favourable: case.favourable.map(Favourable::Class),
         logits: case.logits,
     };
-    let model =
-        OnnxModel::read(&folder.join(&case.file), &options).map_err(|e| e.to_string())?;
+    let model = OnnxModel::read(&folder.join(&case.file), &options).map_err(|e| e.to_string())?;
     let kind = match &model.core {
         Core::Mlp(_) => "mlp",
         Core::Trees(_) => "trees",
@@ -101,16 +110,19 @@ fn deviation(case: &Case, folder: &Path) -> Result<f64, String> {
         return Err(format!("became {kind}, expected {}", case.kind));
     }
     // Without help, the same output is found wherever it needs no choice of class.
-    let alone = OnnxModel::read(&folder.join(&case.file), &ImportOptions { output: None, ..options });
+    let alone =
+        OnnxModel::read(&folder.join(&case.file), &ImportOptions { output: None, ..options });
     if alone.map_err(|e| e.to_string())? != model {
         return Err("another output was chosen without a name".into());
     }
     let rows = case.expected.len();
-    let cells: Vec<Vec<Cell>> =
-        (0..rows).map(|row| case.columns.iter().map(|column| column[row].cell()).collect()).collect();
+    let cells: Vec<Vec<Cell>> = (0..rows)
+        .map(|row| case.columns.iter().map(|column| column[row].cell()).collect())
+        .collect();
     let points = model.encode(cells.iter().map(Vec::as_slice)).map_err(|e| e.to_string())?;
     let scores = model.model().score(&points);
-    let differences = scores.iter().zip(&case.expected).map(|(score, p)| (f64::from(*score) - p).abs());
+    let differences =
+        scores.iter().zip(&case.expected).map(|(score, p)| (f64::from(*score) - p).abs());
     Ok(differences.fold(0.0, |most, d| if d.is_nan() || d > most { d } else { most }))
 }
 

@@ -47,7 +47,11 @@ pub(super) fn label_names(tensor: &Tensor) -> Vec<String> {
 /// The classes a node names.
 fn classes(call: &Call, whole: &str) -> Vec<String> {
     let texts = call.texts("classlabels_strings");
-    if texts.is_empty() { call.integers(whole).iter().map(ToString::to_string).collect() } else { texts }
+    if texts.is_empty() {
+        call.integers(whole).iter().map(ToString::to_string).collect()
+    } else {
+        texts
+    }
 }
 
 /// Real numbers from an attribute, or from the tensor that newer versions allow in its place.
@@ -80,7 +84,11 @@ fn scaler(graph: &mut Graph, call: &Call) -> Result<Vec<Value>, String> {
     let width = matrix.columns.len();
     let fits = |n: usize| n == 1 || n == width;
     if !fits(offset.len()) || !fits(scale.len()) || matrix.element == Element::Text {
-        return Err(format!("{} offsets and {} scales for {width} columns", offset.len(), scale.len()));
+        return Err(format!(
+            "{} offsets and {} scales for {width} columns",
+            offset.len(),
+            scale.len()
+        ));
     }
     let at = |values: &[f64], i: usize| if values.len() == 1 { values[0] } else { values[i] };
     let columns = matrix.columns.iter().enumerate().map(|(i, column)| {
@@ -268,7 +276,8 @@ fn trees(graph: &mut Graph, call: &Call, weights: &Weights) -> Result<Vec<Vec<Tr
     let modes = call.attribute("nodes_modes").map_or(&[][..], |a| &a.strings);
     let thresholds = reals(graph, call, "nodes_values")?;
     let count = tree_ids.len();
-    let lengths = [node_ids.len(), features.len(), yes.len(), no.len(), modes.len(), thresholds.len()];
+    let lengths =
+        [node_ids.len(), features.len(), yes.len(), no.len(), modes.len(), thresholds.len()];
     if lengths.iter().any(|&l| l != count) || !(missing.is_empty() || missing.len() == count) {
         return Err("the `nodes_` lists have different lengths".into());
     }
@@ -307,7 +316,8 @@ fn trees(graph: &mut Graph, call: &Call, weights: &Weights) -> Result<Vec<Vec<Tr
         let node = match comparison {
             None => TreeNode::Leaf { weights: Vec::new() },
             Some(comparison) => TreeNode::Branch {
-                feature: usize::try_from(features[i]).map_err(|_| format!("feature {}", features[i]))?,
+                feature: usize::try_from(features[i])
+                    .map_err(|_| format!("feature {}", features[i]))?,
                 comparison,
                 threshold: thresholds[i] as f32,
                 missing: missing.get(i).is_some_and(|&m| m != 0),
@@ -319,9 +329,8 @@ fn trees(graph: &mut Graph, call: &Call, weights: &Weights) -> Result<Vec<Vec<Tr
     }
     for i in 0..weights.weights.len() {
         let (tree, node) = (weights.trees[i], weights.nodes[i]);
-        let leaf = places
-            .get(&(tree, node))
-            .and_then(|&place| nodes.get_mut(&tree)?.get_mut(place));
+        let leaf =
+            places.get(&(tree, node)).and_then(|&place| nodes.get_mut(&tree)?.get_mut(place));
         let output = usize::try_from(weights.outputs[i]);
         match (leaf, output) {
             (Some(TreeNode::Leaf { weights: leaf }), Ok(output)) => {
@@ -343,7 +352,10 @@ fn root_first(mut tree: Vec<TreeNode>) -> Result<Vec<TreeNode>, String> {
             is_child[*no] = true;
         }
     }
-    let root = is_child.iter().position(|child| !child).ok_or("a tree without a root")?;
+    let roots: Vec<usize> = (0..tree.len()).filter(|&i| !is_child[i]).collect();
+    let [root] = roots[..] else {
+        return Err(format!("a tree with {} roots, expected one", roots.len()));
+    };
     if root > 0 {
         tree.swap(0, root);
         let moved = |node: &mut usize| {
@@ -420,7 +432,11 @@ fn tree_classifier(graph: &mut Graph, call: &Call) -> Result<Vec<Value>, String>
             vec![score.affine(-1.0, 1.0), score.clone()]
         }
         "LOGISTIC" => vec![logistic(score.affine(-1.0, 0.0))?, logistic(score.clone())?],
-        _ => return Err(format!("post_transform `{transform}` of weights that speak for one class")),
+        _ => {
+            return Err(format!(
+                "post_transform `{transform}` of weights that speak for one class"
+            ));
+        }
     };
     learn_labels(graph, labels, 2)?;
     Ok(vec![Value::Label, graph.columns(columns, 2, Element::Real)?])

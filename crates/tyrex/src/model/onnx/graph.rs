@@ -10,9 +10,7 @@ use std::rc::Rc;
 
 use super::expression::{Expression, Variable};
 use super::limits::Budget;
-use super::proto::{
-    AttributeProto, GraphProto, ModelProto, NodeProto, ValueInfoProto, element,
-};
+use super::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, ValueInfoProto, element};
 use super::tensor::{External, Tensor};
 use super::{InputColumn, InputKind, classic, operators};
 use crate::model::trees::{Aggregate, TreeNode};
@@ -262,7 +260,8 @@ impl<'a> Graph<'a> {
             return Err(outcome.err().unwrap_or_default());
         }
         Ok(outcome.unwrap_or_else(|problem| {
-            let message = format!("operator `{operator}` (node `{name}`, number {index}): {problem}");
+            let message =
+                format!("operator `{operator}` (node `{name}`, number {index}): {problem}");
             everywhere(Value::Unknown(message.into()))
         }))
     }
@@ -312,7 +311,9 @@ impl<'a> Graph<'a> {
         self.budget.take(weights.len() + outputs, 16)?;
         let layer = self.layers.len();
         self.layers.push(Layer { inputs: Rc::clone(inputs), weights, bias });
-        Ok((0..outputs).map(|index| Expression::variable(Variable::Unit { layer, index })).collect())
+        Ok((0..outputs)
+            .map(|index| Expression::variable(Variable::Unit { layer, index }))
+            .collect())
     }
 
     /// The softmax over the columns of a matrix.

@@ -65,10 +65,9 @@ impl Kind {
     fn field(self, number: u64) -> Self {
         match (self, number) {
             (Self::Model, 7) => Self::Graph,
-            (Self::Model, 8 | 14)
-            | (Self::Graph, 15)
-            | (Self::Tensor, 13)
-            | (Self::Shape, 1) => Self::Small,
+            (Self::Model, 8 | 14) | (Self::Graph, 15) | (Self::Tensor, 13) | (Self::Shape, 1) => {
+                Self::Small
+            }
             (Self::Graph, 1) => Self::Node,
             (Self::Graph, 5) | (Self::Attribute, 5) => Self::Tensor,
             (Self::Graph, 11 | 12) => Self::Value,

@@ -281,10 +281,13 @@ impl OnnxModel {
             for block in &self.preprocessing {
                 match (block, cells[block.column()]) {
                     (Block::OneHot { categories, .. }, cell) => {
-                        values.extend(categories.iter().map(|c| f32::from(u8::from(c.matches(cell)))));
+                        values.extend(
+                            categories.iter().map(|c| f32::from(u8::from(c.matches(cell)))),
+                        );
                     }
                     (Block::Number { missing, scale, shift, .. }, Cell::Number(number)) => {
-                        let known = if number.is_nan() { missing.unwrap_or(number) } else { number };
+                        let known =
+                            if number.is_nan() { missing.unwrap_or(number) } else { number };
                         values.push((scale * known + shift) as f32);
                     }
                     (Block::Number { column, .. }, Cell::Text(text)) => {

@@ -29,6 +29,7 @@ const OPERATORS: &[(&str, Operator)] = &[
     ("Gather", gather),
     ("Gelu", gelu),
     ("Gemm", gemm),
+    ("Greater", greater),
     ("Identity", |_, call| one(call.input(0)?.clone())),
     ("LeakyRelu", |graph, call| {
         activation(graph, call, Activation::LeakyRelu { slope: call.real("alpha", 0.01) })
@@ -52,6 +53,7 @@ const OPERATORS: &[(&str, Operator)] = &[
     ("Tanh", |graph, call| activation(graph, call, Activation::Tanh)),
     ("Transpose", transpose),
     ("Unsqueeze", unsqueeze),
+    ("Where", choose),
 ];
 
 /// The operator of this name.
@@ -133,6 +135,33 @@ fn pow(graph: &mut Graph, call: &Call) -> Result<Vec<Value>, String> {
     one(graph.columns(columns.ok_or(TOO_LARGE)?, matrix.rank, matrix.element)?)
 }
 
+/// 1 above a constant, else 0: what a softplus that switches to the identity asks.
+fn greater(graph: &mut Graph, call: &Call) -> Result<Vec<Value>, String> {
+    let threshold = call.constant(1)?.reals().filter(|t| t.len() == 1);
+    let threshold = threshold.ok_or("a threshold that is not one number")?[0];
+    function(graph, call, &Function::Above(threshold))
+}
+
+/// `condition * x + (1 - condition) * y`
+fn choose(graph: &mut Graph, call: &Call) -> Result<Vec<Value>, String> {
+    let (condition, x, y) = (call.matrix(0)?, call.matrix(1)?, call.matrix(2)?);
+    let is_condition = |c: &Expression| {
+        matches!(c.single(), Some((1.0, Atom::Apply(Function::Above(_), _)))) && c.constant == 0.0
+    };
+    let width = condition.columns.len();
+    let same = |m: &Matrix| m.columns.len() == width && m.rank == condition.rank;
+    if !same(x) || !same(y) || !condition.columns.iter().all(is_condition) {
+        return Err("a choice that is not between two columns, above or below a constant".into());
+    }
+    graph.budget.take(width, 64 << 10)?;
+    let pick = |i: usize| {
+        let (c, x, y) = (&condition.columns[i], &x.columns[i], &y.columns[i]);
+        c.times(x)?.plus(&c.affine(-1.0, 1.0).times(y)?)
+    };
+    let columns: Option<_> = (0..width).map(pick).collect();
+    one(graph.columns(columns.ok_or(TOO_LARGE)?, x.rank, Element::Real)?)
+}
+
 #[derive(Clone, Copy)]
 enum Arithmetic {
     Add,
@@ -178,7 +207,11 @@ fn arithmetic(graph: &mut Graph, call: &Call, kind: Arithmetic) -> Result<Vec<Va
                 return Err("two matrices of different shapes".into());
             }
             // What multiplying out may cost, in comparisons of terms.
-            let work = a.columns.iter().zip(&b.columns).map(|(a, b)| (a.terms.len() + 1) * (b.terms.len() + 1));
+            let work = a
+                .columns
+                .iter()
+                .zip(&b.columns)
+                .map(|(a, b)| (a.terms.len() + 1) * (b.terms.len() + 1));
             graph.budget.take(work.sum(), 1024)?;
             let both = a.columns.iter().zip(&b.columns).map(|(a, b)| match kind {
                 Arithmetic::Add => a.plus(b),
@@ -224,12 +257,7 @@ fn columns_with(
 }
 
 /// Arithmetic on two constants, one of which may be a single number.
-fn fold(
-    graph: &mut Graph,
-    a: &Tensor,
-    b: &Tensor,
-    kind: Arithmetic,
-) -> Result<Vec<Value>, String> {
+fn fold(graph: &mut Graph, a: &Tensor, b: &Tensor, kind: Arithmetic) -> Result<Vec<Value>, String> {
     let shape = if a.len() == 1 && a.shape.len() <= b.shape.len() {
         &b.shape
     } else if (b.len() == 1 && b.shape.len() <= a.shape.len()) || a.shape == b.shape {
@@ -322,7 +350,8 @@ fn batch_normalization(graph: &mut Graph, call: &Call) -> Result<Vec<Value>, Str
             Err(format!("{} parameters for {} columns", values.len(), matrix.columns.len()))
         }
     };
-    let (scale, bias, mean, variance) = (parameter(1)?, parameter(2)?, parameter(3)?, parameter(4)?);
+    let (scale, bias, mean, variance) =
+        (parameter(1)?, parameter(2)?, parameter(3)?, parameter(4)?);
     let epsilon = f64::from(call.real("epsilon", 1e-5));
     let columns = matrix.columns.iter().enumerate().map(|(i, column)| {
         let slope = scale[i] / (variance[i] + epsilon).sqrt();
@@ -342,7 +371,8 @@ fn gemm(graph: &mut Graph, call: &Call) -> Result<Vec<Value>, String> {
     let alpha = f64::from(call.real("alpha", 1.0));
     let beta = f64::from(call.real("beta", 1.0));
     graph.budget.take(weights.len(), 32)?;
-    let weights = if call.integer("transB", 0) == 0 { Tensor::clone(weights) } else { transposed(weights)? };
+    let weights =
+        if call.integer("transB", 0) == 0 { Tensor::clone(weights) } else { transposed(weights)? };
     let [_, outputs] = weights.shape[..] else {
         return Err(format!("weights of shape {:?}, expected two axes", weights.shape));
     };
@@ -352,8 +382,8 @@ fn gemm(graph: &mut Graph, call: &Call) -> Result<Vec<Value>, String> {
         Some(Value::Constant(bias)) => {
             let row = bias.shape.split_last().is_none_or(|(_, rest)| rest.iter().all(|&d| d == 1));
             let values = bias.reals().filter(|v| row && (v.len() == 1 || v.len() == outputs));
-            let values = values
-                .ok_or(format!("a bias of shape {:?} for {outputs} outputs", bias.shape))?;
+            let values =
+                values.ok_or(format!("a bias of shape {:?} for {outputs} outputs", bias.shape))?;
             let at = |i| if values.len() == 1 { values[0] } else { values[i] };
             (0..outputs).map(|i| beta * at(i)).collect()
         }
@@ -700,7 +730,8 @@ fn slice(graph: &mut Graph, call: &Call) -> Result<Vec<Value>, String> {
         Some(_) => None,
         None => Some(call.integers(name).to_vec()),
     };
-    let parameters = (parameter(1, "starts"), parameter(2, "ends"), parameter(3, "axes"), parameter(4, "steps"));
+    let parameters =
+        (parameter(1, "starts"), parameter(2, "ends"), parameter(3, "axes"), parameter(4, "steps"));
     let (Some(starts), Some(ends), Some(axes), Some(steps)) = parameters else {
         return Err("a slice that is not constant".into());
     };

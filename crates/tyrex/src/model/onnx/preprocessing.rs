@@ -112,8 +112,7 @@ fn fold_network(network: &Mlp, dim: usize, places: &[(usize, f64, f64)]) -> Resu
         }
     }
     let narrow = |values: Vec<f64>| values.into_iter().map(|v| v as f32).collect();
-    *first =
-        Dense { weights: narrow(weights), bias: narrow(bias), activation: first.activation };
+    *first = Dense { weights: narrow(weights), bias: narrow(bias), activation: first.activation };
     Mlp::new(dim, &layers, network.output())
 }
 

@@ -182,9 +182,29 @@ pub(super) mod element {
     /// The name of an element type, for error messages.
     pub(in crate::model::onnx) fn name(kind: i32) -> String {
         const NAMES: [&str; 24] = [
-            "undefined", "float", "uint8", "int8", "uint16", "int16", "int32", "int64", "string",
-            "bool", "float16", "double", "uint32", "uint64", "complex64", "complex128", "bfloat16",
-            "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "uint4", "int4",
+            "undefined",
+            "float",
+            "uint8",
+            "int8",
+            "uint16",
+            "int16",
+            "int32",
+            "int64",
+            "string",
+            "bool",
+            "float16",
+            "double",
+            "uint32",
+            "uint64",
+            "complex64",
+            "complex128",
+            "bfloat16",
+            "float8e4m3fn",
+            "float8e4m3fnuz",
+            "float8e5m2",
+            "float8e5m2fnuz",
+            "uint4",
+            "int4",
             "float4e2m1",
         ];
         usize::try_from(kind)

@@ -23,8 +23,14 @@ enum Ending {
     /// The score itself.
     Plain(Expression),
     /// The sigmoid of it, or one minus that.
-    Sigmoid { logit: Expression, favourable: bool },
-    Softmax { logits: Rc<Matrix>, favourable: usize },
+    Sigmoid {
+        logit: Expression,
+        favourable: bool,
+    },
+    Softmax {
+        logits: Rc<Matrix>,
+        favourable: usize,
+    },
 }
 
 /// The model behind the chosen output.
@@ -32,8 +38,7 @@ pub(super) fn resolve(graph: &mut Graph, options: &ImportOptions) -> Result<Reso
     let (name, matrix) = choose_output(graph, options.output.as_deref())?;
     let within = |problem: String| format!("output `{name}`: {problem}");
     let classes = matrix.columns.len().max(2);
-    let favourable =
-        choose_class(graph, classes, options.favourable.as_ref()).map_err(within)?;
+    let favourable = choose_class(graph, classes, options.favourable.as_ref()).map_err(within)?;
     let ending = if options.logits {
         raw_ending(&matrix, favourable)
     } else {
@@ -190,7 +195,8 @@ fn model(graph: &mut Graph, ending: Ending) -> Result<(Core, Vec<Block>), String
         // One minus the sigmoid is the sigmoid of minus the logit.
         Ending::Sigmoid { logit, favourable: false } => {
             let trees = logit.terms.iter().flat_map(|t| &t.atoms);
-            let trees = trees.into_iter().any(|a| matches!(a, Atom::Variable(Variable::Trees { .. })));
+            let trees =
+                trees.into_iter().any(|a| matches!(a, Atom::Variable(Variable::Trees { .. })));
             let logit = if trees { logit.affine(-1.0, 0.0) } else { logit };
             (vec![logit], Some(Output::Sigmoid { favourable: false }), Transform::Logistic)
         }
@@ -229,7 +235,10 @@ fn common_source(sums: &[Linear]) -> Result<Source, String> {
             }
         };
         if *source.get_or_insert(own) != own {
-            return Err("sums of several layers meet (a skip connection); only plain stacks are supported".into());
+            return Err(
+                "sums of several layers meet (a skip connection); only plain stacks are supported"
+                    .into(),
+            );
         }
     }
     match source {
@@ -370,7 +379,9 @@ fn neurons(inputs: &[Expression]) -> Result<Neurons, String> {
     let mut places = Vec::with_capacity(inputs.len());
     for input in inputs {
         let Some(Activated { scale, shift, activation: own, argument }) = input.activated() else {
-            return Err("a layer takes something that is not an activation of the layer before".into());
+            return Err(
+                "a layer takes something that is not an activation of the layer before".into()
+            );
         };
         if argument.weights.is_empty() {
             if own != Activation::Identity {
@@ -483,10 +494,8 @@ fn blocks(features: &[Feature]) -> Vec<Block> {
             {
                 categories.push(category.clone());
             }
-            (Kind::Equals(category), _) => blocks.push(Block::OneHot {
-                column: feature.column,
-                categories: vec![category.clone()],
-            }),
+            (Kind::Equals(category), _) => blocks
+                .push(Block::OneHot { column: feature.column, categories: vec![category.clone()] }),
             (Kind::Number { scale, shift }, _) => blocks.push(Block::Number {
                 column: feature.column,
                 missing: feature.missing,
@@ -539,8 +548,8 @@ fn rescale_outputs(
         let [(Variable::Trees { index, .. }, scale)] = logit.weights[..] else {
             return Err("a score that mixes several outputs of an ensemble".into());
         };
-        let flips = scale < 0.0
-            && matches!(ensemble.aggregate, Aggregate::Minimum | Aggregate::Maximum);
+        let flips =
+            scale < 0.0 && matches!(ensemble.aggregate, Aggregate::Minimum | Aggregate::Maximum);
         if flips || targets.insert(index, (j, scale)).is_some() {
             return Err("a score that changes an ensemble's output in an unusual way".into());
         }

@@ -2,9 +2,9 @@
 
 use std::fs;
 
+use proptest::prelude::*;
 use prost::Message;
 use prost::bytes::Bytes;
-use proptest::prelude::*;
 
 use super::proto::{
     AttributeProto, DimensionProto, EmptyProto, EntryProto, GraphProto, ModelProto, NodeProto,
@@ -71,7 +71,8 @@ fn networks() -> impl Strategy<Value = Mlp> {
 
 /// The bits of every weight, so that 0 and -0 differ.
 fn bits(network: &Mlp) -> Vec<Vec<u32>> {
-    let all = |layer: Dense| layer.weights.into_iter().chain(layer.bias).map(f32::to_bits).collect();
+    let all =
+        |layer: Dense| layer.weights.into_iter().chain(layer.bias).map(f32::to_bits).collect();
     network.layers().into_iter().map(all).collect()
 }
 
@@ -84,14 +85,15 @@ proptest! {
         prop_assert_eq!(back, &network);
         prop_assert_eq!(bits(back), bits(&network));
         prop_assert_eq!(back.fingerprint(), network.fingerprint());
-        prop_assert_eq!(read.metadata["fingerprint"].as_str(), network.fingerprint().as_str());
+        prop_assert_eq!(&read.metadata["fingerprint"], &network.fingerprint().to_string());
         prop_assert_eq!(read.inputs, Inputs::Matrix { columns: network.dim() });
     }
 }
 
 #[test]
 fn notes_travel_with_the_model() {
-    let metadata = ExportMetadata { schema: Some("[[feature]]\n".into()), encoder: Some("{}".into()) };
+    let metadata =
+        ExportMetadata { schema: Some("[[feature]]\n".into()), encoder: Some("{}".into()) };
     let read = OnnxModel::from_bytes(write(&logistic(), &metadata), &ImportOptions::default());
     let notes = read.unwrap().metadata;
     assert_eq!(notes["schema"], "[[feature]]\n");
@@ -102,7 +104,8 @@ fn notes_travel_with_the_model() {
 }
 
 fn logistic() -> Mlp {
-    let layer = Dense { weights: vec![1.0, -2.0], bias: vec![0.5], activation: Activation::Identity };
+    let layer =
+        Dense { weights: vec![1.0, -2.0], bias: vec![0.5], activation: Activation::Identity };
     Mlp::new(2, &[layer], Output::Sigmoid { favourable: true }).unwrap()
 }
 
@@ -139,7 +142,12 @@ fn node(operator: &str, inputs: &[&str], outputs: &[&str]) -> NodeProto {
     }
 }
 
-fn classic(operator: &str, inputs: &[&str], outputs: &[&str], attributes: Vec<AttributeProto>) -> NodeProto {
+fn classic(
+    operator: &str,
+    inputs: &[&str],
+    outputs: &[&str],
+    attributes: Vec<AttributeProto>,
+) -> NodeProto {
     NodeProto {
         domain: Some("ai.onnx.ml".into()),
         attribute: attributes,
@@ -269,7 +277,8 @@ fn trees_by_hand_score_their_leaves() {
     let model = read(stump(&[])).unwrap();
     let points = crate::Points::from_rows(2, vec![0.5, 0.0, 0.6, 0.0]).unwrap();
     assert_eq!(model.model().score(&points), [0.25, 0.75]);
-    let options = ImportOptions { favourable: Some(Favourable::Label("0".into())), ..Default::default() };
+    let options =
+        ImportOptions { favourable: Some(Favourable::Label("0".into())), ..Default::default() };
     let other = OnnxModel::from_bytes(encoded(stump(&[])), &options).unwrap();
     assert_eq!(other.model().score(&points), [0.75, 0.25]);
     assert_eq!(model.labels, Some(vec!["0".to_string(), "1".to_string()]));
@@ -280,8 +289,8 @@ fn trees_by_hand_score_their_leaves() {
 #[test]
 fn hostile_trees_are_refused() {
     for (change, expected) in [
-        (ints("nodes_truenodeids", &[0, 0, 0]), "a tree without a root"),
-        (ints("nodes_truenodeids", &[2, 0, 0]), "reached twice"),
+        (ints("nodes_truenodeids", &[0, 0, 0]), "2 nodes do not hang from the root"),
+        (ints("nodes_truenodeids", &[2, 0, 0]), "a tree with 2 roots, expected one"),
         (ints("nodes_truenodeids", &[7, 0, 0]), "tree 0 has no node 7"),
         (ints("nodes_truenodeids", &[-1, 0, 0]), "tree 0 has no node -1"),
         (ints("nodes_truenodeids", &[1]), "different lengths"),
@@ -290,24 +299,20 @@ fn hostile_trees_are_refused() {
         (ints("nodes_featureids", &[-3, 0, 0]), "feature -3"),
         (reals("nodes_values", &[f32::NAN, 0.0, 0.0]), "the threshold is not a number"),
         (texts("nodes_modes", &["BRANCH_MAYBE", "LEAF", "LEAF"]), "mode `BRANCH_MAYBE`"),
-        (texts("nodes_modes", &["LEAF", "LEAF", "LEAF"]), ""),
+        (texts("nodes_modes", &["LEAF", "LEAF", "LEAF"]), "a tree with 3 roots"),
+        (texts("nodes_modes", &["BRANCH_EQ", "BRANCH_EQ", "LEAF"]), "a tree with 0 roots"),
         (ints("class_nodeids", &[0, 2]), "which is no leaf"),
         (ints("class_nodeids", &[9, 2]), "which is no leaf"),
-        (reals("class_weights", &[f32::INFINITY, 0.0]), ""),
+        (reals("class_weights", &[f32::INFINITY, 0.0]), "weight inf of output 0"),
+        (reals("class_weights", &[f32::NAN, 0.0]), "weight"),
         (reals("class_weights", &[5.0, 0.0]), "raw scores, not probabilities"),
         (reals("class_weights", &[-0.5, 0.5]), "weights that speak for one class"),
         (reals("base_values", &[0.0, 0.0]), "2 base values"),
         (ints("classlabels_int64s", &[]), "0 classes"),
         (text("post_transform", "PROBIT"), "post_transform `PROBIT`"),
     ] {
-        let found = read(stump(std::slice::from_ref(&change)));
-        // Three separate leaves are odd but harmless; an empty expectation asks for no panic.
-        if expected.is_empty() {
-            let _ = found.map(|m| m.model().score(&crate::Points::zeros(1, 2)));
-        } else {
-            let message = found.expect_err(expected).to_string();
-            assert!(message.contains(expected), "{message}, expected {expected}");
-        }
+        let message = problem(stump(std::slice::from_ref(&change)));
+        assert!(message.contains(expected), "{message}, expected {expected}");
     }
 }
 
@@ -373,7 +378,8 @@ fn hostile_graphs_are_refused_with_a_reason() {
 fn classes_must_be_named_and_exist() {
     let three = || {
         let mut graph = small();
-        graph.initializer = vec![floats("w", &[2, 3], &[0.0; 6]), floats("b", &[3], &[0.0, 1.0, 2.0])];
+        graph.initializer =
+            vec![floats("w", &[2, 3], &[0.0; 6]), floats("b", &[3], &[0.0, 1.0, 2.0])];
         graph.node[1].op_type = Some("Softmax".into());
         encoded(graph)
     };
@@ -398,11 +404,8 @@ fn classes_must_be_named_and_exist() {
 
 #[test]
 fn every_cut_and_every_flipped_bit_is_survived() {
-    let files = [
-        write(&logistic(), &ExportMetadata::default()),
-        encoded(stump(&[])),
-        encoded(small()),
-    ];
+    let files =
+        [write(&logistic(), &ExportMetadata::default()), encoded(stump(&[])), encoded(small())];
     for bytes in files {
         for cut in 0..bytes.len() {
             let _ = OnnxModel::from_bytes(bytes[..cut].to_vec(), &ImportOptions::default());
@@ -465,7 +468,8 @@ fn chains_that_double_are_stopped() {
 fn long_chains_are_read_without_recursion() {
     let mut graph = small();
     graph.node.clear();
-    graph.initializer = vec![floats("w", &[2, 2], &[1.0, 0.0, 0.0, 1.0]), floats("v", &[2, 1], &[1.0, 1.0])];
+    graph.initializer =
+        vec![floats("w", &[2, 2], &[1.0, 0.0, 0.0, 1.0]), floats("v", &[2, 1], &[1.0, 1.0])];
     let mut last = "x".to_string();
     for index in 0..20_000 {
         let (sum, next) = (format!("s{index}"), format!("r{index}"));

@@ -159,7 +159,7 @@ mod tests {
         let path = folder.path().join("out.csv");
         fs::write(&path, b"old").unwrap();
         let failed = write_whole(&path, Overwrite::Force, |out| {
-            out.write_all(&[b'x'; 100_000])?;
+            out.write_all(&vec![b'x'; 100_000])?;
             Err(std::io::Error::from(std::io::ErrorKind::StorageFull))
         });
         assert!(failed.unwrap_err().to_string().contains("no storage space"));
@@ -212,9 +212,9 @@ mod tests {
             if let Some(path) = std::env::var_os(CHILD) {
                 let path = PathBuf::from(path);
                 let _ = write_whole(&path, Overwrite::Force, |out| {
-                    out.write_all(&[b'x'; 100_000])?;
+                    out.write_all(&vec![b'x'; 100_000])?;
                     fs::write(path.with_extension("started"), b"")?;
-                    std::thread::sleep(std::time::Duration::from_secs(60));
+                    std::thread::sleep(std::time::Duration::from_mins(1));
                     Ok(())
                 });
                 return;

@@ -98,9 +98,12 @@ fn levels(name: &str) -> Drawn {
         .prop_map(move |(count, numbers, kind, encoding)| {
             let count = if kind == 2 { 2 } else { count };
             let levels: Vec<Value> = (0..count)
-                .map(|i| match numbers {
-                    true => Value::Number(i as f64 * 3.0 - 4.0),
-                    false => Value::Text(format!("level, \"{i}\"")),
+                .map(|i| {
+                    if numbers {
+                        Value::Number(i as f64 * 3.0 - 4.0)
+                    } else {
+                        Value::Text(format!("level, \"{i}\""))
+                    }
                 })
                 .collect();
             let kind = match kind {
@@ -152,7 +155,7 @@ fn world() -> impl Strategy<Value = (Schema, Vec<Row>, Vec<f32>)> {
 
 /// Every numeric column needs one number to be fitted on, which all-missing columns lack.
 fn fitted(schema: &Schema, rows: &[Row]) -> Result<Encoder, TestCaseError> {
-    Encoder::fit(schema, rows.iter()).map_err(|error| {
+    Encoder::fit(schema, &rows.iter().collect::<Vec<_>>()).map_err(|error| {
         assert!(error.to_string().contains("to fit the scaling"), "{error}");
         TestCaseError::reject("a column without numbers")
     })

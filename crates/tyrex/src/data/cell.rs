@@ -29,22 +29,23 @@ impl Schema {
         if !feature.kind.is_number() {
             return format!("one of {}", listed(feature.kind.levels()));
         }
-        let mut words = match feature.kind {
-            FeatureKind::Integer => "a whole number".to_owned(),
-            _ => "a number such as 12, -0.5 or 1e3".to_owned(),
+        let kind = match feature.kind {
+            FeatureKind::Integer => "a whole number",
+            _ => "a number such as 12, -0.5 or 1e3",
         };
-        if let Some(range) = feature.range {
-            words += &format!(" from {} to {}", range.lower, range.upper);
-        }
+        let range = feature
+            .range
+            .map(|range| format!(" from {} to {}", range.lower, range.upper))
+            .unwrap_or_default();
         let special: Vec<Value> = [SpecialAs::Level, SpecialAs::Number]
             .iter()
             .flat_map(|&treated| self.special_values(feature, treated))
             .map(|&value| Value::Number(value))
             .collect();
-        if !special.is_empty() {
-            words += &format!(", or one of {}", listed(&special));
+        if special.is_empty() {
+            return format!("{kind}{range}");
         }
-        words
+        format!("{kind}{range}, or one of {}", listed(&special))
     }
 
     /// The value that the text of a cell means: [`Value::Missing`] if the schema says so,
@@ -59,11 +60,11 @@ impl Schema {
         if !feature.kind.is_number() {
             let names: Vec<String> =
                 feature.kind.levels().iter().map(ToString::to_string).collect();
-            let mut expected = self.expected(feature);
-            if let Some(name) = nearest_name(text, names.iter().map(String::as_str)) {
-                expected += &format!("; did you mean `{name}`?");
-            }
-            return Err(expected);
+            let expected = self.expected(feature);
+            return Err(match nearest_name(text, names.iter().map(String::as_str)) {
+                Some(name) => format!("{expected}; did you mean `{name}`?"),
+                None => expected,
+            });
         }
         match parse_number(text).map(Value::Number) {
             Some(value) if self.accepts(feature, &value) => Ok(value),

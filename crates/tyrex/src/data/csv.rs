@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 pub(super) fn parse(source: &Path, bytes: &[u8]) -> Result<Table> {
     let wrong = |problem: String| Error::Table { file: source.to_owned(), problem };
     let text = std::str::from_utf8(bytes).map_err(|error| {
-        let line = bytes[..error.valid_up_to()].iter().filter(|&&byte| byte == b'\n').count() + 1;
+        let line = bytes[..error.valid_up_to()].split(|&byte| byte == b'\n').count();
         wrong(format!("line {line} is not UTF-8 text, expected a file saved as UTF-8"))
     })?;
     let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(text.as_bytes());

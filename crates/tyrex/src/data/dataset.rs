@@ -69,10 +69,11 @@ impl Dataset {
                 listed(&schema.label.favourable)
             )));
         }
-        let encoder = match schema.scaling.fit {
-            FitOn::Train => Encoder::fit(schema, train.iter().map(|&row| &rows[row]))?,
-            FitOn::All => Encoder::fit(schema, rows.iter())?,
+        let fitted_on: Vec<&Row> = match schema.scaling.fit {
+            FitOn::Train => train.iter().map(|&row| &rows[row]).collect(),
+            FitOn::All => rows.iter().collect(),
         };
+        let encoder = Encoder::fit(schema, &fitted_on)?;
         let points = encoder.encode_rows(&rows)?;
         let schema = schema.clone();
         Ok(Self { schema, table, encoder, rows, table_rows, points, labels, train, test, report })

@@ -227,10 +227,8 @@ fn infer_label(table: &Table, label: &Summary<'_>, favourable: &[Value]) -> Resu
 
 /// The level that looks like the good one.
 fn guess(levels: &[Value]) -> Value {
-    let looks_good = |word: &&str| {
-        levels.iter().find(|level| level.to_string().to_lowercase() == **word).cloned()
-    };
-    GOOD_WORDS.iter().find_map(|word| looks_good(&word)).unwrap_or_else(|| levels[0].clone())
+    let named = |word: &&str| levels.iter().find(|level| level.to_string().to_lowercase() == *word);
+    GOOD_WORDS.iter().find_map(named).unwrap_or(&levels[0]).clone()
 }
 
 fn remark_on_label(inferred: &mut Inferred, label: &Summary<'_>, favourable: &[Value]) {
@@ -265,11 +263,11 @@ fn add_feature(inferred: &mut Inferred, column: &Summary<'_>) {
         None
     };
     if let Some(reason) = reason {
-        let mut text = format!("Column `{name}` is ignored: it {reason}.");
+        inferred.note(None, format!("Column `{name}` is ignored: it {reason}."));
         if column.not_numbers > 0 && column.not_numbers * 10 < column.rows {
-            text += &format!(" Only {} cells are not numbers.", column.not_numbers);
+            let count = column.not_numbers;
+            inferred.note(None, format!("Only {count} cells of `{name}` are not numbers."));
         }
-        inferred.note(None, text);
         inferred.schema.ignore.push(name.to_owned());
         return;
     }

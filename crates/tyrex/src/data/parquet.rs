@@ -213,12 +213,12 @@ fn read_cells(
         }
         ColumnReader::ByteArrayColumnReader(reader) => {
             let mut not_text = None;
-            typed(reader, rows, column, |column, value| match std::str::from_utf8(value.data()) {
-                Ok(text) => column.push(text),
-                Err(_) => {
+            typed(reader, rows, column, |column, value| {
+                let text = std::str::from_utf8(value.data());
+                if text.is_err() {
                     not_text.get_or_insert(column.len());
-                    column.push("");
                 }
+                column.push(text.unwrap_or_default());
             })?;
             not_text.map_or(Ok(()), |row| Err(CellError::NotText(row)))
         }
@@ -299,7 +299,7 @@ fn encode(table: &Table) -> Result<Vec<u8>, ParquetError> {
         let broken = |cell: &str| ParquetError::General(format!("`{cell}` changed its type"));
         match content {
             Content::Boolean => {
-                write_column::<BoolType>(&mut group, column, |cell| Ok(cell == "true"))?
+                write_column::<BoolType>(&mut group, column, |cell| Ok(cell == "true"))?;
             }
             Content::Integer => write_column::<Int64Type>(&mut group, column, |cell| {
                 cell.parse().map_err(|_| broken(cell))
@@ -308,7 +308,9 @@ fn encode(table: &Table) -> Result<Vec<u8>, ParquetError> {
                 cell.parse().map_err(|_| broken(cell))
             })?,
             Content::Text => {
-                write_column::<ByteArrayType>(&mut group, column, |cell| Ok(ByteArray::from(cell)))?
+                write_column::<ByteArrayType>(&mut group, column, |cell| {
+                    Ok(ByteArray::from(cell))
+                })?;
             }
         }
     }

@@ -78,6 +78,7 @@ impl Column {
     }
 
     /// All cells in order.
+    #[must_use]
     pub fn cells(&self) -> impl ExactSizeIterator<Item = &str> {
         (0..self.len()).map(|row| self.cell(row))
     }

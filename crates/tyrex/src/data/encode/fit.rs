@@ -12,7 +12,7 @@ impl Encoder {
     ///
     /// Which rows is the caller's choice: training rows, or all rows in the `reference`
     /// protocol (see [`FitOn`](crate::data::schema::FitOn)).
-    pub fn fit<'a>(schema: &Schema, rows: impl Iterator<Item = &'a Row> + Clone) -> Result<Self> {
+    pub fn fit(schema: &Schema, rows: &[&Row]) -> Result<Self> {
         schema.validate()?;
         let mut matrix: Option<Affine> = None;
         if schema.features.iter().any(|f| schema.scaling(f) == Scaling::MatrixMinMax) {
@@ -21,7 +21,7 @@ impl Encoder {
                 if schema.scaling(feature) == Scaling::MatrixMinMax {
                     let plain = block(schema, feature)?;
                     for column in 0..scaled_columns(&plain) {
-                        spread.add(numbers(&plain, column, position, rows.clone()));
+                        spread.add(numbers(&plain, column, position, rows));
                     }
                 }
             }
@@ -36,7 +36,7 @@ impl Encoder {
             let scaling = schema.scaling(feature);
             let affines = (0..scaled_columns(&block))
                 .map(|column| {
-                    let values = numbers(&block, column, position, rows.clone());
+                    let values = numbers(&block, column, position, rows);
                     let affine = match scaling {
                         Scaling::None => Some(Affine::IDENTITY),
                         Scaling::MatrixMinMax => matrix,
@@ -132,16 +132,13 @@ fn scaled_columns(block: &Block) -> usize {
 
 /// The unscaled numbers of one column over the rows; values with a column of their own
 /// beside it are left out.
-fn numbers<'a, 'b>(
-    block: &'b Block,
+fn numbers<'a>(
+    block: &'a Block,
     column: usize,
     position: usize,
-    rows: impl Iterator<Item = &'a Row> + Clone + 'b,
-) -> impl Iterator<Item = f64> + Clone + 'b
-where
-    'a: 'b,
-{
-    rows.filter_map(move |row| {
+    rows: &'a [&Row],
+) -> impl Iterator<Item = f64> + Clone + 'a {
+    rows.iter().filter_map(move |row| {
         let value = &row.values()[position];
         match &block.coding {
             _ if block.beside.contains(value) => None,

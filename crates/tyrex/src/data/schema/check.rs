@@ -90,7 +90,6 @@ impl Schema {
 
     fn check_split(&self) -> Result<()> {
         match &self.split {
-            Split::AllTrain => Ok(()),
             Split::Column { train, test, .. } => {
                 let all: Vec<Value> = train.iter().chain(test).cloned().collect();
                 repeated(&all)
@@ -99,11 +98,10 @@ impl Schema {
             Split::File { file } if file.as_os_str().is_empty() => {
                 Err(Error::schema("split: `file` is empty, expected a file name"))
             }
-            Split::File { .. } => Ok(()),
-            Split::Fraction { train, .. } if *train > 0.0 && *train < 1.0 => Ok(()),
-            Split::Fraction { train, .. } => Err(Error::schema(format!(
-                "split: `fraction` is {train}, expected a number between 0 and 1"
-            ))),
+            Split::Fraction { train, .. } if !(*train > 0.0 && *train < 1.0) => Err(Error::schema(
+                format!("split: `fraction` is {train}, expected a number between 0 and 1"),
+            )),
+            Split::AllTrain | Split::File { .. } | Split::Fraction { .. } => Ok(()),
         }
     }
 
@@ -120,13 +118,13 @@ impl Schema {
         self.check_special(feature)?;
         self.check_encoding(feature)?;
         check_action(feature)?;
-        if let MissingPolicy::Fill(value) = self.missing_policy(feature) {
-            if !self.accepts(feature, value) || *value == Value::Missing {
-                return Err(format!(
-                    "missing cells are filled with `{value}`, expected {}",
-                    self.expected(feature)
-                ));
-            }
+        if let MissingPolicy::Fill(value) = self.missing_policy(feature)
+            && !self.accepts(feature, value)
+        {
+            return Err(format!(
+                "missing cells are filled with `{value}`, expected {}",
+                self.expected(feature)
+            ));
         }
         Ok(())
     }
@@ -316,10 +314,10 @@ fn check_interval(key: &str, interval: Interval) -> Result<(), String> {
 }
 
 fn check_step(feature: &Feature) -> Result<(), String> {
-    if let Some(step) = feature.step {
-        if !(step > 0.0 && step.is_finite()) {
-            return Err(format!("`step` is {step}, expected a number above 0"));
-        }
+    if let Some(step) = feature.step
+        && !(step > 0.0 && step.is_finite())
+    {
+        return Err(format!("`step` is {step}, expected a number above 0"));
     }
     let all = Interval::ALL;
     let (range, clip) = (feature.range.unwrap_or(all), feature.clip.unwrap_or(all));
@@ -328,10 +326,11 @@ fn check_step(feature: &Feature) -> Result<(), String> {
         return Err("`range` and `clip` have no number in common".to_owned());
     }
     let step = if feature.kind == FeatureKind::Integer { Some(1.0) } else { feature.step };
-    if let Some(step) = step.filter(|_| feature.kind.is_number()) {
-        if Step::new(step, allowed).is_none() {
-            return Err(format!("no multiple of {step} lies in the range"));
-        }
+    if let Some(step) = step
+        && feature.kind.is_number()
+        && Step::new(step, allowed).is_none()
+    {
+        return Err(format!("no multiple of {step} lies in the range"));
     }
     Ok(())
 }

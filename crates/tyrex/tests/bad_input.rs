@@ -39,7 +39,7 @@ fn message(folder: &Path, error: &Error) -> String {
 
 fn load(schema: &str, path: &Path) -> Result<Dataset, Error> {
     let mut schema = Schema::from_toml(schema)?;
-    schema.folder = path.parent().unwrap().to_owned();
+    path.parent().unwrap().clone_into(&mut schema.folder);
     Dataset::load(&schema, Table::read(path)?)
 }
 

@@ -117,10 +117,10 @@ proptest! {
         let cloud = Neighbourhood::draw(Sampling::Antithetic, 6, 64, 0.2, Seed(seed)).unwrap();
         let points = points(5, 6, seed ^ 1);
         let read = |measure| Gauge::new(measure, &network, &cloud).unwrap().read(&points);
-        let all: Vec<_> = MEASURES.into_iter().map(read).collect();
+        let all = MEASURES.map(read);
         for index in 0..points.len() {
             let [prediction, mean, relaxed, given, sampled, deviation, _] =
-                [0, 1, 2, 3, 4, 5, 6].map(|m: usize| all[m][index].value);
+                all.each_ref().map(|readings| readings[index].value);
             prop_assert!(relaxed <= prediction + 1e-9, "R^ is at most m(x)");
             prop_assert!(relaxed <= mean + 1e-6 && given <= mean && deviation <= mean + 1e-9);
             // The estimated slope is at least every |m - m_i| / distance, so R^ is above R.

@@ -50,7 +50,9 @@ fn spectral_norm(layer: &Dense) -> f64 {
             return 0.0;
         }
         log_norm += norm.ln() / power;
-        gram.iter_mut().for_each(|v| *v /= norm);
+        for value in &mut gram {
+            *value /= norm;
+        }
         if step < 10 {
             gram = square(&gram, size);
             power *= 2.0;

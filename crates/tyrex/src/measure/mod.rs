@@ -41,7 +41,7 @@ pub enum Measure {
         /// The Lipschitz constant in it.
         gamma: Gamma,
     },
-    /// RobX's measure.
+    /// The measure of `RobX`.
     MeanMinusDeviation,
     /// What Stable Neighbour Search climbs: the score along the way from the origin.
     PathIntegral {

@@ -122,5 +122,5 @@ pub(crate) fn outputs() -> impl Strategy<Value = Output> {
 pub(crate) fn derivative(f: impl Fn(f64) -> f64, tolerance: f64) -> Option<f64> {
     let h = 1e-5;
     let (up, down) = ((f(h) - f(0.0)) / h, (f(0.0) - f(-h)) / h);
-    ((up - down).abs() < tolerance).then_some((up + down) / 2.0)
+    ((up - down).abs() < tolerance).then_some(f64::midpoint(up, down))
 }

@@ -186,11 +186,17 @@ mod tests {
     fn the_canonical_form_is_pinned() {
         // Written down once from this code: certificates and ledgers carry fingerprints.
         let network = network(1.0, Activation::Tanh, Output::Sigmoid { favourable: true });
-        assert_eq!(network.fingerprint().as_str(), "PIN-MLP");
+        assert_eq!(
+            network.fingerprint().as_str(),
+            "8c486010495d0181901a7094f6c8c7edf94843142a613b59c886e34fb7cf482d"
+        );
         let leaf = TreeNode::Leaf { weights: vec![(0, 0.25)] };
         let trees = [vec![leaf]];
         let ensemble =
             TreeEnsemble::new(1, &trees, Aggregate::Sum, vec![0.0], Transform::Identity).unwrap();
-        assert_eq!(ensemble.fingerprint().as_str(), "PIN-TREES");
+        assert_eq!(
+            ensemble.fingerprint().as_str(),
+            "2b200682cf93fff5c09ee878ad237ae09471e4155b81e6558306229c2118d205"
+        );
     }
 }

@@ -124,7 +124,7 @@ struct FlatNode {
 
 impl TreeEnsemble {
     /// An ensemble from its trees, whose roots come first; checked, so that scoring always ends:
-    /// every branch leads to two nodes of its tree that no other branch leads to.
+    /// every node but the root hangs from exactly one branch.
     pub fn new(
         dim: usize,
         trees: &[Vec<TreeNode>],
@@ -221,8 +221,23 @@ impl TreeEnsemble {
             };
             self.nodes.push(flat);
         }
-        // One parent each and none of the root: what hangs from the root is a tree, and what
-        // does not can never be reached.
+        // One parent each and none of the root: what hangs from the root is a tree. Whatever else
+        // there is can only be a cycle or loose.
+        let mut reached = vec![start as usize];
+        let mut next = 0;
+        while let Some(&index) = reached.get(next) {
+            next += 1;
+            let node = &self.nodes[index];
+            if node.question.is_some() {
+                reached.extend([node.yes as usize, node.no as usize]);
+            }
+        }
+        if reached.len() != tree.len() {
+            return Err(format!(
+                "where {} nodes do not hang from the root",
+                tree.len() - reached.len()
+            ));
+        }
         Ok(())
     }
 
@@ -482,6 +497,8 @@ mod tests {
             (vec![to(1, 1), leaf(0.0)], "node 1 is reached twice"),
             (vec![to(1, 2), to(1, 3), leaf(0.0), leaf(0.0)], "node 1 is reached twice"),
             (vec![to(1, 9), leaf(0.0)], "no node 9"),
+            (vec![leaf(0.0), leaf(0.0)], "where 1 nodes do not hang from the root"),
+            (vec![leaf(0.0), to(1, 2), leaf(0.0)], "where 2 nodes do not hang from the root"),
             (vec![branch(5, Comparison::Less, 0.0), leaf(0.0), leaf(0.0)], "no feature 5"),
             (vec![branch(0, Comparison::Less, f32::NAN), leaf(0.0), leaf(0.0)], "threshold"),
             (vec![leaf(f32::INFINITY)], "weight inf of output 0"),

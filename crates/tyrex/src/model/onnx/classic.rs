@@ -352,7 +352,10 @@ fn root_first(mut tree: Vec<TreeNode>) -> Result<Vec<TreeNode>, String> {
             is_child[*no] = true;
         }
     }
-    let root = is_child.iter().position(|child| !child).ok_or("a tree without a root")?;
+    let roots: Vec<usize> = (0..tree.len()).filter(|&i| !is_child[i]).collect();
+    let [root] = roots[..] else {
+        return Err(format!("a tree with {} roots, expected one", roots.len()));
+    };
     if root > 0 {
         tree.swap(0, root);
         let moved = |node: &mut usize| {
@@ -430,7 +433,9 @@ fn tree_classifier(graph: &mut Graph, call: &Call) -> Result<Vec<Value>, String>
         }
         "LOGISTIC" => vec![logistic(score.affine(-1.0, 0.0))?, logistic(score.clone())?],
         _ => {
-            return Err(format!("post_transform `{transform}` of weights that speak for one class"));
+            return Err(format!(
+                "post_transform `{transform}` of weights that speak for one class"
+            ));
         }
     };
     learn_labels(graph, labels, 2)?;

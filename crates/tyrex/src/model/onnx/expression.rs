@@ -44,6 +44,8 @@ pub(super) enum Function {
     Truncate,
     /// 1 for this category, else 0.
     Equals(Category),
+    /// 1 above this number, else 0.
+    Above(f64),
     /// The given number where the argument is not a number.
     Impute(f64),
 }
@@ -211,7 +213,7 @@ impl Expression {
             };
             return Some(Activated { scale, shift: self.constant, activation, argument });
         }
-        [Activation::Gelu, Activation::GeluTanh, Activation::Silu]
+        [Activation::Gelu, Activation::GeluTanh, Activation::Silu, Activation::Softplus]
             .into_iter()
             .find_map(|activation| self.product_form(activation))
     }
@@ -231,24 +233,26 @@ impl Expression {
     /// Recognises activations that are a product of their argument with a function of it: guess
     /// the argument from the function, build the activation of it, compare.
     fn product_form(&self, activation: Activation) -> Option<Activated> {
-        let wanted = match activation {
-            Activation::Gelu => Function::Erf,
-            Activation::GeluTanh => Function::Activation(Activation::Tanh),
-            _ => Function::Activation(Activation::Sigmoid),
+        let telling = |function: &Function| match (activation, function) {
+            (Activation::Gelu, Function::Erf)
+            | (Activation::GeluTanh, Function::Activation(Activation::Tanh))
+            | (Activation::Silu, Function::Activation(Activation::Sigmoid)) => true,
+            // From 15 on, softplus(z) is z to single precision.
+            (Activation::Softplus, Function::Above(threshold)) => *threshold >= 15.0,
+            _ => false,
         };
-        let inner = self.terms.iter().flat_map(|t| &t.atoms).find_map(|atom| match atom {
-            Atom::Apply(function, inner) if *function == wanted => Some(inner),
+        let factors = self.terms.iter().flat_map(|t| &t.atoms);
+        let (atom, function, inner) = factors.into_iter().find_map(|atom| match atom {
+            Atom::Apply(function, inner) if telling(function) => Some((atom, function, inner)),
             _ => None,
         })?;
         let argument = match activation {
             Activation::Gelu => inner.affine(SQRT_2, 0.0),
             // The factor in front of the tanh is half the argument.
             Activation::GeluTanh => {
-                let tanh = inner.apply(wanted)?;
-                let tanh = &tanh.terms[0].atoms[0];
                 let mut factor = Self::constant(0.0);
                 for term in &self.terms {
-                    if let Some(at) = term.atoms.iter().position(|atom| atom == tanh) {
+                    if let Some(at) = term.atoms.iter().position(|a| a == atom) {
                         let mut atoms = term.atoms.clone();
                         atoms.remove(at);
                         if atoms.is_empty() {
@@ -263,7 +267,7 @@ impl Expression {
             _ => inner.as_ref().clone(),
         };
         let linear = argument.linear()?;
-        let built = product_activation(activation, &argument)?;
+        let built = product_activation(activation, function, &argument)?;
         let scale = self.ratio_to(&built)?;
         let shift = self.constant - scale * built.constant;
         Some(Activated { scale, shift, activation, argument: linear })
@@ -286,8 +290,12 @@ impl Expression {
     }
 }
 
-/// The formula of an activation that is a product with its argument.
-fn product_activation(activation: Activation, z: &Expression) -> Option<Expression> {
+/// The formula of an activation that is a product with its argument; `function` tells it.
+fn product_activation(
+    activation: Activation,
+    function: &Function,
+    z: &Expression,
+) -> Option<Expression> {
     let half = z.affine(0.5, 0.0);
     match activation {
         Activation::Gelu => {
@@ -301,7 +309,13 @@ fn product_activation(activation: Activation, z: &Expression) -> Option<Expressi
             let tanh = Rc::new(inner).apply(Function::Activation(Activation::Tanh))?;
             half.times(&tanh.affine(1.0, 1.0))
         }
-        _ => z.times(&Rc::new(z.clone()).apply(Function::Activation(Activation::Sigmoid))?),
+        Activation::Softplus => {
+            let z = Rc::new(z.clone());
+            let softplus = z.apply(Function::Activation(Activation::Softplus))?;
+            let above = z.apply(function.clone())?;
+            above.times(&z)?.plus(&above.affine(-1.0, 1.0).times(&softplus)?)
+        }
+        _ => z.times(&Rc::new(z.clone()).apply(function.clone())?),
     }
 }
 
@@ -372,10 +386,22 @@ mod tests {
 
             let sigmoid = apply(&z, Function::Activation(Activation::Sigmoid));
             assert_eq!(recognised(&sigmoid.times(&z).unwrap()), (Activation::Silu, 1.0, 0.0));
+            // z sigmoid(2z) is half the SiLU of 2z.
+            let twice = apply(&z.affine(2.0, 0.0), Function::Activation(Activation::Sigmoid));
+            assert_eq!(recognised(&twice.times(&z).unwrap()), (Activation::Silu, 0.5, 0.0));
 
             let softplus = apply(&apply(&z, Function::Exp).affine(1.0, 1.0), Function::Log);
             assert_eq!(recognised(&softplus), (Activation::Softplus, 1.0, 0.0));
             assert_eq!(recognised(&softplus.affine(3.0, -1.0)), (Activation::Softplus, 3.0, -1.0));
+
+            let switched = |threshold| {
+                let above = apply(&z, Function::Above(threshold));
+                let softplus = apply(&z, Function::Activation(Activation::Softplus));
+                let below = above.affine(-1.0, 1.0).times(&softplus).unwrap();
+                above.times(&z).unwrap().plus(&below).unwrap()
+            };
+            assert_eq!(recognised(&switched(20.0)), (Activation::Softplus, 1.0, 0.0));
+            assert_eq!(switched(1.0).activated(), None);
         }
     }
 
@@ -387,7 +413,6 @@ mod tests {
         let erf = |scale| apply(&z.affine(scale, 0.0), Function::Erf).affine(1.0, 1.0);
         for strange in [
             other.times(&sigmoid).unwrap(), // gated by another unit
-            z.times(&erf(0.5)).unwrap(),    // a quick GELU of another width
             z.times(&erf(FRAC_1_SQRT_2).affine(1.0, 0.5)).unwrap(),
             sigmoid.times(&sigmoid).unwrap(),
             apply(&apply(&z, Function::Exp).affine(1.0, 2.0), Function::Log),

@@ -29,6 +29,7 @@ const OPERATORS: &[(&str, Operator)] = &[
     ("Gather", gather),
     ("Gelu", gelu),
     ("Gemm", gemm),
+    ("Greater", greater),
     ("Identity", |_, call| one(call.input(0)?.clone())),
     ("LeakyRelu", |graph, call| {
         activation(graph, call, Activation::LeakyRelu { slope: call.real("alpha", 0.01) })
@@ -52,6 +53,7 @@ const OPERATORS: &[(&str, Operator)] = &[
     ("Tanh", |graph, call| activation(graph, call, Activation::Tanh)),
     ("Transpose", transpose),
     ("Unsqueeze", unsqueeze),
+    ("Where", choose),
 ];
 
 /// The operator of this name.
@@ -131,6 +133,33 @@ fn pow(graph: &mut Graph, call: &Call) -> Result<Vec<Value>, String> {
     };
     let columns: Option<_> = matrix.columns.iter().map(power).collect();
     one(graph.columns(columns.ok_or(TOO_LARGE)?, matrix.rank, matrix.element)?)
+}
+
+/// 1 above a constant, else 0: what a softplus that switches to the identity asks.
+fn greater(graph: &mut Graph, call: &Call) -> Result<Vec<Value>, String> {
+    let threshold = call.constant(1)?.reals().filter(|t| t.len() == 1);
+    let threshold = threshold.ok_or("a threshold that is not one number")?[0];
+    function(graph, call, &Function::Above(threshold))
+}
+
+/// `condition * x + (1 - condition) * y`
+fn choose(graph: &mut Graph, call: &Call) -> Result<Vec<Value>, String> {
+    let (condition, x, y) = (call.matrix(0)?, call.matrix(1)?, call.matrix(2)?);
+    let is_condition = |c: &Expression| {
+        matches!(c.single(), Some((1.0, Atom::Apply(Function::Above(_), _)))) && c.constant == 0.0
+    };
+    let width = condition.columns.len();
+    let same = |m: &Matrix| m.columns.len() == width && m.rank == condition.rank;
+    if !same(x) || !same(y) || !condition.columns.iter().all(is_condition) {
+        return Err("a choice that is not between two columns, above or below a constant".into());
+    }
+    graph.budget.take(width, 64 << 10)?;
+    let pick = |i: usize| {
+        let (c, x, y) = (&condition.columns[i], &x.columns[i], &y.columns[i]);
+        c.times(x)?.plus(&c.affine(-1.0, 1.0).times(y)?)
+    };
+    let columns: Option<_> = (0..width).map(pick).collect();
+    one(graph.columns(columns.ok_or(TOO_LARGE)?, x.rank, Element::Real)?)
 }
 
 #[derive(Clone, Copy)]

@@ -6,7 +6,11 @@ use std::process::Command;
 
 use rand::RngExt as _;
 use serde::Deserialize;
-use tyrex::model::onnx::{Cell, Core, ExportMetadata, Favourable, ImportOptions, OnnxModel, write};
+use tyrex::data::schema::{Label, MissingPolicy};
+use tyrex::data::{Feature, FeatureKind, Row, Schema, Value};
+use tyrex::model::onnx::{
+    Block, Cell, Core, ExportMetadata, Favourable, ImportOptions, Inputs, OnnxModel, write,
+};
 use tyrex::model::{Activation, Dense, Mlp, Model, Output};
 use tyrex::{Points, Seed};
 
@@ -120,10 +124,80 @@ fn deviation(case: &Case, folder: &Path) -> Result<f64, String> {
         .map(|row| case.columns.iter().map(|column| column[row].cell()).collect())
         .collect();
     let points = model.encode(cells.iter().map(Vec::as_slice)).map_err(|e| e.to_string())?;
-    let scores = model.model().score(&points);
-    let differences =
-        scores.iter().zip(&case.expected).map(|(score, p)| (f64::from(*score) - p).abs());
-    Ok(differences.fold(0.0, |most, d| if d.is_nan() || d > most { d } else { most }))
+    let mut most = largest(&model.model().score(&points), &case.expected);
+    let complete =
+        cells.iter().flatten().all(|cell| !matches!(cell, Cell::Number(x) if x.is_nan()));
+    if complete {
+        most = most.max(through_rows(&model, case, &cells)?);
+    }
+    if let Ok(folded) = model.folded() {
+        most = most.max(as_points(&folded, case, &cells));
+    }
+    Ok(most)
+}
+
+/// Raw columns: rows of a schema, encoded by the encoder that comes with the model.
+fn through_rows(model: &OnnxModel, case: &Case, cells: &[Vec<Cell>]) -> Result<f64, String> {
+    let schema = schema(model, cells);
+    let encoder = model.encoder(&schema).map_err(|e| e.to_string())?;
+    let values = |row: &Vec<Cell>| row.iter().map(|&cell| value(cell)).collect();
+    let rows: tyrex::Result<Vec<Row>> =
+        cells.iter().map(|row| Row::new(&schema, values(row))).collect();
+    let points = rows.and_then(|rows| encoder.encode_rows(&rows)).map_err(|e| e.to_string())?;
+    Ok(largest(&model.model().score(&points), &case.expected))
+}
+
+/// Columns as they are, or already encoded: the input matrix is the points.
+fn as_points(folded: &Core, case: &Case, cells: &[Vec<Cell>]) -> f64 {
+    let number = |cell: &Cell| match cell {
+        Cell::Number(number) => *number as f32,
+        Cell::Text(text) => panic!("`{text}` in a matrix of numbers"),
+    };
+    let values = cells.iter().flatten().map(number).collect();
+    let points = Points::from_rows(case.columns.len(), values).unwrap();
+    let scores = match folded {
+        Core::Mlp(network) => network.score(&points),
+        Core::Trees(trees) => trees.score(&points),
+    };
+    largest(&scores, &case.expected)
+}
+
+fn value(cell: Cell) -> Value {
+    match cell {
+        Cell::Number(number) => Value::Number(number),
+        Cell::Text(text) => Value::Text(text.into()),
+    }
+}
+
+/// What a person would write down about the case's columns.
+fn schema(model: &OnnxModel, cells: &[Vec<Cell>]) -> Schema {
+    let names: Vec<String> = match &model.inputs {
+        Inputs::Matrix { columns } => (0..*columns).map(|i| format!("column {i}")).collect(),
+        Inputs::Columns(columns) => columns.iter().map(|c| c.name.clone()).collect(),
+    };
+    let features = names.iter().enumerate().map(|(column, name)| {
+        let one_hot = |b: &Block| matches!(b, Block::OneHot { .. }) && b.column() == column;
+        let kind = if model.preprocessing.iter().any(one_hot) {
+            let mut levels: Vec<Value> = Vec::new();
+            for row in cells {
+                let level = value(row[column]);
+                if !levels.contains(&level) {
+                    levels.push(level);
+                }
+            }
+            FeatureKind::Categorical { levels }
+        } else {
+            FeatureKind::Numeric
+        };
+        Feature::new(name, kind)
+    });
+    let label = Label {
+        column: "label".into(),
+        favourable: vec![Value::Number(1.0)],
+        unfavourable: Vec::new(),
+        missing: MissingPolicy::default(),
+    };
+    Schema::new(label, features.collect())
 }
 
 #[test]

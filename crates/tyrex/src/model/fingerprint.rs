@@ -45,11 +45,15 @@ impl Canonical {
 
     fn numbers(&mut self, numbers: &[f32]) {
         self.size(numbers.len());
-        numbers.iter().for_each(|&n| self.number(n));
+        for &number in numbers {
+            self.number(number);
+        }
     }
 
     fn finish(self) -> Fingerprint {
-        Fingerprint(self.0.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+        let digit = |half: u8| char::from_digit(u32::from(half), 16).unwrap_or('0');
+        let bytes = self.0.finalize();
+        Fingerprint(bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect())
     }
 }
 

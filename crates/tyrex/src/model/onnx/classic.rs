@@ -244,7 +244,7 @@ struct Weights {
     trees: Vec<i64>,
     nodes: Vec<i64>,
     outputs: Vec<i64>,
-    weights: Vec<f64>,
+    values: Vec<f64>,
 }
 
 impl Weights {
@@ -254,9 +254,9 @@ impl Weights {
             trees: whole("treeids"),
             nodes: whole("nodeids"),
             outputs: whole("ids"),
-            weights: reals(graph, call, &format!("{prefix}_weights"))?,
+            values: reals(graph, call, &format!("{prefix}_weights"))?,
         };
-        let count = read.weights.len();
+        let count = read.values.len();
         if read.trees.len() != count || read.nodes.len() != count || read.outputs.len() != count {
             return Err(format!("the `{prefix}_` lists have different lengths"));
         }
@@ -327,14 +327,14 @@ fn trees(graph: &mut Graph, call: &Call, weights: &Weights) -> Result<Vec<Vec<Tr
         };
         nodes.entry(tree).or_default().push(node);
     }
-    for i in 0..weights.weights.len() {
+    for i in 0..weights.values.len() {
         let (tree, node) = (weights.trees[i], weights.nodes[i]);
         let leaf =
             places.get(&(tree, node)).and_then(|&place| nodes.get_mut(&tree)?.get_mut(place));
         let output = usize::try_from(weights.outputs[i]);
         match (leaf, output) {
             (Some(TreeNode::Leaf { weights: leaf }), Ok(output)) => {
-                leaf.push((output, weights.weights[i] as f32));
+                leaf.push((output, weights.values[i] as f32));
             }
             _ => return Err(format!("a weight at node {node} of tree {tree}, which is no leaf")),
         }
@@ -417,7 +417,7 @@ fn tree_classifier(graph: &mut Graph, call: &Call) -> Result<Vec<Value>, String>
     }
     // All weights speak for one class. onnxruntime takes weights without a negative one for
     // probabilities, whatever the transform says.
-    let positive = weights.weights.iter().all(|&w| w >= 0.0);
+    let positive = weights.values.iter().all(|&w| w >= 0.0);
     weights.outputs.fill(0);
     let base = match base.as_slice() {
         [] => vec![0.0],

@@ -69,7 +69,7 @@ impl Kind {
                 Self::Small
             }
             (Self::Graph, 1) => Self::Node,
-            (Self::Graph, 5) | (Self::Attribute, 5) => Self::Tensor,
+            (Self::Graph | Self::Attribute, 5) => Self::Tensor,
             (Self::Graph, 11 | 12) => Self::Value,
             (Self::Node, 5) => Self::Attribute,
             (Self::Node, 1 | 2) | (Self::Attribute, 9) | (Self::Tensor, 6) => Self::Text,

@@ -66,6 +66,7 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
     OPERATORS.iter().map(|(name, _)| *name)
 }
 
+#[expect(clippy::unnecessary_wraps, reason = "the last expression of almost every operator")]
 pub(super) fn one(value: Value) -> Result<Vec<Value>, String> {
     Ok(vec![value])
 }
@@ -390,7 +391,9 @@ fn gemm(graph: &mut Graph, call: &Call) -> Result<Vec<Value>, String> {
         Some(_) => return Err("the bias depends on the input".into()),
     };
     let mut weights = weights.reals().ok_or("weights that are texts")?;
-    weights.iter_mut().for_each(|w| *w *= alpha);
+    for weight in &mut weights {
+        *weight *= alpha;
+    }
     let units = graph.layer(matrix, weights, bias)?;
     one(graph.columns(units, 2, Element::Real)?)
 }

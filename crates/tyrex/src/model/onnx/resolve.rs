@@ -313,9 +313,10 @@ impl Wide {
     fn finish(self) -> Result<Dense, String> {
         let narrow = |values: Vec<f64>| -> Result<Vec<f32>, String> {
             let narrow: Vec<f32> = values.into_iter().map(|v| v as f32).collect();
-            match narrow.iter().all(|v| v.is_finite()) {
-                true => Ok(narrow),
-                false => Err("a weight that is not a finite number".into()),
+            if narrow.iter().all(|v| v.is_finite()) {
+                Ok(narrow)
+            } else {
+                Err("a weight that is not a finite number".into())
             }
         };
         Ok(Dense {

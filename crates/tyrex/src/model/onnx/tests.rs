@@ -300,7 +300,7 @@ fn hostile_trees_are_refused() {
         (reals("nodes_values", &[f32::NAN, 0.0, 0.0]), "the threshold is not a number"),
         (texts("nodes_modes", &["BRANCH_MAYBE", "LEAF", "LEAF"]), "mode `BRANCH_MAYBE`"),
         (texts("nodes_modes", &["LEAF", "LEAF", "LEAF"]), "a tree with 3 roots"),
-        (texts("nodes_modes", &["BRANCH_EQ", "BRANCH_EQ", "LEAF"]), "a tree with 0 roots"),
+        (texts("nodes_modes", &["BRANCH_EQ", "BRANCH_EQ", "LEAF"]), "which is no leaf"),
         (ints("class_nodeids", &[0, 2]), "which is no leaf"),
         (ints("class_nodeids", &[9, 2]), "which is no leaf"),
         (reals("class_weights", &[f32::INFINITY, 0.0]), "weight inf of output 0"),
@@ -487,7 +487,7 @@ fn long_chains_are_read_without_recursion() {
 #[test]
 fn nested_and_repeated_messages_are_bounded() {
     // A million empty nodes, in two bytes each.
-    let mut nodes = vec![0x0a, 0x00].repeat(1_000_000);
+    let mut nodes = [0x0a, 0x00].repeat(1_000_000);
     let mut file = vec![0x3a];
     let mut length = nodes.len();
     while length >= 0x80 {

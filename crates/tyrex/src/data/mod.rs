@@ -5,12 +5,15 @@
 //! [`Point`](crate::Point), which a model sees, and back. A [`Dataset`] is all of them
 //! together, with labels and a split.
 
+pub mod catalogue;
 mod cell;
 mod csv;
 pub mod dataset;
 pub mod encode;
+pub mod fetch;
 pub mod infer;
 mod jsonl;
+pub mod moons;
 mod number;
 mod parquet;
 pub mod rows;
@@ -18,6 +21,7 @@ pub mod schema;
 pub mod table;
 pub mod value;
 
+pub use catalogue::Catalogue;
 pub use dataset::Dataset;
 pub use encode::Encoder;
 pub use infer::Inferred;

@@ -3,13 +3,18 @@
 //! `m : R^d -> [0, 1]` is the probability of the *favourable* class.
 
 pub mod activation;
+pub mod fingerprint;
 mod kernel;
 pub mod mlp;
+pub mod onnx;
 pub mod train;
+pub mod trees;
 
 pub use activation::Activation;
+pub use fingerprint::Fingerprint;
 pub use mlp::{Dense, Mlp, Output};
 pub use train::{Examples, TrainParams, Trained, train, train_all};
+pub use trees::TreeEnsemble;
 
 use crate::points::Points;
 

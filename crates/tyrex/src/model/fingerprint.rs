@@ -1,0 +1,196 @@
+//! A name for a model that changes with its weights.
+
+use sha2::{Digest, Sha256};
+
+use super::trees::{Aggregate, Comparison, Transform, TreeEnsemble, TreeNode};
+use super::{Activation, Mlp, Model, Output};
+
+/// SHA-256 of a model's architecture and weights, in hexadecimal.
+///
+/// Two models have the same fingerprint exactly if they are built alike and their weights have
+/// the same bits.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Fingerprint(String);
+
+impl Fingerprint {
+    /// The 64 hexadecimal digits.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Display for Fingerprint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+/// The canonical bytes of a model, hashed as they come: sizes as little-endian u64 and numbers
+/// by their bits, so that nothing depends on a serialiser.
+struct Canonical(Sha256);
+
+impl Canonical {
+    fn new(kind: &str) -> Self {
+        Self(Sha256::new().chain_update(kind))
+    }
+
+    fn size(&mut self, size: usize) {
+        self.0.update((size as u64).to_le_bytes());
+    }
+
+    fn number(&mut self, number: f32) {
+        self.0.update(number.to_bits().to_le_bytes());
+    }
+
+    fn numbers(&mut self, numbers: &[f32]) {
+        self.size(numbers.len());
+        numbers.iter().for_each(|&n| self.number(n));
+    }
+
+    fn finish(self) -> Fingerprint {
+        Fingerprint(self.0.finalize().iter().map(|byte| format!("{byte:02x}")).collect())
+    }
+}
+
+impl Mlp {
+    /// The network's fingerprint.
+    #[must_use]
+    pub fn fingerprint(&self) -> Fingerprint {
+        let mut bytes = Canonical::new("tyrex mlp 1");
+        bytes.size(self.dim());
+        let layers = self.layers();
+        bytes.size(layers.len());
+        for layer in &layers {
+            bytes.numbers(&layer.weights);
+            bytes.numbers(&layer.bias);
+            let (code, parameter) = match layer.activation {
+                Activation::Identity => (0, 0.0),
+                Activation::Relu => (1, 0.0),
+                Activation::LeakyRelu { slope } => (2, slope),
+                Activation::Elu { alpha } => (3, alpha),
+                Activation::Gelu => (4, 0.0),
+                Activation::GeluTanh => (5, 0.0),
+                Activation::Tanh => (6, 0.0),
+                Activation::Sigmoid => (7, 0.0),
+                Activation::Softplus => (8, 0.0),
+                Activation::Silu => (9, 0.0),
+            };
+            bytes.size(code);
+            bytes.number(parameter);
+        }
+        let (code, class) = match self.output() {
+            Output::Sigmoid { favourable } => (0, usize::from(favourable)),
+            Output::Softmax { favourable } => (1, favourable),
+        };
+        bytes.size(code);
+        bytes.size(class);
+        bytes.finish()
+    }
+}
+
+impl TreeEnsemble {
+    /// The ensemble's fingerprint.
+    #[must_use]
+    pub fn fingerprint(&self) -> Fingerprint {
+        let mut bytes = Canonical::new("tyrex trees 1");
+        bytes.size(self.dim());
+        let trees = self.trees();
+        bytes.size(trees.len());
+        for tree in &trees {
+            bytes.size(tree.len());
+            for node in tree {
+                match node {
+                    TreeNode::Leaf { weights } => {
+                        bytes.size(0);
+                        bytes.size(weights.len());
+                        for &(output, weight) in weights {
+                            bytes.size(output);
+                            bytes.number(weight);
+                        }
+                    }
+                    TreeNode::Branch { feature, comparison, threshold, missing, yes, no } => {
+                        bytes.size(match comparison {
+                            Comparison::LessOrEqual => 1,
+                            Comparison::Less => 2,
+                            Comparison::GreaterOrEqual => 3,
+                            Comparison::Greater => 4,
+                            Comparison::Equal => 5,
+                            Comparison::NotEqual => 6,
+                        });
+                        bytes.size(*feature);
+                        bytes.number(*threshold);
+                        bytes.size(usize::from(*missing));
+                        bytes.size(*yes);
+                        bytes.size(*no);
+                    }
+                }
+            }
+        }
+        bytes.size(match self.aggregate() {
+            Aggregate::Sum => 0,
+            Aggregate::Average => 1,
+            Aggregate::Minimum => 2,
+            Aggregate::Maximum => 3,
+        });
+        bytes.numbers(self.base());
+        let (code, class) = match self.transform() {
+            Transform::Identity => (0, 0),
+            Transform::Logistic => (1, 0),
+            Transform::Softmax { favourable } => (2, favourable),
+        };
+        bytes.size(code);
+        bytes.size(class);
+        bytes.finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::Dense;
+
+    fn network(weight: f32, activation: Activation, output: Output) -> Mlp {
+        let classes = if matches!(output, Output::Softmax { .. }) { 2 } else { 1 };
+        let first = Dense { weights: vec![weight, 2.0], bias: vec![0.5], activation };
+        let last = Dense {
+            weights: vec![1.0; classes],
+            bias: vec![0.0; classes],
+            activation: Activation::Identity,
+        };
+        Mlp::new(2, &[first, last], output).unwrap()
+    }
+
+    #[test]
+    fn every_part_of_a_network_counts() {
+        let plain = Output::Sigmoid { favourable: true };
+        let prints = [
+            network(1.0, Activation::Identity, plain),
+            network(-1.0, Activation::Identity, plain),
+            network(1.0 + f32::EPSILON, Activation::Identity, plain),
+            network(1.0, Activation::Relu, plain),
+            network(1.0, Activation::LeakyRelu { slope: 0.1 }, plain),
+            network(1.0, Activation::LeakyRelu { slope: 0.2 }, plain),
+            network(1.0, Activation::Identity, Output::Sigmoid { favourable: false }),
+            network(1.0, Activation::Identity, Output::Softmax { favourable: 0 }),
+            network(1.0, Activation::Identity, Output::Softmax { favourable: 1 }),
+        ]
+        .map(|m| m.fingerprint());
+        for (i, a) in prints.iter().enumerate() {
+            assert_eq!(a.as_str().len(), 64);
+            assert!(prints[i + 1..].iter().all(|b| a != b));
+        }
+    }
+
+    #[test]
+    fn the_canonical_form_is_pinned() {
+        // Written down once from this code: certificates and ledgers carry fingerprints.
+        let network = network(1.0, Activation::Tanh, Output::Sigmoid { favourable: true });
+        assert_eq!(network.fingerprint().as_str(), "PIN-MLP");
+        let leaf = TreeNode::Leaf { weights: vec![(0, 0.25)] };
+        let trees = [vec![leaf]];
+        let ensemble =
+            TreeEnsemble::new(1, &trees, Aggregate::Sum, vec![0.0], Transform::Identity).unwrap();
+        assert_eq!(ensemble.fingerprint().as_str(), "PIN-TREES");
+    }
+}

@@ -1,0 +1,201 @@
+//! Networks as ONNX files that any runtime reads.
+
+use prost::Message;
+use prost::bytes::Bytes;
+
+use super::proto::{
+    AttributeProto, DimensionProto, EntryProto, GraphProto, ModelProto, NodeProto,
+    OperatorSetProto, ShapeProto, TensorProto, TensorTypeProto, TypeProto, ValueInfoProto,
+    attribute, element,
+};
+use crate::model::{Activation, Mlp, Model, Output};
+
+/// The version of the notes tyrex leaves in a model file.
+const FORMAT_VERSION: &str = "1";
+/// `Gelu` is an operator from here on.
+const OPERATOR_SET: i64 = 20;
+/// The file format that belongs to the operator set.
+const FILE_FORMAT: i64 = 9;
+
+/// What travels with a model in its file, as text.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ExportMetadata {
+    /// The schema of the rows, as TOML.
+    pub schema: Option<String>,
+    /// The encoder from rows to points, as JSON.
+    pub encoder: Option<String>,
+}
+
+/// The bytes of an ONNX file: `input` (float, rows by coordinates) to `probability` of the
+/// favourable class (rows by one) and `logits` (rows by classes).
+///
+/// The notes in the file are `tyrex_version`, `format_version`, `fingerprint`, and what
+/// `metadata` holds as `schema` and `encoder`.
+#[must_use]
+pub fn write(network: &Mlp, metadata: &ExportMetadata) -> Vec<u8> {
+    let mut graph = GraphProto { name: Some("tyrex".into()), ..GraphProto::default() };
+    graph.input.push(value("input", network.dim()));
+    graph.output.push(value("probability", 1));
+    graph.output.push(value("logits", network.classes()));
+
+    let layers = network.layers();
+    let mut dim = network.dim();
+    let mut previous = "input".to_string();
+    for (index, layer) in layers.iter().enumerate() {
+        let (weights, bias) = (format!("layer_{index}.weights"), format!("layer_{index}.bias"));
+        let outputs = layer.bias.len();
+        graph.initializer.push(floats(&weights, &[dim, outputs], &layer.weights));
+        graph.initializer.push(floats(&bias, &[outputs], &layer.bias));
+        let last = index + 1 == layers.len();
+        let sums = if last { "logits".into() } else { format!("layer_{index}.sums") };
+        graph.node.push(node("Gemm", &[&previous, &weights, &bias], &sums, vec![]));
+        previous = activate(&mut graph, layer.activation, sums, index);
+        dim = outputs;
+    }
+    end(&mut graph, network.output());
+
+    let notes = [
+        ("tyrex_version", Some(env!("CARGO_PKG_VERSION"))),
+        ("format_version", Some(FORMAT_VERSION)),
+        ("fingerprint", Some(network.fingerprint().as_str())),
+        ("schema", metadata.schema.as_deref()),
+        ("encoder", metadata.encoder.as_deref()),
+    ]
+    .into_iter()
+    .filter_map(|(key, value)| {
+        Some(EntryProto { key: Some(key.into()), value: Some(value?.into()) })
+    })
+    .collect();
+    let model = ModelProto {
+        ir_version: Some(FILE_FORMAT),
+        producer_name: Some("tyrex".into()),
+        producer_version: Some(env!("CARGO_PKG_VERSION").into()),
+        graph: Some(graph),
+        opset_import: vec![OperatorSetProto {
+            domain: Some(String::new()),
+            version: Some(OPERATOR_SET),
+        }],
+        metadata_props: notes,
+    };
+    model.encode_to_vec()
+}
+
+/// Adds an activation; the name of what it makes.
+fn activate(graph: &mut GraphProto, activation: Activation, sums: String, index: usize) -> String {
+    let output = format!("layer_{index}.output");
+    let (operator, attributes) = match activation {
+        Activation::Identity => return sums,
+        Activation::Relu => ("Relu", vec![]),
+        Activation::LeakyRelu { slope } => ("LeakyRelu", vec![real("alpha", slope)]),
+        Activation::Elu { alpha } => ("Elu", vec![real("alpha", alpha)]),
+        Activation::Gelu => ("Gelu", vec![text("approximate", "none")]),
+        Activation::GeluTanh => ("Gelu", vec![text("approximate", "tanh")]),
+        Activation::Tanh => ("Tanh", vec![]),
+        Activation::Sigmoid => ("Sigmoid", vec![]),
+        Activation::Softplus => ("Softplus", vec![]),
+        Activation::Silu => {
+            let gate = format!("layer_{index}.gate");
+            graph.node.push(node("Sigmoid", &[&sums], &gate, vec![]));
+            graph.node.push(node("Mul", &[&sums, &gate], &output, vec![]));
+            return output;
+        }
+    };
+    graph.node.push(node(operator, &[&sums], &output, attributes));
+    output
+}
+
+/// From `logits` to `probability`.
+fn end(graph: &mut GraphProto, output: Output) {
+    match output {
+        Output::Sigmoid { favourable: true } => {
+            graph.node.push(node("Sigmoid", &["logits"], "probability", vec![]));
+        }
+        Output::Sigmoid { favourable: false } => {
+            graph.initializer.push(floats("one", &[], &[1.0]));
+            graph.node.push(node("Sigmoid", &["logits"], "against", vec![]));
+            graph.node.push(node("Sub", &["one", "against"], "probability", vec![]));
+        }
+        Output::Softmax { favourable } => {
+            graph.initializer.push(TensorProto {
+                dims: vec![1],
+                data_type: Some(element::INT64),
+                name: Some("favourable".into()),
+                raw_data: Some(Bytes::from((favourable as i64).to_le_bytes().to_vec())),
+                ..TensorProto::default()
+            });
+            graph.node.push(node("Softmax", &["logits"], "shares", vec![integer("axis", 1)]));
+            graph.node.push(node(
+                "Gather",
+                &["shares", "favourable"],
+                "probability",
+                vec![integer("axis", 1)],
+            ));
+        }
+    }
+}
+
+fn node(
+    operator: &str,
+    inputs: &[&str],
+    output: &str,
+    attributes: Vec<AttributeProto>,
+) -> NodeProto {
+    NodeProto {
+        input: inputs.iter().map(ToString::to_string).collect(),
+        output: vec![output.into()],
+        name: Some(format!("{operator}:{output}")),
+        op_type: Some(operator.into()),
+        attribute: attributes,
+        domain: None,
+    }
+}
+
+fn real(name: &str, value: f32) -> AttributeProto {
+    AttributeProto {
+        name: Some(name.into()),
+        f: Some(value),
+        kind: Some(attribute::FLOAT),
+        ..AttributeProto::default()
+    }
+}
+
+fn integer(name: &str, value: i64) -> AttributeProto {
+    AttributeProto {
+        name: Some(name.into()),
+        i: Some(value),
+        kind: Some(attribute::INT),
+        ..AttributeProto::default()
+    }
+}
+
+fn text(name: &str, value: &'static str) -> AttributeProto {
+    AttributeProto {
+        name: Some(name.into()),
+        s: Some(Bytes::from_static(value.as_bytes())),
+        kind: Some(attribute::STRING),
+        ..AttributeProto::default()
+    }
+}
+
+fn floats(name: &str, shape: &[usize], values: &[f32]) -> TensorProto {
+    let bytes: Vec<u8> = values.iter().flat_map(|v| v.to_le_bytes()).collect();
+    TensorProto {
+        dims: shape.iter().map(|&size| size as i64).collect(),
+        data_type: Some(element::FLOAT),
+        name: Some(name.into()),
+        raw_data: Some(Bytes::from(bytes)),
+        ..TensorProto::default()
+    }
+}
+
+/// A matrix of floats with any number of rows.
+fn value(name: &str, columns: usize) -> ValueInfoProto {
+    let rows = DimensionProto { dim_value: None, dim_param: Some("batch".into()) };
+    let columns = DimensionProto { dim_value: Some(columns as i64), dim_param: None };
+    let shape = ShapeProto { dim: vec![rows, columns] };
+    let tensor = TensorTypeProto { elem_type: Some(element::FLOAT), shape: Some(shape) };
+    ValueInfoProto {
+        name: Some(name.into()),
+        r#type: Some(TypeProto { tensor_type: Some(tensor) }),
+    }
+}

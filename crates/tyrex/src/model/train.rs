@@ -256,6 +256,20 @@ impl<'a> Trainer<'a> {
         Ok(Trained { network, history, kept_epoch })
     }
 
+    /// The network as it is now.
+    #[must_use]
+    pub fn network(&self) -> Mlp {
+        let mut network = self.network.clone();
+        network.hidden.iter_mut().for_each(super::mlp::Hidden::refresh_transposed);
+        network
+    }
+
+    /// Adam's steps so far.
+    #[must_use]
+    pub fn steps(&self) -> u32 {
+        self.steps
+    }
+
     /// One pass over the rows, in a fresh order.
     pub fn epoch(&mut self) -> Result<EpochReport> {
         let mut rows = std::mem::take(&mut self.rows);

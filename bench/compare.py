@@ -1,0 +1,183 @@
+"""Trains the same network with tyrex and its peers, in turn, and prints the ratios.
+
+Started by `bench/compare`, which makes the Python environment first.
+"""
+
+import argparse
+import json
+import signal
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import engines
+import report
+from tasks import TASKS
+
+RECORD = engines.REPOSITORY / "BENCHMARKS.md"
+RESULT = engines.BENCH / "results" / "compare.json"
+EXAMPLES = """examples:
+  bench/compare                       all engines, one thread and two, 20 rounds
+  bench/compare --quick               a few rounds on few rows: does everything run?
+  bench/compare --threads 1 --only tyrex,jax
+  bench/compare --rounds 40 --record  and append the tables to BENCHMARKS.md
+"""
+
+
+def arguments():
+    parser = argparse.ArgumentParser(
+        prog="bench/compare",
+        description=__doc__.splitlines()[0],
+        epilog=EXAMPLES,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("--task", choices=[*TASKS, "all"], default="all", help="what to compare")
+    parser.add_argument("--threads", choices=["1", "2", "both"], default="both")
+    parser.add_argument("--rounds", type=positive, metavar="N", help="rounds (20; quick: 3)")
+    parser.add_argument("--rows", type=positive, metavar="N", help="use only the first N rows")
+    parser.add_argument("--only", metavar="A,B", help="only these engines, by name")
+    parser.add_argument("--quick", action="store_true", help="3 rounds on 2048 rows")
+    parser.add_argument(
+        "--worker", metavar="FILE", help="this tyrex worker, instead of building one in release"
+    )
+    parser.add_argument(
+        "--json",
+        type=Path,
+        default=RESULT,
+        metavar="FILE",
+        help="where the results go (bench/results/compare.json)",
+    )
+    parser.add_argument("--record", action="store_true", help="append to BENCHMARKS.md")
+    args = parser.parse_args()
+    args.rounds = args.rounds or (3 if args.quick else 20)
+    args.rows = args.rows or (2048 if args.quick else None)
+    args.thread_counts = {"1": [1], "2": [2], "both": [1, 2]}[args.threads]
+    args.tasks = list(TASKS.values()) if args.task == "all" else [TASKS[args.task]]
+    args.only = args.only.split(",") if args.only else None
+    return args
+
+
+def positive(text):
+    value = int(text)
+    if value < 1:
+        raise argparse.ArgumentTypeError("expected a number of at least 1")
+    return value
+
+
+def progress(text):
+    if sys.stderr.isatty():
+        print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+    elif text:
+        print(text, file=sys.stderr, flush=True)
+
+
+def chosen(task, only, tyrex):
+    """The commands of the engines of a task, tyrex first, as far as they are wanted."""
+    known = engines.peers(task)
+    if tyrex:
+        known = {engines.TYREX: [tyrex, task], **known}
+    return {name: command for name, command in known.items() if not only or name in only}
+
+
+def gemm_peak(tyrex, pinned):
+    """The best single-precision product on one core, over everyone's own kernel."""
+    contestants = [
+        engines.Contestant(name, command, 1, pinned)
+        for name, command in chosen("gemm", None, tyrex).items()
+    ]
+    engines.contest(contestants, 5, lambda text: progress(text and f"GEMM peak: {text}"))
+    every = [
+        {"engine": c.engine, **max(c.replies, key=lambda reply: reply["gflops"])}
+        for c in contestants
+    ]
+    return {**max(every, key=lambda one: one["gflops"]), "all": every}
+
+
+def main():
+    args = arguments()
+    import rows  # numpy: not needed for --help
+
+    known = {engines.TYREX, *(name for task in args.tasks for name in engines.peers(task.name))}
+    if unknown := set(args.only or ()) - known:
+        sys.exit(f"unknown engine {', '.join(sorted(unknown))}; known: {', '.join(sorted(known))}")
+    cores = engines.cores()
+    if 2 in args.thread_counts and cores and len(cores) < 2:
+        if args.threads == "2":
+            sys.exit("two threads need two cores; this process may use one")
+        args.thread_counts = [1]
+        print("only one core: the table for two threads is left out", file=sys.stderr)
+    machine = report.machine(cores)
+    if machine["load_at_start"] > 0.5:
+        print(
+            f"the machine is busy (load {machine['load_at_start']}): do not trust the figures",
+            file=sys.stderr,
+        )
+
+    tyrex = None
+    if not args.only or engines.TYREX in args.only:
+        tyrex = args.worker or engines.build_tyrex(progress)
+    x, y, source = rows.load(args.rows)
+    run = {
+        "format_version": 1,
+        "date": report.now(),
+        "machine": machine,
+        "rows": source,
+        "rounds": args.rounds,
+        "command": " ".join(["bench/compare", *sys.argv[1:]]),
+        "peak": gemm_peak(tyrex, cores and cores[:1]),
+        "tables": [],
+        "aims": [],
+        "disagreements": [],
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder) / "rows.bin"
+        rows.write(file, x, y)
+        for task in args.tasks:
+            for threads in args.thread_counts:
+                compare(run, task, threads, args, tyrex, cores, file, x.shape)
+
+    args.json.parent.mkdir(parents=True, exist_ok=True)
+    args.json.write_text(json.dumps(run, indent=1) + "\n")
+    print(f"Rows: {source}\n\n{report.as_text(run)}\n\nWritten: {args.json}")
+    if args.record:
+        record(run)
+    return 1 if run["disagreements"] else 0
+
+
+def compare(run, task, threads, args, tyrex, cores, file, shape):
+    """Adds the table of one task on so many threads to the run."""
+    contestants = []
+    for name, command in chosen(task.name, args.only, tyrex).items():
+        command = [*command, "--rows", str(file)]
+        for processes in sorted({1, threads}):
+            pinned = cores and cores[:threads]
+            contestants.append(engines.Contestant(name, command, threads, pinned, processes))
+    label = f"{task.name}, {threads} thread{'s' * (threads > 1)}"
+    engines.contest(contestants, args.rounds, lambda text: progress(text and f"{label}: {text}"))
+    table = report.summarise(task, threads, contestants, *shape, run["peak"], engines.TYREX)
+    run["tables"].append(table)
+    if threads == 1 and tyrex:
+        run["aims"] += report.aims(task, table, engines.TYREX)
+    run["disagreements"] += report.disagreements(task, contestants, args.rounds, shape[0])
+
+
+def record(run):
+    """Appends the run to BENCHMARKS.md, which gets its heading the first time."""
+    heading = "# Benchmarks\n\nMade by `bench/compare --record`; bench/README.md says how.\n"
+    before = RECORD.read_text() if RECORD.exists() else heading
+    RECORD.write_text(f"{before.rstrip()}\n\n{report.as_section(run)}")
+    print(f"Recorded: {RECORD.name}")
+
+
+if __name__ == "__main__":
+    # Ends like an interrupt, so that no stopped worker is left behind.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
+    try:
+        sys.exit(main())
+    except engines.EngineFailure as failure:
+        sys.exit(f"engine failed: {failure}")
+    except subprocess.CalledProcessError as failure:
+        sys.exit(f"{' '.join(failure.cmd)} failed")
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -13,7 +13,10 @@ pub mod data;
 
 pub mod model;
 
+pub mod explain;
+
 pub use error::{Error, Result};
+pub use explain::Explainer;
 pub use file::Overwrite;
 pub use points::{Point, Points};
 pub use seed::Seed;

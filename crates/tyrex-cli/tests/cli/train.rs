@@ -1,0 +1,163 @@
+//! `tyrex train`
+
+#[cfg(unix)]
+use std::process::Stdio;
+
+use crate::{Answer, LOANS, Place, without_times};
+
+#[test]
+fn the_report_has_loss_accuracy_and_fingerprint() {
+    let place = Place::with_loans();
+    let arguments = [&["train"], &LOANS[..], &["--out", "m.onnx", "--epochs", "3"]].concat();
+    let text = without_times(&place.done(&arguments));
+    for piece in
+        ["3 epochs in [time] s, seed 0", "accuracy", "loss", "train", "test", "Wrote m.onnx"]
+    {
+        assert!(text.contains(piece), "{piece}: {text}");
+    }
+    let document = place.json(&[&arguments[..], &["--force"]].concat());
+    assert_eq!(document["training"]["history"].as_array().unwrap().len(), 3);
+    let fingerprint = document["model"]["fingerprint"].as_str().unwrap();
+    assert_eq!(fingerprint.len(), 64);
+    assert!(text.contains(fingerprint), "the same seed gives the same model");
+    let shown = place.json(&["model", "show", "m.onnx"]);
+    assert_eq!(shown["model"]["fingerprint"], fingerprint);
+}
+
+#[test]
+fn every_flag_reaches_the_training() {
+    let place = Place::with_loans();
+    let train = |flags: &[&str]| {
+        let fixed =
+            [&["train", "--out", "m.onnx", "--force", "--epochs", "4"], &LOANS[..]].concat();
+        place.json(&[&fixed[..], flags].concat())
+    };
+    let plain = train(&[]);
+    let flags: [&[&str]; 10] = [
+        &["--hidden", "8"],
+        &["--activation", "tanh"],
+        &["--epochs", "5"],
+        &["--batch", "7"],
+        &["--learning-rate", "0.01"],
+        &["--l2", "0.1"],
+        &["--dropout", "0.5"],
+        &["--class-weights", "1,3"],
+        &["--early-stopping"],
+        &["--seed", "1"],
+    ];
+    for flag in flags {
+        let last = if flag[0] == "--epochs" { &["--epochs", "5"] } else { flag };
+        let changed = match flag[0] {
+            // Given twice, a flag is an error; the epochs are set above.
+            "--epochs" => {
+                place.json(&[&["train", "--out", "m.onnx", "--force"], last, &LOANS[..]].concat())
+            }
+            _ => train(flag),
+        };
+        assert_ne!(changed["model"]["fingerprint"], plain["model"]["fingerprint"], "{flag:?}");
+    }
+    let linear = train(&["--hidden", "none"]);
+    assert_eq!(linear["model"]["sizes"].as_array().unwrap().len(), 2);
+    let balanced = train(&["--class-weights", "balanced"]);
+    assert_eq!(balanced["training"]["params"]["class-weights"], "balanced");
+}
+
+#[test]
+fn a_file_of_parameters_is_read_and_flags_win() {
+    let place = Place::with_loans();
+    place.write("train.toml", "hidden = [6]\nepochs = 2\nactivation = { elu = { alpha = 0.5 } }\n");
+    let arguments =
+        [&["train"], &LOANS[..], &["--out", "m.onnx", "--params", "train.toml"]].concat();
+    let document = place.json(&[&arguments[..], &["--epochs", "3"]].concat());
+    let params = &document["training"]["params"];
+    assert_eq!(params["hidden"][0], 6);
+    assert_eq!(params["epochs"], 3);
+    assert_eq!(params["activation"]["elu"]["alpha"], 0.5);
+}
+
+#[test]
+fn the_documented_parameters_are_parameters() {
+    let text = include_str!("../../../../docs/formats.md");
+    let section = text.split("## Training parameters").nth(1).unwrap();
+    let place = Place::with_loans();
+    place.write("train.toml", section.split("```").nth(1).unwrap());
+    let arguments = ["train", "--out", "m.onnx", "--params", "train.toml"];
+    let document = place.json(&[&arguments, &LOANS[..]].concat());
+    let params = &document["training"]["params"];
+    assert_eq!(params["hidden"][1], 32);
+    assert_eq!(params["early-stopping"]["patience"], 8);
+    assert_eq!(params["class-weights"]["given"][1], 2.5);
+}
+
+#[test]
+fn one_and_two_threads_write_the_same_bytes() {
+    let place = Place::with_loans();
+    for threads in ["1", "2"] {
+        let file = format!("m{threads}.onnx");
+        let arguments = ["train", "--out", &file, "--threads", threads, "--epochs", "5"];
+        place.done(&[&arguments, &LOANS[..]].concat());
+    }
+    let bytes = |name| std::fs::read(place.path(name)).unwrap();
+    assert_eq!(bytes("m1.onnx"), bytes("m2.onnx"));
+}
+
+#[test]
+fn the_reference_protocol_gives_the_authors_columns() {
+    let place = Place::new();
+    let sizes = |protocol| {
+        let arguments =
+            ["train", "--dataset", "german", "--out", "m.onnx", "--force", "--epochs", "1"];
+        let document = place.json(&[&arguments[..], &["--protocol", protocol]].concat());
+        document["model"]["sizes"][0].as_u64().unwrap()
+    };
+    assert_eq!(sizes("reference"), 61);
+    assert_ne!(sizes("product"), 61);
+}
+
+/// Sends the signal of Ctrl-C.
+#[cfg(unix)]
+fn interrupt(child: &std::process::Child) {
+    let kill = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(kill.unwrap().success());
+}
+
+#[cfg(unix)]
+fn make_pipe(place: &Place, name: &str) {
+    let made = std::process::Command::new("mkfifo").arg(place.path(name)).status();
+    assert!(made.unwrap().success());
+}
+
+#[test]
+#[cfg(unix)]
+fn an_interrupt_leaves_no_file_behind() {
+    let place = Place::with_loans();
+    make_pipe(&place, "params");
+    let endless = ["--epochs", "100000000", "--params", "params"];
+    let arguments = [&["train", "--out", "m.onnx"], &LOANS[..], &endless].concat();
+    let child = place.command(&arguments).stdout(Stdio::null()).spawn().unwrap();
+    // Writing waits for the program to read, so now it runs and training is next.
+    std::fs::write(place.path("params"), "").unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(300));
+    interrupt(&child);
+    let answer = Answer::of(child.wait_with_output().unwrap());
+    assert_eq!(answer.code, 130);
+    assert_eq!(place.files(), ["loans.csv", "loans.toml", "params"]);
+}
+
+#[test]
+#[cfg(unix)]
+fn an_interrupt_waits_for_the_file_that_is_being_written() {
+    let place = Place::with_loans();
+    make_pipe(&place, "s.toml");
+    let infer = ["schema", "infer", "loans.csv", "--label", "paid"];
+    let whole = place.done(&infer);
+    let infer = [&infer[..], &["--out", "s.toml", "--quiet"]].concat();
+    let child = place.command(&infer).spawn().unwrap();
+    // The program cannot write before someone reads; meanwhile it is interrupted.
+    std::thread::sleep(std::time::Duration::from_millis(700));
+    interrupt(&child);
+    std::thread::sleep(std::time::Duration::from_millis(200));
+    assert_eq!(place.read("s.toml"), whole);
+    let answer = Answer::of(child.wait_with_output().unwrap());
+    assert!([0, 130].contains(&answer.code), "{}", answer.code);
+}

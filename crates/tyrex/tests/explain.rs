@@ -346,7 +346,8 @@ fn trees_are_a_model_without_gradients_and_are_not_written() {
     };
     let leaf = |weight| TreeNode::Leaf { weights: vec![(0, weight)] };
     let tree = vec![branch, leaf(0.25), leaf(0.75)];
-    let trees = TreeEnsemble::new(3, &[tree], Aggregate::Sum, vec![0.0], Transform::Identity).unwrap();
+    let trees =
+        TreeEnsemble::new(3, &[tree], Aggregate::Sum, vec![0.0], Transform::Identity).unwrap();
     let inputs = Inputs::Columns(vec![
         column("income", InputKind::Number),
         column("housing", InputKind::Text),

@@ -54,7 +54,7 @@ fn fitted(data: &Data) -> Result<Encoder> {
         Data::Unlabelled { schema, rows, .. } => {
             let scaled = |feature: &&Feature| schema.scaling(feature) != Scaling::None;
             match schema.features.iter().find(scaled) {
-                None => Encoder::fit(schema, rows.rows.iter()),
+                None => Encoder::fit(schema, &rows.rows.iter().collect::<Vec<_>>()),
                 Some(feature) => Err(Error::feature(
                     &feature.name,
                     format!(

@@ -1,3 +1,10 @@
-//! The tyrex command.
+//! The `tyrex` command.
 
-fn main() {}
+use std::process::ExitCode;
+
+use clap::Parser as _;
+use tyrex_cli::args::Args;
+
+fn main() -> ExitCode {
+    tyrex_cli::run(Args::parse())
+}

@@ -20,7 +20,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// An output file is already there and overwriting was not asked for.
-    #[error("{} exists already; pass --force to overwrite it", path.display())]
+    #[error("{} exists already", path.display())]
     Exists {
         /// The file.
         path: PathBuf,
@@ -72,6 +72,14 @@ pub enum Error {
         value: String,
         /// The values accepted.
         expected: String,
+    },
+    /// A file of parameters cannot be read as parameters.
+    #[error("{}: {problem}", file.display())]
+    ParamFile {
+        /// The file.
+        file: PathBuf,
+        /// What is wrong and what was expected.
+        problem: String,
     },
     /// Two sizes that must agree do not.
     #[error("{what}: expected {expected}, got {got}")]

@@ -44,6 +44,19 @@ where
     }
 }
 
+/// Whether [`write_whole`] would be refused now: for the end of long work, asked before it.
+pub fn check_writable(path: &Path, overwrite: Overwrite) -> Result<()> {
+    match existing_target(path)? {
+        Target::Stream => Ok(()),
+        Target::File(_) if overwrite == Overwrite::Refuse => {
+            Err(Error::Exists { path: path.to_owned() })
+        }
+        Target::File(target) | Target::Nothing(target) => {
+            temporary_in(folder_of(&target)).map(drop).map_err(Error::io("write", path))
+        }
+    }
+}
+
 enum Target {
     /// A pipe or a device.
     Stream,
@@ -73,12 +86,8 @@ fn replace<F>(path: &Path, overwrite: Overwrite, write: F) -> Result<()>
 where
     F: FnOnce(&mut dyn Write) -> std::io::Result<()>,
 {
-    let folder = match path.parent() {
-        Some(parent) if !parent.as_os_str().is_empty() => parent,
-        _ => Path::new("."),
-    };
     // Dropped on every early return, and removed with it.
-    let temporary = temporary_in(folder).map_err(Error::io("write", path))?;
+    let temporary = temporary_in(folder_of(path)).map_err(Error::io("write", path))?;
     let mut out = BufWriter::new(temporary.as_file());
     write(&mut out)
         .and_then(|()| out.flush())
@@ -100,6 +109,10 @@ where
         }
         Err(lost) => Err(Error::io("write", path)(lost.error)),
     }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 fn temporary_in(folder: &Path) -> std::io::Result<tempfile::NamedTempFile> {

@@ -17,7 +17,10 @@ pub mod measure;
 
 pub mod lipschitz;
 
+pub mod explain;
+
 pub use error::{Error, Result};
+pub use explain::Explainer;
 pub use file::Overwrite;
 pub use points::{Point, Points};
 pub use seed::Seed;

@@ -22,6 +22,7 @@ pub mod table;
 pub mod value;
 
 pub use catalogue::Catalogue;
+pub(crate) use cell::listed;
 pub use dataset::Dataset;
 pub use encode::Encoder;
 pub use infer::Inferred;

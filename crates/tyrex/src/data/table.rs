@@ -7,7 +7,7 @@ use crate::data::cell::listed;
 use crate::data::value::nearest_name;
 use crate::data::{csv, jsonl, parquet};
 use crate::error::{Error, Result};
-use crate::file::{Overwrite, write_whole};
+use crate::file::{Overwrite, check_writable, write_whole};
 
 /// Named columns of text, with the file they came from.
 ///
@@ -125,6 +125,13 @@ impl Table {
             Format::JsonLines => write_whole(path, overwrite, |out| jsonl::write(self, out)),
             Format::Parquet => write_whole(path, overwrite, |out| parquet::write(self, out)),
         }
+    }
+
+    /// Whether [`write`](Self::write) would be refused now, by the file's name or by the
+    /// machine: for the end of long work, asked before it.
+    pub fn check_writable(path: &Path, overwrite: Overwrite) -> Result<()> {
+        Format::of(path)?;
+        check_writable(path, overwrite)
     }
 
     /// The file the table came from.

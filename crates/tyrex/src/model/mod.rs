@@ -74,3 +74,10 @@ pub trait DifferentiableModel: Model {
         (scores, gradients)
     }
 }
+
+/// The vector instructions that networks run with on this machine: `AVX-512`, `AVX2` or
+/// `portable`. The results have the same bits with each.
+#[must_use]
+pub fn instruction_set() -> &'static str {
+    kernel::Isa::detected().name()
+}

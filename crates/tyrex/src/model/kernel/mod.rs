@@ -95,6 +95,17 @@ impl Isa {
         }
         Self::Portable
     }
+
+    /// Its name, as people write it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx512 => "AVX-512",
+            #[cfg(target_arch = "x86_64")]
+            Self::Avx2 => "AVX2",
+            Self::Portable => "portable",
+        }
+    }
 }
 
 /// Lets tests run every path on one machine.

@@ -1,5 +1,7 @@
 //! What can be set about training, and the ranges it must be in.
 
+use std::path::Path;
+
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -178,6 +180,15 @@ impl Default for EarlyStopping {
 }
 
 impl TrainParams {
+    /// Reads parameters from a TOML file; what it does not name keeps its default.
+    pub fn read(path: &Path) -> Result<Self> {
+        let text = std::fs::read_to_string(path).map_err(Error::io("read", path))?;
+        toml::from_str(&text).map_err(|error| Error::ParamFile {
+            file: path.to_owned(),
+            problem: error.to_string().trim_end().to_owned(),
+        })
+    }
+
     /// Whether every parameter is in its range.
     pub(super) fn check(&self) -> Result<()> {
         let params = self;

@@ -1,0 +1,436 @@
+//! What can be typed. Types only; what they mean is in `commands`.
+
+use std::num::{NonZeroU16, NonZeroUsize};
+use std::path::PathBuf;
+
+use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+
+use crate::version::version;
+
+/// Counterfactual explanations that still hold after the model is retrained.
+#[derive(Debug, Parser)]
+#[command(
+    name = "tyrex",
+    version = version(),
+    max_term_width = 100,
+    arg_required_else_help = true,
+    after_help = "\
+Examples:
+  tyrex explain --dataset german
+  tyrex schema infer loans.csv --label approved --favourable yes --out loans.toml
+  tyrex train --data loans.csv --schema loans.toml --out loans.onnx
+  tyrex explain --data applicants.csv --model loans.onnx --out rejected.csv
+
+Exit codes: 0 done; 1 the answer is \"no\"; 2 bad input."
+)]
+pub struct Args {
+    /// Flags of every command.
+    #[command(flatten)]
+    pub global: GlobalArgs,
+    /// What to do.
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+/// Flags of every command.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Global options")]
+pub struct GlobalArgs {
+    /// Print one JSON document instead of text
+    #[arg(long, global = true)]
+    pub json: bool,
+    /// Print nothing but errors (and a schema or a completion script, where that is asked for)
+    #[arg(long, short, global = true, conflicts_with = "json")]
+    pub quiet: bool,
+    /// Threads to use; the result is the same with any number [default: all cores]
+    #[arg(long, global = true, value_name = "N")]
+    pub threads: Option<NonZeroU16>,
+    /// Folder of the data sets that are not in the program; searched first, and where `data
+    /// fetch` puts them
+    #[arg(long, global = true, value_name = "FOLDER")]
+    pub data_dir: Option<PathBuf>,
+}
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub enum Command {
+    /// Show which applicants a model rejects, and how sure it is
+    ///
+    /// Without --model, a network is trained first. The applicants are the test rows, or all
+    /// rows if the schema names no split. A model that tyrex wrote brings its schema along; new
+    /// applicants then need no label column.
+    Explain(ExplainArgs),
+    /// Train a network and write it as an ONNX file
+    ///
+    /// The file holds the schema and the encoding too, so `explain` needs nothing else. Flags
+    /// win over --params.
+    Train(TrainArgs),
+    /// List, show and fetch data sets
+    #[command(
+        subcommand,
+        after_help = "\
+Examples:
+  tyrex data list
+  tyrex data show german
+  tyrex data fetch heloc --data-dir ~/data"
+    )]
+    Data(DataCommand),
+    /// Draw up or check a schema
+    #[command(
+        subcommand,
+        after_help = "\
+Examples:
+  tyrex schema infer loans.csv --label approved --favourable yes --out loans.toml
+  tyrex schema check loans.toml --data loans.csv"
+    )]
+    Schema(SchemaCommand),
+    /// Look into a model file
+    #[command(
+        subcommand,
+        after_help = "\
+Examples:
+  tyrex model show loans.onnx"
+    )]
+    Model(ModelCommand),
+    /// Print a completion script for a shell
+    #[command(after_help = "\
+Examples:
+  tyrex completions bash > ~/.local/share/bash-completion/completions/tyrex
+  tyrex completions zsh > ~/.zfunc/_tyrex
+  tyrex completions fish > ~/.config/fish/completions/tyrex.fish")]
+    Completions {
+        /// The shell
+        shell: Shell,
+    },
+}
+
+/// Where the rows come from.
+#[derive(Debug, clap::Args)]
+#[command(
+    next_help_heading = "Data",
+    group = ArgGroup::new("source").required(true).args(["dataset", "data"])
+)]
+pub struct SourceArgs {
+    /// Data set of the catalogue; `tyrex data list` shows them
+    #[arg(long, value_name = "NAME")]
+    pub dataset: Option<String>,
+    /// Your own rows: a .csv, .jsonl, .ndjson or .parquet file
+    #[arg(long, value_name = "FILE")]
+    pub data: Option<PathBuf>,
+    /// What the columns of --data mean; `tyrex schema infer` draws up a first one
+    #[arg(long, value_name = "FILE", conflicts_with = "dataset")]
+    pub schema: Option<PathBuf>,
+    /// How the data set is encoded and scaled
+    #[arg(long, value_name = "NAME", default_value = "product", conflicts_with = "data")]
+    pub protocol: Protocol,
+}
+
+/// How a data set is encoded and scaled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Protocol {
+    /// For use: scaling fitted on training rows only
+    Product,
+    /// As in the authors' released arrays, to compare numbers
+    Reference,
+}
+
+/// How to read a model file.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Model file")]
+pub struct ImportArgs {
+    /// Output that holds the scores, if the file has several
+    #[arg(long, value_name = "NAME")]
+    pub model_output: Option<String>,
+    /// Favourable class, by the model's name for it or by its number from 0 [default: the
+    /// schema's favourable label, or the second of two]
+    #[arg(long, value_name = "CLASS")]
+    pub model_class: Option<String>,
+    /// The output holds logits, not probabilities
+    #[arg(long)]
+    pub model_logits: bool,
+}
+
+/// Where a file goes.
+#[derive(Debug, clap::Args)]
+pub struct ForceArgs {
+    /// Overwrite the output file if it exists
+    #[arg(long, help_heading = "Output")]
+    pub force: bool,
+}
+
+/// Arguments of `explain`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tyrex explain --dataset german
+  tyrex explain --dataset german --seed 7 --limit 20 --out rejected.parquet
+  tyrex explain --data loans.csv --schema loans.toml
+  tyrex explain --data applicants.csv --model loans.onnx --json")]
+pub struct ExplainArgs {
+    /// Where the rows come from.
+    #[command(flatten)]
+    pub source: SourceArgs,
+    /// ONNX file to explain, from tyrex or another tool
+    #[arg(long, value_name = "FILE", help_heading = "Model file")]
+    pub model: Option<PathBuf>,
+    /// How to read it.
+    #[command(flatten)]
+    pub import: ImportArgs,
+    /// Seed of the training
+    #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "model")]
+    pub seed: u64,
+    /// Rejected applicants to show or write [default: 5 to show, all to write]
+    #[arg(long, value_name = "N", help_heading = "Output")]
+    pub limit: Option<usize>,
+    /// Write the rejected applicants to a .csv, .jsonl, .ndjson or .parquet file
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub out: Option<PathBuf>,
+    /// Whether it may be overwritten.
+    #[command(flatten)]
+    pub force: ForceArgs,
+}
+
+/// Arguments of `train`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tyrex train --dataset german --out german.onnx
+  tyrex train --data loans.csv --schema loans.toml --out loans.onnx --hidden 64,32 --epochs 100
+  tyrex train --dataset german --out german.onnx --class-weights balanced --early-stopping
+  tyrex train --dataset german --out german.onnx --params train.toml --seed 7")]
+pub struct TrainArgs {
+    /// Where the rows come from.
+    #[command(flatten)]
+    pub source: SourceArgs,
+    /// What was set about the training.
+    #[command(flatten)]
+    pub training: TrainingArgs,
+    /// Seed of the training
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub seed: u64,
+    /// ONNX file to write
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub out: PathBuf,
+    /// Whether it may be overwritten.
+    #[command(flatten)]
+    pub force: ForceArgs,
+}
+
+/// What can be set about the training.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Training")]
+pub struct TrainingArgs {
+    /// TOML file of parameters, named like the flags below
+    #[arg(long, value_name = "FILE")]
+    pub params: Option<PathBuf>,
+    /// Widths of the hidden layers [default: 128,128]; `none` for a linear model
+    #[arg(long, value_name = "WIDTHS", value_parser = widths)]
+    pub hidden: Option<Widths>,
+    /// Activation of the hidden layers [default: relu]
+    #[arg(long, value_name = "NAME")]
+    pub activation: Option<ActivationName>,
+    /// Passes over the training rows [default: 50]
+    #[arg(long, value_name = "N")]
+    pub epochs: Option<usize>,
+    /// Rows per step [default: 32]
+    #[arg(long, value_name = "N")]
+    pub batch: Option<usize>,
+    /// Step size of Adam [default: 0.001]
+    #[arg(long, value_name = "RATE", allow_negative_numbers = true)]
+    pub learning_rate: Option<f64>,
+    /// Penalty on squared weights [default: 0]
+    #[arg(long, value_name = "PENALTY", allow_negative_numbers = true)]
+    pub l2: Option<f64>,
+    /// Share of hidden units left out of each step [default: 0]
+    #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
+    pub dropout: Option<f64>,
+    /// Weights of the classes in the loss: none, balanced, or two numbers, the unfavourable
+    /// class first [default: none]
+    #[arg(long, value_name = "WEIGHTS", value_parser = weights)]
+    pub class_weights: Option<Weights>,
+    /// Hold out a tenth of the training rows and stop when their loss has not fallen for so many
+    /// epochs; keep the best network
+    #[arg(long, value_name = "EPOCHS", num_args = 0..=1, default_missing_value = "5")]
+    pub early_stopping: Option<NonZeroUsize>,
+}
+
+/// Widths of hidden layers; none for a linear model.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Widths(pub Vec<usize>);
+
+fn widths(text: &str) -> Result<Widths, String> {
+    if text == "none" {
+        return Ok(Widths(Vec::new()));
+    }
+    let width = |part: &str| part.trim().parse::<NonZeroUsize>().map(NonZeroUsize::get);
+    text.split(',')
+        .map(width)
+        .collect::<Result<_, _>>()
+        .map(Widths)
+        .map_err(|_| "expected whole numbers of at least 1 such as 128,128, or `none`".to_owned())
+}
+
+/// Activations by name.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ActivationName {
+    /// max(0, z)
+    Relu,
+    /// z, or 0.01 z where that is negative
+    LeakyRelu,
+    /// z, or exp(z) - 1 where that is negative
+    Elu,
+    /// z times the normal distribution function
+    Gelu,
+    /// The same, approximated with tanh
+    GeluTanh,
+    /// tanh(z)
+    Tanh,
+    /// 1 / (1 + exp(-z))
+    Sigmoid,
+    /// ln(1 + exp(z))
+    Softplus,
+    /// z / (1 + exp(-z))
+    Silu,
+}
+
+/// Weights of the classes in the loss.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Weights {
+    /// All 1.
+    None,
+    /// Every class counts the same in total.
+    Balanced,
+    /// One per class.
+    Given(Vec<f64>),
+}
+
+fn weights(text: &str) -> Result<Weights, String> {
+    match text {
+        "none" => return Ok(Weights::None),
+        "balanced" => return Ok(Weights::Balanced),
+        _ => {}
+    }
+    let numbers: Option<Vec<f64>> = text.split(',').map(|part| part.trim().parse().ok()).collect();
+    numbers
+        .filter(|numbers| numbers.len() == 2 && numbers.iter().all(|number| number.is_finite()))
+        .map(Weights::Given)
+        .ok_or_else(|| "expected `none`, `balanced`, or two numbers such as 1,2.5".to_owned())
+}
+
+/// What to do with data sets.
+#[derive(Debug, Subcommand)]
+pub enum DataCommand {
+    /// List the data sets and where they are
+    #[command(after_help = "\
+Examples:
+  tyrex data list
+  tyrex data list --json")]
+    List,
+    /// Show what a data set holds
+    #[command(after_help = "\
+Examples:
+  tyrex data show german
+  tyrex data show german --protocol reference --rows 0")]
+    Show(ShowDataArgs),
+    /// Download data sets from their public homes and check them
+    ///
+    /// A download that was cut off goes on where it stopped. TYREX_DATA_MIRROR names a server
+    /// with the same paths to use instead.
+    #[command(after_help = "\
+Examples:
+  tyrex data fetch heloc
+  tyrex data fetch ctg adult taiwan --data-dir ~/data")]
+    Fetch(FetchDataArgs),
+}
+
+/// Arguments of `data show`.
+#[derive(Debug, clap::Args)]
+pub struct ShowDataArgs {
+    /// Data set
+    pub name: String,
+    /// How it is encoded and scaled
+    #[arg(long, value_name = "NAME", default_value = "product")]
+    pub protocol: Protocol,
+    /// First rows to show
+    #[arg(long, value_name = "N", default_value_t = 3)]
+    pub rows: usize,
+}
+
+/// Arguments of `data fetch`.
+#[derive(Debug, clap::Args)]
+pub struct FetchDataArgs {
+    /// Data sets
+    #[arg(required = true, value_name = "NAME")]
+    pub names: Vec<String>,
+}
+
+/// What to do with schemas.
+#[derive(Debug, Subcommand)]
+pub enum SchemaCommand {
+    /// Draw up a first schema from a file, for a person to correct
+    #[command(after_help = "\
+Examples:
+  tyrex schema infer loans.csv --label approved
+  tyrex schema infer loans.csv --label approved --favourable yes --out loans.toml")]
+    Infer(InferArgs),
+    /// Check a schema, alone or against a file
+    #[command(after_help = "\
+Examples:
+  tyrex schema check loans.toml
+  tyrex schema check loans.toml --data loans.csv")]
+    Check(CheckArgs),
+}
+
+/// Arguments of `schema infer`.
+#[derive(Debug, clap::Args)]
+pub struct InferArgs {
+    /// Rows: a .csv, .jsonl, .ndjson or .parquet file
+    #[arg(value_name = "FILE")]
+    pub data: PathBuf,
+    /// Column to predict
+    #[arg(long, value_name = "COLUMN")]
+    pub label: Option<String>,
+    /// Value of the label that a person wants; may be repeated [default: a guess]
+    #[arg(long, value_name = "VALUE")]
+    pub favourable: Vec<String>,
+    /// Write the schema to this file instead of standard output
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub out: Option<PathBuf>,
+    /// Whether it may be overwritten.
+    #[command(flatten)]
+    pub force: ForceArgs,
+}
+
+/// Arguments of `schema check`.
+#[derive(Debug, clap::Args)]
+pub struct CheckArgs {
+    /// Schema
+    #[arg(value_name = "FILE")]
+    pub schema: PathBuf,
+    /// Rows to read through it
+    #[arg(long, value_name = "FILE")]
+    pub data: Option<PathBuf>,
+}
+
+/// What to do with model files.
+#[derive(Debug, Subcommand)]
+pub enum ModelCommand {
+    /// Show what a model takes, does and gives
+    #[command(after_help = "\
+Examples:
+  tyrex model show loans.onnx
+  tyrex model show forest.onnx --model-class approved --json")]
+    Show(ShowModelArgs),
+}
+
+/// Arguments of `model show`.
+#[derive(Debug, clap::Args)]
+pub struct ShowModelArgs {
+    /// ONNX file
+    #[arg(value_name = "FILE")]
+    pub model: PathBuf,
+    /// How to read it.
+    #[command(flatten)]
+    pub import: ImportArgs,
+}

@@ -1,0 +1,168 @@
+//! `tyrex model show`
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use serde::Serialize;
+use tyrex::model::onnx::{Block, InputKind, Inputs, OnnxModel};
+
+use super::summary::ModelSummary;
+use super::{Session, source};
+use crate::args::ShowModelArgs;
+use crate::printer::{Page, Report, Stand};
+
+pub(crate) fn show(session: &mut Session<'_>, args: &ShowModelArgs) -> anyhow::Result<()> {
+    let model = OnnxModel::read(&args.model, &source::import_options(&args.import))?;
+    session.printer.show(&ModelReport::of(args.model.clone(), model))
+}
+
+/// What `model show` has to say.
+#[derive(Debug, Serialize)]
+struct ModelReport {
+    file: PathBuf,
+    inputs: Vec<InputReport>,
+    preprocessing: Vec<StepReport>,
+    model: ModelSummary,
+    output: String,
+    classes: usize,
+    favourable: usize,
+    labels: Option<Vec<String>>,
+    metadata: BTreeMap<String, String>,
+}
+
+/// A raw column the model takes.
+#[derive(Debug, Serialize)]
+struct InputReport {
+    name: String,
+    kind: &'static str,
+}
+
+/// What becomes of a raw column first.
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "step")]
+enum StepReport {
+    Number { column: usize, scale: f64, shift: f64, missing: Option<f64> },
+    OneHot { column: usize, categories: Vec<String> },
+}
+
+impl ModelReport {
+    fn of(file: PathBuf, model: OnnxModel) -> Self {
+        let inputs = match &model.inputs {
+            Inputs::Matrix { columns } => (0..*columns)
+                .map(|column| InputReport { name: column.to_string(), kind: "number" })
+                .collect(),
+            Inputs::Columns(columns) => columns
+                .iter()
+                .map(|column| InputReport {
+                    name: column.name.clone(),
+                    kind: match column.kind {
+                        InputKind::Number => "number",
+                        InputKind::Integer => "integer",
+                        InputKind::Text => "text",
+                    },
+                })
+                .collect(),
+        };
+        let preprocessing = model
+            .preprocessing
+            .iter()
+            .map(|block| match block {
+                Block::Number { column, missing, scale, shift } => StepReport::Number {
+                    column: *column,
+                    scale: *scale,
+                    shift: *shift,
+                    missing: *missing,
+                },
+                Block::OneHot { column, categories } => StepReport::OneHot {
+                    column: *column,
+                    categories: categories.iter().map(ToString::to_string).collect(),
+                },
+            })
+            .collect();
+        Self {
+            file,
+            inputs,
+            preprocessing,
+            model: ModelSummary::of(&model.core),
+            output: model.output,
+            classes: model.classes,
+            favourable: model.favourable,
+            labels: model.labels,
+            metadata: model.metadata,
+        }
+    }
+
+    /// Whether the model takes its columns as they are.
+    fn is_plain(&self) -> bool {
+        self.preprocessing.iter().enumerate().all(|(index, step)| {
+            matches!(step, StepReport::Number { column, scale, shift, missing: None }
+                if *column == index && *scale == 1.0 && *shift == 0.0)
+        })
+    }
+
+    fn class(&self, class: usize) -> String {
+        let name = self.labels.as_ref().and_then(|labels| labels.get(class));
+        name.map_or_else(|| format!("number {class}"), Clone::clone)
+    }
+}
+
+impl Report for ModelReport {
+    const COMMAND: &'static str = "model show";
+
+    fn page(&self, page: &mut Page) {
+        page.title(&self.file.display().to_string());
+        let mut pairs = self.model.pairs();
+        let names: Vec<String> = (0..self.classes).map(|class| self.class(class)).collect();
+        pairs.push(("classes", format!("{} ({})", self.classes, names.join(", "))));
+        pairs.push(("favourable", self.class(self.favourable)));
+        pairs.push(("output", self.output.clone()));
+        if self.is_plain() {
+            pairs.push(("inputs", format!("{} columns, as they are", self.inputs.len())));
+        }
+        page.pairs(&pairs);
+        if !self.is_plain() {
+            page.title(&format!("{} inputs, encoded by the model", self.inputs.len()));
+            let rows: Vec<Vec<String>> =
+                self.preprocessing.iter().map(|step| self.step(step)).collect();
+            page.table(
+                &[("input", Stand::Left), ("kind", Stand::Left), ("becomes", Stand::Left)],
+                &rows,
+            );
+        }
+        if !self.metadata.is_empty() {
+            page.title("Metadata");
+            let rows: Vec<Vec<String>> = self
+                .metadata
+                .iter()
+                .map(|(key, value)| vec![key.clone(), in_brief(value)])
+                .collect();
+            page.table(&[("key", Stand::Left), ("value", Stand::Left)], &rows);
+        }
+    }
+}
+
+impl ModelReport {
+    fn step(&self, step: &StepReport) -> Vec<String> {
+        let (column, becomes) = match step {
+            StepReport::Number { column, scale, shift, missing } => {
+                let filled = missing.map_or_else(String::new, |it| format!(", missing is {it}"));
+                (*column, format!("{scale} x + {shift}{filled}"))
+            }
+            StepReport::OneHot { column, categories } => {
+                (*column, format!("one of {}", categories.join(" | ")))
+            }
+        };
+        let input = self.inputs.get(column);
+        let name = input.map_or_else(|| column.to_string(), |input| input.name.clone());
+        vec![name, input.map_or("", |input| input.kind).to_owned(), becomes]
+    }
+}
+
+/// A value of many lines by its size.
+fn in_brief(value: &str) -> String {
+    match value.lines().count() {
+        0 | 1 if value.len() <= 64 => value.to_owned(),
+        0 | 1 => format!("{} bytes", value.len()),
+        lines => format!("{lines} lines"),
+    }
+}

@@ -1,0 +1,92 @@
+//! From the arguments to rows, schemas and model files.
+
+use std::path::Path;
+
+use tyrex::Result;
+use tyrex::data::catalogue::{Direction, Variant};
+use tyrex::data::{Catalogue, Dataset, Schema, Table};
+use tyrex::explain::{Data, embedded_schema, import};
+use tyrex::model::onnx::{Favourable, ImportOptions, OnnxModel};
+
+use super::Session;
+use crate::args::{ImportArgs, Protocol, SourceArgs};
+use crate::help::Usage;
+
+impl From<Protocol> for Variant {
+    fn from(protocol: Protocol) -> Self {
+        match protocol {
+            Protocol::Product => Self::Product,
+            Protocol::Reference => Self::Reference,
+        }
+    }
+}
+
+/// What people call the data.
+pub(super) fn title(source: &SourceArgs) -> Result<String> {
+    Ok(match (&source.dataset, &source.data) {
+        (Some(name), _) => Catalogue::entry(name)?.title.to_owned(),
+        (None, Some(file)) => file.display().to_string(),
+        (None, None) => String::new(),
+    })
+}
+
+/// The data set to train on.
+pub(super) fn dataset(session: &Session<'_>, source: &SourceArgs) -> anyhow::Result<Dataset> {
+    if let Some(name) = &source.dataset {
+        return Ok(named(session, name, source.protocol)?);
+    }
+    let (Some(data), Some(schema)) = (&source.data, &source.schema) else {
+        return Err(no_schema(source).into());
+    };
+    Ok(Dataset::load(&Schema::read(schema)?, Table::read(data)?)?)
+}
+
+/// The rows to explain with an imported model, and the model. Without a schema of their own
+/// they are read through the model's.
+pub(super) fn data_and_model(
+    session: &Session<'_>,
+    source: &SourceArgs,
+    path: &Path,
+    options: &ImportArgs,
+) -> anyhow::Result<(Data, OnnxModel)> {
+    let options = import_options(options);
+    if let Some(name) = &source.dataset {
+        let dataset = named(session, name, source.protocol)?;
+        let model = import(path, dataset.schema(), &options)?;
+        return Ok((Data::Labelled(dataset), model));
+    }
+    let schema = match &source.schema {
+        Some(schema) => Schema::read(schema)?,
+        None => embedded_schema(path, &OnnxModel::read(path, &options)?)?
+            .ok_or_else(|| no_schema(source))?,
+    };
+    let model = import(path, &schema, &options)?;
+    let Some(data) = &source.data else {
+        return Err(no_schema(source).into());
+    };
+    Ok((Data::read(&schema, Table::read(data)?)?, model))
+}
+
+fn named(session: &Session<'_>, name: &str, protocol: Protocol) -> Result<Dataset> {
+    let catalogue = Catalogue::new(session.global.data_dir.as_deref());
+    catalogue.load(name, protocol.into(), Direction::Favourable)
+}
+
+/// How to read a model file.
+pub(super) fn import_options(args: &ImportArgs) -> ImportOptions {
+    let favourable = args.model_class.as_ref().map(|class| match class.parse() {
+        Ok(number) => Favourable::Class(number),
+        Err(_) => Favourable::Label(class.clone()),
+    });
+    ImportOptions { output: args.model_output.clone(), favourable, logits: args.model_logits }
+}
+
+fn no_schema(source: &SourceArgs) -> Usage {
+    let file = source.data.as_deref().unwrap_or(Path::new("FILE")).display();
+    Usage {
+        problem: format!("nothing says what the columns of {file} mean"),
+        help: format!(
+            "pass --schema FILE; `tyrex schema infer {file} --label COLUMN` draws up a first one"
+        ),
+    }
+}

@@ -1,0 +1,219 @@
+//! What several commands say about data and models.
+
+use std::collections::BTreeMap;
+
+use serde::{Serialize, Serializer};
+use tyrex::data::{FeatureKind, ReadReport, Row, Schema, Value};
+use tyrex::explain::{Data, Part, Performance};
+use tyrex::model::onnx::Core;
+use tyrex::model::{Model as _, Output};
+
+use crate::printer::{Page, Stand};
+
+/// The data in numbers.
+#[derive(Debug, Serialize)]
+pub(super) struct DataSummary {
+    pub(super) title: String,
+    rows: usize,
+    features: usize,
+    train: Option<usize>,
+    test: Option<usize>,
+    read: ReadReport,
+}
+
+impl DataSummary {
+    pub(super) fn of(title: String, data: &Data) -> Self {
+        let count = |part| data.labels().map(|_| data.part(part).len());
+        Self {
+            title,
+            rows: data.rows().len(),
+            features: data.schema().features.len(),
+            train: count(Part::Train),
+            test: count(Part::Test),
+            read: data.report().clone(),
+        }
+    }
+
+    pub(super) fn pairs(&self) -> Vec<(&'static str, String)> {
+        let mut rows = format!("{} rows, {} features", self.rows, self.features);
+        match (self.train, self.test) {
+            (Some(_), Some(0)) => rows += "; no test rows",
+            (Some(train), Some(test)) => rows += &format!("; {train} train, {test} test"),
+            _ => {}
+        }
+        let mut pairs = vec![("data", rows)];
+        pairs.extend(read_pairs(&self.read));
+        pairs
+    }
+}
+
+/// What reading left out or made up, if it did.
+fn read_pairs(read: &ReadReport) -> Vec<(&'static str, String)> {
+    let counted = |counts: &BTreeMap<String, usize>| {
+        counts.iter().map(|(name, n)| format!("{name} {n}")).collect::<Vec<_>>().join(", ")
+    };
+    let mut pairs = Vec::new();
+    if read.rows_dropped > 0 {
+        let by = counted(&read.dropped_by);
+        let (dropped, all) = (read.rows_dropped, read.rows_read);
+        pairs.push(("dropped", format!("{dropped} of {all} rows, for missing cells: {by}")));
+    }
+    if !read.filled.is_empty() {
+        pairs.push(("filled", format!("missing cells: {}", counted(&read.filled))));
+    }
+    if !read.kept_missing.is_empty() {
+        let kept = counted(&read.kept_missing);
+        pairs.push(("missing", format!("cells kept as a level of their own: {kept}")));
+    }
+    pairs
+}
+
+/// A model in numbers.
+#[derive(Debug, Serialize)]
+pub(super) struct ModelSummary {
+    #[serde(flatten)]
+    kind: Kind,
+    fingerprint: String,
+}
+
+#[derive(Debug, Serialize)]
+#[serde(rename_all = "kebab-case", tag = "kind")]
+enum Kind {
+    Network { sizes: Vec<usize>, activations: Vec<String>, output: Output, parameters: usize },
+    Trees { inputs: usize, trees: usize, nodes: usize },
+}
+
+impl ModelSummary {
+    pub(super) fn of(core: &Core) -> Self {
+        match core {
+            Core::Mlp(network) => {
+                let layers = network.layers();
+                let widths = layers.iter().map(|layer| layer.bias.len());
+                let (_, hidden) = layers.split_last().unwrap_or((&layers[0], &[]));
+                let kind = Kind::Network {
+                    sizes: std::iter::once(network.dim()).chain(widths).collect(),
+                    activations: hidden.iter().map(|l| name_of(&l.activation)).collect(),
+                    output: network.output(),
+                    parameters: network.parameters(),
+                };
+                Self { kind, fingerprint: network.fingerprint().to_string() }
+            }
+            Core::Trees(ensemble) => {
+                let trees = ensemble.trees();
+                let kind = Kind::Trees {
+                    inputs: ensemble.dim(),
+                    trees: trees.len(),
+                    nodes: trees.iter().map(Vec::len).sum(),
+                };
+                Self { kind, fingerprint: ensemble.fingerprint().to_string() }
+            }
+        }
+    }
+
+    pub(super) fn pairs(&self) -> Vec<(&'static str, String)> {
+        let what = match &self.kind {
+            Kind::Network { sizes, activations, output, parameters } => {
+                let sizes: Vec<String> = sizes.iter().map(ToString::to_string).collect();
+                let mut names = activations.clone();
+                names.dedup();
+                names.push(match output {
+                    Output::Sigmoid { .. } => "sigmoid".to_owned(),
+                    Output::Softmax { .. } => "softmax".to_owned(),
+                });
+                format!(
+                    "network {}, {}, {parameters} parameters",
+                    sizes.join("-"),
+                    names.join(" and ")
+                )
+            }
+            Kind::Trees { inputs, trees, nodes } => {
+                format!("{trees} trees with {nodes} nodes over {inputs} columns, no gradients")
+            }
+        };
+        vec![("model", what), ("fingerprint", self.fingerprint.clone())]
+    }
+}
+
+/// A name as the file formats write it, with its parameters where it has them.
+fn name_of(value: &impl Serialize) -> String {
+    match serde_json::to_value(value) {
+        Ok(serde_json::Value::String(name)) => name,
+        Ok(serde_json::Value::Object(map)) => map
+            .iter()
+            .map(|(name, inner)| match inner.as_object().and_then(|inner| inner.values().next()) {
+                Some(parameter) => format!("{name} {parameter}"),
+                None => name.clone(),
+            })
+            .collect(),
+        _ => String::new(),
+    }
+}
+
+/// How well the model does, part by part.
+pub(super) fn performance_table(page: &mut Page, performances: &[Performance]) {
+    let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |v| format!("{v:.3}"));
+    let rows: Vec<Vec<String>> = performances
+        .iter()
+        .map(|performance| {
+            vec![
+                name_of(&performance.part),
+                performance.rows.to_string(),
+                number(performance.accuracy),
+                number(performance.loss),
+                performance.rejected.to_string(),
+            ]
+        })
+        .collect();
+    let right = |name| (name, Stand::Right);
+    let header =
+        [("part", Stand::Left), right("rows"), right("accuracy"), right("loss"), right("rejected")];
+    page.table(&header, &rows);
+}
+
+/// The features of a schema as a table.
+pub(super) fn feature_table(page: &mut Page, schema: &Schema) {
+    let rows: Vec<Vec<String>> = schema
+        .features
+        .iter()
+        .map(|feature| {
+            let range = feature.range.map(|range| format!("{} to {}", range.lower, range.upper));
+            let levels: Vec<String> = feature.kind.levels().iter().map(Value::to_string).collect();
+            let values = range.unwrap_or_else(|| levels.join(" | "));
+            vec![
+                feature.name.clone(),
+                feature.kind.name().to_owned(),
+                feature.unit.clone().unwrap_or_default(),
+                name_of(&feature.action),
+                values,
+            ]
+        })
+        .collect();
+    let header = ["feature", "kind", "unit", "action", "values"].map(|name| (name, Stand::Left));
+    page.table(&header, &rows);
+}
+
+/// The value in words, with the feature's unit behind a number.
+pub(super) fn with_unit(schema: &Schema, position: usize, value: &Value) -> String {
+    let feature = &schema.features[position];
+    match (value, &feature.unit, &feature.kind) {
+        (Value::Missing, ..) => "(missing)".to_owned(),
+        (Value::Number(_), Some(unit), FeatureKind::Numeric | FeatureKind::Integer) => {
+            format!("{value} {unit}")
+        }
+        _ => value.to_string(),
+    }
+}
+
+/// A row under the names of its features, in their order.
+#[derive(Debug)]
+pub(super) struct Named<'a> {
+    pub(super) schema: &'a Schema,
+    pub(super) row: &'a Row,
+}
+
+impl Serialize for Named<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let names = self.schema.features.iter().map(|feature| &feature.name);
+        serializer.collect_map(names.zip(self.row.values()))
+    }
+}

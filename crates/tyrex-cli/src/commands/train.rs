@@ -1,0 +1,139 @@
+//! `tyrex train`
+
+use std::ops::ControlFlow;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use serde::Serialize;
+use tyrex::data::Dataset;
+use tyrex::explain::{Explainer, Performance, Training};
+use tyrex::model::train::{ClassWeights, EarlyStopping};
+use tyrex::model::{Activation, TrainParams};
+use tyrex::{Result, Seed};
+
+use super::summary::{DataSummary, ModelSummary, performance_table};
+use super::{Session, source};
+use crate::args::{ActivationName, TrainArgs, TrainingArgs, Weights};
+use crate::interrupt;
+use crate::printer::{Page, Report};
+use crate::progress::Unit;
+
+pub(crate) fn run(session: &mut Session<'_>, args: &TrainArgs) -> anyhow::Result<()> {
+    let title = source::title(&args.source)?;
+    let params = params(&args.training)?;
+    let overwrite = args.force.overwrite();
+    // Minutes of training should not end in a refusal that could be had at once.
+    tyrex::file::check_writable(&args.out, overwrite)?;
+    let dataset = source::dataset(session, &args.source)?;
+    let (explainer, time) = with_progress(session, dataset, &params, Seed(args.seed))?;
+    interrupt::whole(|| explainer.write_model(&args.out, overwrite))?;
+    session.printer.show(&TrainReport {
+        data: DataSummary::of(title, explainer.data()),
+        model: ModelSummary::of(explainer.core()),
+        training: explainer.training(),
+        performances: explainer.performances(),
+        out: args.out.clone(),
+        time,
+    })
+}
+
+/// Trains, with a bar if it takes long; also how long it took.
+pub(super) fn with_progress(
+    session: &Session<'_>,
+    dataset: Dataset,
+    params: &TrainParams,
+    seed: Seed,
+) -> Result<(Explainer, Duration)> {
+    let progress = session.progress("training", Unit::Epochs);
+    let explainer = Explainer::train(dataset, params, seed, |report| {
+        let done = report.epoch as u64 + 1;
+        progress.at(done, params.epochs as u64, format!("(loss {:.4})", report.loss));
+        ControlFlow::Continue(())
+    });
+    let time = progress.finish();
+    Ok((explainer?, time))
+}
+
+/// The parameters of the file, and then of the flags.
+fn params(args: &TrainingArgs) -> Result<TrainParams> {
+    let mut params = match &args.params {
+        Some(path) => TrainParams::read(path)?,
+        None => TrainParams::default(),
+    };
+    if let Some(widths) = &args.hidden {
+        params.hidden.clone_from(&widths.0);
+    }
+    if let Some(name) = args.activation {
+        params.activation = activation(name);
+    }
+    params.epochs = args.epochs.unwrap_or(params.epochs);
+    params.batch = args.batch.unwrap_or(params.batch);
+    params.learning_rate = args.learning_rate.unwrap_or(params.learning_rate);
+    params.l2 = args.l2.unwrap_or(params.l2);
+    params.dropout = args.dropout.unwrap_or(params.dropout);
+    if let Some(weights) = &args.class_weights {
+        params.class_weights = class_weights(weights);
+    }
+    if let Some(patience) = args.early_stopping {
+        let own = params.early_stopping.unwrap_or_default();
+        params.early_stopping = Some(EarlyStopping { patience: patience.get(), ..own });
+    }
+    Ok(params)
+}
+
+/// The activation of that name; those with a parameter get the usual one.
+fn activation(name: ActivationName) -> Activation {
+    match name {
+        ActivationName::Relu => Activation::Relu,
+        ActivationName::LeakyRelu => Activation::LeakyRelu { slope: 0.01 },
+        ActivationName::Elu => Activation::Elu { alpha: 1.0 },
+        ActivationName::Gelu => Activation::Gelu,
+        ActivationName::GeluTanh => Activation::GeluTanh,
+        ActivationName::Tanh => Activation::Tanh,
+        ActivationName::Sigmoid => Activation::Sigmoid,
+        ActivationName::Softplus => Activation::Softplus,
+        ActivationName::Silu => Activation::Silu,
+    }
+}
+
+fn class_weights(weights: &Weights) -> ClassWeights {
+    match weights {
+        Weights::None => ClassWeights::None,
+        Weights::Balanced => ClassWeights::Balanced,
+        Weights::Given(weights) => ClassWeights::Given(weights.clone()),
+    }
+}
+
+/// What `train` has to say.
+#[derive(Debug, Serialize)]
+struct TrainReport<'a> {
+    data: DataSummary,
+    model: ModelSummary,
+    training: Option<&'a Training>,
+    performances: Vec<Performance>,
+    out: PathBuf,
+    // The same seed gives the same document, so the time is for people only.
+    #[serde(skip)]
+    time: Duration,
+}
+
+impl Report for TrainReport<'_> {
+    const COMMAND: &'static str = "train";
+
+    fn page(&self, page: &mut Page) {
+        page.title(&self.data.title);
+        let mut pairs = [self.data.pairs(), self.model.pairs()].concat();
+        if let Some(training) = self.training {
+            let (epochs, seconds) = (training.history.len(), self.time.as_secs_f64());
+            let mut text = format!("{epochs} epochs in {seconds:.1} s, seed {}", training.seed.0);
+            if training.kept_epoch + 1 < epochs {
+                text += &format!("; kept epoch {}", training.kept_epoch + 1);
+            }
+            pairs.push(("trained", text));
+        }
+        page.pairs(&pairs);
+        page.title("Accuracy");
+        performance_table(page, &self.performances);
+        page.title(&format!("Wrote {}", self.out.display()));
+    }
+}

@@ -1,0 +1,85 @@
+//! What to do next, for errors that have a usual remedy.
+
+use std::io::ErrorKind;
+
+use tyrex::Error;
+
+/// Something wrong with the arguments that the parser cannot see.
+#[derive(Debug)]
+pub(crate) struct Usage {
+    /// What is wrong.
+    pub(crate) problem: String,
+    /// What to do next.
+    pub(crate) help: String,
+}
+
+impl std::fmt::Display for Usage {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.problem)
+    }
+}
+
+impl std::error::Error for Usage {}
+
+/// The remedy, where one is known.
+pub(crate) fn remedy(error: &anyhow::Error) -> Option<String> {
+    if let Some(usage) = error.downcast_ref::<Usage>() {
+        return Some(usage.help.clone());
+    }
+    Some(match error.downcast_ref::<Error>()? {
+        Error::Exists { .. } => {
+            "pass --force to overwrite it, or choose another name with --out".to_owned()
+        }
+        Error::Io { action: "read", path, source } => match source.kind() {
+            ErrorKind::NotFound => format!(
+                "paths start from the current folder; `ls {}` shows what is there",
+                path.parent().filter(|p| !p.as_os_str().is_empty()).map_or_else(
+                    || ".".to_owned(),
+                    |folder| folder.display().to_string()
+                )
+            ),
+            ErrorKind::IsADirectory => "name a file, not a folder".to_owned(),
+            _ => return None,
+        },
+        Error::Io { action: "write", source, .. } => match source.kind() {
+            ErrorKind::NotFound => "make the folder first: `mkdir -p FOLDER`".to_owned(),
+            ErrorKind::PermissionDenied => {
+                "choose a folder you may write to; nothing was changed".to_owned()
+            }
+            ErrorKind::StorageFull => "make room on the disk; nothing was changed".to_owned(),
+            ErrorKind::IsADirectory => "name a file, not a folder".to_owned(),
+            _ => return None,
+        },
+        Error::Cell { column, .. } => format!(
+            "correct the cell, or let feature `{column}` in the schema allow it"
+        ),
+        Error::Table { file, problem } if problem.contains("no column") => format!(
+            "`tyrex schema infer {} --label COLUMN` draws up a schema that fits the file",
+            file.display()
+        ),
+        Error::SchemaFile { file, .. } => format!(
+            "correct the schema, then `tyrex schema check {}`",
+            file.display()
+        ),
+        Error::Param { .. } | Error::ParamFile { .. } => {
+            "`tyrex train --help` lists the parameters".to_owned()
+        }
+        Error::Dimension { what, .. } if what.starts_with("inputs of the model") => {
+            "use the schema the model was trained with; `tyrex model show` lists what it takes, and \
+             `[model] input` in the schema says whether that is raw or encoded columns"
+                .to_owned()
+        }
+        Error::Model { .. } => {
+            "`tyrex model show --help` lists what can be said about a model file".to_owned()
+        }
+        Error::Catalogue { problem, .. } if problem.starts_with("unknown") => {
+            "`tyrex data list` shows the data sets; your own file goes with --data and --schema"
+                .to_owned()
+        }
+        Error::Download { .. } => {
+            "try again: it goes on where it stopped; TYREX_DATA_MIRROR names another server"
+                .to_owned()
+        }
+        _ => return None,
+    })
+}

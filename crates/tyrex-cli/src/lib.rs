@@ -1,0 +1,60 @@
+//! The `tyrex` command: it translates what was typed into calls of the library, and what
+//! the library answers into text.
+//!
+//! Exit codes: 0 done; 1 the answer is "no"; 2 bad input.
+
+pub mod args;
+mod commands;
+mod help;
+mod interrupt;
+mod printer;
+mod progress;
+mod version;
+
+use std::process::ExitCode;
+
+use anyhow::Context as _;
+
+use args::{Args, Command, DataCommand, ModelCommand, SchemaCommand};
+use commands::Session;
+use printer::Printer;
+
+/// Bad input: a file, an argument, or a machine that refuses to write.
+const BAD_INPUT: u8 = 2;
+
+/// Does what was typed. Errors are printed here.
+#[must_use]
+pub fn run(args: Args) -> ExitCode {
+    let mut printer = Printer::new(args.global.json, args.global.quiet);
+    match dispatch(args, &mut printer) {
+        Ok(()) => ExitCode::SUCCESS,
+        // Whoever read the output has read enough.
+        Err(error) if printer::is_broken_pipe(&error) => ExitCode::SUCCESS,
+        Err(error) => {
+            printer.error(&error);
+            ExitCode::from(BAD_INPUT)
+        }
+    }
+}
+
+fn dispatch(args: Args, printer: &mut Printer) -> anyhow::Result<()> {
+    interrupt::listen().context("cannot listen for interrupts")?;
+    if let Some(threads) = args.global.threads {
+        rayon::ThreadPoolBuilder::new()
+            .num_threads(threads.get().into())
+            .build_global()
+            .with_context(|| format!("cannot start {threads} threads"))?;
+    }
+    let session = &mut Session { global: args.global, printer };
+    match args.command {
+        Command::Explain(args) => commands::explain::run(session, &args),
+        Command::Train(args) => commands::train::run(session, &args),
+        Command::Data(DataCommand::List) => commands::data::list(session),
+        Command::Data(DataCommand::Show(args)) => commands::data::show(session, &args),
+        Command::Data(DataCommand::Fetch(args)) => commands::data::fetch(session, &args),
+        Command::Schema(SchemaCommand::Infer(args)) => commands::schema::infer(session, &args),
+        Command::Schema(SchemaCommand::Check(args)) => commands::schema::check(session, &args),
+        Command::Model(ModelCommand::Show(args)) => commands::model::show(session, &args),
+        Command::Completions { shell } => commands::completions::run(session, shell),
+    }
+}

@@ -1,0 +1,322 @@
+//! Bad input: exit code 2, what is wrong and where, what to do next, and nothing lost.
+
+use tyrex::model::onnx::{ExportMetadata, write};
+use tyrex::model::{Activation, Dense, Mlp, Output};
+
+use crate::{LOANS, LOANS_SCHEMA, Place, loans};
+
+/// One wrong thing, and what the error must say.
+struct Case {
+    name: &'static str,
+    /// Files to write first, over the good ones.
+    files: Vec<(&'static str, String)>,
+    arguments: Vec<&'static str>,
+    says: Vec<&'static str>,
+}
+
+fn case(name: &'static str, arguments: &[&'static str], says: &[&'static str]) -> Case {
+    Case { name, files: Vec::new(), arguments: arguments.to_vec(), says: says.to_vec() }
+}
+
+impl Case {
+    fn file(mut self, name: &'static str, content: impl Into<String>) -> Self {
+        self.files.push((name, content.into()));
+        self
+    }
+}
+
+/// `loans.csv` with one text in place of another, once.
+fn changed(from: &str, to: &str) -> String {
+    let csv = loans();
+    assert!(csv.contains(from), "{from}");
+    csv.replacen(from, to, 1)
+}
+
+/// A table of cases about `explain --data loans.csv --schema loans.toml` itself.
+fn about_rows() -> Vec<Case> {
+    let explain = [&["explain"], &LOANS[..]].concat();
+    let wrong = |name, csv: String, says: &[&'static str]| {
+        case(name, &explain, says).file("loans.csv", csv)
+    };
+    vec![
+        wrong(
+            "a column is missing",
+            changed("housing", "houses"),
+            &["loans.csv", "no column `housing`", "did you mean `houses`", "schema infer"],
+        ),
+        wrong(
+            "the label is missing",
+            changed(",paid", ",settled"),
+            &["loans.csv", "no column `paid`", "help:"],
+        ),
+        wrong(
+            "an unknown level",
+            changed("12.5,27,own", "12.5,27,owns"),
+            &["loans.csv, row 1, column `housing`", "found `owns`", "`rent`", "did you mean `own`"],
+        ),
+        wrong(
+            "a cell that is no number",
+            changed("12.5,", "twelve,"),
+            &["loans.csv, row 1, column `income`", "found `twelve`", "expected a number", "help:"],
+        ),
+        wrong(
+            "NaN",
+            changed("12.5,", "NaN,"),
+            &["row 1, column `income`", "found `NaN`", "set `missing` in the schema"],
+        ),
+        wrong(
+            "infinity",
+            changed("12.5,", "inf,"),
+            &["row 1, column `income`", "found `inf`", "expected a number"],
+        ),
+        wrong(
+            "a fraction in a whole number",
+            changed("12.5,27", "12.5,27.5"),
+            &["row 1, column `age`", "found `27.5`", "a whole number"],
+        ),
+        wrong("an empty cell", changed("12.5,", ","), &["row 1, column `income`", "found ``"]),
+        wrong(
+            "an unknown label",
+            changed("no,no\n", "no,maybe\n"),
+            &["column `paid`", "found `maybe`", "`yes`, `no`"],
+        ),
+        wrong("a cell too many", changed("12.5,27", "12.5,0,27"), &["loans.csv", "row 1"]),
+        wrong("an empty file", String::new(), &["loans.csv"]),
+        wrong(
+            "a header only",
+            "income,age,housing,owner,paid\n".to_owned(),
+            &["loans.csv", "no rows below the header"],
+        ),
+        wrong(
+            "one class only",
+            loans().replace(",no\n", ",yes\n"),
+            &["loans.csv", "rows are favourable in column `paid`", "expected both classes"],
+        ),
+        wrong(
+            "the same column twice",
+            changed("age,housing", "age,age"),
+            &["column `age` appears twice"],
+        ),
+    ]
+}
+
+fn about_schemas() -> Vec<Case> {
+    let explain = [&["explain"], &LOANS[..]].concat();
+    let wrong = |name, schema: String, says: &[&'static str]| {
+        case(name, &explain, says).file("loans.toml", schema)
+    };
+    let schema = |from: &str, to: &str| {
+        assert!(LOANS_SCHEMA.contains(from), "{from}");
+        LOANS_SCHEMA.replacen(from, to, 1)
+    };
+    vec![
+        wrong(
+            "a schema that is no TOML",
+            "[label".to_owned(),
+            &["loans.toml", "not a schema", "tyrex schema check loans.toml"],
+        ),
+        wrong(
+            "an unknown key",
+            schema("unit = \"k€\"", "units = \"k€\""),
+            &["loans.toml", "units"],
+        ),
+        wrong(
+            "an unknown kind",
+            schema("\"integer\"", "\"int\""),
+            &["loans.toml", "int", "integer"],
+        ),
+        wrong(
+            "a level twice",
+            schema("\"own\", \"free\"", "\"own\", \"own\""),
+            &["loans.toml", "`housing`", "own"],
+        ),
+        case(
+            "no schema at all",
+            &["explain", "--data", "loans.csv"],
+            &["nothing says what the columns of loans.csv mean", "tyrex schema infer loans.csv"],
+        ),
+        case(
+            "a schema that is not there",
+            &["schema", "check", "nothing.toml"],
+            &["cannot read nothing.toml", "help:"],
+        ),
+    ]
+}
+
+fn about_arguments() -> Vec<Case> {
+    let train =
+        |extra: &[&'static str]| [&["train", "--out", "m.onnx"], &LOANS[..], extra].concat();
+    vec![
+        case("an unknown flag", &["explain", "--datset", "german"], &["--datset", "--dataset"]),
+        case("an unknown command", &["explian"], &["explian", "explain"]),
+        case("no data", &["explain"], &["--dataset", "--data"]),
+        case(
+            "two sources",
+            &["explain", "--dataset", "german", "--data", "loans.csv"],
+            &["cannot be used with"],
+        ),
+        case(
+            "an unknown data set",
+            &["explain", "--dataset", "germany"],
+            &["data set `germany`", "german", "tyrex data list"],
+        ),
+        case(
+            "a data set that is not here",
+            &["explain", "--dataset", "heloc"],
+            &["data set `heloc`", "heloc.csv", "tyrex data fetch heloc"],
+        ),
+        case(
+            "an unknown ending",
+            &["explain", "--data", "loans.xlsx", "--schema", "loans.toml"],
+            &["loans.xlsx", ".csv", ".parquet"],
+        )
+        .file("loans.xlsx", "PK"),
+        case(
+            "a file that is not there",
+            &["explain", "--data", "none.csv", "--schema", "loans.toml"],
+            &["cannot read none.csv", "help:"],
+        ),
+        case(
+            "a folder for a file",
+            &["schema", "infer", "folder.csv", "--label", "x"],
+            &["cannot read folder.csv"],
+        ),
+        case("no label named", &["schema", "infer", "loans.csv"], &["--label", "`paid`"]),
+        case("no threads", &["data", "list", "--threads", "0"], &["--threads", "0"]),
+        case("an empty layer", &train(&["--hidden", "8,0"]), &["--hidden", "128,128"]),
+        case("no epochs", &train(&["--epochs", "0"]), &["epochs", "at least 1", "train --help"]),
+        case(
+            "a rate that is no rate",
+            &train(&["--learning-rate", "-1"]),
+            &["learning-rate", "positive"],
+        ),
+        case("dropout of everything", &train(&["--dropout", "1"]), &["dropout", "[0, 1)"]),
+        case(
+            "one class weight",
+            &train(&["--class-weights", "2"]),
+            &["--class-weights", "balanced"],
+        ),
+        case("unknown activation", &train(&["--activation", "rely"]), &["rely", "relu"]),
+        case(
+            "a misspelt parameter in a file",
+            &train(&["--params", "p.toml"]),
+            &["p.toml", "epoch", "epochs"],
+        )
+        .file("p.toml", "epoch = 3\n"),
+    ]
+}
+
+fn about_models() -> Vec<Case> {
+    let explain = |model: &'static str| [&["explain", "--model", model], &LOANS[..]].concat();
+    vec![
+        case(
+            "a model of another size",
+            &explain("five.onnx"),
+            &["inputs of the model", "`income`", "expected 6, got 5", "tyrex model show"],
+        ),
+        case("a model that is not there", &explain("none.onnx"), &["cannot read none.onnx"]),
+        case("a model that is none", &explain("loans.csv"), &["loans.csv"]),
+        case("an empty model", &explain("empty.onnx"), &["empty.onnx", "empty"])
+            .file("empty.onnx", ""),
+        case(
+            "a model without a schema",
+            &["explain", "--model", "five.onnx", "--data", "loans.csv"],
+            &["nothing says what the columns of loans.csv mean", "--schema"],
+        ),
+    ]
+}
+
+fn about_output() -> Vec<Case> {
+    let explain = |out: &'static str| [&["explain", "--out", out], &LOANS[..]].concat();
+    let train = |out: &'static str| [&["train", "--out", out], &LOANS[..]].concat();
+    let infer =
+        |out: &'static str| vec!["schema", "infer", "loans.csv", "--label", "paid", "--out", out];
+    let mut cases = vec![
+        case("the rows would overwrite", &explain("loans.csv"), &["loans.csv exists", "--force"]),
+        case("the model would overwrite", &train("loans.toml"), &["loans.toml exists", "--force"]),
+        case("the schema would overwrite", &infer("loans.toml"), &["loans.toml exists", "--force"]),
+        case("no such folder", &explain("no/r.csv"), &["cannot write no/r.csv", "mkdir"]),
+        case("a file for a folder", &train("loans.csv/m.onnx"), &["cannot write loans.csv/m.onnx"]),
+        case("a folder for a file", &train("folder.csv"), &["cannot write folder.csv"]),
+        case("an unknown ending", &explain("r.xlsx"), &["r.xlsx", ".csv", ".parquet"]),
+    ];
+    if cfg!(target_os = "linux") {
+        let full = "No space left";
+        cases.extend([
+            case("a full disk for the schema", &infer("/dev/full"), &["/dev/full", full, "help:"]),
+            case("a full disk for the model", &train("/dev/full"), &["/dev/full", full]),
+            case("a full disk for the rows", &explain("full.csv"), &["full.csv", full]),
+            case("an unwritable folder", &explain("/proc/r.csv"), &["cannot write /proc/r.csv"]),
+        ]);
+    }
+    cases
+}
+
+#[test]
+fn every_refusal_says_where_what_and_what_was_expected() {
+    let groups = [about_rows(), about_schemas(), about_arguments(), about_models(), about_output()];
+    for case in groups.into_iter().flatten() {
+        let place = Place::with_loans();
+        for (name, content) in &case.files {
+            place.write(name, content);
+        }
+        std::fs::create_dir(place.path("folder.csv")).unwrap();
+        std::fs::write(place.path("five.onnx"), five_inputs()).unwrap();
+        #[cfg(unix)]
+        std::os::unix::fs::symlink("/dev/full", place.path("full.csv")).unwrap();
+        let before = contents(&place);
+
+        let answer = place.run(&case.arguments);
+        let (name, stderr) = (case.name, &answer.stderr);
+        assert_eq!(answer.code, 2, "{name}: {stderr}");
+        assert_eq!(answer.stdout, "", "{name}");
+        assert!(stderr.starts_with("error: "), "{name}: {stderr}");
+        assert!(!stderr.contains("panicked"), "{name}: {stderr}");
+        for piece in &case.says {
+            assert!(stderr.contains(piece), "{name}: `{piece}` is not in\n{stderr}");
+        }
+        assert_eq!(contents(&place), before, "{name}: nothing is lost, nothing is left behind");
+    }
+}
+
+/// Every plain file and its bytes.
+fn contents(place: &Place) -> Vec<(String, Vec<u8>)> {
+    let plain =
+        |name: &String| std::fs::symlink_metadata(place.path(name)).unwrap().file_type().is_file();
+    let names = place.files().into_iter().filter(plain);
+    names
+        .map(|name| {
+            let bytes = std::fs::read(place.path(&name)).unwrap();
+            (name, bytes)
+        })
+        .collect()
+}
+
+/// A model of five columns that says nothing about them.
+fn five_inputs() -> Vec<u8> {
+    let layer = Dense { weights: vec![1.0; 5], bias: vec![0.0], activation: Activation::Identity };
+    let mlp = Mlp::new(5, &[layer], Output::Sigmoid { favourable: true }).unwrap();
+    write(&mlp, &ExportMetadata::default())
+}
+
+#[test]
+fn force_overwrites() {
+    let place = Place::with_loans();
+    let train = [&["train", "--out", "m.onnx", "--epochs", "1"], &LOANS[..]].concat();
+    place.write("m.onnx", "old");
+    assert_eq!(place.run(&train).code, 2);
+    assert_eq!(place.read("m.onnx"), "old");
+    place.done(&[&train[..], &["--force"]].concat());
+    assert!(std::fs::read(place.path("m.onnx")).unwrap().len() > 1000);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_full_disk_behind_standard_output_is_an_error() {
+    let place = Place::new();
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let output = place.command(&["data", "list"]).stdout(full).output().unwrap();
+    let answer = crate::Answer::of(output);
+    assert_eq!(answer.code, 2);
+    assert!(answer.stderr.contains("standard output"), "{}", answer.stderr);
+}

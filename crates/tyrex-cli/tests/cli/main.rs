@@ -1,0 +1,188 @@
+//! The real program, run as a user runs it.
+//!
+//! Each file is about one command; `bad_input.rs` has every refusal as a table, `output.rs`
+//! what holds for all commands.
+
+mod bad_input;
+mod data;
+mod explain;
+mod model;
+mod output;
+mod schema;
+mod train;
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+
+/// A folder of its own, and the program run inside it.
+struct Place {
+    folder: tempfile::TempDir,
+}
+
+/// What the program answered.
+#[derive(Debug)]
+struct Answer {
+    code: i32,
+    stdout: String,
+    stderr: String,
+}
+
+impl Place {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    /// With a table of loans and a schema for it.
+    fn with_loans() -> Self {
+        let place = Self::new();
+        place.write("loans.csv", &loans());
+        place.write("loans.toml", LOANS_SCHEMA);
+        place
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn write(&self, name: &str, content: &str) {
+        std::fs::write(self.path(name), content).unwrap();
+    }
+
+    fn read(&self, name: &str) -> String {
+        std::fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    /// The names of all files, so that a test sees what was left behind.
+    fn files(&self) -> Vec<String> {
+        let entries = std::fs::read_dir(self.folder.path()).unwrap();
+        let mut names: Vec<String> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    /// The program, not started yet. Nothing of the machine's own settings reaches it.
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tyrex"));
+        command
+            .args(arguments)
+            .current_dir(self.folder.path())
+            .env("HOME", self.folder.path())
+            .stdin(Stdio::null());
+        for variable in [
+            "TYREX_DATA",
+            "TYREX_DATA_MIRROR",
+            "XDG_DATA_HOME",
+            "NO_COLOR",
+            "CLICOLOR",
+            "CLICOLOR_FORCE",
+        ] {
+            command.env_remove(variable);
+        }
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Answer {
+        Answer::of(self.command(arguments).output().unwrap())
+    }
+
+    /// Runs what must succeed.
+    fn done(&self, arguments: &[&str]) -> String {
+        let answer = self.run(arguments);
+        assert_eq!(answer.code, 0, "{arguments:?}: {}", answer.stderr);
+        answer.stdout
+    }
+
+    /// Runs what must succeed, with `--json`.
+    fn json(&self, arguments: &[&str]) -> Value {
+        let text = self.done(&[arguments, &["--json"]].concat());
+        let document: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(document["format_version"], 1, "{arguments:?}");
+        document
+    }
+}
+
+impl Answer {
+    fn of(output: Output) -> Self {
+        Self {
+            code: output.status.code().unwrap_or(-1),
+            stdout: String::from_utf8(output.stdout).unwrap(),
+            stderr: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+/// Forty loans; high incomes are paid back.
+fn loans() -> String {
+    let mut csv = String::from("income,age,housing,owner,paid\n");
+    for row in 0..40 {
+        let income = 10.5 + 2.0 * f64::from(row);
+        let age = 20 + row * 7 % 41;
+        let housing = ["rent", "own", "free"][row as usize % 3];
+        let owner = if row % 2 == 0 { "no" } else { "yes" };
+        let paid = if row >= 18 { "yes" } else { "no" };
+        writeln!(csv, "{income},{age},{housing},{owner},{paid}").unwrap();
+    }
+    csv
+}
+
+const LOANS_SCHEMA: &str = r#"
+format_version = 1
+
+[label]
+column = "paid"
+favourable = "yes"
+unfavourable = "no"
+
+[split]
+fraction = 0.75
+seed = 1
+
+[[feature]]
+name = "income"
+kind = "numeric"
+unit = "k€"
+
+[[feature]]
+name = "age"
+kind = "integer"
+unit = "years"
+
+[[feature]]
+name = "housing"
+kind = "categorical"
+levels = ["rent", "own", "free"]
+
+[[feature]]
+name = "owner"
+kind = "flag"
+levels = ["no", "yes"]
+"#;
+
+const LOANS: [&str; 4] = ["--data", "loans.csv", "--schema", "loans.toml"];
+
+/// Compares with a golden file. `TYREX_BLESS=1` writes it instead: read the difference
+/// before it is committed.
+fn assert_golden(name: &str, text: &str) {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/golden").join(name);
+    if std::env::var_os("TYREX_BLESS").is_some() {
+        std::fs::write(&path, text).unwrap();
+    }
+    let golden = std::fs::read_to_string(&path).unwrap();
+    assert_eq!(text, golden, "{} differs", path.display());
+}
+
+/// Times differ from run to run.
+fn without_times(text: &str) -> String {
+    let mut words = text.split(' ').peekable();
+    let mut redacted = Vec::new();
+    while let Some(word) = words.next() {
+        let is_time = words.peek().is_some_and(|next| next.trim_end_matches([',', '\n']) == "s")
+            && word.parse::<f64>().is_ok();
+        redacted.push(if is_time { "[time]" } else { word });
+    }
+    redacted.join(" ")
+}

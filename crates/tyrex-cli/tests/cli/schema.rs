@@ -1,0 +1,62 @@
+//! `tyrex schema`
+
+use crate::{LOANS, Place};
+
+#[test]
+fn an_inferred_schema_trains_without_a_change() {
+    let place = Place::with_loans();
+    place.done(&[
+        "schema",
+        "infer",
+        "loans.csv",
+        "--label",
+        "paid",
+        "--favourable",
+        "yes",
+        "--out",
+        "s.toml",
+    ]);
+    let text = place.done(&["schema", "check", "s.toml", "--data", "loans.csv"]);
+    assert!(text.contains("40 rows, 4 features") && text.contains("22 favourable"), "{text}");
+    let document = place.json(&["explain", "--data", "loans.csv", "--schema", "s.toml"]);
+    assert_eq!(document["data"]["rows"], 40);
+}
+
+#[test]
+fn without_a_file_the_schema_goes_to_standard_output_even_when_quiet() {
+    let place = Place::with_loans();
+    let infer = ["schema", "infer", "loans.csv", "--label", "paid"];
+    let text = place.done(&infer);
+    assert!(text.contains("[label]\ncolumn = \"paid\"\nfavourable = \"yes\""), "{text}");
+    assert_eq!(place.done(&[&infer[..], &["--quiet"]].concat()), text);
+    let document = place.json(&infer);
+    assert_eq!(document["schema"]["label"]["column"], "paid");
+    assert!(
+        document["notes"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .any(|note| { note["text"].as_str().unwrap().contains("guessed") })
+    );
+}
+
+#[test]
+fn numbers_can_be_the_favourable_label() {
+    let place = Place::new();
+    place.write("n.csv", "x,y\n1.5,0\n2.5,1\n3.5,1\n");
+    let text = place.done(&["schema", "infer", "n.csv", "--label", "y", "--favourable", "0"]);
+    assert!(text.contains("favourable = 0"), "{text}");
+}
+
+#[test]
+fn a_schema_is_checked_alone_and_against_rows_without_labels() {
+    let place = Place::with_loans();
+    let text = place.done(&["schema", "check", "loans.toml"]);
+    assert!(text.contains("The schema is right: 4 features"), "{text}");
+    place.write("new.csv", "income,age,housing,owner\n20,30,own,no\n");
+    let text = place.done(&["schema", "check", "loans.toml", "--data", "new.csv"]);
+    assert!(text.contains("no column `paid`"), "{text}");
+    let document = place.json(&["schema", "check", LOANS[3], "--data", LOANS[1]]);
+    assert_eq!(document["favourable_rows"], 22);
+    assert_eq!(document["data"]["test"], 10);
+}

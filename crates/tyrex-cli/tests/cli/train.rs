@@ -1,0 +1,113 @@
+//! `tyrex train`
+
+use crate::{Answer, LOANS, Place, without_times};
+
+#[test]
+fn the_report_has_loss_accuracy_and_fingerprint() {
+    let place = Place::with_loans();
+    let arguments = [&["train"], &LOANS[..], &["--out", "m.onnx", "--epochs", "3"]].concat();
+    let text = without_times(&place.done(&arguments));
+    for piece in
+        ["3 epochs in [time] s, seed 0", "accuracy", "loss", "train", "test", "Wrote m.onnx"]
+    {
+        assert!(text.contains(piece), "{piece}: {text}");
+    }
+    let document = place.json(&[&arguments[..], &["--force"]].concat());
+    assert_eq!(document["training"]["history"].as_array().unwrap().len(), 3);
+    let fingerprint = document["model"]["fingerprint"].as_str().unwrap();
+    assert_eq!(fingerprint.len(), 64);
+    assert!(text.contains(fingerprint), "the same seed gives the same model");
+    let shown = place.json(&["model", "show", "m.onnx"]);
+    assert_eq!(shown["model"]["fingerprint"], fingerprint);
+}
+
+#[test]
+fn every_flag_reaches_the_training() {
+    let place = Place::with_loans();
+    let train = |flags: &[&str]| {
+        let fixed =
+            [&["train", "--out", "m.onnx", "--force", "--epochs", "4"], &LOANS[..]].concat();
+        place.json(&[&fixed[..], flags].concat())
+    };
+    let plain = train(&[]);
+    let flags: [&[&str]; 10] = [
+        &["--hidden", "8"],
+        &["--activation", "tanh"],
+        &["--epochs", "5"],
+        &["--batch", "7"],
+        &["--learning-rate", "0.01"],
+        &["--l2", "0.1"],
+        &["--dropout", "0.5"],
+        &["--class-weights", "1,3"],
+        &["--early-stopping"],
+        &["--seed", "1"],
+    ];
+    for flag in flags {
+        let last = if flag[0] == "--epochs" { &["--epochs", "5"] } else { flag };
+        let changed = match flag[0] {
+            // Given twice, a flag is an error; the epochs are set above.
+            "--epochs" => {
+                place.json(&[&["train", "--out", "m.onnx", "--force"], last, &LOANS[..]].concat())
+            }
+            _ => train(flag),
+        };
+        assert_ne!(changed["model"]["fingerprint"], plain["model"]["fingerprint"], "{flag:?}");
+    }
+    let linear = train(&["--hidden", "none"]);
+    assert_eq!(linear["model"]["sizes"].as_array().unwrap().len(), 2);
+    let balanced = train(&["--class-weights", "balanced"]);
+    assert_eq!(balanced["training"]["params"]["class-weights"], "balanced");
+}
+
+#[test]
+fn a_file_of_parameters_is_read_and_flags_win() {
+    let place = Place::with_loans();
+    place.write("train.toml", "hidden = [6]\nepochs = 2\nactivation = { elu = { alpha = 0.5 } }\n");
+    let arguments =
+        [&["train"], &LOANS[..], &["--out", "m.onnx", "--params", "train.toml"]].concat();
+    let document = place.json(&[&arguments[..], &["--epochs", "3"]].concat());
+    let params = &document["training"]["params"];
+    assert_eq!(params["hidden"][0], 6);
+    assert_eq!(params["epochs"], 3);
+    assert_eq!(params["activation"]["elu"]["alpha"], 0.5);
+}
+
+#[test]
+fn one_and_two_threads_write_the_same_bytes() {
+    let place = Place::with_loans();
+    for threads in ["1", "2"] {
+        let file = format!("m{threads}.onnx");
+        let arguments = ["train", "--out", &file, "--threads", threads, "--epochs", "5"];
+        place.done(&[&arguments, &LOANS[..]].concat());
+    }
+    let bytes = |name| std::fs::read(place.path(name)).unwrap();
+    assert_eq!(bytes("m1.onnx"), bytes("m2.onnx"));
+}
+
+#[test]
+fn the_reference_protocol_gives_the_authors_columns() {
+    let place = Place::new();
+    let sizes = |protocol| {
+        let arguments =
+            ["train", "--dataset", "german", "--out", "m.onnx", "--force", "--epochs", "1"];
+        let document = place.json(&[&arguments[..], &["--protocol", protocol]].concat());
+        document["model"]["sizes"][0].as_u64().unwrap()
+    };
+    assert_eq!(sizes("reference"), 61);
+    assert_ne!(sizes("product"), 61);
+}
+
+#[test]
+#[cfg(unix)]
+fn an_interrupt_leaves_no_file_behind() {
+    let place = Place::with_loans();
+    let arguments =
+        [&["train"], &LOANS[..], &["--out", "m.onnx", "--epochs", "100000000"]].concat();
+    let child = place.command(&arguments).spawn().unwrap();
+    std::thread::sleep(std::time::Duration::from_millis(1500));
+    let kill = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+    assert!(kill.unwrap().success());
+    let answer = Answer::of(child.wait_with_output().unwrap());
+    assert_eq!(answer.code, 130);
+    assert_eq!(place.files(), ["loans.csv", "loans.toml"]);
+}

@@ -1,0 +1,72 @@
+//! Reading a model file for a schema: which class is the favourable one?
+
+use std::path::Path;
+
+use crate::data::schema::Split;
+use crate::data::{Schema, Value, listed};
+use crate::error::{Error, Result};
+use crate::model::onnx::{Favourable, ImportOptions, OnnxModel};
+
+/// Reads a model file. If the options name no class, the schema's favourable label does,
+/// wherever the file knows its classes by name.
+pub fn import(path: &Path, schema: &Schema, options: &ImportOptions) -> Result<OnnxModel> {
+    if options.favourable.is_some() {
+        return OnnxModel::read(path, options);
+    }
+    let with_class = |class: Favourable| {
+        OnnxModel::read(path, &ImportOptions { favourable: Some(class), ..options.clone() })
+    };
+    let favourable = &schema.label.favourable;
+    let model = match OnnxModel::read(path, options) {
+        Ok(model) => model,
+        // Of three classes and more, the reader wants one named.
+        Err(error) => match favourable.as_slice() {
+            [only] => return with_class(Favourable::Label(only.to_string())).map_err(|_| error),
+            _ => return Err(error),
+        },
+    };
+    let Some(labels) = &model.labels else {
+        return Ok(model);
+    };
+    let named: Vec<usize> = (0..labels.len())
+        .filter(|&class| favourable.iter().any(|value| value.matches(&labels[class])))
+        .collect();
+    match named.as_slice() {
+        [class] if *class == model.favourable => Ok(model),
+        [class] => with_class(Favourable::Class(*class)),
+        [] if is_zero_and_one(labels) => Ok(model),
+        [] => Err(wrong(path, labels, favourable, "none of which is")),
+        _ => Err(wrong(path, labels, favourable, "several of which are")),
+    }
+}
+
+/// Labels that were made numbers before training; 1 is the favourable one.
+fn is_zero_and_one(labels: &[String]) -> bool {
+    let words: Vec<String> = labels.iter().map(|label| label.to_lowercase()).collect();
+    words == ["0", "1"] || words == ["false", "true"]
+}
+
+fn wrong(path: &Path, labels: &[String], favourable: &[Value], which: &str) -> Error {
+    Error::Model {
+        file: path.to_owned(),
+        problem: format!(
+            "the model's classes are {}, {which} favourable in the schema ({})",
+            listed(labels),
+            listed(favourable)
+        ),
+    }
+}
+
+/// The schema that travels with a model this crate wrote. Its split is left out: it said
+/// which rows trained the model, and says nothing about new rows.
+pub fn embedded_schema(path: &Path, model: &OnnxModel) -> Result<Option<Schema>> {
+    let Some(text) = model.metadata.get("schema") else {
+        return Ok(None);
+    };
+    let mut schema = Schema::from_toml(text).map_err(|error| Error::Model {
+        file: path.to_owned(),
+        problem: format!("the schema in its metadata is damaged: {error}"),
+    })?;
+    schema.split = Split::AllTrain;
+    Ok(Some(schema))
+}

@@ -1,0 +1,201 @@
+//! From the rows of a schema to the points of an imported model.
+
+use super::Data;
+use crate::data::encode::{Affine, Block, Coding};
+use crate::data::schema::{ModelInput, Scaling};
+use crate::data::{Encoder, Feature, Schema, Value, listed};
+use crate::error::{Error, Result};
+use crate::model::onnx::{Block as Step, Category, Inputs, OnnxModel};
+
+/// The encoder from the rows of the data to the points the model's core takes.
+pub(super) fn encoder(data: &Data, model: &OnnxModel) -> Result<Encoder> {
+    let schema = data.schema();
+    let encoder = match schema.model.input {
+        ModelInput::Encoded => encoded(data, model)?,
+        ModelInput::Raw => raw(schema, model)?.constrained(schema)?,
+    };
+    if encoder.dim() != model.model().dim() {
+        return Err(mismatch(&encoder.columns(), "encoded columns", model.model().dim()));
+    }
+    Ok(encoder)
+}
+
+fn mismatch(ours: &[String], what: &str, theirs: usize) -> Error {
+    Error::Dimension {
+        what: format!("inputs of the model, one for each of the {what} {}", listed(ours)),
+        expected: ours.len(),
+        got: theirs,
+    }
+}
+
+/// The model takes this crate's encoding: the one in its file, or the one the data give.
+fn encoded(data: &Data, model: &OnnxModel) -> Result<Encoder> {
+    let schema = data.schema();
+    let encoder = match model.metadata.get("encoder") {
+        Some(text) => {
+            let stored: Encoder = serde_json::from_str(text).map_err(|error| {
+                Error::InvalidModel(format!("the encoder in its metadata is damaged: {error}"))
+            })?;
+            let features = schema.features.iter().map(|feature| feature.name.clone()).collect();
+            Encoder::from_blocks(features, stored.blocks().to_vec())?
+        }
+        None => fitted(data)?,
+    };
+    if model.inputs.len() != encoder.dim() {
+        return Err(mismatch(&encoder.columns(), "encoded columns", model.inputs.len()));
+    }
+    followed_by(&encoder, &model.preprocessing)
+}
+
+/// The encoder of the schema, with scaling fitted on training rows.
+fn fitted(data: &Data) -> Result<Encoder> {
+    match data {
+        Data::Labelled(dataset) => Ok(dataset.encoder().clone()),
+        Data::Unlabelled { schema, rows, .. } => {
+            let scaled = |feature: &&Feature| schema.scaling(feature) != Scaling::None;
+            match schema.features.iter().find(scaled) {
+                None => Encoder::fit(schema, &rows.rows.iter().collect::<Vec<_>>()),
+                Some(feature) => Err(Error::feature(
+                    &feature.name,
+                    format!(
+                        "its scaling must be fitted on the rows the model was trained on, but the \
+                         model file holds no encoder and the data have no label column `{}`",
+                        schema.label.column
+                    ),
+                )),
+            }
+        }
+    }
+}
+
+/// The encoder, with what the model file does to each encoded column put behind it.
+fn followed_by(encoder: &Encoder, steps: &[Step]) -> Result<Encoder> {
+    let columns = encoder.columns();
+    let mut then = Vec::with_capacity(steps.len());
+    for (index, step) in steps.iter().enumerate() {
+        match step {
+            Step::Number { column, scale, shift, .. } if *column == index => {
+                then.push(affine(&columns[index], *scale, *shift)?);
+            }
+            _ => {
+                return Err(Error::InvalidModel(format!(
+                    "it encodes column {} itself, but the schema says that it takes encoded \
+                     columns; if it takes raw columns, set `input = \"raw\"` under `[model]`",
+                    step.column()
+                )));
+            }
+        }
+    }
+    if then.len() != columns.len() {
+        return Err(mismatch(&columns, "encoded columns", then.len()));
+    }
+    if then.iter().all(|affine| *affine == Affine::IDENTITY) {
+        return Ok(encoder.clone());
+    }
+    let mut blocks = Vec::with_capacity(encoder.blocks().len());
+    for (block, range, _) in encoder.placed() {
+        blocks.push(block_followed_by(block.clone(), &then[range])?);
+    }
+    Encoder::from_blocks(encoder.features().to_vec(), blocks)
+}
+
+fn block_followed_by(mut block: Block, then: &[Affine]) -> Result<Block> {
+    let beside = block.beside.len();
+    let (own, others) = then.split_at(then.len() - beside);
+    // A column of zeros and ones beside a number, and the zero that goes with it, stay so.
+    let stay = others.iter().all(|affine| *affine == Affine::IDENTITY);
+    if beside > 0 && !(stay && own[0].offset == 0.0) {
+        return Err(Error::feature(
+            &block.feature,
+            "the model file scales its columns once more, which special or missing values with \
+             columns of their own do not allow",
+        ));
+    }
+    match &mut block.coding {
+        Coding::Number { affine, .. } | Coding::Code { affine, .. } => {
+            *affine = composed(*affine, own[0]);
+        }
+        Coding::OneHot { affines, .. } => {
+            for (affine, &then) in affines.iter_mut().zip(own) {
+                *affine = composed(*affine, then);
+            }
+        }
+    }
+    Ok(block)
+}
+
+/// `((x - o1) s1 - o2) s2 = (x - (o1 + o2 / s1)) s1 s2`
+fn composed(first: Affine, then: Affine) -> Affine {
+    Affine { offset: first.offset + then.offset / first.scale, scale: first.scale * then.scale }
+}
+
+/// `scale x + shift` as `(x - offset) scale`.
+fn affine(column: &str, scale: f64, shift: f64) -> Result<Affine> {
+    if scale == 0.0 || !scale.is_finite() || !shift.is_finite() {
+        return Err(Error::feature(
+            column,
+            format!("the model scales it by {scale}, so nothing of it is left; leave it out"),
+        ));
+    }
+    let offset = if shift == 0.0 { 0.0 } else { -shift / scale };
+    Ok(Affine { offset, scale })
+}
+
+/// The model takes raw columns and encodes them itself.
+fn raw(schema: &Schema, model: &OnnxModel) -> Result<Encoder> {
+    let feature_of = assigned(schema, &model.inputs)?;
+    let mut blocks = Vec::with_capacity(model.preprocessing.len());
+    for step in &model.preprocessing {
+        let feature = feature_of[step.column()];
+        blocks.push(match step {
+            Step::Number { scale, shift, .. } => {
+                Block::number(&feature.name, affine(&feature.name, *scale, *shift)?)
+            }
+            Step::OneHot { categories, .. } => {
+                let levels = categories.iter().map(|category| level(feature, category)).collect();
+                Block::one_hot(&feature.name, levels)
+            }
+        });
+    }
+    let features = schema.features.iter().map(|feature| feature.name.clone()).collect();
+    Encoder::from_blocks(features, blocks)
+}
+
+/// The feature's level that a category of the model means.
+fn level(feature: &Feature, category: &Category) -> Value {
+    let text = category.to_string();
+    let known = feature.kind.levels().iter().find(|level| level.matches(&text));
+    known.cloned().unwrap_or_else(|| match category {
+        Category::Integer(number) => Value::Number(*number as f64),
+        Category::Text(text) => Value::from(&**text),
+    })
+}
+
+/// The feature of each raw column: by name, or by place where the model has no names.
+fn assigned<'a>(schema: &'a Schema, inputs: &Inputs) -> Result<Vec<&'a Feature>> {
+    let by_name = |name: &str| schema.position(name).map(|index| &schema.features[index]);
+    let named = match inputs {
+        Inputs::Matrix { .. } => None,
+        Inputs::Columns(columns)
+            if columns.iter().all(|column| by_name(&column.name).is_none()) =>
+        {
+            None
+        }
+        Inputs::Columns(columns) => Some(columns),
+    };
+    match named {
+        Some(columns) => columns
+            .iter()
+            .map(|column| {
+                by_name(&column.name).ok_or_else(|| {
+                    Error::feature(&column.name, "is an input of the model but no feature")
+                })
+            })
+            .collect(),
+        None if inputs.len() == schema.features.len() => Ok(schema.features.iter().collect()),
+        None => {
+            let ours: Vec<String> = schema.features.iter().map(|f| f.name.clone()).collect();
+            Err(mismatch(&ours, "features", inputs.len()))
+        }
+    }
+}

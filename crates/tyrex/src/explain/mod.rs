@@ -1,0 +1,285 @@
+//! The façade: a model and the rows it speaks about, ready for questions.
+//!
+//! The front ends (command line, Python, HTTP) call this module and translate what it
+//! answers; they compute nothing themselves.
+
+mod data;
+mod import;
+mod input;
+mod performance;
+
+pub use data::Data;
+pub use import::{embedded_schema, import};
+pub use performance::{Part, Performance};
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::data::schema::ModelInput;
+use crate::data::{Column, Dataset, Encoder, Row, Schema, Table};
+use crate::error::{Error, Result};
+use crate::file::{Overwrite, write_whole};
+use crate::model::onnx::{self, Core, ExportMetadata, OnnxModel};
+use crate::model::train::{EpochReport, Job, OutputLayer};
+use crate::model::{
+    DifferentiableModel, Examples, Fingerprint, Mlp, Model, TrainParams, train_all,
+};
+use crate::points::Points;
+use crate::seed::Seed;
+
+/// The version of the files and documents that describe an explainer's answers.
+pub const FORMAT_VERSION: u32 = 1;
+
+/// A row is rejected if its score is below this.
+pub const THRESHOLD: f32 = 0.5;
+
+/// A model, how rows become its points, and the rows it speaks about.
+#[derive(Debug, Clone)]
+pub struct Explainer {
+    data: Data,
+    encoder: Encoder,
+    model: Core,
+    training: Option<Training>,
+    points: Points,
+    scores: Vec<f32>,
+}
+
+/// How a model that was trained here came about.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Training {
+    /// What was set.
+    pub params: TrainParams,
+    /// Where the randomness came from.
+    pub seed: Seed,
+    /// Every epoch.
+    pub history: Vec<EpochReport>,
+    /// The epoch whose weights were kept.
+    pub kept_epoch: usize,
+}
+
+/// A row the model rejects: `m(x) < 0.5`.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Rejected<'a> {
+    /// Its row in the table, counted from 0 without the header.
+    pub row: usize,
+    /// `m(x)`, the probability of the favourable class.
+    pub score: f32,
+    /// Its label in the table's own word; `None` if it has no label.
+    pub label: Option<&'a str>,
+    /// Whether that label is favourable all the same.
+    pub favourable: Option<bool>,
+    /// Its values, in the order of the schema's features.
+    pub values: &'a Row,
+}
+
+impl Explainer {
+    /// Trains a network on the training rows of a data set.
+    ///
+    /// `watch` hears of every epoch; after a `Break` training ends with the network it has.
+    pub fn train(
+        dataset: Dataset,
+        params: &TrainParams,
+        seed: Seed,
+        watch: impl Fn(&EpochReport) -> ControlFlow<()> + Sync,
+    ) -> Result<Self> {
+        if let OutputLayer::Softmax { classes, favourable } = params.output
+            && (classes, favourable) != (2, 1)
+        {
+            return Err(Error::param(
+                "output",
+                format!("a softmax over {classes} classes with class {favourable} favourable"),
+                "2 classes with class 1 favourable, since the label of a data set is unfavourable \
+                 (0) or favourable (1)",
+            ));
+        }
+        let labels: Vec<u32> = dataset.labels().iter().map(|&label| u32::from(label)).collect();
+        let examples = Examples::new(dataset.points(), &labels).with_rows(dataset.train());
+        let trained = train_all(&[Job { examples, params, seed }], |_, report| watch(report))?
+            .pop()
+            .ok_or_else(|| Error::Training("no model came back".to_owned()))?;
+        let training = Training {
+            params: params.clone(),
+            seed,
+            history: trained.history,
+            kept_epoch: trained.kept_epoch,
+        };
+        let encoder = dataset.encoder().clone();
+        let model = Core::Mlp(trained.network);
+        Self::assemble(Data::Labelled(dataset), encoder, model, Some(training))
+    }
+
+    /// Puts an imported model and the rows to explain together.
+    ///
+    /// The schema says what the model takes (`[model] input`): this crate's encoding, or raw
+    /// columns that the model file encodes itself.
+    pub fn with_model(data: Data, model: OnnxModel) -> Result<Self> {
+        let encoder = input::encoder(&data, &model)?;
+        Self::assemble(data, encoder, model.core, None)
+    }
+
+    fn assemble(
+        data: Data,
+        encoder: Encoder,
+        model: Core,
+        training: Option<Training>,
+    ) -> Result<Self> {
+        let points = encoder.encode_rows(data.rows())?;
+        let mut explainer = Self { data, encoder, model, training, points, scores: Vec::new() };
+        explainer.scores = explainer.model().score(&explainer.points);
+        Ok(explainer)
+    }
+
+    /// What the columns mean.
+    #[must_use]
+    pub fn schema(&self) -> &Schema {
+        self.data.schema()
+    }
+
+    /// The rows the explainer speaks about.
+    #[must_use]
+    pub fn data(&self) -> &Data {
+        &self.data
+    }
+
+    /// How rows become points.
+    #[must_use]
+    pub fn encoder(&self) -> &Encoder {
+        &self.encoder
+    }
+
+    /// The points of the rows, in their order.
+    #[must_use]
+    pub fn points(&self) -> &Points {
+        &self.points
+    }
+
+    /// `m(x)` of the rows, in their order.
+    #[must_use]
+    pub fn scores(&self) -> &[f32] {
+        &self.scores
+    }
+
+    /// The model as it was trained or read.
+    #[must_use]
+    pub fn core(&self) -> &Core {
+        &self.model
+    }
+
+    /// The model.
+    #[must_use]
+    pub fn model(&self) -> &dyn Model {
+        match &self.model {
+            Core::Mlp(network) => network,
+            Core::Trees(trees) => trees,
+        }
+    }
+
+    /// The model with gradients, if it has them: a network has, trees have not.
+    #[must_use]
+    pub fn differentiable(&self) -> Option<&dyn DifferentiableModel> {
+        self.network().map(|network| network as &dyn DifferentiableModel)
+    }
+
+    /// The network, if the model is one.
+    #[must_use]
+    pub fn network(&self) -> Option<&Mlp> {
+        match &self.model {
+            Core::Mlp(network) => Some(network),
+            Core::Trees(_) => None,
+        }
+    }
+
+    /// How the model was trained, if it was trained here.
+    #[must_use]
+    pub fn training(&self) -> Option<&Training> {
+        self.training.as_ref()
+    }
+
+    /// The name of the model that changes with its weights.
+    #[must_use]
+    pub fn fingerprint(&self) -> Fingerprint {
+        match &self.model {
+            Core::Mlp(network) => network.fingerprint(),
+            Core::Trees(trees) => trees.fingerprint(),
+        }
+    }
+
+    /// `m(x)` of other rows of the same schema.
+    pub fn score(&self, rows: &[Row]) -> Result<Vec<f32>> {
+        Ok(self.model().score(&self.encoder.encode_rows(rows)?))
+    }
+
+    /// The rows of a part that the model rejects, in the order of the part.
+    #[must_use]
+    pub fn rejected(&self, part: Part) -> Vec<Rejected<'_>> {
+        self.data
+            .part(part)
+            .into_iter()
+            .filter(|&index| self.scores[index] < THRESHOLD)
+            .map(|index| Rejected {
+                row: self.data.table_rows()[index],
+                score: self.scores[index],
+                label: self.data.label(index),
+                favourable: self.data.labels().map(|labels| labels[index]),
+                values: &self.data.rows()[index],
+            })
+            .collect()
+    }
+
+    /// Rejected rows as a table to write: `row`, `score`, the features under their own
+    /// names, then what the answer rests on: `model` (fingerprint), `seed` (of the training;
+    /// empty for an imported model) and `format_version`.
+    pub fn rejected_table(&self, rejected: &[Rejected<'_>]) -> Result<Table> {
+        let mut columns = vec![Column::new("row"), Column::new("score")];
+        for each in rejected {
+            columns[0].push_display(each.row);
+            columns[1].push_display(each.score);
+        }
+        for (position, feature) in self.schema().features.iter().enumerate() {
+            let mut column = Column::new(&feature.name);
+            for each in rejected {
+                column.push_display(&each.values.values()[position]);
+            }
+            columns.push(column);
+        }
+        let seed = self.training.as_ref().map(|training| training.seed.0.to_string());
+        let rests_on = [
+            ("model", self.fingerprint().to_string()),
+            ("seed", seed.unwrap_or_default()),
+            ("format_version", FORMAT_VERSION.to_string()),
+        ];
+        for (name, cell) in rests_on {
+            let mut column = Column::new(name);
+            rejected.iter().for_each(|_| column.push(&cell));
+            columns.push(column);
+        }
+        if let Some(taken) =
+            self.schema().features.iter().map(|feature| &feature.name).find(|name| {
+                ["row", "score", "model", "seed", "format_version"].contains(&name.as_str())
+            })
+        {
+            return Err(Error::feature(
+                taken,
+                "the output file has a column of this name; rename the feature",
+            ));
+        }
+        Table::new("rejected", columns)
+    }
+
+    /// Writes the network as an ONNX file, with the schema and the encoder in its metadata.
+    pub fn write_model(&self, path: &Path, overwrite: Overwrite) -> Result<()> {
+        let Some(network) = self.network() else {
+            return Err(Error::InvalidModel("only networks can be written, not trees".to_owned()));
+        };
+        // The file takes this crate's encoding, whatever the model took before.
+        let mut schema = self.schema().clone();
+        schema.model.input = ModelInput::Encoded;
+        let encoder = serde_json::to_string(&self.encoder)
+            .map_err(|error| Error::InvalidModel(format!("its encoder has no text: {error}")))?;
+        let metadata = ExportMetadata { schema: Some(schema.to_toml()?), encoder: Some(encoder) };
+        let bytes = onnx::write(network, &metadata);
+        write_whole(path, overwrite, |out| out.write_all(&bytes))
+    }
+}

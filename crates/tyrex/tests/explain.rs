@@ -1,0 +1,334 @@
+//! The façade: training, writing, reading back, and what an imported model takes.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use tyrex::data::catalogue::{Direction, Variant};
+use tyrex::data::{Catalogue, Dataset, Row, Schema, Table, Value};
+use tyrex::explain::{Data, Explainer, Part, embedded_schema, import};
+use tyrex::model::onnx::{
+    Block, Category, Cell, Core, ImportOptions, InputColumn, InputKind, Inputs, OnnxModel,
+};
+use tyrex::model::train::OutputLayer;
+use tyrex::model::{Activation, Dense, Mlp, Model as _, Output, TrainParams};
+use tyrex::{Error, Overwrite, Seed};
+
+fn german() -> Dataset {
+    let catalogue = Catalogue::with_folders(Vec::new());
+    catalogue.load("german", Variant::Product, Direction::Favourable).unwrap()
+}
+
+fn trained(seed: u64) -> Explainer {
+    let params = TrainParams { hidden: vec![16], epochs: 10, ..TrainParams::default() };
+    Explainer::train(german(), &params, Seed(seed), |_| ControlFlow::Continue(())).unwrap()
+}
+
+#[test]
+fn training_beats_always_saying_good_and_counts_agree() {
+    let explainer = trained(0);
+    let [train, test] = explainer.performances()[..] else { panic!("two parts") };
+    assert_eq!((train.rows, test.rows), (670, 330));
+    let good = |part| {
+        let rows = explainer.data().part(part);
+        let labels = explainer.data().labels().unwrap();
+        rows.iter().filter(|&&row| labels[row]).count() as f64 / rows.len() as f64
+    };
+    assert!(train.accuracy.unwrap() > good(Part::Train), "{train:?}");
+    assert!(test.accuracy.unwrap() > good(Part::Test), "{test:?}");
+
+    let rejected = explainer.rejected(Part::Test);
+    assert_eq!(rejected.len(), test.rejected);
+    assert!(rejected.iter().all(|each| each.score < 0.5));
+    let wrong = rejected.iter().filter(|each| each.favourable == Some(true)).count();
+    let accepted_bad = explainer
+        .data()
+        .part(Part::Test)
+        .into_iter()
+        .filter(|&row| explainer.scores()[row] >= 0.5 && !explainer.data().labels().unwrap()[row])
+        .count();
+    let accuracy = 1.0 - (wrong + accepted_bad) as f64 / 330.0;
+    assert!((accuracy - test.accuracy.unwrap()).abs() < 1e-12);
+}
+
+#[test]
+fn watching_can_end_the_training() {
+    let params = TrainParams { hidden: vec![4], epochs: 50, ..TrainParams::default() };
+    let explainer = Explainer::train(german(), &params, Seed(0), |report| {
+        if report.epoch == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    })
+    .unwrap();
+    assert_eq!(explainer.training().unwrap().history.len(), 3);
+}
+
+#[test]
+fn a_softmax_must_fit_the_labels_of_a_data_set() {
+    let train = |classes, favourable| {
+        let output = OutputLayer::Softmax { classes, favourable };
+        let params = TrainParams { hidden: vec![4], epochs: 1, output, ..TrainParams::default() };
+        Explainer::train(german(), &params, Seed(0), |_| ControlFlow::Continue(()))
+    };
+    assert!(train(2, 1).is_ok());
+    assert!(matches!(train(2, 0), Err(Error::Param { name: "output", .. })));
+    assert!(matches!(train(3, 1), Err(Error::Param { name: "output", .. })));
+}
+
+#[test]
+fn a_written_model_comes_back_with_its_schema_and_gives_the_same_scores() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("german.onnx");
+    let explainer = trained(0);
+    explainer.write_model(&path, Overwrite::Refuse).unwrap();
+    assert!(matches!(explainer.write_model(&path, Overwrite::Refuse), Err(Error::Exists { .. })));
+
+    let model = OnnxModel::read(&path, &ImportOptions::default()).unwrap();
+    let schema = embedded_schema(&path, &model).unwrap().unwrap();
+    // Applicants nobody has judged: the label column is gone.
+    let dataset = german();
+    let columns = dataset.table().columns();
+    let unlabelled = columns.iter().filter(|column| column.name() != "class").cloned().collect();
+    let table = Table::new("applicants.csv", unlabelled).unwrap();
+    let data = Data::read(&schema, table).unwrap();
+    assert!(data.labels().is_none());
+    let model = import(&path, &schema, &ImportOptions::default()).unwrap();
+    let read = Explainer::with_model(data, model).unwrap();
+    assert_eq!(read.fingerprint(), explainer.fingerprint());
+    assert_eq!(read.scores(), explainer.scores());
+    assert_eq!(read.score(explainer.data().rows()).unwrap(), explainer.scores());
+    assert_eq!(read.performances().len(), 1);
+    assert_eq!(read.performances()[0].accuracy, None);
+}
+
+#[test]
+fn the_same_seed_gives_the_same_model_and_another_seed_another() {
+    let fingerprint = |seed| trained(seed).fingerprint();
+    assert_eq!(fingerprint(3), fingerprint(3));
+    assert_ne!(fingerprint(3), fingerprint(4));
+}
+
+/// Two features; housing has a level order of its own.
+const SCHEMA: &str = r#"
+format_version = 1
+[label]
+column = "paid"
+favourable = "yes"
+[model]
+input = "raw"
+[[feature]]
+name = "income"
+kind = "numeric"
+[[feature]]
+name = "housing"
+kind = "categorical"
+levels = ["rent", "own"]
+"#;
+
+const ROWS: &str = "income,housing,paid\n10,rent,no\n20,own,yes\n-3.5,own,no\n40,rent,yes\n";
+
+fn rows(schema: &Schema) -> Data {
+    let table = Table::from_csv(Path::new("rows.csv"), ROWS.as_bytes()).unwrap();
+    Data::read(schema, table).unwrap()
+}
+
+/// A linear model with the given inputs and what is done to them.
+fn linear(inputs: Inputs, preprocessing: Vec<Block>) -> OnnxModel {
+    let dim: usize = preprocessing.iter().map(Block::width).sum();
+    let weights = (0..dim).map(|column| 0.25 * (column as f32 + 1.0)).collect();
+    let layer = Dense { weights, bias: vec![-0.5], activation: Activation::Identity };
+    let mlp = Mlp::new(dim, &[layer], Output::Sigmoid { favourable: true }).unwrap();
+    OnnxModel {
+        inputs,
+        preprocessing,
+        core: Core::Mlp(mlp),
+        output: "probability".into(),
+        classes: 2,
+        favourable: 1,
+        labels: None,
+        metadata: BTreeMap::new(),
+    }
+}
+
+fn column(name: &str, kind: InputKind) -> InputColumn {
+    InputColumn { name: name.into(), kind }
+}
+
+fn number(column: usize, scale: f64, shift: f64) -> Block {
+    Block::Number { column, missing: None, scale, shift }
+}
+
+fn one_hot(column: usize, categories: &[&str]) -> Block {
+    let categories = categories.iter().map(|&text| Category::Text(text.into())).collect();
+    Block::OneHot { column, categories }
+}
+
+#[test]
+fn a_raw_model_sees_what_its_own_preprocessing_makes() {
+    // The model has its columns in another order than the schema, by name.
+    let inputs = Inputs::Columns(vec![
+        column("housing", InputKind::Text),
+        column("income", InputKind::Number),
+    ]);
+    let model = linear(inputs, vec![one_hot(0, &["own", "rent"]), number(1, 0.5, 2.0)]);
+    let schema = Schema::from_toml(SCHEMA).unwrap();
+    let explainer = Explainer::with_model(rows(&schema), model.clone()).unwrap();
+
+    let cells: Vec<Vec<Cell>> = explainer
+        .data()
+        .rows()
+        .iter()
+        .map(|row| match row.values() {
+            [Value::Number(income), Value::Text(housing)] => {
+                vec![Cell::Text(housing), Cell::Number(*income)]
+            }
+            other => panic!("{other:?}"),
+        })
+        .collect();
+    let points = model.encode(cells.iter().map(Vec::as_slice)).unwrap();
+    assert_eq!(explainer.points(), &points);
+    assert_eq!(explainer.scores(), model.model().score(&points));
+    // And back: every point is the row it came from.
+    for (index, row) in explainer.data().rows().iter().enumerate() {
+        assert_eq!(&explainer.encoder().decode(points.row(index)), row);
+    }
+}
+
+#[test]
+fn scaling_inside_the_model_goes_behind_our_encoding() {
+    let text = SCHEMA.replace("\"raw\"", "\"encoded\"");
+    let schema = Schema::from_toml(&text).unwrap();
+    let steps = vec![number(0, 2.0, -1.0), number(1, 0.5, 0.25), number(2, -3.0, 1.0)];
+    let model = linear(Inputs::Matrix { columns: 3 }, steps);
+    let explainer = Explainer::with_model(rows(&schema), model).unwrap();
+    let Data::Labelled(dataset) = explainer.data() else { panic!("labelled") };
+    for (ours, theirs) in dataset.points().rows().zip(explainer.points().rows()) {
+        let expected = [2.0 * ours[0] - 1.0, 0.5 * ours[1] + 0.25, -3.0 * ours[2] + 1.0];
+        for (expected, got) in expected.iter().zip(theirs) {
+            assert!((expected - got).abs() < 1e-6, "{expected} {got}");
+        }
+    }
+}
+
+#[test]
+fn models_that_do_not_fit_the_schema_are_refused_in_words() {
+    let matrix = |columns| Inputs::Matrix { columns };
+    let plain = |columns: usize| (0..columns).map(|column| number(column, 1.0, 0.0)).collect();
+    let named = |names: &[&str]| {
+        Inputs::Columns(names.iter().map(|name| column(name, InputKind::Number)).collect())
+    };
+    let encoded = SCHEMA.replace("\"raw\"", "\"encoded\"");
+    let cases: [(&str, &str, OnnxModel, &[&str]); 8] = [
+        (
+            "encoded, too many inputs",
+            &encoded,
+            linear(matrix(5), plain(5)),
+            &["expected 3, got 5", "`income`", "rent"],
+        ),
+        (
+            "raw, too few inputs",
+            SCHEMA,
+            linear(matrix(1), plain(1)),
+            &["expected 2, got 1", "`income`", "`housing`"],
+        ),
+        (
+            "raw, an unknown column",
+            SCHEMA,
+            linear(named(&["income", "houses"]), plain(2)),
+            &["`houses`", "is an input of the model but no feature"],
+        ),
+        (
+            "raw, a feature the model never reads",
+            SCHEMA,
+            linear(named(&["income"]), plain(1)),
+            &["`housing`", "is not encoded"],
+        ),
+        (
+            "raw, text taken as a number",
+            SCHEMA,
+            linear(named(&["income", "housing"]), plain(2)),
+            &["`housing`", "levels are text"],
+        ),
+        (
+            "raw, a level the model does not know",
+            SCHEMA,
+            linear(named(&["income", "housing"]), vec![number(0, 1.0, 0.0), one_hot(1, &["own"])]),
+            &["`housing`", "does not know the level `rent`"],
+        ),
+        (
+            "a column scaled to nothing",
+            SCHEMA,
+            linear(
+                named(&["income", "housing"]),
+                vec![number(0, 0.0, 1.0), one_hot(1, &["own", "rent"])],
+            ),
+            &["`income`", "nothing of it is left"],
+        ),
+        (
+            "encoded, but the model encodes itself",
+            &encoded,
+            linear(
+                named(&["a", "b", "c"]),
+                vec![number(0, 1.0, 0.0), one_hot(1, &["own", "rent"]), number(2, 1.0, 0.0)],
+            ),
+            &["encodes column 1 itself", "input = \"raw\""],
+        ),
+    ];
+    for (name, schema, model, pieces) in cases {
+        let schema = Schema::from_toml(schema).unwrap();
+        let error = Explainer::with_model(rows(&schema), model).unwrap_err().to_string();
+        for piece in pieces {
+            assert!(error.contains(piece), "{name}: {error}");
+        }
+    }
+}
+
+#[test]
+fn scaling_cannot_be_fitted_on_applicants() {
+    let text = SCHEMA.replace("\"raw\"", "\"encoded\"");
+    let schema = Schema::from_toml(&text).unwrap();
+    let applicants = Table::from_csv(Path::new("new.csv"), b"income,housing\n1,own\n").unwrap();
+    let data = Data::read(&schema, applicants).unwrap();
+    let steps = (0..3).map(|column| number(column, 1.0, 0.0)).collect();
+    let model = linear(Inputs::Matrix { columns: 3 }, steps);
+    let error = Explainer::with_model(data, model).unwrap_err().to_string();
+    assert!(error.contains("`income`") && error.contains("`paid`"), "{error}");
+}
+
+#[test]
+fn rejected_rows_become_a_table_under_the_names_of_the_features() {
+    let explainer = trained(0);
+    let rejected = explainer.rejected(Part::Test);
+    let table = explainer.rejected_table(&rejected[..2]).unwrap();
+    let names: Vec<&str> = table.columns().iter().map(|column| column.name()).collect();
+    assert_eq!(names[..3], ["row", "score", "checking_status"]);
+    assert_eq!(names[names.len() - 3..], ["model", "seed", "format_version"]);
+    let original = explainer.data().source();
+    assert_eq!(original, Path::new("german.csv"));
+    // The cells are those of the file.
+    let dataset = german();
+    let file = dataset.table().column("purpose").unwrap();
+    assert_eq!(table.column("purpose").unwrap().cell(1), file.cell(rejected[1].row));
+    assert_eq!(table.column("model").unwrap().cell(0), explainer.fingerprint().as_str());
+}
+
+#[test]
+fn a_feature_may_not_take_the_name_of_an_output_column() {
+    let schema = Schema::from_toml(&SCHEMA.replace("\"income\"", "\"score\"")).unwrap();
+    let csv = ROWS.replace("income", "score");
+    let table = Table::from_csv(Path::new("rows.csv"), csv.as_bytes()).unwrap();
+    let inputs = Inputs::Columns(vec![
+        column("score", InputKind::Number),
+        column("housing", InputKind::Text),
+    ]);
+    let model = linear(inputs, vec![number(0, 1.0, 0.0), one_hot(1, &["own", "rent"])]);
+    let explainer = Explainer::with_model(Data::read(&schema, table).unwrap(), model).unwrap();
+    let error = explainer.rejected_table(&[]).unwrap_err().to_string();
+    assert!(error.contains("`score`") && error.contains("rename"), "{error}");
+}
+
+#[test]
+fn rows_of_another_schema_are_refused() {
+    let explainer = trained(0);
+    let schema = Schema::from_toml(SCHEMA).unwrap();
+    let row = Row::new(&schema, vec![Value::Number(1.0), Value::from("own")]).unwrap();
+    assert!(matches!(explainer.score(&[row]), Err(Error::Dimension { .. })));
+}

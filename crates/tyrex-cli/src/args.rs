@@ -55,7 +55,7 @@ pub struct GlobalArgs {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Show which applicants a model rejects, and how sure it is
+    /// Show which applicants a model rejects
     ///
     /// Without --model, a network is trained first. The applicants are the test rows, or all
     /// rows if the schema names no split. A model that tyrex wrote brings its schema along; new
@@ -140,14 +140,14 @@ pub enum Protocol {
 #[command(next_help_heading = "Model file")]
 pub struct ImportArgs {
     /// Output that holds the scores, if the file has several
-    #[arg(long, value_name = "NAME")]
+    #[arg(long, value_name = "NAME", requires = "model")]
     pub model_output: Option<String>,
     /// Favourable class, by the model's name for it or by its number from 0 [default: the
     /// schema's favourable label, or the second of two]
-    #[arg(long, value_name = "CLASS")]
+    #[arg(long, value_name = "CLASS", requires = "model")]
     pub model_class: Option<String>,
     /// The output holds logits, not probabilities
-    #[arg(long)]
+    #[arg(long, requires = "model")]
     pub model_logits: bool,
 }
 
@@ -178,7 +178,13 @@ pub struct ExplainArgs {
     #[command(flatten)]
     pub import: ImportArgs,
     /// Seed of the training
-    #[arg(long, value_name = "N", default_value_t = 0, conflicts_with = "model")]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 0,
+        conflicts_with = "model",
+        help_heading = "Training"
+    )]
     pub seed: u64,
     /// Rejected applicants to show or write [default: 5 to show, all to write]
     #[arg(long, value_name = "N", help_heading = "Output")]
@@ -207,7 +213,7 @@ pub struct TrainArgs {
     #[command(flatten)]
     pub training: TrainingArgs,
     /// Seed of the training
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Training")]
     pub seed: u64,
     /// ONNX file to write
     #[arg(long, value_name = "FILE", help_heading = "Output")]

@@ -1,4 +1,5 @@
-//! Ctrl-C leaves no half files: the program ends at once, but never inside [`whole`].
+//! Ctrl-C leaves no half files: the program ends at once, but not inside [`whole`] unless it
+//! is asked twice.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,9 +13,14 @@ static WRITING: Mutex<()> = Mutex::new(());
 /// From now on an interrupt ends the program as soon as nothing is being written.
 pub(crate) fn listen() -> Result<(), ctrlc::Error> {
     ctrlc::set_handler(|| {
-        REQUESTED.store(true, Ordering::SeqCst);
-        let _nothing_is_written = writing();
-        std::process::exit(INTERRUPTED);
+        // Whoever asks twice does not want to wait.
+        if REQUESTED.swap(true, Ordering::SeqCst) {
+            std::process::exit(INTERRUPTED);
+        }
+        std::thread::spawn(|| {
+            let _nothing_is_written = writing();
+            std::process::exit(INTERRUPTED);
+        });
     })
 }
 

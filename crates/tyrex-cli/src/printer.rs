@@ -85,13 +85,24 @@ impl Printer {
     /// Prints an error and what to do about it.
     pub(crate) fn error(&mut self, error: &anyhow::Error) {
         let style = Style::new().for_stderr().bold();
-        let mut lines = format!("{} {error:#}", style.clone().red().apply_to("error:"));
+        let mut lines = format!("{} {}", style.clone().red().apply_to("error:"), message(error));
         if let Some(remedy) = help::remedy(error) {
             let _ = write!(lines, "\n{} {remedy}", style.cyan().apply_to("help:"));
         }
         // If even standard error is gone there is nobody left to tell.
         let _ = writeln!(std::io::stderr(), "{lines}");
     }
+}
+
+/// The error and its causes, those left out that the text has named already.
+fn message(error: &anyhow::Error) -> String {
+    let mut text = error.to_string();
+    for cause in error.chain().skip(1).map(ToString::to_string) {
+        if !text.contains(&cause) {
+            let _ = write!(text, ": {cause}");
+        }
+    }
+    text
 }
 
 #[derive(Serialize)]
@@ -152,6 +163,14 @@ impl Page {
     pub(crate) fn line(&mut self, text: &str) {
         self.text.push_str(text.trim_end());
         self.text.push('\n');
+    }
+
+    /// An item of a list, wrapped.
+    pub(crate) fn item(&mut self, text: &str) {
+        for (index, part) in wrapped(text, self.width.saturating_sub(4).max(20)).iter().enumerate()
+        {
+            self.line(&format!("  {} {part}", if index == 0 { "-" } else { " " }));
+        }
     }
 
     /// Names and values, the values aligned. A long value goes on below itself.
@@ -292,6 +311,16 @@ mod tests {
         assert_eq!(wrapped("all paid back duly", 9), ["all paid", "back duly"]);
         assert_eq!(wrapped("abcdefgh", 3), ["abc", "def", "gh"]);
         assert_eq!(wrapped("", 5), [""]);
+    }
+
+    #[test]
+    fn a_cause_is_named_once() {
+        let full = || std::io::Error::from(ErrorKind::StorageFull);
+        let with_cause = anyhow::Error::new(full()).context("cannot write");
+        assert_eq!(message(&with_cause), format!("cannot write: {}", full()));
+        let path = std::path::Path::new("x");
+        let named = anyhow::Error::new(tyrex::Error::io("write", path)(full()));
+        assert_eq!(message(&named), format!("cannot write x: {}", full()));
     }
 
     #[test]

@@ -11,6 +11,7 @@ use tyrex::model::onnx::{
     Block, Category, Cell, Core, ImportOptions, InputColumn, InputKind, Inputs, OnnxModel,
 };
 use tyrex::model::train::OutputLayer;
+use tyrex::model::trees::{Aggregate, Comparison, Transform, TreeEnsemble, TreeNode};
 use tyrex::model::{Activation, Dense, Mlp, Model as _, Output, TrainParams};
 use tyrex::{Error, Overwrite, Seed};
 
@@ -331,4 +332,33 @@ fn rows_of_another_schema_are_refused() {
     let schema = Schema::from_toml(SCHEMA).unwrap();
     let row = Row::new(&schema, vec![Value::Number(1.0), Value::from("own")]).unwrap();
     assert!(matches!(explainer.score(&[row]), Err(Error::Dimension { .. })));
+}
+
+#[test]
+fn trees_are_a_model_without_gradients_and_are_not_written() {
+    let branch = TreeNode::Branch {
+        feature: 0,
+        comparison: Comparison::LessOrEqual,
+        threshold: 15.0,
+        missing: false,
+        yes: 1,
+        no: 2,
+    };
+    let leaf = |weight| TreeNode::Leaf { weights: vec![(0, weight)] };
+    let tree = vec![branch, leaf(0.25), leaf(0.75)];
+    let trees = TreeEnsemble::new(3, &[tree], Aggregate::Sum, vec![0.0], Transform::Identity).unwrap();
+    let inputs = Inputs::Columns(vec![
+        column("income", InputKind::Number),
+        column("housing", InputKind::Text),
+    ]);
+    let steps = vec![number(0, 1.0, 0.0), one_hot(1, &["own", "rent"])];
+    let model = OnnxModel { core: Core::Trees(trees), ..linear(inputs, steps) };
+    let schema = Schema::from_toml(SCHEMA).unwrap();
+    let explainer = Explainer::with_model(rows(&schema), model).unwrap();
+    assert_eq!(explainer.scores(), [0.25, 0.75, 0.25, 0.75]);
+    assert!(explainer.differentiable().is_none());
+    let rejected: Vec<usize> = explainer.rejected(Part::All).iter().map(|each| each.row).collect();
+    assert_eq!(rejected, [0, 2]);
+    let refused = explainer.write_model(Path::new("trees.onnx"), Overwrite::Refuse);
+    assert!(matches!(refused, Err(Error::InvalidModel(_))));
 }

@@ -37,7 +37,11 @@ pub(crate) fn fetch(session: &mut Session<'_>, args: &FetchDataArgs) -> anyhow::
         // What has arrived is kept, so an interrupt may end the download but not a write.
         let files = interrupt::whole(|| {
             catalogue.fetch(name, &options, &mut |at| {
-                progress.at(at.received, at.total.unwrap_or(at.received), at.url.to_owned());
+                progress.at(
+                    at.received,
+                    at.total.unwrap_or(at.received),
+                    at.url.rsplit('/').next().unwrap_or("").to_owned(),
+                );
                 if interrupt::requested() {
                     ControlFlow::Break(())
                 } else {

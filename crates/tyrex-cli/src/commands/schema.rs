@@ -84,8 +84,8 @@ impl Report for InferReport<'_> {
         page.title("Look at these");
         for note in &self.notes {
             match note.feature {
-                Some(feature) => page.line(&format!("  {feature}: {}", note.text)),
-                None => page.line(&format!("  {}", note.text)),
+                Some(feature) => page.item(&format!("{feature}: {}", note.text)),
+                None => page.item(note.text),
             }
         }
         if let Some(out) = &self.out {

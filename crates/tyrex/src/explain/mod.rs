@@ -211,12 +211,12 @@ impl Explainer {
         Ok(self.model().score(&self.encoder.encode_rows(rows)?))
     }
 
-    /// The rows of a part that the model rejects, in the order of the part.
+    /// The rows of a part that the model rejects, in the order of the table.
     #[must_use]
     pub fn rejected(&self, part: Part) -> Vec<Rejected<'_>> {
-        self.data
-            .part(part)
-            .into_iter()
+        let mut rows = self.data.part(part);
+        rows.sort_unstable();
+        rows.into_iter()
             .filter(|&index| self.scores[index] < THRESHOLD)
             .map(|index| Rejected {
                 row: self.data.table_rows()[index],

@@ -266,8 +266,8 @@ fn aligned(cells: &[String], widths: &[usize], stands: &[Stand], page: usize) ->
     line
 }
 
-/// The text in lines of at most the given width, broken at spaces, or inside a word that
-/// is too long for a line of its own.
+/// The text in lines of at most the given width, broken at spaces, and inside a word that is
+/// too long for a line of its own: behind a slash or a hyphen if it has one.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut push = |word: &str| {
@@ -287,8 +287,10 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
         for letter in word.chars() {
             part.push(letter);
             if measure_text_width(&part) >= width {
+                let end = part.rfind(['/', '-']).map_or(part.len(), |at| at + 1);
+                let rest = part.split_off(end);
                 push(&part);
-                part.clear();
+                part = rest;
             }
         }
         if !part.is_empty() {
@@ -310,6 +312,7 @@ mod tests {
     fn long_text_is_broken_at_spaces_and_long_words_inside() {
         assert_eq!(wrapped("all paid back duly", 9), ["all paid", "back duly"]);
         assert_eq!(wrapped("abcdefgh", 3), ["abc", "def", "gh"]);
+        assert_eq!(wrapped("a self-employed/qualified", 12), ["a self-", "employed/", "qualified"]);
         assert_eq!(wrapped("", 5), [""]);
     }
 

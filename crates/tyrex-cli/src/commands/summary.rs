@@ -35,12 +35,12 @@ impl DataSummary {
     }
 
     pub(super) fn pairs(&self) -> Vec<(&'static str, String)> {
-        let mut rows = format!("{} rows, {} features", self.rows, self.features);
-        match (self.train, self.test) {
-            (Some(_), Some(0)) => rows += "; no test rows",
-            (Some(train), Some(test)) => rows += &format!("; {train} train, {test} test"),
-            _ => {}
-        }
+        let parts = match (self.train, self.test) {
+            (Some(_), Some(0)) => "; no test rows".to_owned(),
+            (Some(train), Some(test)) => format!("; {train} train, {test} test"),
+            _ => String::new(),
+        };
+        let rows = format!("{} rows, {} features{parts}", self.rows, self.features);
         let mut pairs = vec![("data", rows)];
         pairs.extend(read_pairs(&self.read));
         pairs

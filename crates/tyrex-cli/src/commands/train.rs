@@ -125,11 +125,13 @@ impl Report for TrainReport<'_> {
         let mut pairs = [self.data.pairs(), self.model.pairs()].concat();
         if let Some(training) = self.training {
             let (epochs, seconds) = (training.history.len(), self.time.as_secs_f64());
-            let mut text = format!("{epochs} epochs in {seconds:.1} s, seed {}", training.seed.0);
-            if training.kept_epoch + 1 < epochs {
-                text += &format!("; kept epoch {}", training.kept_epoch + 1);
-            }
-            pairs.push(("trained", text));
+            let seed = training.seed.0;
+            let kept = match training.kept_epoch + 1 {
+                last if last == epochs => String::new(),
+                earlier => format!("; kept epoch {earlier}"),
+            };
+            pairs
+                .push(("trained", format!("{epochs} epochs in {seconds:.1} s, seed {seed}{kept}")));
         }
         page.pairs(&pairs);
         page.title("Accuracy");

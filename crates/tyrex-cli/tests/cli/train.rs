@@ -1,5 +1,8 @@
 //! `tyrex train`
 
+#[cfg(unix)]
+use std::process::Stdio;
+
 use crate::{Answer, LOANS, Place, without_times};
 
 #[test]
@@ -73,6 +76,20 @@ fn a_file_of_parameters_is_read_and_flags_win() {
 }
 
 #[test]
+fn the_documented_parameters_are_parameters() {
+    let text = include_str!("../../../../docs/formats.md");
+    let section = text.split("## Training parameters").nth(1).unwrap();
+    let place = Place::with_loans();
+    place.write("train.toml", section.split("```").nth(1).unwrap());
+    let arguments = ["train", "--out", "m.onnx", "--params", "train.toml"];
+    let document = place.json(&[&arguments, &LOANS[..]].concat());
+    let params = &document["training"]["params"];
+    assert_eq!(params["hidden"][1], 32);
+    assert_eq!(params["early-stopping"]["patience"], 8);
+    assert_eq!(params["class-weights"]["given"][1], 2.5);
+}
+
+#[test]
 fn one_and_two_threads_write_the_same_bytes() {
     let place = Place::with_loans();
     for threads in ["1", "2"] {
@@ -117,7 +134,7 @@ fn an_interrupt_leaves_no_file_behind() {
     make_pipe(&place, "params");
     let endless = ["--epochs", "100000000", "--params", "params"];
     let arguments = [&["train", "--out", "m.onnx"], &LOANS[..], &endless].concat();
-    let child = place.command(&arguments).spawn().unwrap();
+    let child = place.command(&arguments).stdout(Stdio::null()).spawn().unwrap();
     // Writing waits for the program to read, so now it runs and training is next.
     std::fs::write(place.path("params"), "").unwrap();
     std::thread::sleep(std::time::Duration::from_millis(300));
@@ -134,7 +151,8 @@ fn an_interrupt_waits_for_the_file_that_is_being_written() {
     make_pipe(&place, "s.toml");
     let infer = ["schema", "infer", "loans.csv", "--label", "paid"];
     let whole = place.done(&infer);
-    let child = place.command(&[&infer[..], &["--out", "s.toml"]].concat()).spawn().unwrap();
+    let infer = [&infer[..], &["--out", "s.toml", "--quiet"]].concat();
+    let child = place.command(&infer).spawn().unwrap();
     // The program cannot write before someone reads; meanwhile it is interrupted.
     std::thread::sleep(std::time::Duration::from_millis(700));
     interrupt(&child);

@@ -252,7 +252,9 @@ impl Explainer {
         ];
         for (name, cell) in rests_on {
             let mut column = Column::new(name);
-            rejected.iter().for_each(|_| column.push(&cell));
+            for _ in rejected {
+                column.push(&cell);
+            }
             columns.push(column);
         }
         if let Some(taken) =

@@ -341,7 +341,7 @@ Examples:
     Show(ShowDataArgs),
     /// Download data sets from their public homes and check them
     ///
-    /// A download that was cut off goes on where it stopped. TYREX_DATA_MIRROR names a server
+    /// A download that was cut off goes on where it stopped. `TYREX_DATA_MIRROR` names a server
     /// with the same paths to use instead.
     #[command(after_help = "\
 Examples:

@@ -5,14 +5,14 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use tyrex::data::catalogue::{Direction, Variant};
-use tyrex::data::{Catalogue, Dataset, Row, Schema, Table, Value};
+use tyrex::data::{Catalogue, Column, Dataset, Row, Schema, Table, Value};
 use tyrex::explain::{Data, Explainer, Part, embedded_schema, import};
 use tyrex::model::onnx::{
     Block, Category, Cell, Core, ImportOptions, InputColumn, InputKind, Inputs, OnnxModel,
 };
 use tyrex::model::train::OutputLayer;
 use tyrex::model::trees::{Aggregate, Comparison, Transform, TreeEnsemble, TreeNode};
-use tyrex::model::{Activation, Dense, Mlp, Model as _, Output, TrainParams};
+use tyrex::model::{Activation, Dense, Mlp, Output, TrainParams};
 use tyrex::{Error, Overwrite, Seed};
 
 fn german() -> Dataset {
@@ -299,7 +299,7 @@ fn rejected_rows_become_a_table_under_the_names_of_the_features() {
     let explainer = trained(0);
     let rejected = explainer.rejected(Part::Test);
     let table = explainer.rejected_table(&rejected[..2]).unwrap();
-    let names: Vec<&str> = table.columns().iter().map(|column| column.name()).collect();
+    let names: Vec<&str> = table.columns().iter().map(Column::name).collect();
     assert_eq!(names[..3], ["row", "score", "checking_status"]);
     assert_eq!(names[names.len() - 3..], ["model", "seed", "format_version"]);
     let original = explainer.data().source();
@@ -346,7 +346,8 @@ fn trees_are_a_model_without_gradients_and_are_not_written() {
     };
     let leaf = |weight| TreeNode::Leaf { weights: vec![(0, weight)] };
     let tree = vec![branch, leaf(0.25), leaf(0.75)];
-    let trees = TreeEnsemble::new(3, &[tree], Aggregate::Sum, vec![0.0], Transform::Identity).unwrap();
+    let trees =
+        TreeEnsemble::new(3, &[tree], Aggregate::Sum, vec![0.0], Transform::Identity).unwrap();
     let inputs = Inputs::Columns(vec![
         column("income", InputKind::Number),
         column("housing", InputKind::Text),

@@ -142,10 +142,13 @@ pub struct ImportArgs {
     /// Output that holds the scores, if the file has several
     #[arg(long, value_name = "NAME", requires = "model")]
     pub model_output: Option<String>,
-    /// Favourable class, by the model's name for it or by its number from 0 [default: the
-    /// schema's favourable label, or the second of two]
-    #[arg(long, value_name = "CLASS", requires = "model")]
+    /// Favourable class, by the model's name for it [default: the schema's favourable label, or
+    /// the second of two]
+    #[arg(long, value_name = "NAME", requires = "model")]
     pub model_class: Option<String>,
+    /// Favourable class, by its number from 0, for models without names
+    #[arg(long, value_name = "N", requires = "model", conflicts_with = "model_class")]
+    pub model_class_number: Option<usize>,
     /// The output holds logits, not probabilities
     #[arg(long, requires = "model")]
     pub model_logits: bool,

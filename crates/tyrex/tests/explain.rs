@@ -194,6 +194,22 @@ fn a_raw_model_sees_what_its_own_preprocessing_makes() {
 }
 
 #[test]
+fn a_model_may_have_one_column_for_two_levels() {
+    let inputs = Inputs::Columns(vec![
+        column("income", InputKind::Number),
+        column("housing", InputKind::Text),
+    ]);
+    let model = linear(inputs, vec![number(0, 1.0, 0.0), one_hot(1, &["rent"])]);
+    let schema = Schema::from_toml(SCHEMA).unwrap();
+    let explainer = Explainer::with_model(rows(&schema), model).unwrap();
+    let column: Vec<f32> = explainer.points().rows().map(|point| point[1]).collect();
+    assert_eq!(column, [1.0, 0.0, 0.0, 1.0]);
+    for (row, point) in explainer.data().rows().iter().zip(explainer.points().rows()) {
+        assert_eq!(&explainer.encoder().decode(point), row);
+    }
+}
+
+#[test]
 fn scaling_inside_the_model_goes_behind_our_encoding() {
     let text = SCHEMA.replace("\"raw\"", "\"encoded\"");
     let schema = Schema::from_toml(&text).unwrap();
@@ -251,7 +267,10 @@ fn models_that_do_not_fit_the_schema_are_refused_in_words() {
         (
             "raw, a level the model does not know",
             SCHEMA,
-            linear(named(&["income", "housing"]), vec![number(0, 1.0, 0.0), one_hot(1, &["own"])]),
+            linear(
+                named(&["income", "housing"]),
+                vec![number(0, 1.0, 0.0), one_hot(1, &["own", "free"])],
+            ),
             &["`housing`", "does not know the level `rent`"],
         ),
         (

@@ -142,10 +142,13 @@ pub struct ImportArgs {
     /// Output that holds the scores, if the file has several
     #[arg(long, value_name = "NAME", requires = "model")]
     pub model_output: Option<String>,
-    /// Favourable class, by the model's name for it or by its number from 0 [default: the
-    /// schema's favourable label, or the second of two]
-    #[arg(long, value_name = "CLASS", requires = "model")]
+    /// Favourable class, by the model's name for it [default: the schema's favourable label, or
+    /// the second of two]
+    #[arg(long, value_name = "NAME", requires = "model")]
     pub model_class: Option<String>,
+    /// Favourable class, by its number from 0, for models without names
+    #[arg(long, value_name = "N", requires = "model", conflicts_with = "model_class")]
+    pub model_class_number: Option<usize>,
     /// The output holds logits, not probabilities
     #[arg(long, requires = "model")]
     pub model_logits: bool,
@@ -341,7 +344,7 @@ Examples:
     Show(ShowDataArgs),
     /// Download data sets from their public homes and check them
     ///
-    /// A download that was cut off goes on where it stopped. TYREX_DATA_MIRROR names a server
+    /// A download that was cut off goes on where it stopped. `TYREX_DATA_MIRROR` names a server
     /// with the same paths to use instead.
     #[command(after_help = "\
 Examples:

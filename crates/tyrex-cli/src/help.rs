@@ -69,9 +69,15 @@ pub(crate) fn remedy(error: &anyhow::Error) -> Option<String> {
              `[model] input` in the schema says whether that is raw or encoded columns"
                 .to_owned()
         }
-        Error::Model { .. } => {
-            "`tyrex model show --help` lists what can be said about a model file".to_owned()
+        Error::Model { problem, .. } => match problem {
+            it if it.contains("favourable") => {
+                "name the favourable class with --model-class or --model-class-number"
+            }
+            it if it.contains("logits") => "pass --model-logits if they are logits",
+            it if it.contains("several outputs") => "name the output with --model-output",
+            _ => return None,
         }
+        .to_owned(),
         Error::Catalogue { problem, .. } if problem.starts_with("unknown") => {
             "`tyrex data list` shows the data sets; your own file goes with --data and --schema"
                 .to_owned()

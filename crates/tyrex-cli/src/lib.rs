@@ -31,7 +31,7 @@ pub fn run(args: Args) -> ExitCode {
         // Whoever read the output has read enough.
         Err(error) if printer::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
-            printer.error(&error);
+            printer::error(&error);
             ExitCode::from(BAD_INPUT)
         }
     }
@@ -55,6 +55,6 @@ fn dispatch(args: Args, printer: &mut Printer) -> anyhow::Result<()> {
         Command::Schema(SchemaCommand::Infer(args)) => commands::schema::infer(session, &args),
         Command::Schema(SchemaCommand::Check(args)) => commands::schema::check(session, &args),
         Command::Model(ModelCommand::Show(args)) => commands::model::show(session, &args),
-        Command::Completions { shell } => commands::completions::run(session, shell),
+        Command::Completions { shell } => commands::completions::run(shell),
     }
 }

@@ -76,22 +76,22 @@ impl Printer {
             }
         }
     }
+}
 
-    /// Prints a text that is itself what was asked for.
-    pub(crate) fn product(&mut self, text: &str) -> anyhow::Result<()> {
-        print(text)
-    }
+/// Prints a text that is itself what was asked for.
+pub(crate) fn product(text: &str) -> anyhow::Result<()> {
+    print(text)
+}
 
-    /// Prints an error and what to do about it.
-    pub(crate) fn error(&mut self, error: &anyhow::Error) {
-        let style = Style::new().for_stderr().bold();
-        let mut lines = format!("{} {}", style.clone().red().apply_to("error:"), message(error));
-        if let Some(remedy) = help::remedy(error) {
-            let _ = write!(lines, "\n{} {remedy}", style.cyan().apply_to("help:"));
-        }
-        // If even standard error is gone there is nobody left to tell.
-        let _ = writeln!(std::io::stderr(), "{lines}");
+/// Prints an error and what to do about it.
+pub(crate) fn error(error: &anyhow::Error) {
+    let style = Style::new().for_stderr().bold();
+    let mut lines = format!("{} {}", style.clone().red().apply_to("error:"), message(error));
+    if let Some(remedy) = help::remedy(error) {
+        let _ = write!(lines, "\n{} {remedy}", style.cyan().apply_to("help:"));
     }
+    // If even standard error is gone there is nobody left to tell.
+    let _ = writeln!(std::io::stderr(), "{lines}");
 }
 
 /// The error and its causes, those left out that the text has named already.

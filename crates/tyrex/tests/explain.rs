@@ -5,14 +5,14 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use tyrex::data::catalogue::{Direction, Variant};
-use tyrex::data::{Catalogue, Dataset, Row, Schema, Table, Value};
+use tyrex::data::{Catalogue, Column, Dataset, Row, Schema, Table, Value};
 use tyrex::explain::{Data, Explainer, Part, embedded_schema, import};
 use tyrex::model::onnx::{
     Block, Category, Cell, Core, ImportOptions, InputColumn, InputKind, Inputs, OnnxModel,
 };
 use tyrex::model::train::OutputLayer;
 use tyrex::model::trees::{Aggregate, Comparison, Transform, TreeEnsemble, TreeNode};
-use tyrex::model::{Activation, Dense, Mlp, Model as _, Output, TrainParams};
+use tyrex::model::{Activation, Dense, Mlp, Output, TrainParams};
 use tyrex::{Error, Overwrite, Seed};
 
 fn german() -> Dataset {
@@ -194,6 +194,22 @@ fn a_raw_model_sees_what_its_own_preprocessing_makes() {
 }
 
 #[test]
+fn a_model_may_have_one_column_for_two_levels() {
+    let inputs = Inputs::Columns(vec![
+        column("income", InputKind::Number),
+        column("housing", InputKind::Text),
+    ]);
+    let model = linear(inputs, vec![number(0, 1.0, 0.0), one_hot(1, &["rent"])]);
+    let schema = Schema::from_toml(SCHEMA).unwrap();
+    let explainer = Explainer::with_model(rows(&schema), model).unwrap();
+    let column: Vec<f32> = explainer.points().rows().map(|point| point[1]).collect();
+    assert_eq!(column, [1.0, 0.0, 0.0, 1.0]);
+    for (row, point) in explainer.data().rows().iter().zip(explainer.points().rows()) {
+        assert_eq!(&explainer.encoder().decode(point), row);
+    }
+}
+
+#[test]
 fn scaling_inside_the_model_goes_behind_our_encoding() {
     let text = SCHEMA.replace("\"raw\"", "\"encoded\"");
     let schema = Schema::from_toml(&text).unwrap();
@@ -251,7 +267,10 @@ fn models_that_do_not_fit_the_schema_are_refused_in_words() {
         (
             "raw, a level the model does not know",
             SCHEMA,
-            linear(named(&["income", "housing"]), vec![number(0, 1.0, 0.0), one_hot(1, &["own"])]),
+            linear(
+                named(&["income", "housing"]),
+                vec![number(0, 1.0, 0.0), one_hot(1, &["own", "free"])],
+            ),
             &["`housing`", "does not know the level `rent`"],
         ),
         (
@@ -299,7 +318,7 @@ fn rejected_rows_become_a_table_under_the_names_of_the_features() {
     let explainer = trained(0);
     let rejected = explainer.rejected(Part::Test);
     let table = explainer.rejected_table(&rejected[..2]).unwrap();
-    let names: Vec<&str> = table.columns().iter().map(|column| column.name()).collect();
+    let names: Vec<&str> = table.columns().iter().map(Column::name).collect();
     assert_eq!(names[..3], ["row", "score", "checking_status"]);
     assert_eq!(names[names.len() - 3..], ["model", "seed", "format_version"]);
     let original = explainer.data().source();

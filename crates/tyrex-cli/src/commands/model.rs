@@ -146,7 +146,9 @@ impl ModelReport {
         let (column, becomes) = match step {
             StepReport::Number { column, scale, shift, missing } => {
                 let filled = missing.map_or_else(String::new, |it| format!(", missing is {it}"));
-                (*column, format!("{scale} x + {shift}{filled}"))
+                let sign = if *shift < 0.0 { '-' } else { '+' };
+                let (scale, shift) = (six_digits(*scale), six_digits(shift.abs()));
+                (*column, format!("{scale} x {sign} {shift}{filled}"))
             }
             StepReport::OneHot { column, categories } => {
                 (*column, format!("one of {}", categories.join(" | ")))
@@ -156,6 +158,11 @@ impl ModelReport {
         let name = input.map_or_else(|| column.to_string(), |input| input.name.clone());
         vec![name, input.map_or("", |input| input.kind).to_owned(), becomes]
     }
+}
+
+/// The number with six digits, for people.
+fn six_digits(number: f64) -> f64 {
+    format!("{number:.5e}").parse().unwrap_or(number)
 }
 
 /// A value of many lines by its size.

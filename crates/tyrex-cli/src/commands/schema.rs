@@ -12,7 +12,7 @@ use super::Session;
 use super::summary::{DataSummary, feature_table};
 use crate::args::{CheckArgs, InferArgs};
 use crate::interrupt;
-use crate::printer::{Page, Report};
+use crate::printer::{self, Page, Report};
 
 pub(crate) fn infer(session: &mut Session<'_>, args: &InferArgs) -> anyhow::Result<()> {
     let table = Table::read(&args.data)?;
@@ -23,7 +23,7 @@ pub(crate) fn infer(session: &mut Session<'_>, args: &InferArgs) -> anyhow::Resu
         let overwrite = args.force.overwrite();
         interrupt::whole(|| write_whole(path, overwrite, |out| out.write_all(text.as_bytes())))?;
     } else if !session.printer.is_json() {
-        return session.printer.product(&text);
+        return printer::product(&text);
     }
     session.printer.show(&InferReport {
         schema: &inferred.schema,

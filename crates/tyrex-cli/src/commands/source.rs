@@ -74,10 +74,8 @@ fn named(session: &Session<'_>, name: &str, protocol: Protocol) -> Result<Datase
 
 /// How to read a model file.
 pub(super) fn import_options(args: &ImportArgs) -> ImportOptions {
-    let favourable = args.model_class.as_ref().map(|class| match class.parse() {
-        Ok(number) => Favourable::Class(number),
-        Err(_) => Favourable::Label(class.clone()),
-    });
+    let by_number = args.model_class_number.map(Favourable::Class);
+    let favourable = args.model_class.clone().map(Favourable::Label).or(by_number);
     ImportOptions { output: args.model_output.clone(), favourable, logits: args.model_logits }
 }
 

@@ -151,6 +151,9 @@ fn raw(schema: &Schema, model: &OnnxModel) -> Result<Encoder> {
             Step::Number { scale, shift, .. } => {
                 Block::number(&feature.name, affine(&feature.name, *scale, *shift)?)
             }
+            Step::OneHot { categories, .. } if is_switch(feature, categories) => {
+                switch(feature, &categories[0])
+            }
             Step::OneHot { categories, .. } => {
                 let levels = categories.iter().map(|category| level(feature, category)).collect();
                 Block::one_hot(&feature.name, levels)
@@ -159,6 +162,21 @@ fn raw(schema: &Schema, model: &OnnxModel) -> Result<Encoder> {
     }
     let features = schema.features.iter().map(|feature| feature.name.clone()).collect();
     Encoder::from_blocks(features, blocks)
+}
+
+/// Whether the model has one column for a feature of two levels, one of which it names.
+fn is_switch(feature: &Feature, categories: &[Category]) -> bool {
+    let levels = feature.kind.levels();
+    matches!(categories, [only] if levels.len() == 2 && levels.contains(&level(feature, only)))
+}
+
+/// One column: 1 for the level that the category means, 0 for the other.
+fn switch(feature: &Feature, category: &Category) -> Block {
+    let on = level(feature, category);
+    let levels = feature.kind.levels().to_vec();
+    let codes = levels.iter().map(|level| f64::from(u8::from(*level == on))).collect();
+    let coding = Coding::Code { levels, codes, affine: Affine::IDENTITY };
+    Block { feature: feature.name.clone(), coding, beside: Vec::new() }
 }
 
 /// The feature's level that a category of the model means.

@@ -333,7 +333,7 @@ fn outputs() {
     let table = Table::from_csv(Path::new("data.csv"), GOOD.as_bytes()).unwrap();
     table.write(&path, Overwrite::Refuse).unwrap();
     let error = table.write(&path, Overwrite::Refuse).unwrap_err();
-    let expected = "out.csv exists already; pass --force to overwrite it";
+    let expected = "out.csv exists already";
     assert_eq!(message(folder.path(), &error), expected);
     let error = table.write(&folder.path().join("out.txt"), Overwrite::Force).unwrap_err();
     let expected = "out.txt: unknown format, expected a file name that ends in .csv, .jsonl, .ndjson \

@@ -71,7 +71,7 @@ proptest! {
         let global = spectral(&network);
         prop_assert_eq!(global.soundness, Soundness::Sound);
         for region in [Region::Global, Region::Ball { radius }, Region::Box { radius }] {
-            let bound = local(&network, x, region);
+            let bound = local(&network, x, region).unwrap();
             prop_assert_eq!((bound.region, bound.soundness), (region, Soundness::Sound));
             let seen = steepest(&network, &pairs(x, region, seed));
             prop_assert!(seen <= bound.value, "{:?}: {} > {}", region, seen, bound.value);
@@ -83,7 +83,7 @@ proptest! {
         for estimate in [slopes, gradients] {
             prop_assert_eq!(estimate.soundness, Soundness::Estimate);
             prop_assert!(estimate.value <= global.value + 1e-5);
-            prop_assert!(estimate.value <= local(&network, x, estimate.region).value + 1e-5);
+            prop_assert!(estimate.value <= local(&network, x, estimate.region).unwrap().value + 1e-5);
         }
     }
 }
@@ -94,7 +94,7 @@ fn local_bounds_tighten_as_the_region_shrinks_and_meet_the_gradient() {
     let network = network(8, &[30, 30], tyrex::model::Activation::Tanh, output, 3);
     let point = points(1, 8, 4);
     let values: Vec<f64> = [1.0, 0.3, 0.1, 0.01, 1e-6]
-        .map(|radius| local(&network, point.row(0), Region::Ball { radius }).value)
+        .map(|radius| local(&network, point.row(0), Region::Ball { radius }).unwrap().value)
         .to_vec();
     assert!(values.windows(2).all(|pair| pair[0] > pair[1]), "{values:?}");
     let cloud = Neighbourhood::draw(Sampling::MonteCarlo, 8, 10, 1e-6, Seed(0)).unwrap();
@@ -113,9 +113,23 @@ fn sound_bounds_hold_on_trained_networks() {
         for index in 0..40 {
             let x = points.row(index);
             let region = Region::Ball { radius: 0.2 };
-            let bound = local(&network, x, region).value;
+            let bound = local(&network, x, region).unwrap().value;
             let seen = steepest(&network, &pairs(x, region, seed));
             assert!(seen <= bound && seen <= global, "{seen} {bound} {global}");
         }
     }
+}
+
+#[test]
+fn no_bound_is_given_where_none_can_be() {
+    let output = tyrex::model::Output::Sigmoid { favourable: true };
+    let network = network(2, &[4], tyrex::model::Activation::Relu, output, 3);
+    let refusal =
+        |x: &[f32], radius| local(&network, x, Region::Ball { radius }).unwrap_err().to_string();
+    assert_eq!(
+        refusal(&[0.0, 0.0], -1.0),
+        "parameter `radius` is -1, expected a finite number of at least 0"
+    );
+    assert_eq!(refusal(&[0.0, f32::NAN], 0.1), "parameter `x` is NaN, expected finite coordinates");
+    assert_eq!(refusal(&[0.0], 0.1), "coordinates of the point: expected 2, got 1");
 }

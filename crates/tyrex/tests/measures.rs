@@ -217,8 +217,14 @@ fn what_cannot_be_measured_is_refused() {
             .to_string()
     };
     assert_eq!(draw(0, 0.1), "parameter `k` is 0, expected at least 1 sample");
-    assert_eq!(draw(5, 0.0), "parameter `sigma` is 0, expected a positive number");
-    assert_eq!(draw(5, f64::NAN), "parameter `sigma` is NaN, expected a positive number");
+    assert_eq!(
+        draw(5, 0.0),
+        "parameter `sigma` is 0, expected a positive number from 1e-30 to 1e30"
+    );
+    assert_eq!(
+        draw(5, f64::NAN),
+        "parameter `sigma` is NaN, expected a positive number from 1e-30 to 1e30"
+    );
     let many = Neighbourhood::draw(Sampling::Sobol, 1000, 4, 0.1, Seed(0)).unwrap_err();
     assert!(many.to_string().contains("use orthogonal"), "{many}");
     let sigmoid = Output::Sigmoid { favourable: true };

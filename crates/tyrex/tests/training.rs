@@ -6,7 +6,7 @@ use rand::RngExt;
 use tyrex::model::train::{
     ClassWeights, EarlyStopping, Initialisation, Job, OutputLayer, Schedule, Trainer,
 };
-use tyrex::model::{Activation, Examples, Model, TrainParams, Trained, train, train_all};
+use tyrex::model::{Activation, Examples, Mlp, Model, TrainParams, Trained, train, train_all};
 use tyrex::{Points, Seed};
 
 /// Points in the unit square, labelled by the diagonal they are on: no line separates them.
@@ -57,6 +57,31 @@ fn every_activation_and_initialisation_learns_what_no_line_can() {
         let params = TrainParams { initialisation, ..small() };
         let trained = train(Examples::new(&points, &labels), &params, Seed(7)).unwrap();
         assert!(accuracy(&trained, &fresh, &truth) > 0.93, "{initialisation:?}");
+    }
+}
+
+#[test]
+fn what_is_trained_is_what_its_layers_say() {
+    let (points, labels) = exclusive_or(100, 1);
+    for activation in [
+        Activation::Identity,
+        Activation::Relu,
+        Activation::LeakyRelu { slope: 0.01 },
+        Activation::Elu { alpha: 1.0 },
+        Activation::Gelu,
+        Activation::GeluTanh,
+        Activation::Tanh,
+        Activation::Sigmoid,
+        Activation::Softplus,
+        Activation::Silu,
+    ] {
+        for hidden in [vec![], vec![1], vec![3], vec![17], vec![5, 3], vec![16, 16]] {
+            let params = TrainParams { activation, hidden, epochs: 5, ..small() };
+            let network = train(Examples::new(&points, &labels), &params, Seed(7)).unwrap().network;
+            // Lanes of a line that belong to no unit must not have learnt anything.
+            let again = Mlp::new(2, &network.layers(), network.output()).unwrap();
+            assert_eq!(network, again, "{activation:?} {:?}", params.hidden);
+        }
     }
 }
 
@@ -316,10 +341,20 @@ fn what_cannot_be_trained_is_refused_with_a_reason() {
         refusal(examples.with_weights(&weights), small()),
         "training: the weight of row 2 is -1, expected a number of at least 0"
     );
-    let wild = TrainParams { learning_rate: 1e30, ..small() };
-    let message = train(examples, &wild, Seed(0)).unwrap_err().to_string();
-    assert!(
-        message.starts_with("training: the loss is no longer a number after epoch"),
-        "{message}"
+    assert_eq!(
+        with(|p| p.hidden = vec![1_000_000_000_000]),
+        "parameter `hidden` is [1000000000000], expected widths that make at most 100000000 \
+         weights in all"
     );
+    assert_eq!(
+        with(|p| p.hidden = vec![usize::MAX, 3]),
+        "parameter `hidden` is [18446744073709551615, 3], expected widths that make at most \
+         100000000 weights in all"
+    );
+    // Whether it shows in a loss or only in the last weights, a network of nonsense is an error.
+    for (learning_rate, epochs) in [(1e30, 60), (1e30, 1), (1e300, 1)] {
+        let wild = TrainParams { learning_rate, epochs, batch: 20, ..small() };
+        let message = train(examples, &wild, Seed(0)).unwrap_err().to_string();
+        assert!(message.starts_with("training: the loss is no longer a number after"), "{message}");
+    }
 }

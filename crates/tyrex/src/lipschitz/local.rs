@@ -6,18 +6,28 @@
 //! region the longest gradient bounds every slope.
 
 use super::{LipschitzBound, Region, Soundness};
+use crate::error::{Error, Result};
 use crate::model::interval::Interval;
-use crate::model::{Dense, Mlp, Output};
+use crate::model::{Dense, Mlp, Model as _, Output};
 
 /// The bound on a ball or box around a point.
-///
-/// # Panics
-/// If the point is of another dimension.
-#[must_use]
-pub fn local(network: &Mlp, x: &[f32], region: Region) -> LipschitzBound {
+pub fn local(network: &Mlp, x: &[f32], region: Region) -> Result<LipschitzBound> {
     let (Region::Ball { radius } | Region::Box { radius }) = region else {
-        return super::spectral(network);
+        return Ok(super::spectral(network));
     };
+    if !(radius >= 0.0 && radius.is_finite()) {
+        return Err(Error::param("radius", radius, "a finite number of at least 0"));
+    }
+    if x.len() != network.dim() {
+        return Err(Error::Dimension {
+            what: "coordinates of the point".into(),
+            expected: network.dim(),
+            got: x.len(),
+        });
+    }
+    if let Some(coordinate) = x.iter().find(|coordinate| !coordinate.is_finite()) {
+        return Err(Error::param("x", coordinate, "finite coordinates"));
+    }
     let layers = network.layers();
     let mut sums: Vec<Vec<Interval>> = Vec::with_capacity(layers.len());
     let mut values: Vec<Interval> = Vec::new();
@@ -48,13 +58,12 @@ pub fn local(network: &Mlp, x: &[f32], region: Region) -> LipschitzBound {
             .collect();
     }
     let value = gradient.iter().map(|g| g.magnitude().powi(2)).sum::<f64>().sqrt();
-    LipschitzBound { value: value * (1.0 + 1e-6), region, soundness: Soundness::Sound }
+    Ok(LipschitzBound { value: value * (1.0 + 1e-6), region, soundness: Soundness::Sound })
 }
 
 /// `x W + b`, and how far it can move: `radius ||w_j||_2` in a ball, `radius ||w_j||_1` in a box.
 fn first_sums(layer: &Dense, x: &[f32], radius: f64, is_ball: bool) -> Vec<Interval> {
     let outputs = layer.bias.len();
-    assert_eq!(x.len() * outputs, layer.weights.len(), "the dimension of the point");
     (0..outputs)
         .map(|j| {
             let column = || layer.weights.chunks_exact(outputs).map(|row| f64::from(row[j]));

@@ -78,8 +78,9 @@ impl Neighbourhood {
         if dim == 0 {
             return Err(Error::param("dim", dim, "at least 1 coordinate"));
         }
-        if !(sigma > 0.0 && sigma.is_finite()) {
-            return Err(Error::param("sigma", sigma, "a positive number"));
+        // Offsets are in single precision: beyond these they would all be 0 or infinite.
+        if !(1e-30..=1e30).contains(&sigma) {
+            return Err(Error::param("sigma", sigma, "a positive number from 1e-30 to 1e30"));
         }
         let mut rng = seed.derive("neighbourhood").rng();
         let mut units = match sampling {

@@ -1,7 +1,8 @@
 //! Intervals: all the values an activation, or its slope, can take.
 //!
-//! Bounds are in double precision and widened by a little more than rounding can cost, so
-//! that they hold for the network as it is computed, in single precision.
+//! Bounds are computed in double precision and widened by more than its rounding can cost.
+//! They hold for the network of exact arithmetic; the network as it is computed, in single
+//! precision, follows that one to within its own rounding.
 
 use super::Activation;
 
@@ -158,7 +159,7 @@ impl Activation {
             Self::Gelu => &[GELU_LOWEST],
             Self::GeluTanh => &[GELU_TANH_LOWEST],
             Self::Silu => &[SILU_LOWEST],
-            _ => &[],
+            Self::Identity | Self::Relu | Self::Tanh | Self::Sigmoid | Self::Softplus => &[],
         };
         z.image(|z| self.value(z), turning).widened()
     }

@@ -267,6 +267,14 @@ impl Mlp {
         hidden + (self.head.inputs + 1) * self.head.classes
     }
 
+    /// Whether every weight is a finite number. True of every network that was made by
+    /// [`Mlp::new`]; training asks before it hands one out.
+    pub(super) fn is_finite(&self) -> bool {
+        let hidden = self.hidden.iter().flat_map(|layer| [&layer.weights, &layer.bias]);
+        let mut all = hidden.chain([&self.head.weights, &self.head.bias]);
+        all.all(|lines| kernel::flat(lines).iter().all(|weight| weight.is_finite()))
+    }
+
     /// The logits of every point, point by point.
     ///
     /// # Panics

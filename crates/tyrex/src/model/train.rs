@@ -227,7 +227,7 @@ impl<'a> Trainer<'a> {
 
     /// Runs all epochs, or fewer if stopping early or told to.
     fn run(mut self, watch: impl Fn(&EpochReport) -> ControlFlow<()>) -> Result<Trained> {
-        let mut history = Vec::with_capacity(self.params.epochs);
+        let mut history = Vec::new();
         let mut best: Option<(f64, usize, Mlp)> = None;
         while self.epoch < self.params.epochs {
             let report = self.epoch()?;
@@ -235,9 +235,9 @@ impl<'a> Trainer<'a> {
             let stop = watch(&report).is_break();
             if let (Some(loss), Some(stopping)) = (report.held_out_loss, self.params.early_stopping)
             {
-                match &best {
-                    Some((lowest, _, _)) if loss >= lowest - stopping.min_delta => {}
-                    _ => best = Some((loss, report.epoch, self.network.clone())),
+                let enough = |lowest: f64| loss < lowest - stopping.min_delta;
+                if best.as_ref().is_none_or(|(lowest, _, _)| enough(*lowest)) {
+                    best = Some((loss, report.epoch, self.network.clone()));
                 }
                 let since = best.as_ref().map_or(0, |(_, epoch, _)| report.epoch - epoch);
                 if since >= stopping.patience.max(1) {
@@ -253,6 +253,9 @@ impl<'a> Trainer<'a> {
             None => (self.epoch.saturating_sub(1), self.network),
         };
         network.hidden.iter_mut().for_each(Hidden::refresh_transposed);
+        if !network.is_finite() {
+            return Err(diverged(kept_epoch, &self.params));
+        }
         Ok(Trained { network, history, kept_epoch })
     }
 
@@ -296,12 +299,7 @@ impl<'a> Trainer<'a> {
             }),
         };
         if !report.loss.is_finite() {
-            return Err(Error::Training(format!(
-                "the loss is no longer a number after epoch {}; lower the learning rate (now {}) \
-                 or scale the columns",
-                self.epoch + 1,
-                self.params.learning_rate
-            )));
+            return Err(diverged(self.epoch, &self.params));
         }
         self.epoch += 1;
         Ok(report)
@@ -393,6 +391,11 @@ impl<'a> Trainer<'a> {
         let last: &[Line] = self.values.last().map_or(&self.input, Vec::as_slice);
         let of_weights = &mut self.head.weights.gradient;
         kernel::collect(head.width(), head.classes, cotangents, last, of_weights);
+        // The lanes beyond the last input hold whatever the activation makes of nothing; they
+        // are no units and must not be learnt from.
+        for row in of_weights.chunks_exact_mut(head.width()) {
+            kernel::flat_mut(row)[head.inputs..].fill(0.0);
+        }
         let of_bias = kernel::flat_mut(&mut self.head.bias.gradient);
         of_bias.fill(0.0);
         for row in cotangents.chunks_exact(head.classes) {
@@ -461,6 +464,15 @@ impl<'a> Trainer<'a> {
     }
 }
 
+fn diverged(epoch: usize, params: &TrainParams) -> Error {
+    Error::Training(format!(
+        "the loss is no longer a number after epoch {}; lower the learning rate (now {}) or scale \
+         the columns",
+        epoch + 1,
+        params.learning_rate
+    ))
+}
+
 /// `-ln` of the probability of the label, from the logits, without overflow.
 fn cross_entropy(logits: &[f32], label: u32) -> f64 {
     if let [z] = logits {
@@ -486,12 +498,26 @@ fn predicted(logits: &[f32]) -> u32 {
     best as u32
 }
 
+/// What training keeps in memory is some five times the weights: 2 GB at this number.
+const MOST_WEIGHTS: usize = 100_000_000;
+
 /// A network with weights drawn as asked.
 fn initial(dim: usize, params: &TrainParams, seed: Seed) -> Result<Mlp> {
     let (classes, output) = match params.output {
         OutputLayer::Sigmoid => (1, Output::Sigmoid { favourable: true }),
         OutputLayer::Softmax { classes, favourable } => (classes, Output::Softmax { favourable }),
     };
+    let widths = || [dim].into_iter().chain(params.hidden.iter().copied()).chain([classes]);
+    let weights = widths().zip(widths().skip(1)).try_fold(0_usize, |sum, (inputs, outputs)| {
+        inputs.checked_mul(outputs).and_then(|weights| sum.checked_add(weights))
+    });
+    if weights.is_none_or(|weights| weights > MOST_WEIGHTS) {
+        return Err(Error::param(
+            "hidden",
+            format!("{:?}", params.hidden),
+            format!("widths that make at most {MOST_WEIGHTS} weights in all"),
+        ));
+    }
     let mut inputs = dim;
     let mut layers = Vec::with_capacity(params.hidden.len() + 1);
     for (index, &outputs) in params.hidden.iter().chain([&classes]).enumerate() {

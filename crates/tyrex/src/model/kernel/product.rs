@@ -51,10 +51,9 @@ pub(crate) fn product(
     if rows == 0 || panels == 0 {
         return;
     }
-    if depth > 0 {
-        assert!((rows - 1) * left.row + (depth - 1) * left.step < left.values.len());
-        assert!((panels - 1) * right.panel + (depth - 1) * right.step < right.lines.len());
-    }
+    assert!(depth > 0, "a product over nothing");
+    assert!((rows - 1) * left.row + (depth - 1) * left.step < left.values.len());
+    assert!((panels - 1) * right.panel + (depth - 1) * right.step < right.lines.len());
     assert!((rows - 1) * out.row + (panels - 1) * out.panel < out.lines.len());
     assert!(start.is_none_or(|start| start.len() >= panels));
     let task = Task {

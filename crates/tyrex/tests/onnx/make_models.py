@@ -1,4 +1,4 @@
-"""Trains small models with the real packages, exports them to ONNX, and records what onnxruntime says.
+"""Trains small models with the real packages, exports them, and records what onnxruntime says.
 
     python make_models.py FOLDER
 
@@ -16,10 +16,6 @@ import os
 import sys
 import warnings
 from pathlib import Path
-
-os.environ["KERAS_BACKEND"] = "torch"
-os.environ["CUDA_VISIBLE_DEVICES"] = ""
-warnings.filterwarnings("ignore")
 
 import numpy as np
 import onnx
@@ -56,7 +52,9 @@ class Cases:
     def path(self, name):
         return self.folder / f"{name}.onnx"
 
-    def add(self, name, inputs, output, favourable=None, logits=False, log=False, model=None, kind="mlp"):
+    def add(
+        self, name, inputs, output, favourable=None, logits=False, log=False, model=None, kind="mlp"
+    ):
         """`inputs`: a matrix for a model with one input, or a dict from input name to column(s).
 
         `output` is the name of the output that holds the scores, as onnxruntime knows it.
@@ -82,7 +80,9 @@ class Cases:
         for input_name in names:
             values = feed[input_name]
             values = values[:, None] if values.ndim == 1 else values
-            columns.extend([cell if cell == cell else "nan" for cell in column] for column in values.T.tolist())
+            columns.extend(
+                [cell if cell == cell else "nan" for cell in column] for column in values.T.tolist()
+            )
         graph = onnx.load(path, load_external_data=False)
         operators = sorted({node.op_type for node in graph.graph.node})
         self.cases.append(
@@ -140,20 +140,37 @@ def torch_models(cases):
         example = (torch.zeros(2, COLUMNS),)
         if exporter == "torchscript":
             torch.onnx.export(
-                model, example, cases.path(name), dynamo=False, input_names=["x"], output_names=["y"],
+                model,
+                example,
+                cases.path(name),
+                dynamo=False,
+                input_names=["x"],
+                output_names=["y"],
                 dynamic_axes={"x": {0: "batch"}, "y": {0: "batch"}},
             )
         else:
             torch.onnx.export(
-                model, example, cases.path(name), dynamo=True, verbose=False, input_names=["x"],
-                output_names=["y"], dynamic_shapes=({0: torch.export.Dim("batch")},), **rest,
+                model,
+                example,
+                cases.path(name),
+                dynamo=True,
+                verbose=False,
+                input_names=["x"],
+                output_names=["y"],
+                dynamic_shapes=({0: torch.export.Dim("batch")},),
+                **rest,
             )
 
     for exporter in ["torchscript", "dynamo"]:
         for activation, make in activations.items():
             torch.manual_seed(1)
             model = nn.Sequential(
-                nn.Linear(COLUMNS, 16), make(), nn.Linear(16, 8), make(), nn.Linear(8, 1), nn.Sigmoid()
+                nn.Linear(COLUMNS, 16),
+                make(),
+                nn.Linear(16, 8),
+                make(),
+                nn.Linear(8, 1),
+                nn.Sigmoid(),
             )
             name = f"torch-{exporter}-{activation}"
             export(name, model, exporter)
@@ -166,10 +183,27 @@ def torch_models(cases):
             ("logits", body, {"logits": True, "favourable": 2}),
             ("softmax", [*body, nn.Softmax(dim=1)], {"favourable": 1}),
             ("log-softmax", [*body, nn.LogSoftmax(dim=-1)], {"favourable": 0, "log": True}),
-            ("two-softmax", [nn.Linear(COLUMNS, 5), nn.ReLU(), nn.Linear(5, 2), nn.Softmax(-1)], {}),
+            (
+                "two-softmax",
+                [nn.Linear(COLUMNS, 5), nn.ReLU(), nn.Linear(5, 2), nn.Softmax(-1)],
+                {},
+            ),
             ("linear", [nn.Linear(COLUMNS, 1), nn.Sigmoid()], {}),
-            ("no-bias", [nn.Linear(COLUMNS, 9, bias=False), nn.GELU(), nn.Linear(9, 1, bias=False), nn.Sigmoid()], {}),
-            ("squeezed", [nn.Linear(COLUMNS, 9), nn.ReLU(), nn.Linear(9, 1), nn.Flatten(0), nn.Sigmoid()], {}),
+            (
+                "no-bias",
+                [
+                    nn.Linear(COLUMNS, 9, bias=False),
+                    nn.GELU(),
+                    nn.Linear(9, 1, bias=False),
+                    nn.Sigmoid(),
+                ],
+                {},
+            ),
+            (
+                "squeezed",
+                [nn.Linear(COLUMNS, 9), nn.ReLU(), nn.Linear(9, 1), nn.Flatten(0), nn.Sigmoid()],
+                {},
+            ),
         ]:
             name = f"torch-{exporter}-{ending}"
             export(name, nn.Sequential(*layers), exporter)
@@ -177,8 +211,17 @@ def torch_models(cases):
 
         torch.manual_seed(3)
         normalised = nn.Sequential(
-            nn.BatchNorm1d(COLUMNS), nn.Linear(COLUMNS, 16), nn.BatchNorm1d(16), nn.GELU(), nn.Dropout(0.3),
-            nn.Linear(16, 8), nn.ReLU(), nn.BatchNorm1d(8), nn.Dropout(0.5), nn.Linear(8, 2), nn.Softmax(dim=1),
+            nn.BatchNorm1d(COLUMNS),
+            nn.Linear(COLUMNS, 16),
+            nn.BatchNorm1d(16),
+            nn.GELU(),
+            nn.Dropout(0.3),
+            nn.Linear(16, 8),
+            nn.ReLU(),
+            nn.BatchNorm1d(8),
+            nn.Dropout(0.5),
+            nn.Linear(8, 2),
+            nn.Softmax(dim=1),
         )
         for _ in range(20):  # gives the batch-norm layers statistics of their own
             normalised(torch.randn(64, COLUMNS) * 2 + 1)
@@ -187,7 +230,14 @@ def torch_models(cases):
         cases.add(name, numbers(3), "y")
 
     torch.manual_seed(4)
-    wide = nn.Sequential(nn.Linear(COLUMNS, 256), nn.ReLU(), nn.Linear(256, 256), nn.ReLU(), nn.Linear(256, 1), nn.Sigmoid())
+    wide = nn.Sequential(
+        nn.Linear(COLUMNS, 256),
+        nn.ReLU(),
+        nn.Linear(256, 256),
+        nn.ReLU(),
+        nn.Linear(256, 1),
+        nn.Sigmoid(),
+    )
     export("torch-dynamo-external-data", wide, "dynamo", external_data=True)
     cases.add("torch-dynamo-external-data", numbers(4), "y")
 
@@ -208,13 +258,26 @@ def keras_models(cases):
     dense = keras.layers.Dense
     for activation in ["relu", "tanh", "sigmoid", "elu", "gelu", "silu", "softplus", "leaky_relu"]:
         name = f"keras-{activation.replace('_', '-')}"
-        output = export(name, [dense(16, activation=activation), dense(8, activation=activation), dense(1, activation="sigmoid")])
+        output = export(
+            name,
+            [
+                dense(16, activation=activation),
+                dense(8, activation=activation),
+                dense(1, activation="sigmoid"),
+            ],
+        )
         cases.add(name, numbers(5), output)
     name = "keras-softmax-batch-norm"
     output = export(
         name,
-        [dense(16), keras.layers.BatchNormalization(), keras.layers.ReLU(), keras.layers.Dropout(0.2),
-         dense(8, activation="relu"), dense(3, activation="softmax")],
+        [
+            dense(16),
+            keras.layers.BatchNormalization(),
+            keras.layers.ReLU(),
+            keras.layers.Dropout(0.2),
+            dense(8, activation="relu"),
+            dense(3, activation="softmax"),
+        ],
     )
     cases.add(name, numbers(6), output, favourable=2)
 
@@ -226,7 +289,11 @@ def sklearn_models(cases):
     from skl2onnx import to_onnx
     from skl2onnx.common.data_types import FloatTensorType, Int64TensorType, StringTensorType
     from sklearn.compose import ColumnTransformer
-    from sklearn.ensemble import GradientBoostingClassifier, HistGradientBoostingClassifier, RandomForestClassifier
+    from sklearn.ensemble import (
+        GradientBoostingClassifier,
+        HistGradientBoostingClassifier,
+        RandomForestClassifier,
+    )
     from sklearn.ensemble import ExtraTreesClassifier
     from sklearn.impute import SimpleImputer
     from sklearn.linear_model import LogisticRegression
@@ -239,7 +306,17 @@ def sklearn_models(cases):
     train = numbers(7, rows=400)
     two, three = labels(train), labels(train, 3)
 
-    def add(name, model, inputs, types, output="probabilities", zipmap=False, favourable=None, kind="mlp", target=None):
+    def add(
+        name,
+        model,
+        inputs,
+        types,
+        output="probabilities",
+        zipmap=False,
+        favourable=None,
+        kind="mlp",
+        target=None,
+    ):
         options = {id(model): {"zipmap": zipmap}}
         exported = to_onnx(model, initial_types=types, options=options)
         cases.add(name, inputs, output, favourable=favourable, model=exported, kind=kind)
@@ -252,22 +329,72 @@ def sklearn_models(cases):
         add(f"sklearn-mlp-{activation}", model, numbers(8), matrix)
     model = MLPClassifier((10,), **quick).fit(train, three)
     add("sklearn-mlp-three-classes", model, numbers(9), matrix, favourable=2)
-    add("sklearn-mlp-zipmap", MLPClassifier((10,), **quick).fit(train, two), numbers(9), matrix, "output_probability", zipmap=True)
+    add(
+        "sklearn-mlp-zipmap",
+        MLPClassifier((10,), **quick).fit(train, two),
+        numbers(9),
+        matrix,
+        "output_probability",
+        zipmap=True,
+    )
     names = np.array(["refused", "granted"])[two]
-    add("sklearn-mlp-text-labels", MLPClassifier((10,), **quick).fit(train, names), numbers(9), matrix)
+    add(
+        "sklearn-mlp-text-labels",
+        MLPClassifier((10,), **quick).fit(train, names),
+        numbers(9),
+        matrix,
+    )
 
     add("sklearn-logistic", LogisticRegression().fit(train, two), numbers(10), matrix)
-    add("sklearn-logistic-zipmap", LogisticRegression().fit(train, names), numbers(10), matrix, "output_probability", zipmap=True)
-    add("sklearn-logistic-three-classes", LogisticRegression().fit(train, three), numbers(10), matrix, favourable=0)
+    add(
+        "sklearn-logistic-zipmap",
+        LogisticRegression().fit(train, names),
+        numbers(10),
+        matrix,
+        "output_probability",
+        zipmap=True,
+    )
+    add(
+        "sklearn-logistic-three-classes",
+        LogisticRegression().fit(train, three),
+        numbers(10),
+        matrix,
+        favourable=0,
+    )
 
     shifted = train * 30 + 100
     rows = numbers(11) * 30 + 100
-    for scaler in [StandardScaler(), MinMaxScaler(), MinMaxScaler((-1, 1)), StandardScaler(with_mean=False)]:
-        label = type(scaler).__name__.lower() + ("" if not scaler.get_params().get("feature_range", (0, 1))[0] else "-signed")
+    for scaler in [
+        StandardScaler(),
+        MinMaxScaler(),
+        MinMaxScaler((-1, 1)),
+        StandardScaler(with_mean=False),
+    ]:
+        label = type(scaler).__name__.lower() + (
+            "" if not scaler.get_params().get("feature_range", (0, 1))[0] else "-signed"
+        )
         label += "-no-mean" if scaler.get_params().get("with_mean") is False else ""
-        add(f"sklearn-{label}-logistic", make_pipeline(scaler, LogisticRegression()).fit(shifted, two), rows, matrix)
-        add(f"sklearn-{label}-mlp", make_pipeline(scaler, MLPClassifier((10,), **quick)).fit(shifted, two), rows, matrix)
-    add("sklearn-standardscaler-forest", make_pipeline(StandardScaler(), RandomForestClassifier(20, random_state=0)).fit(shifted, two), rows, matrix, kind="trees")
+        add(
+            f"sklearn-{label}-logistic",
+            make_pipeline(scaler, LogisticRegression()).fit(shifted, two),
+            rows,
+            matrix,
+        )
+        add(
+            f"sklearn-{label}-mlp",
+            make_pipeline(scaler, MLPClassifier((10,), **quick)).fit(shifted, two),
+            rows,
+            matrix,
+        )
+    add(
+        "sklearn-standardscaler-forest",
+        make_pipeline(StandardScaler(), RandomForestClassifier(20, random_state=0)).fit(
+            shifted, two
+        ),
+        rows,
+        matrix,
+        kind="trees",
+    )
 
     def people(seed, rows=ROWS):
         random = np.random.default_rng(seed)
@@ -283,12 +410,20 @@ def sklearn_models(cases):
 
     def feed(frame):
         return {
-            name: (frame[name].to_numpy().astype(object) if frame[name].dtype.kind not in "fi" else frame[name].to_numpy())[:, None]
+            name: (
+                frame[name].to_numpy().astype(object)
+                if frame[name].dtype.kind not in "fi"
+                else frame[name].to_numpy()
+            )[:, None]
             for name in frame
         }
 
     table = people(12, 400)
-    good = ((table["income"] > 3000) ^ (table["purpose"] == "car").to_numpy()).astype(np.int64).to_numpy()
+    good = (
+        ((table["income"] > 3000) ^ (table["purpose"] == "car").to_numpy())
+        .astype(np.int64)
+        .to_numpy()
+    )
     columns = [
         ("age", FloatTensorType([None, 1])),
         ("income", FloatTensorType([None, 1])),
@@ -301,7 +436,11 @@ def sklearn_models(cases):
         return ColumnTransformer(
             [
                 ("numbers", scaler, ["age", "income"]),
-                ("texts", OneHotEncoder(sparse_output=False, handle_unknown="ignore", **options), ["purpose", "married"]),
+                (
+                    "texts",
+                    OneHotEncoder(sparse_output=False, handle_unknown="ignore", **options),
+                    ["purpose", "married"],
+                ),
                 ("counts", OneHotEncoder(sparse_output=False, handle_unknown="ignore"), ["rooms"]),
             ]
         )
@@ -315,30 +454,60 @@ def sklearn_models(cases):
     for ending, model, kind in endings:
         pipeline = make_pipeline(encoder(StandardScaler()), model).fit(table, good)
         add(f"sklearn-columns-{ending}", pipeline, feed(people(13)), columns, kind=kind)
-    pipeline = make_pipeline(encoder(MinMaxScaler(), drop="if_binary"), LogisticRegression(max_iter=500)).fit(table, good)
+    pipeline = make_pipeline(
+        encoder(MinMaxScaler(), drop="if_binary"), LogisticRegression(max_iter=500)
+    ).fit(table, good)
     add("sklearn-columns-drop-minmax", pipeline, feed(people(13)), columns)
-    pipeline = make_pipeline(encoder(StandardScaler()), StandardScaler(), MLPClassifier((8,), **quick)).fit(table, good)
+    pipeline = make_pipeline(
+        encoder(StandardScaler()), StandardScaler(), MLPClassifier((8,), **quick)
+    ).fit(table, good)
     add("sklearn-columns-scaled-twice", pipeline, feed(people(13)), columns)
-    passing = ColumnTransformer([("texts", OneHotEncoder(sparse_output=False), ["purpose"])], remainder="passthrough")
+    passing = ColumnTransformer(
+        [("texts", OneHotEncoder(sparse_output=False), ["purpose"])], remainder="passthrough"
+    )
     kept = table[["age", "income", "purpose"]]
-    pipeline = make_pipeline(passing, RandomForestClassifier(15, max_depth=6, random_state=0)).fit(kept, good)
-    add("sklearn-columns-passthrough", pipeline, feed(people(13)[list(kept)]), [columns[0], columns[1], columns[3]], kind="trees")
+    pipeline = make_pipeline(passing, RandomForestClassifier(15, max_depth=6, random_state=0)).fit(
+        kept, good
+    )
+    add(
+        "sklearn-columns-passthrough",
+        pipeline,
+        feed(people(13)[list(kept)]),
+        [columns[0], columns[1], columns[3]],
+        kind="trees",
+    )
 
     # One float matrix whose last two columns are codes.
     def coded(seed, rows=ROWS):
         random = np.random.default_rng(seed)
-        return np.column_stack([numbers(seed, 3, rows) * 10, random.integers(0, 4, rows), random.integers(1, 3, rows)]).astype(np.float32)
+        return np.column_stack(
+            [numbers(seed, 3, rows) * 10, random.integers(0, 4, rows), random.integers(1, 3, rows)]
+        ).astype(np.float32)
 
     codes = coded(14, 400)
     answer = ((codes[:, 0] > 0) ^ (codes[:, 3] == 2)).astype(np.int64)
     for ending, model, kind in endings:
         blocks = ColumnTransformer(
-            [("numbers", StandardScaler(), [0, 1, 2]), ("codes", OneHotEncoder(sparse_output=False, handle_unknown="ignore"), [3, 4])]
+            [
+                ("numbers", StandardScaler(), [0, 1, 2]),
+                ("codes", OneHotEncoder(sparse_output=False, handle_unknown="ignore"), [3, 4]),
+            ]
         )
-        add(f"sklearn-matrix-{ending}", make_pipeline(blocks, model).fit(codes, answer), coded(15), [("x", FloatTensorType([None, 5]))], kind=kind)
+        add(
+            f"sklearn-matrix-{ending}",
+            make_pipeline(blocks, model).fit(codes, answer),
+            coded(15),
+            [("x", FloatTensorType([None, 5]))],
+            kind=kind,
+        )
 
     # Two blocks of columns, one of numbers and one of texts.
-    blocks = ColumnTransformer([("n", StandardScaler(), [0, 1]), ("t", OneHotEncoder(sparse_output=False, handle_unknown="ignore"), [2, 3])])
+    blocks = ColumnTransformer(
+        [
+            ("n", StandardScaler(), [0, 1]),
+            ("t", OneHotEncoder(sparse_output=False, handle_unknown="ignore"), [2, 3]),
+        ]
+    )
     frame = table[["age", "income", "purpose", "married"]]
     pipeline = make_pipeline(blocks, LogisticRegression(max_iter=500)).fit(frame, good)
     fresh = people(16)
@@ -346,13 +515,25 @@ def sklearn_models(cases):
         "numbers": fresh[["age", "income"]].to_numpy(),
         "texts": fresh[["purpose", "married"]].to_numpy().astype(object),
     }
-    add("sklearn-two-blocks", pipeline, grouped, [("numbers", FloatTensorType([None, 2])), ("texts", StringTensorType([None, 2]))])
+    add(
+        "sklearn-two-blocks",
+        pipeline,
+        grouped,
+        [("numbers", FloatTensorType([None, 2])), ("texts", StringTensorType([None, 2]))],
+    )
 
     holes = train.copy()
     holes[::7, 1] = np.nan
     rows = numbers(17)
     rows[::5, 1] = np.nan
-    add("sklearn-imputer-scaler-mlp", make_pipeline(SimpleImputer(), StandardScaler(), MLPClassifier((8,), **quick)).fit(holes, two), rows, matrix)
+    add(
+        "sklearn-imputer-scaler-mlp",
+        make_pipeline(SimpleImputer(), StandardScaler(), MLPClassifier((8,), **quick)).fit(
+            holes, two
+        ),
+        rows,
+        matrix,
+    )
 
     forests = {
         "tree": DecisionTreeClassifier(max_depth=6, random_state=0),
@@ -363,12 +544,25 @@ def sklearn_models(cases):
     }
     for name, model in forests.items():
         add(f"sklearn-{name}", model.fit(train, two), numbers(18), matrix, kind="trees")
-        add(f"sklearn-{name}-three-classes", model.fit(train, three), numbers(18), matrix, favourable=1, kind="trees")
+        add(
+            f"sklearn-{name}-three-classes",
+            model.fit(train, three),
+            numbers(18),
+            matrix,
+            favourable=1,
+            kind="trees",
+        )
     rows = numbers(19)
     rows[::3, 0] = np.nan
     holes = train.copy()
     holes[::4, 0] = np.nan
-    add("sklearn-hist-boosting-missing", forests["hist-boosting"].fit(holes, two), rows, matrix, kind="trees")
+    add(
+        "sklearn-hist-boosting-missing",
+        forests["hist-boosting"].fit(holes, two),
+        rows,
+        matrix,
+        kind="trees",
+    )
 
 
 # ----------------------------------------------------------------------------- XGBoost and LightGBM
@@ -387,12 +581,24 @@ def boosting_models(cases):
     for classes, favourable, suffix in [(2, None, ""), (3, 2, "-three-classes")]:
         target = labels(train, classes)
         model = xgboost.XGBClassifier(n_estimators=25, max_depth=4).fit(train, target)
-        cases.add(f"xgboost{suffix}", rows, "probabilities", favourable=favourable, kind="trees",
-                  model=convert_xgboost(model, initial_types=matrix, target_opset=15))
+        cases.add(
+            f"xgboost{suffix}",
+            rows,
+            "probabilities",
+            favourable=favourable,
+            kind="trees",
+            model=convert_xgboost(model, initial_types=matrix, target_opset=15),
+        )
         model = lightgbm.LGBMClassifier(n_estimators=25, verbose=-1).fit(train, target)
         for zipmap in [False, True]:
-            cases.add(f"lightgbm{suffix}{'-zipmap' if zipmap else ''}", rows, "probabilities", favourable=favourable, kind="trees",
-                      model=convert_lightgbm(model, initial_types=matrix, zipmap=zipmap, target_opset=15))
+            cases.add(
+                f"lightgbm{suffix}{'-zipmap' if zipmap else ''}",
+                rows,
+                "probabilities",
+                favourable=favourable,
+                kind="trees",
+                model=convert_lightgbm(model, initial_types=matrix, zipmap=zipmap, target_opset=15),
+            )
 
 
 def evaluate(rows, answers, *models):
@@ -408,12 +614,21 @@ def evaluate(rows, answers, *models):
 
 
 def main(arguments):
+    # Read when the packages are imported, which the functions above do.
+    os.environ["KERAS_BACKEND"] = "torch"
+    os.environ["CUDA_VISIBLE_DEVICES"] = ""
+    warnings.filterwarnings("ignore")
     if arguments[:1] == ["--evaluate"]:
         evaluate(*arguments[1:])
         return
     cases = Cases(arguments[0])
     cases.folder.mkdir(parents=True, exist_ok=True)
-    makers = {"torch": torch_models, "keras": keras_models, "sklearn": sklearn_models, "boosting": boosting_models}
+    makers = {
+        "torch": torch_models,
+        "keras": keras_models,
+        "sklearn": sklearn_models,
+        "boosting": boosting_models,
+    }
     for name, make in makers.items():
         if len(arguments) == 1 or name in arguments[1:]:
             make(cases)

@@ -5,7 +5,8 @@ use std::rc::Rc;
 
 use super::expression::{Atom, Category, Expression, Function, Variable};
 use super::graph::{Call, Element, Ensemble, Graph, Matrix, Value};
-use super::operators::{Operator, bare_input, concat, one, select};
+use super::operators::{Operator, one};
+use super::plumbing::{concat, select};
 use super::tensor::{Data, External, Tensor};
 use crate::model::Activation;
 use crate::model::trees::{Aggregate, Comparison, TreeNode};
@@ -114,7 +115,7 @@ fn imputer(graph: &mut Graph, call: &Call) -> Result<Vec<Value>, String> {
         .enumerate()
         .map(|(i, column)| {
             let value = if replacements.len() == 1 { replacements[0] } else { replacements[i] };
-            Rc::new(bare_input(column)?.clone()).apply(Function::Impute(value))
+            Rc::new(column.bare_input()?.clone()).apply(Function::Impute(value))
         })
         .collect();
     let columns = columns.ok_or("only raw columns can be imputed")?;
@@ -126,7 +127,7 @@ fn one_hot_encoder(graph: &mut Graph, call: &Call) -> Result<Vec<Value>, String>
     let [column] = matrix.columns.as_slice() else {
         return Err(format!("{} columns at once, expected one", matrix.columns.len()));
     };
-    let column = bare_input(column).ok_or("only a raw column can be one-hot encoded")?;
+    let column = column.bare_input().ok_or("only a raw column can be one-hot encoded")?;
     let texts = call.texts("cats_strings").into_iter().map(|t| Category::Text(t.into()));
     let whole = call.integers("cats_int64s").iter().map(|&c| Category::Integer(c));
     let categories: Vec<Category> = match matrix.element {

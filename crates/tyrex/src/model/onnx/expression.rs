@@ -199,6 +199,18 @@ impl Expression {
         }
     }
 
+    /// The raw input column that the formula is, with or without its fraction.
+    pub(super) fn bare_input(&self) -> Option<&Self> {
+        let inner = match self.single() {
+            Some((1.0, Atom::Apply(Function::Truncate, inner))) if self.constant == 0.0 => inner,
+            _ => self,
+        };
+        match inner.single() {
+            Some((1.0, Atom::Variable(Variable::Input(_)))) if inner.constant == 0.0 => Some(inner),
+            _ => None,
+        }
+    }
+
     /// The formula as an activation of a weighted sum, if it is one tyrex knows.
     pub(super) fn activated(&self) -> Option<Activated> {
         if let Some(argument) = self.linear() {

@@ -10,6 +10,7 @@ mod expression;
 mod graph;
 mod limits;
 mod operators;
+mod plumbing;
 mod preprocessing;
 mod proto;
 mod resolve;

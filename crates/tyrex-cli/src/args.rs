@@ -1,9 +1,9 @@
 //! What can be typed. Types only; what they mean is in `commands`.
 
-use std::num::{NonZeroU16, NonZeroUsize};
+use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-use clap::{ArgGroup, Parser, Subcommand, ValueEnum};
+use clap::{ArgGroup, Parser, Subcommand, ValueEnum, value_parser};
 use clap_complete::Shell;
 
 use crate::version::version;
@@ -44,8 +44,8 @@ pub struct GlobalArgs {
     #[arg(long, short, global = true, conflicts_with = "json")]
     pub quiet: bool,
     /// Threads to use; the result is the same with any number [default: all cores]
-    #[arg(long, global = true, value_name = "N")]
-    pub threads: Option<NonZeroU16>,
+    #[arg(long, global = true, value_name = "N", value_parser = value_parser!(u16).range(1..=1024))]
+    pub threads: Option<u16>,
     /// Folder of the data sets that are not in the program; searched first, and where `data
     /// fetch` puts them
     #[arg(long, global = true, value_name = "FOLDER")]

@@ -41,7 +41,7 @@ fn dispatch(args: Args, printer: &mut Printer) -> anyhow::Result<()> {
     interrupt::listen().context("cannot listen for interrupts")?;
     if let Some(threads) = args.global.threads {
         rayon::ThreadPoolBuilder::new()
-            .num_threads(threads.get().into())
+            .num_threads(threads.into())
             .build_global()
             .with_context(|| format!("cannot start {threads} threads"))?;
     }

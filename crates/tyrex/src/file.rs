@@ -116,15 +116,10 @@ fn folder_of(path: &Path) -> &Path {
 }
 
 fn temporary_in(folder: &Path) -> std::io::Result<tempfile::NamedTempFile> {
-    let mut builder = tempfile::Builder::new();
-    builder.prefix(".tyrex-").suffix(".part");
-    // The usual permissions of a new file, not the private ones of a temporary file.
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        builder.permissions(fs::Permissions::from_mode(0o666));
-    }
-    builder.tempfile_in(folder)
+    // Opened here, so that it has the usual permissions of a new file and not the private ones
+    // of a temporary file, and so that an error does not name a path nobody has heard of.
+    let open = |path: &Path| File::options().read(true).write(true).create_new(true).open(path);
+    tempfile::Builder::new().prefix(".tyrex-").suffix(".part").make_in(folder, open)
 }
 
 #[cfg(test)]

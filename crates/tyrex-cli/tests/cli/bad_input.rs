@@ -183,6 +183,7 @@ fn about_arguments() -> Vec<Case> {
         ),
         case("no label named", &["schema", "infer", "loans.csv"], &["--label", "`paid`"]),
         case("no threads", &["data", "list", "--threads", "0"], &["--threads", "0"]),
+        case("too many threads", &["data", "list", "--threads", "2000"], &["--threads", "1024"]),
         case("an empty layer", &train(&["--hidden", "8,0"]), &["--hidden", "128,128"]),
         case("no epochs", &train(&["--epochs", "0"]), &["epochs", "at least 1", "train --help"]),
         case(
@@ -272,6 +273,7 @@ fn every_refusal_says_where_what_and_what_was_expected() {
         assert_eq!(answer.stdout, "", "{name}");
         assert!(stderr.starts_with("error: "), "{name}: {stderr}");
         assert!(!stderr.contains("panicked"), "{name}: {stderr}");
+        assert!(!stderr.contains(".part"), "{name}: the name of a temporary file: {stderr}");
         for piece in &case.says {
             assert!(stderr.contains(piece), "{name}: `{piece}` is not in\n{stderr}");
         }

@@ -253,7 +253,10 @@ impl<'a> Trainer<'a> {
             None => (self.epoch.saturating_sub(1), self.network),
         };
         network.hidden.iter_mut().for_each(Hidden::refresh_transposed);
-        if !network.is_finite() {
+        // The last step's harm shows in no epoch's loss.
+        let some = &self.rows[..self.rows.len().min(1024)];
+        let logits = network.logits(&self.examples.points.select(some));
+        if !network.is_finite() || !logits.iter().all(|z| z.is_finite()) {
             return Err(diverged(kept_epoch, &self.params));
         }
         Ok(Trained { network, history, kept_epoch })

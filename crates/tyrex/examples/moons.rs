@@ -14,10 +14,10 @@ use tyrex::{Points, Result, Seed};
 /// The part of the plane shown, and its size on the page.
 const LEFT: f64 = -1.6;
 const TOP: f64 = 1.5;
-const SPAN: (f64, f64) = (4.2, 2.5);
-const SIZE: (f64, f64) = (440.0, 262.0);
+const SPAN: (f64, f64) = (4.2, 2.7);
+const SIZE: (f64, f64) = (440.0, 283.0);
 /// Cells across and down.
-const GRID: (usize, usize) = (110, 66);
+const GRID: (usize, usize) = (110, 71);
 
 fn main() -> Result<()> {
     let sample = moons(300, 0.2, Seed(4))?;

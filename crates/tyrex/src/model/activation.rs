@@ -35,6 +35,20 @@ pub enum Activation {
 }
 
 impl Activation {
+    /// One of each, with the parameters that are usual.
+    pub const ALL: [Self; 10] = [
+        Self::Identity,
+        Self::Relu,
+        Self::LeakyRelu { slope: 0.01 },
+        Self::Elu { alpha: 1.0 },
+        Self::Gelu,
+        Self::GeluTanh,
+        Self::Tanh,
+        Self::Sigmoid,
+        Self::Softplus,
+        Self::Silu,
+    ];
+
     /// Why the parameters are unusable, if they are.
     pub(crate) fn problem(self) -> Option<String> {
         let parameter = match self {

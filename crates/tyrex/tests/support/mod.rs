@@ -7,19 +7,6 @@ use rand::RngExt;
 use tyrex::model::{Activation, Dense, Mlp, Output};
 use tyrex::{Points, Seed};
 
-pub(crate) const ACTIVATIONS: [Activation; 10] = [
-    Activation::Identity,
-    Activation::Relu,
-    Activation::LeakyRelu { slope: 0.2 },
-    Activation::Elu { alpha: 1.3 },
-    Activation::Gelu,
-    Activation::GeluTanh,
-    Activation::Tanh,
-    Activation::Sigmoid,
-    Activation::Softplus,
-    Activation::Silu,
-];
-
 pub(crate) fn activate(activation: Activation, z: f64) -> f64 {
     let sigmoid = |z: f64| 1.0 / (1.0 + (-z).exp());
     match activation {
@@ -107,7 +94,7 @@ pub(crate) fn widen(point: &[f32]) -> Vec<f64> {
 }
 
 pub(crate) fn activations() -> impl Strategy<Value = Activation> {
-    (0..ACTIVATIONS.len()).prop_map(|index| ACTIVATIONS[index])
+    prop::sample::select(&Activation::ALL[..])
 }
 
 pub(crate) fn outputs() -> impl Strategy<Value = Output> {

@@ -80,10 +80,15 @@ proptest! {
         let cloud = Neighbourhood::draw(Sampling::UniformBall, dim, 20, 0.1, Seed(seed)).unwrap();
         let slopes = sampled_slopes(&network, x, &cloud);
         let gradients = sampled_gradients(&network, x, &cloud);
+        // Scores are in single precision: two equal ones may differ by a unit in the last
+        // place, and between close neighbours even that is a slope.
+        let nearest = cloud.distances().iter().copied().fold(f64::INFINITY, f64::min);
+        let rounding = 1e-5 + 2e-7 / nearest;
         for estimate in [slopes, gradients] {
             prop_assert_eq!(estimate.soundness, Soundness::Estimate);
-            prop_assert!(estimate.value <= global.value + 1e-5);
-            prop_assert!(estimate.value <= local(&network, x, estimate.region).unwrap().value + 1e-5);
+            let bound = local(&network, x, estimate.region).unwrap();
+            prop_assert!(estimate.value <= global.value + rounding);
+            prop_assert!(estimate.value <= bound.value + rounding);
         }
     }
 }

@@ -26,99 +26,141 @@ OUTPUT = Path(__file__).resolve().parent / "german.csv"
 
 # Column by column, in UCI's order: the name, and for a coded column the text of each code.
 COLUMNS = [
-    ("checking_status", {
-        "A11": "<0 DM",
-        "A12": "0<=X<200 DM",
-        "A13": ">=200 DM or salary assigned >=1 year",
-        "A14": "no checking account",
-    }),
+    (
+        "checking_status",
+        {
+            "A11": "<0 DM",
+            "A12": "0<=X<200 DM",
+            "A13": ">=200 DM or salary assigned >=1 year",
+            "A14": "no checking account",
+        },
+    ),
     ("duration", None),
-    ("credit_history", {
-        "A30": "no credits taken or all paid back duly",
-        "A31": "all credits at this bank paid back duly",
-        "A32": "existing credits paid back duly till now",
-        "A33": "delay in paying off in the past",
-        "A34": "critical account or other credits elsewhere",
-    }),
-    ("purpose", {
-        "A40": "car (new)",
-        "A41": "car (used)",
-        "A42": "furniture/equipment",
-        "A43": "radio/television",
-        "A44": "domestic appliances",
-        "A45": "repairs",
-        "A46": "education",
-        "A47": "vacation",
-        "A48": "retraining",
-        "A49": "business",
-        "A410": "others",
-    }),
+    (
+        "credit_history",
+        {
+            "A30": "no credits taken or all paid back duly",
+            "A31": "all credits at this bank paid back duly",
+            "A32": "existing credits paid back duly till now",
+            "A33": "delay in paying off in the past",
+            "A34": "critical account or other credits elsewhere",
+        },
+    ),
+    (
+        "purpose",
+        {
+            "A40": "car (new)",
+            "A41": "car (used)",
+            "A42": "furniture/equipment",
+            "A43": "radio/television",
+            "A44": "domestic appliances",
+            "A45": "repairs",
+            "A46": "education",
+            "A47": "vacation",
+            "A48": "retraining",
+            "A49": "business",
+            "A410": "others",
+        },
+    ),
     ("credit_amount", None),
-    ("savings_status", {
-        "A61": "<100 DM",
-        "A62": "100<=X<500 DM",
-        "A63": "500<=X<1000 DM",
-        "A64": ">=1000 DM",
-        "A65": "unknown or no savings account",
-    }),
-    ("employment", {
-        "A71": "unemployed",
-        "A72": "<1 year",
-        "A73": "1<=X<4 years",
-        "A74": "4<=X<7 years",
-        "A75": ">=7 years",
-    }),
+    (
+        "savings_status",
+        {
+            "A61": "<100 DM",
+            "A62": "100<=X<500 DM",
+            "A63": "500<=X<1000 DM",
+            "A64": ">=1000 DM",
+            "A65": "unknown or no savings account",
+        },
+    ),
+    (
+        "employment",
+        {
+            "A71": "unemployed",
+            "A72": "<1 year",
+            "A73": "1<=X<4 years",
+            "A74": "4<=X<7 years",
+            "A75": ">=7 years",
+        },
+    ),
     ("installment_commitment", None),
-    ("personal_status", {
-        "A91": "male divorced/separated",
-        "A92": "female divorced/separated/married",
-        "A93": "male single",
-        "A94": "male married/widowed",
-        "A95": "female single",
-    }),
-    ("other_parties", {
-        "A101": "none",
-        "A102": "co-applicant",
-        "A103": "guarantor",
-    }),
+    (
+        "personal_status",
+        {
+            "A91": "male divorced/separated",
+            "A92": "female divorced/separated/married",
+            "A93": "male single",
+            "A94": "male married/widowed",
+            "A95": "female single",
+        },
+    ),
+    (
+        "other_parties",
+        {
+            "A101": "none",
+            "A102": "co-applicant",
+            "A103": "guarantor",
+        },
+    ),
     ("residence_since", None),
-    ("property_magnitude", {
-        "A121": "real estate",
-        "A122": "building society savings or life insurance",
-        "A123": "car or other",
-        "A124": "unknown or no property",
-    }),
+    (
+        "property_magnitude",
+        {
+            "A121": "real estate",
+            "A122": "building society savings or life insurance",
+            "A123": "car or other",
+            "A124": "unknown or no property",
+        },
+    ),
     ("age", None),
-    ("other_payment_plans", {
-        "A141": "bank",
-        "A142": "stores",
-        "A143": "none",
-    }),
-    ("housing", {
-        "A151": "rent",
-        "A152": "own",
-        "A153": "for free",
-    }),
+    (
+        "other_payment_plans",
+        {
+            "A141": "bank",
+            "A142": "stores",
+            "A143": "none",
+        },
+    ),
+    (
+        "housing",
+        {
+            "A151": "rent",
+            "A152": "own",
+            "A153": "for free",
+        },
+    ),
     ("existing_credits", None),
-    ("job", {
-        "A171": "unemployed/unskilled non-resident",
-        "A172": "unskilled resident",
-        "A173": "skilled employee/official",
-        "A174": "management/self-employed/highly qualified",
-    }),
+    (
+        "job",
+        {
+            "A171": "unemployed/unskilled non-resident",
+            "A172": "unskilled resident",
+            "A173": "skilled employee/official",
+            "A174": "management/self-employed/highly qualified",
+        },
+    ),
     ("num_dependents", None),
-    ("own_telephone", {
-        "A191": "none",
-        "A192": "yes",
-    }),
-    ("foreign_worker", {
-        "A201": "yes",
-        "A202": "no",
-    }),
-    ("class", {
-        "1": "good",
-        "2": "bad",
-    }),
+    (
+        "own_telephone",
+        {
+            "A191": "none",
+            "A192": "yes",
+        },
+    ),
+    (
+        "foreign_worker",
+        {
+            "A201": "yes",
+            "A202": "no",
+        },
+    ),
+    (
+        "class",
+        {
+            "1": "good",
+            "2": "bad",
+        },
+    ),
 ]
 
 

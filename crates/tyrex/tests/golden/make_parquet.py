@@ -54,6 +54,4 @@ pyarrow.parquet.write_table(types, HERE / "pyarrow_types.parquet")
 pyarrow.parquet.write_table(
     pyarrow.table({"day": pyarrow.array([0, 1], pyarrow.date32())}), HERE / "pyarrow_date.parquet"
 )
-pyarrow.parquet.write_table(
-    pyarrow.table({"many": [[1, 2], [3]]}), HERE / "pyarrow_list.parquet"
-)
+pyarrow.parquet.write_table(pyarrow.table({"many": [[1, 2], [3]]}), HERE / "pyarrow_list.parquet")

@@ -1,6 +1,6 @@
 """Writes workbook.xls, a small Excel 97 workbook, with the package xlwt 1.3.0.
 
-    python3 crates/tyrex/tests/golden/workbook.py
+python3 crates/tyrex/tests/golden/workbook.py
 """
 
 import struct

@@ -2,7 +2,7 @@
 //!
 //! [`OnnxModel::read`] turns a file into a native model: dense stacks and linear classifiers
 //! into an [`Mlp`], tree ensembles into a [`TreeEnsemble`]. What a pipeline does to its raw
-//! columns first (scaling, one-hot encoding) is kept apart, as [`Block`]s. [`write`] does the
+//! columns first (scaling, one-hot encoding) is kept apart, as [`Block`]s. [`write()`] does the
 //! way back for networks.
 
 mod classic;
@@ -205,7 +205,7 @@ pub struct OnnxModel {
     pub favourable: usize,
     /// The names of the classes, where the file has them.
     pub labels: Option<Vec<String>>,
-    /// The file's own notes: what [`write`] was given, or another tool's.
+    /// The file's own notes: what [`write()`] was given, or another tool's.
     pub metadata: BTreeMap<String, String>,
 }
 

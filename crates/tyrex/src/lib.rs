@@ -2,6 +2,31 @@
 //!
 //! The modules stand in the order of the mathematics, and a module may use only
 //! modules above it (`tests/layering.rs` checks that).
+//!
+//! Train a network, and ask how stable its answer is around two points:
+//!
+//! ```
+//! use tyrex::data::moons::moons;
+//! use tyrex::measure::{Gauge, Measure, Neighbourhood, Sampling};
+//! use tyrex::model::{Examples, TrainParams, train};
+//! use tyrex::{Points, Seed};
+//!
+//! # fn main() -> tyrex::Result<()> {
+//! let sample = moons(200, 0.1, Seed(0))?;
+//! let coordinates = sample.iter().flat_map(|p| [p.x1 as f32, p.x2 as f32]).collect();
+//! let points = Points::from_rows(2, coordinates)?;
+//! let labels: Vec<u32> = sample.iter().map(|p| u32::from(!p.lower)).collect();
+//! let params = TrainParams { hidden: vec![32, 32], ..TrainParams::default() };
+//! let network = train(Examples::new(&points, &labels), &params, Seed(0))?.network;
+//!
+//! let cloud = Neighbourhood::draw(Sampling::MonteCarlo, 2, 1000, 0.1, Seed(1))?;
+//! let stability = Gauge::new(Measure::RelaxedStability, &network, &cloud)?;
+//! // On the upper moon, and in the gap between the two.
+//! let readings = stability.read(&Points::from_rows(2, vec![0.0, 1.0, 0.5, 0.25])?);
+//! assert!(readings[0].value > readings[1].value);
+//! # Ok(())
+//! # }
+//! ```
 
 pub mod error;
 pub mod file;

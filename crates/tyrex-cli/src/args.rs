@@ -147,7 +147,7 @@ pub struct ImportArgs {
     #[arg(long, value_name = "NAME", requires = "model")]
     pub model_class: Option<String>,
     /// Favourable class, by its number from 0, for models without names
-    #[arg(long, value_name = "N", requires = "model", conflicts_with = "model_class")]
+    #[arg(long, value_name = "N", requires = "model", conflicts_with = "model_class", value_parser = whole::<usize>, allow_negative_numbers = true)]
     pub model_class_number: Option<usize>,
     /// The output holds logits, not probabilities
     #[arg(long, requires = "model")]
@@ -185,12 +185,14 @@ pub struct ExplainArgs {
         long,
         value_name = "N",
         default_value_t = 0,
+        value_parser = whole::<u64>,
+        allow_negative_numbers = true,
         conflicts_with = "model",
         help_heading = "Training"
     )]
     pub seed: u64,
     /// Rejected applicants to show or write [default: 5 to show, all to write]
-    #[arg(long, value_name = "N", help_heading = "Output")]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "Output")]
     pub limit: Option<usize>,
     /// Write the rejected applicants to a .csv, .jsonl, .ndjson or .parquet file
     #[arg(long, value_name = "FILE", help_heading = "Output")]
@@ -216,7 +218,7 @@ pub struct TrainArgs {
     #[command(flatten)]
     pub training: TrainingArgs,
     /// Seed of the training
-    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Training")]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = whole::<u64>, allow_negative_numbers = true, help_heading = "Training")]
     pub seed: u64,
     /// ONNX file to write
     #[arg(long, value_name = "FILE", help_heading = "Output")]
@@ -240,10 +242,10 @@ pub struct TrainingArgs {
     #[arg(long, value_name = "NAME")]
     pub activation: Option<ActivationName>,
     /// Passes over the training rows [default: 50]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>, allow_negative_numbers = true)]
     pub epochs: Option<usize>,
     /// Rows per step [default: 32]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>, allow_negative_numbers = true)]
     pub batch: Option<usize>,
     /// Step size of Adam [default: 0.001]
     #[arg(long, value_name = "RATE", allow_negative_numbers = true)]
@@ -262,6 +264,12 @@ pub struct TrainingArgs {
     /// epochs; keep the best network
     #[arg(long, value_name = "EPOCHS", num_args = 0..=1, default_missing_value = "5")]
     pub early_stopping: Option<NonZeroUsize>,
+}
+
+/// A whole number that is not negative.
+fn whole<N: TryFrom<u64>>(text: &str) -> Result<N, String> {
+    let number = text.parse::<u64>().ok().and_then(|number| N::try_from(number).ok());
+    number.ok_or_else(|| format!("expected a whole number from 0 to {}", u64::MAX))
 }
 
 /// Widths of hidden layers; none for a linear model.
@@ -362,7 +370,7 @@ pub struct ShowDataArgs {
     #[arg(long, value_name = "NAME", default_value = "product")]
     pub protocol: Protocol,
     /// First rows to show
-    #[arg(long, value_name = "N", default_value_t = 3)]
+    #[arg(long, value_name = "N", default_value_t = 3, value_parser = whole::<usize>, allow_negative_numbers = true)]
     pub rows: usize,
 }
 

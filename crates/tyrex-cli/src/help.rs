@@ -70,7 +70,7 @@ pub(crate) fn remedy(error: &anyhow::Error) -> Option<String> {
                 .to_owned()
         }
         Error::Model { problem, .. } => match problem {
-            it if it.contains("favourable") => {
+            it if it.contains("favourable") || it.contains("no class") => {
                 "name the favourable class with --model-class or --model-class-number"
             }
             it if it.contains("logits") => "pass --model-logits if they are logits",

@@ -16,7 +16,7 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 
 use args::{Args, Command, DataCommand, ModelCommand, SchemaCommand};
-use commands::Session;
+use commands::Context;
 use printer::Printer;
 
 /// Bad input: a file, an argument, or a machine that refuses to write.
@@ -45,16 +45,16 @@ fn dispatch(args: Args, printer: &mut Printer) -> anyhow::Result<()> {
             .build_global()
             .with_context(|| format!("cannot start {threads} threads"))?;
     }
-    let session = &mut Session { global: args.global, printer };
+    let context = &mut Context { global: args.global, printer };
     match args.command {
-        Command::Explain(args) => commands::explain::run(session, &args),
-        Command::Train(args) => commands::train::run(session, &args),
-        Command::Data(DataCommand::List) => commands::data::list(session),
-        Command::Data(DataCommand::Show(args)) => commands::data::show(session, &args),
-        Command::Data(DataCommand::Fetch(args)) => commands::data::fetch(session, &args),
-        Command::Schema(SchemaCommand::Infer(args)) => commands::schema::infer(session, &args),
-        Command::Schema(SchemaCommand::Check(args)) => commands::schema::check(session, &args),
-        Command::Model(ModelCommand::Show(args)) => commands::model::show(session, &args),
+        Command::Explain(args) => commands::explain::run(context, &args),
+        Command::Train(args) => commands::train::run(context, &args),
+        Command::Data(DataCommand::List) => commands::data::list(context),
+        Command::Data(DataCommand::Show(args)) => commands::data::show(context, &args),
+        Command::Data(DataCommand::Fetch(args)) => commands::data::fetch(context, &args),
+        Command::Schema(SchemaCommand::Infer(args)) => commands::schema::infer(context, &args),
+        Command::Schema(SchemaCommand::Check(args)) => commands::schema::check(context, &args),
+        Command::Model(ModelCommand::Show(args)) => commands::model::show(context, &args),
         Command::Completions { shell } => commands::completions::run(shell),
     }
 }

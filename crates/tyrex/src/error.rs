@@ -123,6 +123,17 @@ pub enum Error {
     },
 }
 
+/// The text with every line cut to what a person reads: an error that quotes a line of a file
+/// may quote a very long one.
+pub(crate) fn in_short_lines(text: &str) -> String {
+    const SHOWN: usize = 120;
+    let cut = |line: &str| match line.char_indices().nth(SHOWN) {
+        Some((end, _)) => format!("{}...", &line[..end]),
+        None => line.to_owned(),
+    };
+    text.trim_end().lines().map(cut).collect::<Vec<_>>().join("\n")
+}
+
 impl Error {
     /// An [`Error::Io`], for `map_err`.
     pub fn io(action: &'static str, path: &Path) -> impl FnOnce(std::io::Error) -> Self {

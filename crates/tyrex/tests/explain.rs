@@ -5,8 +5,9 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use tyrex::data::catalogue::{Direction, Variant};
+use tyrex::data::schema::Split;
 use tyrex::data::{Catalogue, Column, Dataset, Row, Schema, Table, Value};
-use tyrex::explain::{Data, Explainer, Part, embedded_schema, import};
+use tyrex::explain::{Applicants, Data, Explainer, Part, embedded_schema, import};
 use tyrex::model::onnx::{
     Block, Category, Cell, Core, ImportOptions, InputColumn, InputKind, Inputs, OnnxModel,
 };
@@ -32,8 +33,8 @@ fn training_beats_always_saying_good_and_counts_agree() {
     assert_eq!((train.rows, test.rows), (670, 330));
     let good = |part| {
         let rows = explainer.data().part(part);
-        let labels = explainer.data().labels().unwrap();
-        rows.iter().filter(|&&row| labels[row]).count() as f64 / rows.len() as f64
+        let favourable = |row: &&usize| explainer.data().is_favourable(**row) == Some(true);
+        rows.iter().filter(favourable).count() as f64 / rows.len() as f64
     };
     assert!(train.accuracy.unwrap() > good(Part::Train), "{train:?}");
     assert!(test.accuracy.unwrap() > good(Part::Test), "{test:?}");
@@ -46,7 +47,8 @@ fn training_beats_always_saying_good_and_counts_agree() {
         .data()
         .part(Part::Test)
         .into_iter()
-        .filter(|&row| explainer.scores()[row] >= 0.5 && !explainer.data().labels().unwrap()[row])
+        .filter(|&row| explainer.scores()[row] >= 0.5)
+        .filter(|&row| explainer.data().is_favourable(row) == Some(false))
         .count();
     let accuracy = 1.0 - (wrong + accepted_bad) as f64 / 330.0;
     assert!((accuracy - test.accuracy.unwrap()).abs() < 1e-12);
@@ -90,7 +92,7 @@ fn a_written_model_comes_back_with_its_schema_and_gives_the_same_scores() {
     let unlabelled = columns.iter().filter(|column| column.name() != "class").cloned().collect();
     let table = Table::new("applicants.csv", unlabelled).unwrap();
     let data = Data::read(&schema, table).unwrap();
-    assert!(data.labels().is_none());
+    assert!(!data.has_labels());
     let model = import(&path, &schema, &ImportOptions::default()).unwrap();
     let read = Explainer::with_model(data, model).unwrap();
     assert_eq!(read.fingerprint(), explainer.fingerprint());
@@ -124,7 +126,18 @@ kind = "categorical"
 levels = ["rent", "own"]
 "#;
 
-const ROWS: &str = "income,housing,paid\n10,rent,no\n20,own,yes\n-3.5,own,no\n40,rent,yes\n";
+const ROWS: &str = "\
+income,housing,paid,part
+10,rent,no,train
+20,own,yes,train
+-3.5,own,no,train
+40,rent,yes,train
+";
+
+/// The same for a model that takes our encoding; a column names its training rows.
+fn encoded_schema() -> String {
+    SCHEMA.replace("[model]\ninput = \"raw\"", "[split]\ncolumn = \"part\"")
+}
 
 fn rows(schema: &Schema) -> Data {
     let table = Table::from_csv(Path::new("rows.csv"), ROWS.as_bytes()).unwrap();
@@ -211,8 +224,7 @@ fn a_model_may_have_one_column_for_two_levels() {
 
 #[test]
 fn scaling_inside_the_model_goes_behind_our_encoding() {
-    let text = SCHEMA.replace("\"raw\"", "\"encoded\"");
-    let schema = Schema::from_toml(&text).unwrap();
+    let schema = Schema::from_toml(&encoded_schema()).unwrap();
     let steps = vec![number(0, 2.0, -1.0), number(1, 0.5, 0.25), number(2, -3.0, 1.0)];
     let model = linear(Inputs::Matrix { columns: 3 }, steps);
     let explainer = Explainer::with_model(rows(&schema), model).unwrap();
@@ -232,7 +244,7 @@ fn models_that_do_not_fit_the_schema_are_refused_in_words() {
     let named = |names: &[&str]| {
         Inputs::Columns(names.iter().map(|name| column(name, InputKind::Number)).collect())
     };
-    let encoded = SCHEMA.replace("\"raw\"", "\"encoded\"");
+    let encoded = encoded_schema();
     let cases: [(&str, &str, OnnxModel, &[&str]); 8] = [
         (
             "encoded, too many inputs",
@@ -301,16 +313,124 @@ fn models_that_do_not_fit_the_schema_are_refused_in_words() {
     }
 }
 
+fn applicants(schema: &Schema, csv: &str) -> Result<Data, Error> {
+    let table = Table::from_csv(Path::new("new.csv"), csv.as_bytes())?;
+    Applicants::read(schema, table).map(Data::Applicants)
+}
+
 #[test]
 fn scaling_cannot_be_fitted_on_applicants() {
-    let text = SCHEMA.replace("\"raw\"", "\"encoded\"");
-    let schema = Schema::from_toml(&text).unwrap();
-    let applicants = Table::from_csv(Path::new("new.csv"), b"income,housing\n1,own\n").unwrap();
-    let data = Data::read(&schema, applicants).unwrap();
     let steps = (0..3).map(|column| number(column, 1.0, 0.0)).collect();
     let model = linear(Inputs::Matrix { columns: 3 }, steps);
-    let error = Explainer::with_model(data, model).unwrap_err().to_string();
-    assert!(error.contains("`income`") && error.contains("`paid`"), "{error}");
+    let encoded = SCHEMA.replace("\"raw\"", "\"encoded\"");
+    let fraction = format!("{encoded}[split]\nfraction = 0.5\nseed = 0\n");
+    let no_part = ROWS.replace("part", "other");
+    for (name, schema, csv) in [
+        ("no labels", &encoded, "income,housing\n1,own\n"),
+        ("labels", &encoded, ROWS),
+        ("labels and a split drawn here", &fraction, ROWS),
+        ("the column of the split is not there", &encoded_schema(), &no_part),
+    ] {
+        let schema = Schema::from_toml(schema).unwrap();
+        let data = applicants(&schema, csv).unwrap();
+        let error = Explainer::with_model(data, model.clone()).unwrap_err().to_string();
+        assert!(error.contains("`income`") && error.contains("`[split]`"), "{name}: {error}");
+    }
+    let schema = Schema::from_toml(&encoded).unwrap();
+    assert!(Explainer::with_model(rows(&schema), model.clone()).is_err(), "a data set");
+    // Training rows that are named fit the scaling, whatever the other rows are.
+    let schema = Schema::from_toml(&encoded_schema()).unwrap();
+    let more = format!("{ROWS}1000,own,,test\n");
+    let more = Explainer::with_model(applicants(&schema, &more).unwrap(), model.clone()).unwrap();
+    let dataset = Explainer::with_model(rows(&schema), model).unwrap();
+    assert_eq!(more.encoder(), dataset.encoder());
+    assert_eq!(more.scores()[..4], *dataset.scores());
+}
+
+/// For each row, whether its label is favourable.
+type Labels = &'static [Option<bool>];
+
+#[test]
+fn applicants_need_neither_labels_nor_two_classes() {
+    let schema =
+        SCHEMA.replace("favourable = \"yes\"", "favourable = \"yes\"\nunfavourable = \"no\"");
+    let schema = Schema::from_toml(&schema).unwrap();
+    let inputs = Inputs::Columns(vec![
+        column("income", InputKind::Number),
+        column("housing", InputKind::Text),
+    ]);
+    let model = linear(inputs, vec![number(0, 1.0, 0.0), one_hot(1, &["own", "rent"])]);
+    let cases: [(&str, &str, Labels, Option<f64>); 5] = [
+        ("no label column", "income,housing\n-9,own\n", &[None], None),
+        ("one row", "income,housing,paid\n-9,own,no\n", &[Some(false)], Some(1.0)),
+        (
+            "one class",
+            "income,housing,paid\n-9,own,no\n-8,rent,no\n",
+            &[Some(false), Some(false)],
+            Some(1.0),
+        ),
+        (
+            "empty and unknown labels",
+            "income,housing,paid\n-9,own,yes\n-8,rent,\n-7,own,pending\n",
+            &[Some(true), None, None],
+            Some(0.0),
+        ),
+        ("empty labels only", "income,housing,paid\n-9,own,\n-8,rent,?\n", &[None, None], None),
+    ];
+    for (name, csv, favourable, accuracy) in cases {
+        let data = applicants(&schema, csv).unwrap();
+        let explainer = Explainer::with_model(data, model.clone()).unwrap();
+        let rejected = explainer.rejected(explainer.data().applicants());
+        let labels: Vec<Option<bool>> = rejected.iter().map(|each| each.favourable).collect();
+        assert_eq!(labels, favourable, "{name}");
+        assert!(rejected.iter().all(|each| each.label.is_some() == each.favourable.is_some()));
+        assert_eq!(explainer.performances()[0].accuracy, accuracy, "{name}");
+    }
+}
+
+#[test]
+fn rows_without_a_label_are_no_training_rows_and_do_not_move_the_split() {
+    let text = SCHEMA.replace("[model]", "[split]\nfraction = 0.5\nseed = 3\n[model]");
+    let schema = Schema::from_toml(&text).unwrap();
+    let dataset = (0..20)
+        .map(|seed| {
+            let mut schema = schema.clone();
+            schema.split = Split::Fraction { train: 0.5, seed };
+            let table = Table::from_csv(Path::new("rows.csv"), ROWS.as_bytes()).unwrap();
+            (schema.clone(), Dataset::load(&schema, table))
+        })
+        .find_map(|(schema, dataset)| Some((schema, dataset.ok()?)));
+    let (schema, dataset) = dataset.expect("a seed that leaves both classes to train on");
+    let more = applicants(&schema, &format!("{ROWS}7,own,,new\n")).unwrap();
+    assert_eq!(more.part(Part::Train), dataset.train());
+    assert_eq!(more.part(Part::Test), [dataset.test(), &[4]].concat());
+}
+
+#[test]
+fn a_score_that_is_no_number_is_an_error_that_names_the_row() {
+    let schema = Schema::from_toml(SCHEMA).unwrap();
+    let leaf = |weight| TreeNode::Leaf { weights: vec![(0, weight)] };
+    let branch = TreeNode::Branch {
+        feature: 0,
+        comparison: Comparison::LessOrEqual,
+        threshold: 15.0,
+        missing: false,
+        yes: 1,
+        no: 2,
+    };
+    // Each leaf is finite; their sum is not.
+    let tree = vec![branch, leaf(0.25), leaf(f32::MAX)];
+    let trees =
+        TreeEnsemble::new(3, &[tree.clone(), tree], Aggregate::Sum, vec![0.0], Transform::Identity)
+            .unwrap();
+    let inputs = Inputs::Columns(vec![
+        column("income", InputKind::Number),
+        column("housing", InputKind::Text),
+    ]);
+    let steps = vec![number(0, 1.0, 0.0), one_hot(1, &["own", "rent"])];
+    let model = OnnxModel { core: Core::Trees(trees), ..linear(inputs, steps) };
+    let error = Explainer::with_model(rows(&schema), model).unwrap_err().to_string();
+    assert!(error.contains("rows.csv, row 1, is inf"), "{error}");
 }
 
 #[test]

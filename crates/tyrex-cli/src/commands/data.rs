@@ -7,33 +7,33 @@ use tyrex::data::Catalogue;
 use tyrex::data::catalogue::{Description, Fetched, Listing, Place};
 use tyrex::data::fetch::FetchOptions;
 
-use super::Session;
+use super::Context;
 use super::summary::feature_table;
 use crate::args::{FetchDataArgs, ShowDataArgs};
 use crate::interrupt;
 use crate::printer::{Page, Report, Stand};
 use crate::progress::Unit;
 
-fn catalogue(session: &Session<'_>) -> Catalogue {
-    Catalogue::new(session.global.data_dir.as_deref())
+fn catalogue(context: &Context<'_>) -> Catalogue {
+    Catalogue::new(context.global.data_dir.as_deref())
 }
 
-pub(crate) fn list(session: &mut Session<'_>) -> anyhow::Result<()> {
-    let report = ListReport { datasets: catalogue(session).list()? };
-    session.printer.show(&report)
+pub(crate) fn list(context: &mut Context<'_>) -> anyhow::Result<()> {
+    let report = ListReport { datasets: catalogue(context).list()? };
+    context.printer.show(&report)
 }
 
-pub(crate) fn show(session: &mut Session<'_>, args: &ShowDataArgs) -> anyhow::Result<()> {
-    let description = catalogue(session).show(&args.name, args.protocol.into(), args.rows)?;
-    session.printer.show(&ShowReport { description })
+pub(crate) fn show(context: &mut Context<'_>, args: &ShowDataArgs) -> anyhow::Result<()> {
+    let description = catalogue(context).show(&args.name, args.protocol.into(), args.rows)?;
+    context.printer.show(&ShowReport { description })
 }
 
-pub(crate) fn fetch(session: &mut Session<'_>, args: &FetchDataArgs) -> anyhow::Result<()> {
-    let catalogue = catalogue(session);
+pub(crate) fn fetch(context: &mut Context<'_>, args: &FetchDataArgs) -> anyhow::Result<()> {
+    let catalogue = catalogue(context);
     let options = FetchOptions::from_environment();
     let mut datasets = Vec::with_capacity(args.names.len());
     for name in &args.names {
-        let progress = session.progress("download", Unit::Bytes);
+        let progress = context.progress("download", Unit::Bytes);
         // What has arrived is kept, so an interrupt may end the download but not a write.
         let files = interrupt::whole(|| {
             catalogue.fetch(name, &options, &mut |at| {
@@ -52,7 +52,7 @@ pub(crate) fn fetch(session: &mut Session<'_>, args: &FetchDataArgs) -> anyhow::
         progress.finish();
         datasets.push(FetchedDataset { name: name.clone(), files: files? });
     }
-    session.printer.show(&FetchReport { datasets })
+    context.printer.show(&FetchReport { datasets })
 }
 
 /// What `data list` has to say.

@@ -17,14 +17,14 @@ use crate::progress::{Progress, Unit};
 
 /// What every command is given.
 #[derive(Debug)]
-pub(crate) struct Session<'a> {
+pub(crate) struct Context<'a> {
     /// The flags of every command.
     pub(crate) global: GlobalArgs,
     /// Where the answer goes.
     pub(crate) printer: &'a mut Printer,
 }
 
-impl Session<'_> {
+impl Context<'_> {
     /// A progress bar, for people only.
     fn progress(&self, title: &'static str, unit: Unit) -> Progress {
         Progress::new(title, unit, self.printer.is_for_people())

@@ -1,25 +1,24 @@
 //! `tyrex model show`
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
 
 use serde::Serialize;
 use tyrex::model::onnx::{Block, InputKind, Inputs, OnnxModel};
 
-use super::summary::ModelSummary;
-use super::{Session, source};
+use super::summary::{ModelSummary, counted, shown};
+use super::{Context, source};
 use crate::args::ShowModelArgs;
 use crate::printer::{Page, Report, Stand};
 
-pub(crate) fn show(session: &mut Session<'_>, args: &ShowModelArgs) -> anyhow::Result<()> {
+pub(crate) fn show(context: &mut Context<'_>, args: &ShowModelArgs) -> anyhow::Result<()> {
     let model = OnnxModel::read(&args.model, &source::import_options(&args.import))?;
-    session.printer.show(&ModelReport::of(args.model.clone(), model))
+    context.printer.show(&ModelReport::of(shown(&args.model), model))
 }
 
 /// What `model show` has to say.
 #[derive(Debug, Serialize)]
 struct ModelReport {
-    file: PathBuf,
+    file: String,
     inputs: Vec<InputReport>,
     preprocessing: Vec<StepReport>,
     model: ModelSummary,
@@ -46,7 +45,7 @@ enum StepReport {
 }
 
 impl ModelReport {
-    fn of(file: PathBuf, model: OnnxModel) -> Self {
+    fn of(file: String, model: OnnxModel) -> Self {
         let inputs = match &model.inputs {
             Inputs::Matrix { columns } => (0..*columns)
                 .map(|column| InputReport { name: column.to_string(), kind: "number" })
@@ -110,18 +109,19 @@ impl Report for ModelReport {
     const COMMAND: &'static str = "model show";
 
     fn page(&self, page: &mut Page) {
-        page.title(&self.file.display().to_string());
+        page.title(&self.file);
         let mut pairs = self.model.pairs();
         let names: Vec<String> = (0..self.classes).map(|class| self.class(class)).collect();
         pairs.push(("classes", format!("{} ({})", self.classes, names.join(", "))));
         pairs.push(("favourable", self.class(self.favourable)));
         pairs.push(("output", self.output.clone()));
         if self.is_plain() {
-            pairs.push(("inputs", format!("{} columns, as they are", self.inputs.len())));
+            pairs
+                .push(("inputs", format!("{}, as they are", counted(self.inputs.len(), "column"))));
         }
         page.pairs(&pairs);
         if !self.is_plain() {
-            page.title(&format!("{} inputs, encoded by the model", self.inputs.len()));
+            page.title(&format!("{}, encoded by the model", counted(self.inputs.len(), "input")));
             let rows: Vec<Vec<String>> =
                 self.preprocessing.iter().map(|step| self.step(step)).collect();
             page.table(

@@ -1,34 +1,46 @@
 //! `tyrex schema infer|check`
 
-use std::path::PathBuf;
-
 use serde::Serialize;
+use tyrex::Error;
 use tyrex::data::schema::Note;
 use tyrex::data::{Schema, Table, Value};
 use tyrex::explain::Data;
 use tyrex::file::write_whole;
 
-use super::Session;
-use super::summary::{DataSummary, feature_table};
+use super::summary::{DataSummary, counted, feature_table, shown};
+use super::{Context, source};
 use crate::args::{CheckArgs, InferArgs};
+use crate::help::Usage;
 use crate::interrupt;
 use crate::printer::{self, Page, Report};
 
-pub(crate) fn infer(session: &mut Session<'_>, args: &InferArgs) -> anyhow::Result<()> {
+pub(crate) fn infer(context: &mut Context<'_>, args: &InferArgs) -> anyhow::Result<()> {
+    if let Some(out) = &args.out {
+        source::keep_inputs(out, &[Some(&args.data)])?;
+    }
     let table = Table::read(&args.data)?;
     let favourable: Vec<Value> = args.favourable.iter().map(|text| value(text)).collect();
-    let inferred = Schema::infer(&table, args.label.as_deref(), &favourable)?;
+    let inferred = Schema::infer(&table, args.label.as_deref(), &favourable).map_err(|error| {
+        // The usual remedy of an unfit table is this very command.
+        match error {
+            Error::Table { .. } => anyhow::Error::new(Usage {
+                problem: error.to_string(),
+                help: "correct the file, or name another column with --label".to_owned(),
+            }),
+            other => other.into(),
+        }
+    })?;
     let text = inferred.to_toml()?;
     if let Some(path) = &args.out {
         let overwrite = args.force.overwrite();
         interrupt::whole(|| write_whole(path, overwrite, |out| out.write_all(text.as_bytes())))?;
-    } else if !session.printer.is_json() {
+    } else if !context.printer.is_json() {
         return printer::product(&text);
     }
-    session.printer.show(&InferReport {
+    context.printer.show(&InferReport {
         schema: &inferred.schema,
         notes: inferred.notes.iter().map(NoteReport::of).collect(),
-        out: args.out.clone(),
+        out: args.out.as_deref().map(shown),
     })
 }
 
@@ -40,19 +52,21 @@ fn value(text: &str) -> Value {
     }
 }
 
-pub(crate) fn check(session: &mut Session<'_>, args: &CheckArgs) -> anyhow::Result<()> {
+pub(crate) fn check(context: &mut Context<'_>, args: &CheckArgs) -> anyhow::Result<()> {
     let schema = Schema::read(&args.schema)?;
     let data = match &args.data {
         None => None,
         Some(path) => {
             let data = Data::read(&schema, Table::read(path)?)?;
-            let favourable =
-                data.labels().map(|labels| labels.iter().filter(|&&label| label).count());
+            let favourable = data.has_labels().then(|| {
+                let rows = 0..data.rows().len();
+                rows.filter(|&row| data.is_favourable(row) == Some(true)).count()
+            });
             Some((DataSummary::of(path.display().to_string(), &data), favourable))
         }
     };
     let (data, favourable_rows) = data.map_or((None, None), |(data, rows)| (Some(data), rows));
-    session.printer.show(&CheckReport { schema: &schema, data, favourable_rows })
+    context.printer.show(&CheckReport { schema: &schema, data, favourable_rows })
 }
 
 /// What `schema infer` has to say.
@@ -60,7 +74,7 @@ pub(crate) fn check(session: &mut Session<'_>, args: &CheckArgs) -> anyhow::Resu
 struct InferReport<'a> {
     schema: &'a Schema,
     notes: Vec<NoteReport<'a>>,
-    out: Option<PathBuf>,
+    out: Option<String>,
 }
 
 #[derive(Debug, Serialize)]
@@ -79,7 +93,7 @@ impl Report for InferReport<'_> {
     const COMMAND: &'static str = "schema infer";
 
     fn page(&self, page: &mut Page) {
-        page.title(&format!("{} features", self.schema.features.len()));
+        page.title(&counted(self.schema.features.len(), "feature"));
         feature_table(page, self.schema);
         page.title("Look at these");
         for note in &self.notes {
@@ -89,7 +103,7 @@ impl Report for InferReport<'_> {
             }
         }
         if let Some(out) = &self.out {
-            page.title(&format!("Wrote {}", out.display()));
+            page.title(&format!("Wrote {out}"));
         }
     }
 }
@@ -108,7 +122,8 @@ impl Report for CheckReport<'_> {
     fn page(&self, page: &mut Page) {
         let label = &self.schema.label;
         let favourable: Vec<String> = label.favourable.iter().map(ToString::to_string).collect();
-        page.title(&format!("The schema is right: {} features", self.schema.features.len()));
+        let features = counted(self.schema.features.len(), "feature");
+        page.title(&format!("The schema is right: {features}"));
         page.pairs(&[(
             "label",
             format!("{}; favourable is {}", label.column, favourable.join(", ")),

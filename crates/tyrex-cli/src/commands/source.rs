@@ -1,14 +1,14 @@
 //! From the arguments to rows, schemas and model files.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use tyrex::Result;
 use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::data::{Catalogue, Dataset, Schema, Table};
-use tyrex::explain::{Data, embedded_schema, import};
+use tyrex::explain::{Applicants, Data, embedded_schema, import};
 use tyrex::model::onnx::{Favourable, ImportOptions, OnnxModel};
 
-use super::Session;
+use super::Context;
 use crate::args::{ImportArgs, Protocol, SourceArgs};
 use crate::help::Usage;
 
@@ -31,9 +31,9 @@ pub(super) fn title(source: &SourceArgs) -> Result<String> {
 }
 
 /// The data set to train on.
-pub(super) fn dataset(session: &Session<'_>, source: &SourceArgs) -> anyhow::Result<Dataset> {
+pub(super) fn dataset(context: &Context<'_>, source: &SourceArgs) -> anyhow::Result<Dataset> {
     if let Some(name) = &source.dataset {
-        return Ok(named(session, name, source.protocol)?);
+        return Ok(named(context, name, source.protocol)?);
     }
     let (Some(data), Some(schema)) = (&source.data, &source.schema) else {
         return Err(no_schema(source).into());
@@ -44,14 +44,14 @@ pub(super) fn dataset(session: &Session<'_>, source: &SourceArgs) -> anyhow::Res
 /// The rows to explain with an imported model, and the model. Without a schema of their own
 /// they are read through the model's.
 pub(super) fn data_and_model(
-    session: &Session<'_>,
+    context: &Context<'_>,
     source: &SourceArgs,
     path: &Path,
     options: &ImportArgs,
 ) -> anyhow::Result<(Data, OnnxModel)> {
     let options = import_options(options);
     if let Some(name) = &source.dataset {
-        let dataset = named(session, name, source.protocol)?;
+        let dataset = named(context, name, source.protocol)?;
         let model = import(path, dataset.schema(), &options)?;
         return Ok((Data::Labelled(dataset), model));
     }
@@ -64,11 +64,11 @@ pub(super) fn data_and_model(
     let Some(data) = &source.data else {
         return Err(no_schema(source).into());
     };
-    Ok((Data::read(&schema, Table::read(data)?)?, model))
+    Ok((Data::Applicants(Applicants::read(&schema, Table::read(data)?)?), model))
 }
 
-fn named(session: &Session<'_>, name: &str, protocol: Protocol) -> Result<Dataset> {
-    let catalogue = Catalogue::new(session.global.data_dir.as_deref());
+fn named(context: &Context<'_>, name: &str, protocol: Protocol) -> Result<Dataset> {
+    let catalogue = Catalogue::new(context.global.data_dir.as_deref());
     catalogue.load(name, protocol.into(), Direction::Favourable)
 }
 
@@ -77,6 +77,24 @@ pub(super) fn import_options(args: &ImportArgs) -> ImportOptions {
     let by_number = args.model_class_number.map(Favourable::Class);
     let favourable = args.model_class.clone().map(Favourable::Label).or(by_number);
     ImportOptions { output: args.model_output.clone(), favourable, logits: args.model_logits }
+}
+
+/// Refuses an output that is one of the inputs: `--force` is for old outputs.
+pub(super) fn keep_inputs(out: &Path, inputs: &[Option<&PathBuf>]) -> Result<(), Usage> {
+    // An output that is not there yet is none of them.
+    let Ok(target) = out.canonicalize() else {
+        return Ok(());
+    };
+    let is_target = |input: &&&PathBuf| input.canonicalize().is_ok_and(|input| input == target);
+    match inputs.iter().flatten().find(is_target) {
+        None => Ok(()),
+        Some(input) => Err(Usage {
+            problem: format!("--out {} is the input {}", out.display(), input.display()),
+            help: "choose another name with --out; an input is not overwritten, not even with \
+                   --force"
+                .to_owned(),
+        }),
+    }
 }
 
 fn no_schema(source: &SourceArgs) -> Usage {

@@ -1,11 +1,12 @@
 //! What several commands say about data and models.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use serde::{Serialize, Serializer};
 use tyrex::data::{FeatureKind, ReadReport, Row, Schema, Value};
 use tyrex::explain::{Data, Part, Performance};
-use tyrex::model::onnx::Core;
+use tyrex::model::onnx::{Core, OnnxModel};
 use tyrex::model::{Model as _, Output};
 
 use crate::printer::{Page, Stand};
@@ -23,7 +24,7 @@ pub(super) struct DataSummary {
 
 impl DataSummary {
     pub(super) fn of(title: String, data: &Data) -> Self {
-        let count = |part| data.labels().map(|_| data.part(part).len());
+        let count = |part| data.has_labels().then(|| data.part(part).len());
         Self {
             title,
             rows: data.rows().len(),
@@ -40,29 +41,40 @@ impl DataSummary {
             (Some(train), Some(test)) => format!("; {train} train, {test} test"),
             _ => String::new(),
         };
-        let rows = format!("{} rows, {} features{parts}", self.rows, self.features);
+        let rows =
+            format!("{}, {}{parts}", counted(self.rows, "row"), counted(self.features, "feature"));
         let mut pairs = vec![("data", rows)];
         pairs.extend(read_pairs(&self.read));
         pairs
     }
 }
 
+/// A path as people read it; letters that are no text are replaced.
+pub(super) fn shown(path: &Path) -> String {
+    path.display().to_string()
+}
+
+/// A number of things, in words.
+pub(super) fn counted(count: usize, thing: &str) -> String {
+    format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
+}
+
 /// What reading left out or made up, if it did.
 fn read_pairs(read: &ReadReport) -> Vec<(&'static str, String)> {
-    let counted = |counts: &BTreeMap<String, usize>| {
+    let per_column = |counts: &BTreeMap<String, usize>| {
         counts.iter().map(|(name, n)| format!("{name} {n}")).collect::<Vec<_>>().join(", ")
     };
     let mut pairs = Vec::new();
     if read.rows_dropped > 0 {
-        let by = counted(&read.dropped_by);
+        let by = per_column(&read.dropped_by);
         let (dropped, all) = (read.rows_dropped, read.rows_read);
         pairs.push(("dropped", format!("{dropped} of {all} rows, for missing cells: {by}")));
     }
     if !read.filled.is_empty() {
-        pairs.push(("filled", format!("missing cells: {}", counted(&read.filled))));
+        pairs.push(("filled", format!("missing cells: {}", per_column(&read.filled))));
     }
     if !read.kept_missing.is_empty() {
-        let kept = counted(&read.kept_missing);
+        let kept = per_column(&read.kept_missing);
         pairs.push(("missing", format!("cells kept as a level of their own: {kept}")));
     }
     pairs
@@ -131,6 +143,28 @@ impl ModelSummary {
             }
         };
         vec![("model", what), ("fingerprint", self.fingerprint.clone())]
+    }
+}
+
+/// The class of a model file that counts as favourable.
+#[derive(Debug, Serialize)]
+pub(super) struct FavourableClass {
+    number: usize,
+    name: Option<String>,
+}
+
+impl FavourableClass {
+    pub(super) fn of(model: &OnnxModel) -> Self {
+        let name = model.labels.as_ref().and_then(|labels| labels.get(model.favourable));
+        Self { number: model.favourable, name: name.cloned() }
+    }
+
+    pub(super) fn pairs(&self) -> Vec<(&'static str, String)> {
+        let class = match &self.name {
+            Some(name) => format!("class {name} of the model"),
+            None => format!("class number {} of the model", self.number),
+        };
+        vec![("favourable", class)]
     }
 }
 

@@ -1,7 +1,7 @@
 //! `tyrex train`
 
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::Path;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -11,40 +11,56 @@ use tyrex::model::train::{ClassWeights, EarlyStopping};
 use tyrex::model::{Activation, TrainParams};
 use tyrex::{Result, Seed};
 
-use super::summary::{DataSummary, ModelSummary, performance_table};
-use super::{Session, source};
-use crate::args::{ActivationName, TrainArgs, TrainingArgs, Weights};
+use super::summary::{DataSummary, ModelSummary, counted, performance_table, shown};
+use super::{Context, source};
+use crate::args::{ActivationName, SourceArgs, TrainArgs, TrainingArgs, Weights};
+use crate::help::Usage;
 use crate::interrupt;
 use crate::printer::{Page, Report};
 use crate::progress::Unit;
 
-pub(crate) fn run(session: &mut Session<'_>, args: &TrainArgs) -> anyhow::Result<()> {
+pub(crate) fn run(context: &mut Context<'_>, args: &TrainArgs) -> anyhow::Result<()> {
     let title = source::title(&args.source)?;
     let params = params(&args.training)?;
     let overwrite = args.force.overwrite();
     // Minutes of training should not end in a refusal that could be had at once.
+    let SourceArgs { data, schema, .. } = &args.source;
+    let inputs = [data.as_ref(), schema.as_ref(), args.training.params.as_ref()];
+    source::keep_inputs(&args.out, &inputs)?;
+    check_ending(&args.out)?;
     tyrex::file::check_writable(&args.out, overwrite)?;
-    let dataset = source::dataset(session, &args.source)?;
-    let (explainer, time) = with_progress(session, dataset, &params, Seed(args.seed))?;
+    let dataset = source::dataset(context, &args.source)?;
+    let (explainer, time) = with_progress(context, dataset, &params, Seed(args.seed))?;
     interrupt::whole(|| explainer.write_model(&args.out, overwrite))?;
-    session.printer.show(&TrainReport {
+    context.printer.show(&TrainReport {
         data: DataSummary::of(title, explainer.data()),
         model: ModelSummary::of(explainer.core()),
         training: explainer.training(),
         performances: explainer.performances(),
-        out: args.out.clone(),
+        out: shown(&args.out),
         time,
+    })
+}
+
+/// Whether the name is that of a model file.
+fn check_ending(out: &Path) -> Result<(), Usage> {
+    if out.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("onnx")) {
+        return Ok(());
+    }
+    Err(Usage {
+        problem: format!("--out {}: expected a file name that ends in .onnx", out.display()),
+        help: "the model is written as an ONNX file, such as `--out model.onnx`".to_owned(),
     })
 }
 
 /// Trains, with a bar if it takes long; also how long it took.
 pub(super) fn with_progress(
-    session: &Session<'_>,
+    context: &Context<'_>,
     dataset: Dataset,
     params: &TrainParams,
     seed: Seed,
 ) -> Result<(Explainer, Duration)> {
-    let progress = session.progress("training", Unit::Epochs);
+    let progress = context.progress("training", Unit::Epochs);
     let explainer = Explainer::train(dataset, params, seed, |report| {
         let done = report.epoch as u64 + 1;
         progress.at(done, params.epochs as u64, format!("(loss {:.4})", report.loss));
@@ -111,7 +127,7 @@ struct TrainReport<'a> {
     model: ModelSummary,
     training: Option<&'a Training>,
     performances: Vec<Performance>,
-    out: PathBuf,
+    out: String,
     // The same seed gives the same document, so the time is for people only.
     #[serde(skip)]
     time: Duration,
@@ -125,17 +141,16 @@ impl Report for TrainReport<'_> {
         let mut pairs = [self.data.pairs(), self.model.pairs()].concat();
         if let Some(training) = self.training {
             let (epochs, seconds) = (training.history.len(), self.time.as_secs_f64());
-            let seed = training.seed.0;
+            let (seed, passes) = (training.seed.0, counted(epochs, "epoch"));
             let kept = match training.kept_epoch + 1 {
                 last if last == epochs => String::new(),
                 earlier => format!("; kept epoch {earlier}"),
             };
-            pairs
-                .push(("trained", format!("{epochs} epochs in {seconds:.1} s, seed {seed}{kept}")));
+            pairs.push(("trained", format!("{passes} in {seconds:.1} s, seed {seed}{kept}")));
         }
         page.pairs(&pairs);
         page.title("Accuracy");
         performance_table(page, &self.performances);
-        page.title(&format!("Wrote {}", self.out.display()));
+        page.title(&format!("Wrote {}", self.out));
     }
 }

@@ -184,6 +184,24 @@ fn about_arguments() -> Vec<Case> {
         case("no label named", &["schema", "infer", "loans.csv"], &["--label", "`paid`"]),
         case("no threads", &["data", "list", "--threads", "0"], &["--threads", "0"]),
         case("too many threads", &["data", "list", "--threads", "2000"], &["--threads", "1024"]),
+        case("a negative seed", &train(&["--seed", "-1"]), &["--seed", "whole number from 0"]),
+        case(
+            "a negative limit",
+            &["explain", "--dataset", "german", "--limit", "-1"],
+            &["--limit", "whole number from 0"],
+        ),
+        case(
+            "a parameter of a file that is out of range",
+            &train(&["--params", "p.toml"]),
+            &["p.toml", "`dropout` is 2", "[0, 1)"],
+        )
+        .file("p.toml", "dropout = 2.0\n"),
+        case(
+            "nothing to infer from",
+            &["schema", "infer", "const.csv", "--label", "b"],
+            &["const.csv", "correct the file, or name another column"],
+        )
+        .file("const.csv", "a,b\n1,x\n1,y\n1,x\n1,y\n"),
         case("an empty layer", &train(&["--hidden", "8,0"]), &["--hidden", "128,128"]),
         case("no epochs", &train(&["--epochs", "0"]), &["epochs", "at least 1", "train --help"]),
         case(
@@ -214,6 +232,12 @@ fn about_models() -> Vec<Case> {
             "a model of another size",
             &explain("five.onnx"),
             &["inputs of the model", "`income`", "expected 6, got 5", "tyrex model show"],
+        )
+        .file("loans.toml", format!("{LOANS_SCHEMA}\n[scaling]\nmethod = \"none\"\n")),
+        case(
+            "a model whose scaling nobody knows",
+            &explain("five.onnx"),
+            &["`income`", "scaling must be fitted on the rows the model was trained on"],
         ),
         case("a model that is not there", &explain("none.onnx"), &["cannot read none.onnx"]),
         case("a model that is none", &explain("loans.csv"), &["loans.csv"]),
@@ -233,21 +257,61 @@ fn about_output() -> Vec<Case> {
     let infer =
         |out: &'static str| vec!["schema", "infer", "loans.csv", "--label", "paid", "--out", out];
     let mut cases = vec![
-        case("the rows would overwrite", &explain("loans.csv"), &["loans.csv exists", "--force"]),
-        case("the model would overwrite", &train("loans.toml"), &["loans.toml exists", "--force"]),
+        case("the rows would overwrite", &explain("old.csv"), &["old.csv exists", "--force"])
+            .file("old.csv", "old"),
+        case("the model would overwrite", &train("five.onnx"), &["five.onnx exists", "--force"]),
+        case("a model under another ending", &train("m.csv"), &["m.csv", "ends in .onnx"]),
+        case(
+            "rows in place of the data",
+            &[&explain("./loans.csv")[..], &["--force"]].concat(),
+            &["--out ./loans.csv is the input loans.csv", "not even with --force"],
+        ),
+        case(
+            "a model in place of the data",
+            &[&train("loans.csv")[..], &["--force"]].concat(),
+            &["--out loans.csv is the input loans.csv"],
+        ),
+        case(
+            "a model in place of the schema",
+            &[&train("loans.toml")[..], &["--force"]].concat(),
+            &["--out loans.toml is the input loans.toml"],
+        ),
+        case(
+            "a model in place of its parameters",
+            &[&train("p.toml")[..], &["--force", "--params", "p.toml"]].concat(),
+            &["--out p.toml is the input p.toml"],
+        )
+        .file("p.toml", "epochs = 3\n"),
+        case(
+            "a schema in place of the data",
+            &[&infer("loans.csv")[..], &["--force"]].concat(),
+            &["--out loans.csv is the input loans.csv"],
+        ),
         case("the schema would overwrite", &infer("loans.toml"), &["loans.toml exists", "--force"]),
         case("no such folder", &explain("no/r.csv"), &["cannot write no/r.csv", "mkdir"]),
         case("a file for a folder", &train("loans.csv/m.onnx"), &["cannot write loans.csv/m.onnx"]),
-        case("a folder for a file", &train("folder.csv"), &["cannot write folder.csv"]),
+        case("a folder for a file", &train("folder.onnx"), &["cannot write folder.onnx"]),
+        case(
+            "a feature with the name of an output column",
+            &explain("r.csv"),
+            &["`row`", "rename"],
+        )
+        .file("loans.csv", loans().replace("income", "row"))
+        .file("loans.toml", LOANS_SCHEMA.replace("income", "row")),
         case("an unknown ending", &explain("r.xlsx"), &["r.xlsx", ".csv", ".parquet"]),
     ];
     if cfg!(target_os = "linux") {
         let full = "No space left";
         cases.extend([
             case("a full disk for the schema", &infer("/dev/full"), &["/dev/full", full, "help:"]),
-            case("a full disk for the model", &train("/dev/full"), &["/dev/full", full]),
+            case("a full disk for the model", &train("full.onnx"), &["full.onnx", full]),
             case("a full disk for the rows", &explain("full.csv"), &["full.csv", full]),
             case("an unwritable folder", &explain("/proc/r.csv"), &["cannot write /proc/r.csv"]),
+            case(
+                "rows in place of the data, through a link",
+                &[&explain("link.csv")[..], &["--force"]].concat(),
+                &["--out link.csv is the input loans.csv"],
+            ),
         ]);
     }
     cases
@@ -262,9 +326,14 @@ fn every_refusal_says_where_what_and_what_was_expected() {
             place.write(name, content);
         }
         std::fs::create_dir(place.path("folder.csv")).unwrap();
+        std::fs::create_dir(place.path("folder.onnx")).unwrap();
         std::fs::write(place.path("five.onnx"), five_inputs()).unwrap();
         #[cfg(unix)]
-        std::os::unix::fs::symlink("/dev/full", place.path("full.csv")).unwrap();
+        for (file, link) in
+            [("/dev/full", "full.csv"), ("/dev/full", "full.onnx"), ("loans.csv", "link.csv")]
+        {
+            std::os::unix::fs::symlink(file, place.path(link)).unwrap();
+        }
         let before = contents(&place);
 
         let answer = place.run(&case.arguments);

@@ -95,3 +95,49 @@ fn units_and_levels_are_the_words_of_the_data() {
     assert!(text.contains(" k€") && text.contains(" years"), "{text}");
     assert!(["rent", "own", "free"].iter().any(|level| text.contains(level)), "{text}");
 }
+
+#[test]
+fn rejected_people_can_be_explained_whatever_their_label_says() {
+    let place = Place::with_loans();
+    place.done(&[&["train"], &LOANS[..], &["--out", "m.onnx"]].concat());
+    place.write("one.csv", "income,age,housing,owner,paid\n10.5,20,rent,no,no\n");
+    let one = place.json(&["explain", "--data", "one.csv", "--model", "m.onnx"]);
+    assert_eq!(one["rejected"][0]["label"], "no");
+    let mixed = "income,age,housing,owner,paid\n10.5,20,rent,no,\n10.5,21,rent,no,no\n";
+    place.write("mixed.csv", &format!("{mixed}11,22,own,no,pending\n"));
+    let arguments = ["explain", "--data", "mixed.csv", "--model", "m.onnx"];
+    let mixed = place.json(&arguments);
+    let labels: Vec<_> =
+        (0..3).map(|row| mixed["rejected"][row]["label"].as_str().unwrap_or("none")).collect();
+    assert_eq!(labels, ["none", "no", "none"]);
+    assert_eq!(mixed["performances"][0]["accuracy"], 1.0);
+    let text = place.done(&arguments);
+    assert!(text.contains("3 of 3 rows"), "{text}");
+}
+
+#[test]
+fn the_favourable_class_of_a_model_file_is_named() {
+    let place = Place::with_loans();
+    place.done(&[&["train"], &LOANS[..], &["--out", "m.onnx"]].concat());
+    let arguments = ["explain", "--data", "loans.csv", "--model", "m.onnx"];
+    let class = &place.json(&arguments)["favourable_class"];
+    assert_eq!((class["number"].as_u64(), class["name"].is_null()), (Some(1), true));
+    let text = place.done(&arguments);
+    assert!(text.contains("class number 1 of the model"), "{text}");
+    let trained = place.json(&[&["explain"], &LOANS[..]].concat());
+    assert!(trained["favourable_class"].is_null());
+}
+
+/// The name of a file need not be text.
+#[test]
+#[cfg(target_os = "linux")]
+fn a_file_whose_name_is_no_text_is_written_and_named() {
+    use std::os::unix::ffi::OsStrExt as _;
+    let place = Place::with_loans();
+    let out = std::ffi::OsStr::from_bytes(b"o\xff.csv");
+    let mut command = place.command(&[&["explain", "--json"], &LOANS[..]].concat());
+    let answer = crate::Answer::of(command.arg("--out").arg(out).output().unwrap());
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    assert!(answer.stdout.contains("o\u{fffd}.csv"), "{}", answer.stdout);
+    assert!(place.folder.path().join(out).exists());
+}

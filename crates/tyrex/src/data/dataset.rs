@@ -5,7 +5,7 @@ use rand::seq::SliceRandom as _;
 use crate::data::cell::listed;
 use crate::data::encode::Encoder;
 use crate::data::rows::{ReadReport, Rows};
-use crate::data::schema::{FitOn, MissingPolicy, Schema, Split};
+use crate::data::schema::{FitOn, Label, MissingPolicy, Schema, Split};
 use crate::data::table::Table;
 use crate::data::value::{Row, Value, parse_number};
 use crate::error::{Error, Result};
@@ -25,19 +25,14 @@ pub struct Dataset {
     train: Vec<usize>,
     test: Vec<usize>,
     report: ReadReport,
+    has_split_table: bool,
 }
 
 impl Dataset {
     /// Reads a table through a schema. A split file that the schema names is read from the
     /// schema's folder.
     pub fn load(schema: &Schema, table: Table) -> Result<Self> {
-        match &schema.split {
-            Split::File { file } => {
-                let split = Table::read(&schema.folder.join(file))?;
-                Self::load_with_split(schema, table, &split)
-            }
-            _ => Self::assemble(schema, table, None),
-        }
+        Self::assemble(schema, table, None)
     }
 
     /// Reads a table through a schema, with the split from another table: columns `row`
@@ -51,8 +46,8 @@ impl Dataset {
         let labels = read_labels(schema, &table, &mut kept)?;
         let Rows { rows, table_rows, report } = kept;
         let (train, test) = match split {
-            Some(split) => split_by_file(split, &table, &table_rows)?,
-            None => split_by_schema(schema, &table, &table_rows)?,
+            Some(split) => split_by_table(split, &table, &table_rows)?,
+            None => self::split(schema, &table, &table_rows)?,
         };
         let wrong = |problem: String| Error::Table { file: table.source().to_owned(), problem };
         if train.is_empty() {
@@ -75,8 +70,19 @@ impl Dataset {
         };
         let encoder = Encoder::fit(schema, &fitted_on)?;
         let points = encoder.encode_rows(&rows)?;
-        let schema = schema.clone();
-        Ok(Self { schema, table, encoder, rows, table_rows, points, labels, train, test, report })
+        Ok(Self {
+            schema: schema.clone(),
+            table,
+            encoder,
+            rows,
+            table_rows,
+            points,
+            labels,
+            train,
+            test,
+            report,
+            has_split_table: split.is_some(),
+        })
     }
 
     /// The schema.
@@ -133,6 +139,11 @@ impl Dataset {
         &self.test
     }
 
+    /// Whether a table other than the schema's said which rows train.
+    pub(crate) fn has_split_table(&self) -> bool {
+        self.has_split_table
+    }
+
     /// What reading left out or made up.
     #[must_use]
     pub fn report(&self) -> &ReadReport {
@@ -140,32 +151,43 @@ impl Dataset {
     }
 }
 
+impl Schema {
+    /// Whether a cell of the label column is favourable; `None` if it is no label.
+    pub(crate) fn is_favourable(&self, cell: &str) -> Option<bool> {
+        let is_one_of = |values: &[Value]| values.iter().any(|value| value.matches(cell));
+        let Label { favourable, unfavourable, .. } = &self.label;
+        if is_one_of(favourable) {
+            return Some(true);
+        }
+        let is_other = unfavourable.is_empty() && !self.is_missing(cell);
+        (is_other || is_one_of(unfavourable)).then_some(false)
+    }
+}
+
 /// The label of every row kept; rows without one go, if the schema says so.
 fn read_labels(schema: &Schema, table: &Table, kept: &mut Rows) -> Result<Vec<bool>> {
     let label = &schema.label;
     let column = table.column(&label.column)?;
-    let is_one_of = |values: &[Value], cell: &str| values.iter().any(|value| value.matches(cell));
     let mut labels = Vec::with_capacity(kept.rows.len());
     let mut present = Vec::with_capacity(kept.rows.len());
     for &row in &kept.table_rows {
         let cell = column.cell(row);
-        let favourable = is_one_of(&label.favourable, cell);
-        let named = favourable || is_one_of(&label.unfavourable, cell);
-        let missing = !named && schema.is_missing(cell);
+        if let Some(favourable) = schema.is_favourable(cell) {
+            labels.push(favourable);
+            present.push(true);
+            continue;
+        }
+        let missing = schema.is_missing(cell);
         if missing && label.missing == MissingPolicy::DropRow {
             present.push(false);
             continue;
         }
-        if missing || (!named && !label.unfavourable.is_empty()) {
-            let all: Vec<&Value> = label.favourable.iter().chain(&label.unfavourable).collect();
-            let expected = match (missing, label.unfavourable.is_empty()) {
-                (true, true) => "a label".to_owned(),
-                _ => format!("a label: one of {}", listed(&all)),
-            };
-            return Err(table.cell_error(row, column, expected));
-        }
-        labels.push(favourable);
-        present.push(true);
+        let all: Vec<&Value> = label.favourable.iter().chain(&label.unfavourable).collect();
+        let expected = match (missing, label.unfavourable.is_empty()) {
+            (true, true) => "a label".to_owned(),
+            _ => format!("a label: one of {}", listed(&all)),
+        };
+        return Err(table.cell_error(row, column, expected));
     }
     let dropped = present.iter().filter(|present| !**present).count();
     if dropped > 0 {
@@ -188,11 +210,17 @@ fn retain<T>(items: &mut Vec<T>, keep: &[bool]) {
     items.retain(|_| keep.next().copied().unwrap_or(false));
 }
 
-type Parts = (Vec<usize>, Vec<usize>);
+/// The rows to train on and those to test on, as indices into the rows kept.
+pub(crate) type Parts = (Vec<usize>, Vec<usize>);
 
-fn split_by_schema(schema: &Schema, table: &Table, table_rows: &[usize]) -> Result<Parts> {
+/// The split of the schema.
+pub(crate) fn split(schema: &Schema, table: &Table, table_rows: &[usize]) -> Result<Parts> {
     match &schema.split {
-        Split::AllTrain | Split::File { .. } => Ok(((0..table_rows.len()).collect(), Vec::new())),
+        Split::AllTrain => Ok(((0..table_rows.len()).collect(), Vec::new())),
+        Split::File { file } => {
+            let split = Table::read(&schema.folder.join(file))?;
+            split_by_table(&split, table, table_rows)
+        }
         Split::Column { column, train, test } => {
             let column = table.column(column)?;
             let mut parts = Parts::default();
@@ -222,7 +250,7 @@ fn split_by_schema(schema: &Schema, table: &Table, table_rows: &[usize]) -> Resu
 }
 
 /// Reads `row,split`. A row that was dropped for a missing cell is in neither part.
-fn split_by_file(split: &Table, table: &Table, table_rows: &[usize]) -> Result<Parts> {
+fn split_by_table(split: &Table, table: &Table, table_rows: &[usize]) -> Result<Parts> {
     let (rows, words) = (split.column("row")?, split.column("split")?);
     let mut index_of = vec![None; table.rows()];
     for (index, &row) in table_rows.iter().enumerate() {

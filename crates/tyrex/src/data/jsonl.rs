@@ -15,6 +15,8 @@ use crate::error::{Error, Result};
 /// is an empty cell.
 pub(super) fn parse(source: &Path, bytes: &[u8]) -> Result<Table> {
     let wrong = |problem: String| Error::Table { file: source.to_owned(), problem };
+    // Some programs put a byte order mark before the text.
+    let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
     let mut columns: Vec<Column> = Vec::new();
     let mut row = 0;
     for (index, line) in bytes.split(|&byte| byte == b'\n').enumerate() {

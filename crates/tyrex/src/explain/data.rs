@@ -3,33 +3,87 @@
 use std::path::Path;
 
 use super::Part;
-use crate::data::{Dataset, ReadReport, Row, Rows, Schema, Table};
+use crate::data::dataset::{Parts, split};
+use crate::data::schema::{FitOn, Split};
+use crate::data::{Dataset, Encoder, ReadReport, Row, Rows, Schema, Table};
 use crate::error::Result;
 
 /// The rows an explainer speaks about.
 #[derive(Debug, Clone)]
 pub enum Data {
-    /// With labels and a split.
+    /// Fit to train on: every row has a label.
     Labelled(Dataset),
-    /// Without labels: applicants nobody has judged yet. Enough for a model that exists.
-    Unlabelled {
-        /// What the columns mean.
-        schema: Schema,
-        /// The table they came from.
-        table: Table,
-        /// The rows that were kept.
-        rows: Rows,
-    },
+    /// Fit to be explained by a model that exists: labels are welcome, not needed.
+    Applicants(Applicants),
+}
+
+/// Rows for a model that exists.
+#[derive(Debug, Clone)]
+pub struct Applicants {
+    schema: Schema,
+    table: Table,
+    rows: Rows,
+    favourable: Vec<Option<bool>>,
+    train: Vec<usize>,
+    test: Vec<usize>,
+}
+
+impl Applicants {
+    /// Reads a table through a schema. A label that is absent, empty or unknown is no label,
+    /// and one class is enough.
+    pub fn read(schema: &Schema, table: Table) -> Result<Self> {
+        let rows = Rows::read(schema, &table)?;
+        let label = table.columns().iter().find(|column| column.name() == schema.label.column);
+        let favourable: Vec<Option<bool>> = rows
+            .table_rows
+            .iter()
+            .map(|&row| label.and_then(|column| schema.is_favourable(column.cell(row))))
+            .collect();
+        let (train, test) = parts(schema, &table, &rows.table_rows, &favourable)?;
+        Ok(Self { schema: schema.clone(), table, rows, favourable, train, test })
+    }
+}
+
+/// The split, where the schema has one for these rows; else all rows are in neither part.
+fn parts(
+    schema: &Schema,
+    table: &Table,
+    table_rows: &[usize],
+    favourable: &[Option<bool>],
+) -> Result<Parts> {
+    match &schema.split {
+        Split::AllTrain => Ok(Parts::default()),
+        Split::Column { column, .. } => {
+            if table.columns().iter().any(|own| own.name() == column) {
+                split(schema, table, table_rows)
+            } else {
+                Ok(Parts::default())
+            }
+        }
+        Split::File { .. } => split(schema, table, table_rows),
+        // The rows with a label were drawn from; the others cannot have trained a model.
+        Split::Fraction { .. } => {
+            let (labelled, others): (Vec<usize>, Vec<usize>) =
+                (0..table_rows.len()).partition(|&index| favourable[index].is_some());
+            if labelled.is_empty() {
+                return Ok(Parts::default());
+            }
+            let drawn_from: Vec<usize> = labelled.iter().map(|&index| table_rows[index]).collect();
+            let (train, test) = split(schema, table, &drawn_from)?;
+            let test = test.into_iter().map(|index| labelled[index]).chain(others);
+            Ok((train.into_iter().map(|index| labelled[index]).collect(), test.collect()))
+        }
+    }
 }
 
 impl Data {
-    /// Reads a table through a schema, with labels if the label column is there.
+    /// Reads a table through a schema: to train on if the label column is there, or else to be
+    /// explained.
     pub fn read(schema: &Schema, table: Table) -> Result<Self> {
         if table.columns().iter().any(|column| column.name() == schema.label.column) {
             return Dataset::load(schema, table).map(Self::Labelled);
         }
-        let rows = Rows::read(schema, &table)?;
-        Ok(Self::Unlabelled { schema: schema.clone(), table, rows })
+        Applicants::read(schema, table).map(Self::Applicants)
     }
 
     /// What the columns mean.
@@ -37,17 +91,21 @@ impl Data {
     pub fn schema(&self) -> &Schema {
         match self {
             Self::Labelled(dataset) => dataset.schema(),
-            Self::Unlabelled { schema, .. } => schema,
+            Self::Applicants(applicants) => &applicants.schema,
+        }
+    }
+
+    fn table(&self) -> &Table {
+        match self {
+            Self::Labelled(dataset) => dataset.table(),
+            Self::Applicants(applicants) => &applicants.table,
         }
     }
 
     /// The file the rows came from.
     #[must_use]
     pub fn source(&self) -> &Path {
-        match self {
-            Self::Labelled(dataset) => dataset.table().source(),
-            Self::Unlabelled { table, .. } => table.source(),
-        }
+        self.table().source()
     }
 
     /// The rows that were kept.
@@ -55,7 +113,7 @@ impl Data {
     pub fn rows(&self) -> &[Row] {
         match self {
             Self::Labelled(dataset) => dataset.rows(),
-            Self::Unlabelled { rows, .. } => &rows.rows,
+            Self::Applicants(applicants) => &applicants.rows.rows,
         }
     }
 
@@ -64,32 +122,37 @@ impl Data {
     pub fn table_rows(&self) -> &[usize] {
         match self {
             Self::Labelled(dataset) => dataset.table_rows(),
-            Self::Unlabelled { rows, .. } => &rows.table_rows,
+            Self::Applicants(applicants) => &applicants.rows.table_rows,
         }
     }
 
-    /// For each row, whether its label is favourable; `None` without labels.
+    /// Whether the label of one row is favourable; `None` if it has no label.
+    ///
+    /// # Panics
+    /// If there is no such row.
     #[must_use]
-    pub fn labels(&self) -> Option<&[bool]> {
+    pub fn is_favourable(&self, index: usize) -> Option<bool> {
         match self {
-            Self::Labelled(dataset) => Some(dataset.labels()),
-            Self::Unlabelled { .. } => None,
+            Self::Labelled(dataset) => Some(dataset.labels()[index]),
+            Self::Applicants(applicants) => applicants.favourable[index],
         }
     }
 
-    /// The label of one row in the table's own word; `None` without labels.
+    /// Whether any row has a label.
+    #[must_use]
+    pub fn has_labels(&self) -> bool {
+        (0..self.rows().len()).any(|index| self.is_favourable(index).is_some())
+    }
+
+    /// The label of one row in the table's own word; `None` if it has no label.
     ///
     /// # Panics
     /// If there is no such row.
     #[must_use]
     pub fn label(&self, index: usize) -> Option<&str> {
-        match self {
-            Self::Labelled(dataset) => {
-                let column = dataset.table().column(&dataset.schema().label.column).ok()?;
-                Some(column.cell(dataset.table_rows()[index]))
-            }
-            Self::Unlabelled { .. } => None,
-        }
+        self.is_favourable(index)?;
+        let column = self.table().column(&self.schema().label.column).ok()?;
+        Some(column.cell(self.table_rows()[index]))
     }
 
     /// What reading left out or made up.
@@ -97,7 +160,7 @@ impl Data {
     pub fn report(&self) -> &ReadReport {
         match self {
             Self::Labelled(dataset) => dataset.report(),
-            Self::Unlabelled { rows, .. } => &rows.report,
+            Self::Applicants(applicants) => &applicants.rows.report,
         }
     }
 
@@ -107,7 +170,8 @@ impl Data {
         match (self, part) {
             (Self::Labelled(dataset), Part::Train) => dataset.train().to_vec(),
             (Self::Labelled(dataset), Part::Test) => dataset.test().to_vec(),
-            (Self::Unlabelled { .. }, Part::Train | Part::Test) => Vec::new(),
+            (Self::Applicants(applicants), Part::Train) => applicants.train.clone(),
+            (Self::Applicants(applicants), Part::Test) => applicants.test.clone(),
             (_, Part::All) => (0..self.rows().len()).collect(),
         }
     }
@@ -115,9 +179,27 @@ impl Data {
     /// The rows to explain unless told otherwise: the test rows, or all if there are none.
     #[must_use]
     pub fn applicants(&self) -> Part {
+        if self.part(Part::Test).is_empty() { Part::All } else { Part::Test }
+    }
+
+    /// The encoder with scaling fitted on the training rows; `None` if nothing says which rows
+    /// those are. A fraction drawn here says nothing about a model trained elsewhere.
+    pub(super) fn fitted_encoder(&self) -> Result<Option<Encoder>> {
+        let schema = self.schema();
+        let is_given = matches!(schema.split, Split::Column { .. } | Split::File { .. });
         match self {
-            Self::Labelled(dataset) if !dataset.test().is_empty() => Part::Test,
-            _ => Part::All,
+            Self::Labelled(dataset) => {
+                let is_given = is_given || dataset.has_split_table();
+                Ok(is_given.then(|| dataset.encoder().clone()))
+            }
+            Self::Applicants(Applicants { train, .. }) if !is_given || train.is_empty() => Ok(None),
+            Self::Applicants(Applicants { train, rows: Rows { rows, .. }, .. }) => {
+                let fitted_on: Vec<&Row> = match schema.scaling.fit {
+                    FitOn::Train => train.iter().map(|&row| &rows[row]).collect(),
+                    FitOn::All => rows.iter().collect(),
+                };
+                Encoder::fit(schema, &fitted_on).map(Some)
+            }
         }
     }
 }

@@ -47,24 +47,20 @@ fn encoded(data: &Data, model: &OnnxModel) -> Result<Encoder> {
     followed_by(&encoder, &model.preprocessing)
 }
 
-/// The encoder of the schema, with scaling fitted on training rows.
+/// The encoder of the schema, with scaling fitted on the rows the model was trained on.
 fn fitted(data: &Data) -> Result<Encoder> {
-    match data {
-        Data::Labelled(dataset) => Ok(dataset.encoder().clone()),
-        Data::Unlabelled { schema, rows, .. } => {
-            let scaled = |feature: &&Feature| schema.scaling(feature) != Scaling::None;
-            match schema.features.iter().find(scaled) {
-                None => Encoder::fit(schema, &rows.rows.iter().collect::<Vec<_>>()),
-                Some(feature) => Err(Error::feature(
-                    &feature.name,
-                    format!(
-                        "its scaling must be fitted on the rows the model was trained on, but the \
-                         model file holds no encoder and the data have no label column `{}`",
-                        schema.label.column
-                    ),
-                )),
-            }
-        }
+    if let Some(encoder) = data.fitted_encoder()? {
+        return Ok(encoder);
+    }
+    let schema = data.schema();
+    let scaled = |feature: &&Feature| schema.scaling(feature) != Scaling::None;
+    match schema.features.iter().find(scaled) {
+        None => Encoder::fit(schema, &data.rows().iter().collect::<Vec<_>>()),
+        Some(feature) => Err(Error::feature(
+            &feature.name,
+            "its scaling must be fitted on the rows the model was trained on, but the model file \
+             holds no encoder and no `[split]` by column or file names those rows",
+        )),
     }
 }
 

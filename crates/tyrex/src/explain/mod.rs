@@ -8,7 +8,7 @@ mod import;
 mod input;
 mod performance;
 
-pub use data::Data;
+pub use data::{Applicants, Data};
 pub use import::{embedded_schema, import};
 pub use performance::{Part, Performance};
 
@@ -74,6 +74,19 @@ pub struct Rejected<'a> {
     pub values: &'a Row,
 }
 
+/// Whether the features leave the names of [`Explainer::rejected_table`]'s own columns free:
+/// for the end of long work, asked before it.
+pub fn check_output_names(schema: &Schema) -> Result<()> {
+    let own = ["row", "score", "model", "seed", "format_version"];
+    match schema.features.iter().find(|feature| own.contains(&feature.name.as_str())) {
+        None => Ok(()),
+        Some(feature) => Err(Error::feature(
+            &feature.name,
+            "the output file has a column of this name; rename the feature",
+        )),
+    }
+}
+
 impl Explainer {
     /// Trains a network on the training rows of a data set.
     ///
@@ -128,7 +141,16 @@ impl Explainer {
         let points = encoder.encode_rows(data.rows())?;
         let mut explainer = Self { data, encoder, model, training, points, scores: Vec::new() };
         explainer.scores = explainer.model().score(&explainer.points);
-        Ok(explainer)
+        // Neither below nor above the threshold, so neither rejected nor accepted.
+        match explainer.scores.iter().position(|score| !score.is_finite()) {
+            None => Ok(explainer),
+            Some(index) => Err(Error::InvalidModel(format!(
+                "its score of {}, row {}, is {}, expected a probability",
+                explainer.data.source().display(),
+                explainer.data.table_rows()[index],
+                explainer.scores[index]
+            ))),
+        }
     }
 
     /// What the columns mean.
@@ -222,7 +244,7 @@ impl Explainer {
                 row: self.data.table_rows()[index],
                 score: self.scores[index],
                 label: self.data.label(index),
-                favourable: self.data.labels().map(|labels| labels[index]),
+                favourable: self.data.is_favourable(index),
                 values: &self.data.rows()[index],
             })
             .collect()
@@ -232,6 +254,7 @@ impl Explainer {
     /// names, then what the answer rests on: `model` (fingerprint), `seed` (of the training;
     /// empty for an imported model) and `format_version`.
     pub fn rejected_table(&self, rejected: &[Rejected<'_>]) -> Result<Table> {
+        check_output_names(self.schema())?;
         let mut columns = vec![Column::new("row"), Column::new("score")];
         for each in rejected {
             columns[0].push_display(each.row);
@@ -256,16 +279,6 @@ impl Explainer {
                 column.push(&cell);
             }
             columns.push(column);
-        }
-        if let Some(taken) =
-            self.schema().features.iter().map(|feature| &feature.name).find(|name| {
-                ["row", "score", "model", "seed", "format_version"].contains(&name.as_str())
-            })
-        {
-            return Err(Error::feature(
-                taken,
-                "the output file has a column of this name; rename the feature",
-            ));
         }
         Table::new("rejected", columns)
     }

@@ -28,9 +28,9 @@ pub struct Performance {
     pub rows: usize,
     /// How many the model rejects.
     pub rejected: usize,
-    /// The part of the rows on the right side of 0.5; `None` without labels or rows.
+    /// The part of the rows with labels on the right side of 0.5; `None` without any.
     pub accuracy: Option<f64>,
-    /// The mean cross-entropy, `-ln m(x)` or `-ln(1 - m(x))`; `None` without labels or rows.
+    /// The mean cross-entropy, `-ln m(x)` or `-ln(1 - m(x))`, of the same rows.
     pub loss: Option<f64>,
 }
 
@@ -50,12 +50,13 @@ impl Explainer {
     pub fn performance(&self, part: Part) -> Performance {
         let rows = self.data().part(part);
         let scores = self.scores();
-        let labels = self.data().labels().filter(|_| !rows.is_empty());
+        let judged: Vec<(f32, bool)> = rows
+            .iter()
+            .filter_map(|&row| self.data().is_favourable(row).map(|label| (scores[row], label)))
+            .collect();
         let mean = |per_row: &dyn Fn(f32, bool) -> f64| {
-            labels.map(|labels| {
-                rows.iter().map(|&row| per_row(scores[row], labels[row])).sum::<f64>()
-                    / rows.len() as f64
-            })
+            let sum: f64 = judged.iter().map(|&(score, label)| per_row(score, label)).sum();
+            (!judged.is_empty()).then(|| sum / judged.len() as f64)
         };
         let right = |score: f32, label: bool| f64::from(u8::from((score >= THRESHOLD) == label));
         let loss = |score: f32, label: bool| {

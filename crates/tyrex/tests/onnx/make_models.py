@@ -25,7 +25,7 @@ ROWS = 1000
 COLUMNS = 6
 
 
-def session(path):
+def runtime(path):
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
     options.log_severity_level = 3
@@ -62,7 +62,7 @@ class Cases:
         path = self.path(name)
         if model is not None:
             path.write_bytes(model.SerializeToString())
-        run = session(path)
+        run = runtime(path)
         names = [i.name for i in run.get_inputs()]
         feed = inputs if isinstance(inputs, dict) else {names[0]: inputs}
         scores = run.run([output], feed)[0]
@@ -253,7 +253,7 @@ def keras_models(cases):
         model = keras.Sequential([keras.Input((COLUMNS,)), *layers])
         model.predict(numbers(5), verbose=0)  # the exporter refuses a model that was never called
         model.export(str(cases.path(name)), format="onnx", verbose=False)
-        return session(cases.path(name)).get_outputs()[0].name
+        return runtime(cases.path(name)).get_outputs()[0].name
 
     dense = keras.layers.Dense
     for activation in ["relu", "tanh", "sigmoid", "elu", "gelu", "silu", "softplus", "leaky_relu"]:
@@ -607,7 +607,7 @@ def evaluate(rows, answers, *models):
     found = []
     for model in models:
         onnx.checker.check_model(onnx.load(model), full_check=True)
-        probability, logits = session(model).run(["probability", "logits"], {"input": matrix})
+        probability, logits = runtime(model).run(["probability", "logits"], {"input": matrix})
         assert probability.shape == (len(matrix), 1), probability.shape
         found.append({"probability": probability.ravel().tolist(), "logits": logits.tolist()})
     Path(answers).write_text(json.dumps(found))

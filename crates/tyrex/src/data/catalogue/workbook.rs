@@ -52,7 +52,7 @@ fn insert_run(cells: &mut Numbers, body: &[u8]) {
     let (Some(row), Some(first)) = (u16_at(body, 0), u16_at(body, 2)) else { return };
     // The two bytes after the pairs repeat the last column; they are no whole pair.
     let pairs = body.get(4..).unwrap_or_default().chunks_exact(6);
-    for (column, pair) in (first..).zip(pairs) {
+    for (column, pair) in (first..=u16::MAX).zip(pairs) {
         if let Some(packed) = u32_at(pair, 2) {
             cells.insert((row, column), unpack(packed));
         }

@@ -10,7 +10,7 @@ use super::{
     Split, is_default,
 };
 use crate::data::value::Value;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, in_short_lines};
 use crate::file::{Overwrite, write_whole};
 
 /// A feature as it stands in TOML: flat, every key optional that can be.
@@ -208,7 +208,7 @@ impl Schema {
     /// Reads and checks a schema from TOML text.
     pub fn from_toml(text: &str) -> Result<Self> {
         let schema: Self = toml::from_str(text).map_err(|error| {
-            Error::schema(format!("not a schema: {}", error.to_string().trim_end()))
+            Error::schema(format!("not a schema: {}", in_short_lines(&error.to_string())))
         })?;
         schema.validate()?;
         Ok(schema)

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, in_short_lines};
 use crate::model::Activation;
 
 /// How a network is built and trained.
@@ -183,10 +183,11 @@ impl TrainParams {
     /// Reads parameters from a TOML file; what it does not name keeps its default.
     pub fn read(path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path).map_err(Error::io("read", path))?;
-        toml::from_str(&text).map_err(|error| Error::ParamFile {
-            file: path.to_owned(),
-            problem: error.to_string().trim_end().to_owned(),
-        })
+        let wrong = |problem| Error::ParamFile { file: path.to_owned(), problem };
+        let params: Self =
+            toml::from_str(&text).map_err(|error| wrong(in_short_lines(&error.to_string())))?;
+        params.check().map_err(|error| wrong(error.to_string()))?;
+        Ok(params)
     }
 
     /// Whether every parameter is in its range.

@@ -126,10 +126,13 @@ pub enum Error {
 /// The text with every line cut to what a person reads: an error that quotes a line of a file
 /// may quote a very long one.
 pub(crate) fn in_short_lines(text: &str) -> String {
-    const SHOWN: usize = 120;
-    let cut = |line: &str| match line.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}...", &line[..end]),
-        None => line.to_owned(),
+    let cut = |line: &str| {
+        // Lines of the file stand behind a bar; the others say what was expected.
+        let shown = if line.contains(" | ") { 120 } else { 400 };
+        match line.char_indices().nth(shown) {
+            Some((end, _)) => format!("{}...", &line[..end]),
+            None => line.to_owned(),
+        }
     };
     text.trim_end().lines().map(cut).collect::<Vec<_>>().join("\n")
 }

@@ -521,3 +521,31 @@ fn a_schema_file_is_named() {
                     number first";
     assert_eq!(message(folder.path(), &error), expected);
 }
+
+#[test]
+fn a_whole_number_is_exact_or_refused() {
+    let schema = SCHEMA.replace("range = [18, 99]\n", "");
+    let csv = GOOD.replace("40,", "9007199254740993,");
+    let expected = "data.csv, row 1, column `age`: found `9007199254740993`, expected a whole \
+                    number between -2^53 and 2^53";
+    refused(&schema, "data.csv", csv.as_bytes(), expected);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("data.csv");
+    fs::write(&path, GOOD.replace("40,", "-9007199254740991,")).unwrap();
+    assert!(load(&schema, &path).is_ok());
+}
+
+#[test]
+fn a_long_line_of_toml_is_not_repeated() {
+    let error = Schema::from_toml(&format!("x = {}", "é".repeat(100_000))).unwrap_err().to_string();
+    assert!(error.contains("not a schema") && error.len() < 1000, "{} bytes", error.len());
+}
+
+#[test]
+fn json_lines_may_begin_with_a_byte_order_mark() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("data.jsonl");
+    fs::write(&path, "\u{feff}{\"a\":1}\n{\"a\":2}\n").unwrap();
+    let table = Table::read(&path).unwrap();
+    assert_eq!(table.column("a").unwrap().cell(1), "2");
+}

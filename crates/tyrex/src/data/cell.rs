@@ -3,7 +3,7 @@
 use crate::data::schema::{
     Feature, FeatureKind, MissingPolicy, Schema, SpecialAs, is_representable,
 };
-use crate::data::value::{Value, nearest_name, parse_number};
+use crate::data::value::{EXACT, Value, nearest_name, parse_number};
 
 impl Schema {
     /// Whether the feature may have this value.
@@ -67,6 +67,14 @@ impl Schema {
             });
         }
         match parse_number(text).map(Value::Number) {
+            // All its digits were written, so all of them are meant.
+            Some(Value::Number(number))
+                if feature.kind == FeatureKind::Integer
+                    && number.abs() >= EXACT
+                    && !text.contains(['.', 'e', 'E']) =>
+            {
+                Err(format!("{} between -2^53 and 2^53", self.expected(feature)))
+            }
             Some(value) if self.accepts(feature, &value) => Ok(value),
             Some(Value::Number(number)) if !is_representable(number) => {
                 Err(format!("{} that fits a 32-bit float", self.expected(feature)))

@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize, Serializer};
 use crate::data::schema::Schema;
 use crate::error::{Error, Result};
 
+/// `2^53`: below it every whole number is an f64.
+pub(crate) const EXACT: f64 = 9_007_199_254_740_992.0;
+
 /// One value of a feature, in the units of the data.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Value {
@@ -65,8 +68,6 @@ impl From<&str> for Value {
 
 impl Serialize for Value {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // The largest power of two below which every whole f64 is exact.
-        const EXACT: f64 = 9_007_199_254_740_992.0;
         match self {
             Self::Number(number) if number.fract() == 0.0 && number.abs() < EXACT => {
                 serializer.serialize_i64(*number as i64)

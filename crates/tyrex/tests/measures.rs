@@ -68,6 +68,34 @@ fn definition(
     }
 }
 
+/// Scores are in single precision, so a sampled slope is off by up to a unit in the last
+/// place divided by the distance. By how much can that raise the largest slope, and is the
+/// steepest neighbour the same one all the same?
+fn rounding_of_slopes(
+    layers: &[Dense],
+    output: Output,
+    cloud: &Neighbourhood,
+    x: &[f64],
+) -> (f64, bool) {
+    let m = |x: &[f64]| score(output, &logits(layers, x));
+    let m0 = m(x);
+    let slopes: Vec<(f64, f64)> = cloud
+        .offsets()
+        .rows()
+        .zip(cloud.distances())
+        .map(|(n, distance)| {
+            let moved: Vec<f64> = x.iter().zip(n).map(|(x, n)| x + f64::from(*n)).collect();
+            ((m0 - m(&moved)).abs() / distance, 1e-6 / distance)
+        })
+        .collect();
+    let top = (0..slopes.len()).max_by(|&a, &b| slopes[a].0.total_cmp(&slopes[b].0)).unwrap();
+    let highest = slopes.iter().map(|(slope, off)| slope + off).fold(0.0, f64::max);
+    let (steepest, off) = slopes[top];
+    let others = slopes.iter().enumerate().filter(|(index, _)| *index != top);
+    let is_clear = others.map(|(_, (slope, off))| slope + off).all(|s| s < steepest - off);
+    (highest - steepest, is_clear)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(120))]
 
@@ -92,10 +120,15 @@ proptest! {
             for (index, point) in points.rows().enumerate() {
                 let x = widen(point);
                 let expected = definition(measure, &layers, output, &cloud, &x);
-                // A sampled slope divides a difference of scores by a distance.
-                prop_assert!((readings[index].value - expected).abs() < 2e-5, "{:?}", measure);
+                let (excess, is_clear) = rounding_of_slopes(&layers, output, &cloud, &x);
+                let sampled = measure == Measure::Stability { gamma: Gamma::SampledSlopes };
+                let tolerance = if sampled { 2e-5 + excess * cloud.mean_distance() } else { 2e-5 };
+                prop_assert!((readings[index].value - expected).abs() < tolerance, "{:?}", measure);
                 prop_assert!((readings[index].value - with_gradient[index].value).abs() < 1e-6);
                 prop_assert_eq!(readings[index].score, with_gradient[index].score);
+                if sampled && !is_clear {
+                    continue; // another neighbour may be the steepest in single precision
+                }
                 for coordinate in 0..dim.min(2) {
                     let along = |delta: f64| {
                         let mut moved = x.clone();

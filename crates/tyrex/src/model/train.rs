@@ -7,22 +7,23 @@
 //! One model is trained by one thread, many models by many ([`train_all`]); a model's
 //! randomness comes from its own seed, so the number of threads cannot change a bit.
 
+mod initial;
 mod params;
 
 use std::ops::ControlFlow;
 
 use rand::RngExt;
 use rand::seq::SliceRandom;
-use rand_distr::{Distribution, Normal, Uniform};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::Activation;
 use super::kernel::{self, AdamStep, Left, Line, Out, Right};
-use super::mlp::{Dense, Hidden, Mlp, Output, pad_rows, rows_of, softmax};
+use super::mlp::{Hidden, Mlp, pad_rows, rows_of, softmax};
 use crate::error::{Error, Result};
 use crate::points::Points;
 use crate::seed::{Rng, Seed};
+use initial::initial;
 pub use params::{ClassWeights, EarlyStopping, Initialisation, OutputLayer, Schedule, TrainParams};
 
 /// The rows to learn from. Many models share them; nothing is copied.
@@ -501,69 +502,6 @@ fn predicted(logits: &[f32]) -> u32 {
     best as u32
 }
 
-/// What training keeps in memory is some five times the weights: 2 GB at this number.
-const MOST_WEIGHTS: usize = 100_000_000;
-
-/// A network with weights drawn as asked.
-fn initial(dim: usize, params: &TrainParams, seed: Seed) -> Result<Mlp> {
-    let (classes, output) = match params.output {
-        OutputLayer::Sigmoid => (1, Output::Sigmoid { favourable: true }),
-        OutputLayer::Softmax { classes, favourable } => (classes, Output::Softmax { favourable }),
-    };
-    let widths = || [dim].into_iter().chain(params.hidden.iter().copied()).chain([classes]);
-    let weights = widths().zip(widths().skip(1)).try_fold(0_usize, |sum, (inputs, outputs)| {
-        inputs.checked_mul(outputs).and_then(|weights| sum.checked_add(weights))
-    });
-    if weights.is_none_or(|weights| weights > MOST_WEIGHTS) {
-        return Err(Error::param(
-            "hidden",
-            format!("{:?}", params.hidden),
-            format!("widths that make at most {MOST_WEIGHTS} weights in all"),
-        ));
-    }
-    let mut inputs = dim;
-    let mut layers = Vec::with_capacity(params.hidden.len() + 1);
-    for (index, &outputs) in params.hidden.iter().chain([&classes]).enumerate() {
-        let is_last = index == params.hidden.len();
-        layers.push(Dense {
-            weights: draw(params.initialisation, inputs, outputs, seed.index(index))?,
-            bias: vec![0.0; outputs],
-            activation: if is_last { Activation::Identity } else { params.activation },
-        });
-        inputs = outputs;
-    }
-    Mlp::new(dim, &layers, output)
-}
-
-fn no_width() -> Error {
-    Error::Training("a layer of no width".into())
-}
-
-fn draw(how: Initialisation, inputs: usize, outputs: usize, seed: Seed) -> Result<Vec<f32>> {
-    let mut rng = seed.rng();
-    let count = inputs * outputs;
-    let fan = match how {
-        Initialisation::GlorotUniform | Initialisation::GlorotNormal => {
-            (inputs + outputs) as f32 / 2.0
-        }
-        Initialisation::HeUniform | Initialisation::HeNormal => inputs as f32,
-    };
-    let (scale, uniform) = match how {
-        Initialisation::GlorotUniform => (3.0, true),
-        Initialisation::GlorotNormal => (1.0, false),
-        Initialisation::HeUniform => (6.0, true),
-        Initialisation::HeNormal => (2.0, false),
-    };
-    let width = (scale / fan).sqrt();
-    if uniform {
-        let distribution = Uniform::new_inclusive(-width, width).map_err(|_| no_width())?;
-        Ok((0..count).map(|_| distribution.sample(&mut rng)).collect())
-    } else {
-        let distribution = Normal::new(0.0, width).map_err(|_| no_width())?;
-        Ok((0..count).map(|_| distribution.sample(&mut rng)).collect())
-    }
-}
-
 /// The number of classes, if the examples can be learnt from.
 fn check_examples(examples: &Examples, params: &TrainParams) -> Result<usize> {
     let classes = match params.output {
@@ -656,6 +594,7 @@ fn row_weights(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::model::Dense;
     use proptest::prelude::*;
     use rand::RngExt;
 
@@ -756,23 +695,6 @@ mod tests {
                     prop_assert!((f64::from(got) - expected).abs() < 2e-5, "{} {}", got, expected);
                 }
             }
-        }
-    }
-
-    #[test]
-    fn weights_start_within_their_bounds_and_with_their_variance() {
-        for (how, variance) in [
-            (Initialisation::GlorotUniform, 2.0 / 500.0),
-            (Initialisation::GlorotNormal, 2.0 / 500.0),
-            (Initialisation::HeUniform, 2.0 / 200.0),
-            (Initialisation::HeNormal, 2.0 / 200.0),
-        ] {
-            let weights = draw(how, 200, 300, Seed(1)).unwrap();
-            let mean = weights.iter().map(|&w| f64::from(w)).sum::<f64>() / 60_000.0;
-            let got = weights.iter().map(|&w| f64::from(w).powi(2)).sum::<f64>() / 60_000.0;
-            // The standard error of a variance over 60,000 draws is below 0.6 %.
-            assert!((got / variance - 1.0).abs() < 0.03, "{how:?}: {got} {variance}");
-            assert!(mean.abs() < 4.0 * (variance / 60_000.0_f64).sqrt());
         }
     }
 }

@@ -12,7 +12,7 @@ use crate::points::Points;
 pub struct Gauge<'a> {
     measure: Measure,
     model: &'a dyn Model,
-    neighbourhood: &'a Neighbourhood,
+    neighbourhood: Neighbourhood,
     probe: Option<Probe<'a>>,
 }
 
@@ -35,7 +35,7 @@ impl<'a> Gauge<'a> {
     pub fn new(
         measure: Measure,
         model: &'a dyn Model,
-        neighbourhood: &'a Neighbourhood,
+        neighbourhood: &Neighbourhood,
     ) -> Result<Self> {
         match measure {
             Measure::Stability { gamma: Gamma::Given(gamma) }
@@ -58,13 +58,19 @@ impl<'a> Gauge<'a> {
         // A network without a hidden layer is cheap as it is.
         let probe =
             model.network().and_then(|network| Probe::new(network, neighbourhood.offsets()).ok());
-        Ok(Self { measure, model, neighbourhood, probe })
+        Ok(Self { measure, model, neighbourhood: neighbourhood.clone(), probe })
     }
 
     /// The measure.
     #[must_use]
     pub fn measure(&self) -> Measure {
         self.measure
+    }
+
+    /// The neighbours.
+    #[must_use]
+    pub fn neighbourhood(&self) -> &Neighbourhood {
+        &self.neighbourhood
     }
 
     /// Room for one thread.

@@ -36,6 +36,8 @@ pub mod points;
 
 pub mod data;
 
+pub mod action;
+
 pub mod model;
 
 pub mod measure;

@@ -44,6 +44,8 @@ pub mod measure;
 
 pub mod lipschitz;
 
+pub mod counterfactual;
+
 pub mod explain;
 
 pub use error::{Error, Result};

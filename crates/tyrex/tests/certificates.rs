@@ -3,14 +3,13 @@
 
 mod support;
 
-use proptest::prelude::*;
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
 use serde_json::Value;
 use support::{network, points};
 use tyrex::certificate::{
-    Certificate, EnsembleTier, IntervalCertifier, IntervalTier, Retrained, Shift, Slope, Standing,
-    Terms, TheoremTerms, TheoremTier, Tier, Verdict, certify, verify,
+    Certificate, EnsembleTier, IntervalTier, Retrained, Shift, Slope, Standing, Terms,
+    TheoremTerms, TheoremTier, Tier, Verdict, certify, verify,
 };
 use tyrex::lipschitz::{LipschitzBound, Region, Soundness};
 use tyrex::measure::Neighbourhood;
@@ -64,7 +63,8 @@ fn direction(dim: usize, length: f64, rng: &mut Rng) -> Vec<f64> {
 }
 
 /// A change with mean zero at every point (Definition 2): a level up or down by `shift`, a tilt
-/// in a random direction, waves with random phases.
+/// in a random direction, waves with random phases; and a cone up or down whose mean over the
+/// draws is 0, so that `M(x) - R` is as low as the slope allows.
 struct Process {
     name: &'static str,
     slope: f64,
@@ -72,23 +72,27 @@ struct Process {
     tilt: f64,
     height: f64,
     frequency: f64,
+    cone: f64,
 }
 
 const DIM: usize = 4;
+
+/// `sqrt(2) Gamma(5/2) / Gamma(2)`, the mean norm of a normal vector with four coordinates.
+const MEAN_NORM: f64 = 1.879_971_205_973_250_6;
 
 impl Process {
     fn model(&self) -> Surface {
         Surface::cone(DIM, 0.6, self.slope)
     }
 
-    fn draw(&self, rng: &mut Rng) -> Surface {
-        let level = if rng.random() { self.shift } else { -self.shift };
+    fn draw(&self, sigma: f64, rng: &mut Rng) -> Surface {
+        let sign = if rng.random() { 1.0 } else { -1.0 };
         let wave = |rng: &mut Rng| {
             (direction(DIM, self.frequency, rng), rng.random_range(0.0..std::f64::consts::TAU))
         };
         Surface {
-            level: 0.6 + level,
-            slope: self.slope,
+            level: 0.6 + sign * (self.shift + self.cone * MEAN_NORM * sigma),
+            slope: self.slope - sign * self.cone,
             tilt: direction(DIM, self.tilt, rng),
             height: self.height,
             waves: (0..2).map(|_| wave(rng)).collect(),
@@ -99,12 +103,12 @@ impl Process {
     fn slopes(&self) -> Slope {
         let bound =
             |value| LipschitzBound { value, region: Region::Global, soundness: Soundness::Sound };
-        let change = self.tilt + self.height * self.frequency;
+        let change = self.tilt + self.height * self.frequency + self.cone;
         Slope::Given { model: bound(self.slope), changed: bound(self.slope + change) }
     }
 
-    /// The largest `|E[Z | M]|`: a level stays, a tilt averages out, and a wave fades by
-    /// `exp(-sigma^2 frequency^2 / 2)`.
+    /// The largest `|E[Z | M]|`: a level stays, a tilt and the cone average out, and a wave fades
+    /// by `exp(-sigma^2 frequency^2 / 2)`.
     fn largest_shift(&self, sigma: f64) -> f64 {
         self.shift + self.height * (-0.5 * (sigma * self.frequency).powi(2)).exp()
     }
@@ -139,24 +143,33 @@ fn terms(probability: f64, theorem: TheoremTerms) -> Terms {
     Terms { probability, confidence: 0.95, theorem: Some(theorem), delta: None }
 }
 
-// ---- (a) the theorem under the paper's definition of change
+// ---- the theorem under the paper's definition of change
 
 #[test]
 #[allow(clippy::print_stdout)]
 fn the_theorem_covers_changes_that_satisfy_the_definition() {
     const TRIALS: usize = 4000;
-    let process = |name, slope, shift, tilt, height, frequency| Process {
-        name,
-        slope,
-        shift,
-        tilt,
-        height,
-        frequency,
+    let still = Process {
+        name: "",
+        slope: 0.0,
+        shift: 0.0,
+        tilt: 0.0,
+        height: 0.0,
+        frequency: 1.0,
+        cone: 0.0,
     };
     let processes = [
-        process("tilt", 0.0, 0.0, 0.5, 0.0, 1.0),
-        process("level and tilt", 0.0, 0.05, 0.4, 0.0, 1.0),
-        process("cone and waves", 0.1, 0.02, 0.0, 0.1, 8.0),
+        Process { name: "tilt", tilt: 0.5, ..still },
+        Process { name: "level and tilt", shift: 0.05, tilt: 0.4, ..still },
+        Process { name: "level and cone", shift: 0.05, cone: 0.3, ..still },
+        Process {
+            name: "waves on a cone",
+            slope: 0.1,
+            shift: 0.02,
+            height: 0.1,
+            frequency: 8.0,
+            ..still
+        },
     ];
     println!("process          sigma   eps  eps'  stated  M(x) >= R - eps   Z < eps");
     for process in &processes {
@@ -183,7 +196,7 @@ fn the_theorem_covers_changes_that_satisfy_the_definition() {
                 let certificate = certify(&base, origin.row(0), None, &terms, seed).unwrap();
                 let tier = theorem(&certificate);
                 stated = tier.at_epsilon.expect("epsilon was given").probability;
-                let changed = process.draw(&mut rng);
+                let changed = process.draw(sigma, &mut rng);
                 let score = f64::from(changed.score(&origin)[0]);
                 holds += usize::from(score >= tier.stability - epsilon);
                 // Z itself, on draws like the certificate's: the part of the proof that can fail.
@@ -204,8 +217,9 @@ fn the_theorem_covers_changes_that_satisfy_the_definition() {
             let slack = 4.0 * (stated * (1.0 - stated) / TRIALS as f64).sqrt();
             assert!(holds >= stated - slack, "{}: {holds} < {stated}", process.name);
             assert!(close >= stated - slack, "{}: {close} < {stated}", process.name);
-            // The bound is one of Gaussians, and a tilt is one: it fails now and then.
-            assert!(process.name == "cone and waves" || close < 1.0);
+            // These two come near to what the proof allows, so they fail now and then.
+            assert!(process.tilt == 0.0 || close < 1.0);
+            assert!(process.cone == 0.0 || holds < 1.0);
         }
     }
 }
@@ -269,7 +283,7 @@ fn the_halved_exponent_of_the_paper_is_never_better() {
     }
 }
 
-// ---- (b) changes that break the assumption
+// ---- changes that break the assumption
 
 /// A network of two inputs that scores `sigmoid(level)` everywhere, but for a dent of the given
 /// depth and half-width along the first coordinate around 0.
@@ -338,7 +352,7 @@ fn a_change_that_breaks_the_assumption_is_never_certified() {
     assert_eq!(ensemble(&ask(true)).verdict, Verdict::Empirical);
 }
 
-// ---- (c) the form that is free of distributions
+// ---- the form that is free of distributions
 
 #[test]
 #[allow(clippy::print_stdout)]
@@ -440,213 +454,7 @@ fn too_few_models_promise_nothing() {
     assert!(tier.sentence().contains("too few"));
 }
 
-// ---- (d) the interval tier
-
-/// A layer in double precision.
-struct Exact {
-    weights: Vec<f64>,
-    bias: Vec<f64>,
-    activation: Activation,
-}
-
-fn exact(network: &Mlp) -> Vec<Exact> {
-    let widen = |values: &[f32]| values.iter().map(|&v| f64::from(v)).collect();
-    let layers = network.layers();
-    let layers = layers.iter();
-    layers
-        .map(|layer| Exact {
-            weights: widen(&layer.weights),
-            bias: widen(&layer.bias),
-            activation: layer.activation,
-        })
-        .collect()
-}
-
-fn score(layers: &[Exact], output: Output, x: &[f32]) -> f64 {
-    let mut values = support::widen(x);
-    for layer in layers {
-        let outputs = layer.bias.len();
-        let mut sums = layer.bias.clone();
-        for (value, row) in values.iter().zip(layer.weights.chunks_exact(outputs)) {
-            for (sum, w) in sums.iter_mut().zip(row) {
-                *sum += value * w;
-            }
-        }
-        values = sums.iter().map(|&z| support::activate(layer.activation, z)).collect();
-    }
-    support::score(output, &values)
-}
-
-/// The network with every weight moved by `delta` times what `choose` says, from -1 to 1.
-fn moved(layers: &[Exact], delta: f64, mut choose: impl FnMut() -> f64) -> Vec<Exact> {
-    layers
-        .iter()
-        .map(|layer| Exact {
-            weights: layer.weights.iter().map(|w| w + delta * choose()).collect(),
-            bias: layer.bias.iter().map(|b| b + delta * choose()).collect(),
-            activation: layer.activation,
-        })
-        .collect()
-}
-
-/// The corner that first-order descent picks: every weight against the sign of its effect.
-fn worst_corner(layers: &[Exact], output: Output, x: &[f32], delta: f64) -> Vec<Exact> {
-    let at = |layers: &[Exact]| score(layers, output, x);
-    let mut signs = Vec::new();
-    let here = at(layers);
-    for index in 0.. {
-        let mut counter = 0;
-        let nudged = moved(layers, 1e-6, || {
-            counter += 1;
-            f64::from(u8::from(counter == index + 1))
-        });
-        if index == counter {
-            break;
-        }
-        signs.push(if at(&nudged) > here { -1.0 } else { 1.0 });
-    }
-    let mut signs = signs.into_iter();
-    moved(layers, delta, || signs.next().unwrap_or(0.0))
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig::with_cases(250))]
-
-    #[test]
-    fn no_network_in_the_box_scores_lower(
-        dim in 1..6_usize,
-        widths in prop::collection::vec(1..8_usize, 1..4),
-        activation in support::activations(),
-        output in support::outputs(),
-        share in 0.05..1.0_f64,
-        seed in any::<u64>(),
-    ) {
-        let network = network(dim, &widths, activation, output, seed);
-        let point = points(1, dim, seed ^ 1);
-        let x = point.row(0);
-        let certifier = IntervalCertifier::new(&network);
-        let largest = certifier.largest_delta(x).unwrap();
-        let layers = exact(&network);
-        let own = score(&layers, output, x);
-        prop_assert_eq!(largest > 0.0, own > 0.500_01 || (own >= 0.5 && largest > 0.0));
-        if largest > 0.0 {
-            prop_assert!(certifier.lowest_score(x, largest).unwrap() >= 0.5);
-            prop_assert!(certifier.lowest_score(x, largest * 1.001 + 1e-9).unwrap() < 0.5);
-        }
-        let delta = share * largest.max(0.02);
-        let lowest = certifier.lowest_score(x, delta).unwrap();
-        prop_assert!(lowest <= own);
-        let mut rng = Seed(seed).rng();
-        for trial in 0..60 {
-            let other = moved(&layers, delta, || match trial % 3 {
-                0 => rng.random_range(-1.0..1.0),
-                1 => if rng.random() { 1.0 } else { -1.0 },
-                _ => -1.0 + 2.0 * f64::from(rng.random::<bool>()) * f64::from(rng.random::<bool>()),
-            });
-            let seen = score(&other, output, x);
-            prop_assert!(seen >= lowest, "{} < {}", seen, lowest);
-        }
-        let seen = score(&worst_corner(&layers, output, x, delta), output, x);
-        prop_assert!(seen >= lowest, "{} < {}", seen, lowest);
-    }
-
-    #[test]
-    fn with_one_hidden_layer_the_lowest_score_is_attained(
-        dim in 1..7_usize,
-        width in 1..12_usize,
-        index in 0..7_usize,
-        kind in 0..4_usize,
-        delta in 0.0..0.3_f64,
-        seed in any::<u64>(),
-    ) {
-        let activation = [
-            Activation::Identity,
-            Activation::Relu,
-            Activation::LeakyRelu { slope: 0.1 },
-            Activation::Elu { alpha: 1.0 },
-            Activation::Tanh,
-            Activation::Sigmoid,
-            Activation::Softplus,
-        ][index];
-        let output = [
-            SIGMOID,
-            Output::Sigmoid { favourable: false },
-            Output::Softmax { favourable: 0 },
-            Output::Softmax { favourable: 1 },
-        ][kind];
-        let two = matches!(output, Output::Softmax { .. });
-        // The random network has three classes or one; two are made by leaving one out.
-        let mut layers = network(dim, &[width], activation, if two { Output::Softmax { favourable: 0 } } else { output }, seed).layers();
-        if two {
-            layers[1].weights = layers[1].weights.chunks_exact(3).flat_map(|row| [row[0], row[1]]).collect();
-            layers[1].bias.truncate(2);
-        }
-        let network = Mlp::new(dim, &layers, output).unwrap();
-        let point = points(1, dim, seed ^ 1);
-        let x = point.row(0);
-        let mut worst = exact(&network);
-        // What pulls the favourable class down: per logit, the sign of a bad change.
-        let bad: Vec<f64> = match output {
-            Output::Sigmoid { favourable: true } => vec![-1.0],
-            Output::Sigmoid { favourable: false } => vec![1.0],
-            Output::Softmax { favourable } => {
-                (0..2).map(|class| if class == favourable { -1.0 } else { 1.0 }).collect()
-            }
-        };
-        let classes = bad.len();
-        for unit in 0..width {
-            let column = |i: usize| i * width + unit;
-            let rows = worst[1].weights[unit * classes..(unit + 1) * classes].to_vec();
-            // All ends of the unit and of its outgoing weights.
-            let mut best: Option<(f64, f64, Vec<f64>)> = None;
-            for end in [-1.0, 1.0] {
-                let reach: f64 = x.iter().map(|&x| f64::from(x).abs()).sum::<f64>() + 1.0;
-                let sum: f64 = (0..dim).map(|i| f64::from(x[i]) * worst[0].weights[column(i)]).sum();
-                let value = support::activate(activation, sum + worst[0].bias[unit] + end * delta * reach);
-                let outgoing: Vec<f64> =
-                    rows.iter().zip(&bad).map(|(w, bad)| w + bad * value.signum() * delta).collect();
-                let harm: f64 = outgoing.iter().zip(&bad).map(|(w, bad)| w * bad * value).sum();
-                if best.as_ref().is_none_or(|(most, ..)| harm > *most) {
-                    best = Some((harm, end, outgoing));
-                }
-            }
-            let (_, end, outgoing) = best.unwrap();
-            for i in 0..dim {
-                worst[0].weights[column(i)] += end * delta * f64::from(x[i]).signum();
-            }
-            worst[0].bias[unit] += end * delta;
-            worst[1].weights[unit * classes..(unit + 1) * classes].copy_from_slice(&outgoing);
-        }
-        for (bias, bad) in worst[1].bias.iter_mut().zip(&bad) {
-            *bias += bad * delta;
-        }
-        let attained = score(&worst, output, x);
-        let lowest = IntervalCertifier::new(&network).lowest_score(x, delta).unwrap();
-        prop_assert!(lowest <= attained && attained - lowest < 2e-5, "{} {}", lowest, attained);
-    }
-}
-
-/// `cargo test --release -p tyrex --test certificates -- --ignored --nocapture` prints the time.
-#[test]
-#[ignore = "a measurement"]
-#[allow(clippy::print_stdout)]
-fn time_of_an_interval_certificate() {
-    let network = network(39, &[128, 128], Activation::Relu, SIGMOID, 1);
-    let points = points(200, 39, 2);
-    let certifier = IntervalCertifier::new(&network);
-    let mut best = f64::INFINITY;
-    for _ in 0..50 {
-        let start = std::time::Instant::now();
-        for x in points.rows() {
-            std::hint::black_box(certifier.lowest_score(x, 0.005).unwrap());
-        }
-        best = best.min(start.elapsed().as_secs_f64() / points.len() as f64);
-    }
-    println!("one interval certificate, 39-128-128-1: {:.1} microseconds", best * 1e6);
-    assert!(best < 50e-6, "{best}");
-}
-
-// ---- (e) verification
+// ---- verification
 
 /// Every value of a document that is not a list or a table, replaced by another one.
 fn altered(document: &Value) -> Vec<(String, Value)> {
@@ -729,7 +537,7 @@ fn a_certificate_is_verified_and_any_other_rejected() {
     assert_eq!(pool.install(|| verify(&certificate, &base, retrained)).unwrap(), []);
 }
 
-// ---- (f) the ensemble tier
+// ---- the ensemble tier
 
 #[test]
 fn the_ensemble_tier_says_what_the_count_proves() {

@@ -149,7 +149,7 @@ fn worst_network(network: &Mlp, x: &[f32], delta: f64) -> Vec<Exact> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(250))]
+    #![proptest_config(ProptestConfig::with_cases(1500))]
 
     #[test]
     fn no_network_in_the_box_scores_lower(

@@ -166,6 +166,33 @@ impl Certificate {
         &self.tiers
     }
 
+    /// The theorem tier, if it is there.
+    #[must_use]
+    pub fn theorem(&self) -> Option<&TheoremTier> {
+        self.tiers.iter().find_map(|tier| match tier {
+            Tier::Theorem(tier) => Some(tier),
+            _ => None,
+        })
+    }
+
+    /// The interval tier, if it is there.
+    #[must_use]
+    pub fn interval(&self) -> Option<&IntervalTier> {
+        self.tiers.iter().find_map(|tier| match tier {
+            Tier::Interval(tier) => Some(tier),
+            _ => None,
+        })
+    }
+
+    /// The ensemble tier, if it is there.
+    #[must_use]
+    pub fn ensemble(&self) -> Option<&EnsembleTier> {
+        self.tiers.iter().find_map(|tier| match tier {
+            Tier::Ensemble(tier) => Some(tier),
+            _ => None,
+        })
+    }
+
     /// The tiers that were left out, and why.
     #[must_use]
     pub fn omitted(&self) -> &[Omission] {

@@ -40,9 +40,13 @@ pub mod action;
 
 pub mod model;
 
+pub mod lipschitz;
+
 pub mod measure;
 
-pub mod lipschitz;
+pub mod statistics;
+
+pub mod certificate;
 
 pub mod counterfactual;
 

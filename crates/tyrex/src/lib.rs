@@ -38,9 +38,11 @@ pub mod data;
 
 pub mod model;
 
-pub mod measure;
+pub mod neighbourhood;
 
 pub mod lipschitz;
+
+pub mod measure;
 
 pub mod explain;
 

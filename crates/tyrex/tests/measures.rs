@@ -4,12 +4,15 @@
 mod support;
 
 use proptest::prelude::*;
-use support::{activations, derivative, logits, network, outputs, points, score, widen};
+use support::{
+    activations, derivative, gradient, length, logits, network, outputs, points, score, widen,
+};
+use tyrex::lipschitz;
 use tyrex::measure::{Gamma, Gauge, Measure, Neighbourhood, Sampling};
-use tyrex::model::{Dense, Output};
+use tyrex::model::{Dense, Mlp, Model as _, Output};
 use tyrex::{Points, Seed};
 
-const MEASURES: [Measure; 7] = [
+const MEASURES: [Measure; 9] = [
     Measure::Prediction,
     Measure::Mean,
     Measure::RelaxedStability,
@@ -17,6 +20,8 @@ const MEASURES: [Measure; 7] = [
     Measure::Stability { gamma: Gamma::SampledSlopes },
     Measure::MeanMinusDeviation,
     Measure::PathIntegral { steps: 7 },
+    Measure::Stability { gamma: Gamma::Sound },
+    Measure::Stability { gamma: Gamma::SampledGradients },
 ];
 
 /// The measure as the paper writes it.
@@ -54,6 +59,13 @@ fn definition(
             let slopes = neighbours.iter().map(|(score, distance)| (m0 - score).abs() / distance);
             stability(slopes.fold(0.0, f64::max))
         }
+        Measure::Stability { gamma: Gamma::Sound } => {
+            let network = Mlp::new(x.len(), layers, output).unwrap();
+            stability(lipschitz::spectral(&network).value)
+        }
+        Measure::Stability { gamma: Gamma::SampledGradients } => {
+            stability(gradient_norms(layers, output, cloud, x).into_iter().fold(0.0, f64::max))
+        }
         Measure::MeanMinusDeviation => {
             let squares = neighbours.iter().map(|(score, _)| (score - mean).powi(2));
             mean - (squares.sum::<f64>() / k).sqrt()
@@ -66,6 +78,16 @@ fn definition(
             (1..=steps).map(along).sum::<f64>() / steps as f64
         }
     }
+}
+
+/// `||dm||` at the neighbours and at the point.
+fn gradient_norms(layers: &[Dense], output: Output, cloud: &Neighbourhood, x: &[f64]) -> Vec<f64> {
+    let at = |x: &[f64]| length(&gradient(layers, output, x));
+    let neighbours = cloud.offsets().rows().map(|n| {
+        let moved: Vec<f64> = x.iter().zip(n).map(|(x, n)| x + f64::from(*n)).collect();
+        at(&moved)
+    });
+    neighbours.chain([at(x)]).collect()
 }
 
 /// Scores are in single precision, so a sampled slope is off by up to a unit in the last
@@ -129,6 +151,13 @@ proptest! {
                 if sampled && !is_clear {
                     continue; // another neighbour may be the steepest in single precision
                 }
+                if measure == (Measure::Stability { gamma: Gamma::SampledGradients }) {
+                    let mut norms = gradient_norms(&layers, output, &cloud, &x);
+                    norms.sort_by(f64::total_cmp);
+                    if norms[samples] - norms[samples - 1] < 1e-5 {
+                        continue; // as above
+                    }
+                }
                 for coordinate in 0..dim.min(2) {
                     let along = |delta: f64| {
                         let mut moved = x.clone();
@@ -152,12 +181,13 @@ proptest! {
         let read = |measure| Gauge::new(measure, &network, &cloud).unwrap().read(&points);
         let all = MEASURES.map(read);
         for index in 0..points.len() {
-            let [prediction, mean, relaxed, given, sampled, deviation, _] =
+            let [prediction, mean, relaxed, given, sampled, deviation, _, sound, steepest] =
                 all.each_ref().map(|readings| readings[index].value);
             prop_assert!(relaxed <= prediction + 1e-9, "R^ is at most m(x)");
             prop_assert!(relaxed <= mean + 1e-6 && given <= mean && deviation <= mean + 1e-9);
             // The estimated slope is at least every |m - m_i| / distance, so R^ is above R.
             prop_assert!(sampled <= relaxed + 1e-6);
+            prop_assert!(sound <= sampled + 1e-6 && sound <= steepest + 1e-6);
         }
     }
 }

@@ -5,12 +5,15 @@
 //! measure a deterministic, differentiable function of `x`; what is accepted in the end is
 //! tested on offsets the search never saw.
 
+pub mod normal;
+mod sensitivity;
+
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 
-use super::normal;
 use crate::error::{Error, Result};
+use crate::model::Model;
 use crate::points::Points;
 use crate::seed::{Rng, Seed};
 
@@ -62,7 +65,28 @@ impl Neighbourhood {
         Self::rotated(sampling, dim, samples, sigma, None, seed)
     }
 
-    /// The same, with every offset turned by an orthogonal `dim` x `dim` matrix given row by
+    /// Draws offsets for a model. Sobol points are turned so that their first coordinates,
+    /// which cover best, lie along the directions in which the network is most sensitive;
+    /// the other samplings have no better coordinates, and a model that is no network has no
+    /// such directions.
+    pub fn for_model(
+        sampling: Sampling,
+        model: &dyn Model,
+        samples: usize,
+        sigma: f64,
+        seed: Seed,
+    ) -> Result<Self> {
+        let rotation = match (sampling, model.network()) {
+            // More coordinates than the sequence has are refused below.
+            (Sampling::Sobol, Some(network)) if model.dim() <= SOBOL_DIMENSIONS => {
+                Some(sensitivity::directions(network))
+            }
+            _ => None,
+        };
+        Self::rotated(sampling, model.dim(), samples, sigma, rotation.as_deref(), seed)
+    }
+
+    /// The same as [`Neighbourhood::draw`], with every offset turned by an orthogonal `dim` x `dim` matrix given row by
     /// row: the `j`-th coordinate drawn goes along its `j`-th row. Only Sobol points notice.
     pub fn rotated(
         sampling: Sampling,

@@ -36,6 +36,8 @@ pub mod points;
 
 pub mod data;
 
+pub mod action;
+
 pub mod model;
 
 pub mod neighbourhood;
@@ -43,6 +45,8 @@ pub mod neighbourhood;
 pub mod lipschitz;
 
 pub mod measure;
+
+pub mod counterfactual;
 
 pub mod explain;
 

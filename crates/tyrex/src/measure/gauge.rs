@@ -16,7 +16,7 @@ pub struct Gauge<'a> {
     measure: Measure,
     way: Way<'a>,
     model: &'a dyn Model,
-    neighbourhood: &'a Neighbourhood,
+    neighbourhood: Neighbourhood,
     probe: Option<Probe<'a>>,
 }
 
@@ -46,7 +46,7 @@ impl<'a> Gauge<'a> {
     pub fn new(
         measure: Measure,
         model: &'a dyn Model,
-        neighbourhood: &'a Neighbourhood,
+        neighbourhood: &Neighbourhood,
     ) -> Result<Self> {
         let way = way(measure, model)?;
         if neighbourhood.offsets().dim() != model.dim() {
@@ -59,13 +59,19 @@ impl<'a> Gauge<'a> {
         // A network without a hidden layer is cheap as it is.
         let probe =
             model.network().and_then(|network| Probe::new(network, neighbourhood.offsets()).ok());
-        Ok(Self { measure, way, model, neighbourhood, probe })
+        Ok(Self { measure, way, model, neighbourhood: neighbourhood.clone(), probe })
     }
 
     /// The measure.
     #[must_use]
     pub fn measure(&self) -> Measure {
         self.measure
+    }
+
+    /// The neighbours.
+    #[must_use]
+    pub fn neighbourhood(&self) -> &Neighbourhood {
+        &self.neighbourhood
     }
 
     /// Room for one thread.
@@ -131,7 +137,7 @@ impl<'a> Gauge<'a> {
             Way::Scores(formula) => {
                 let score = self.scores(x, room);
                 let GaugeRoom { scores, weights, .. } = room;
-                let weighed = formula.weigh(self.neighbourhood, score, scores, weights);
+                let weighed = formula.weigh(&self.neighbourhood, score, scores, weights);
                 Reading { score, value: weighed.value }
             }
             Way::Gradients(network) => self.gradient_stability(network, x, None),
@@ -178,29 +184,12 @@ impl<'a> Gauge<'a> {
             (Way::Scores(formula), ..) => {
                 let score = self.scores(x, room);
                 let GaugeRoom { scores, weights, .. } = room;
-                let weighed = formula.weigh(self.neighbourhood, score, scores, weights);
+                let weighed = formula.weigh(&self.neighbourhood, score, scores, weights);
                 self.weighted_gradient(model, x, weighed.of_centre as f32, room, gradient);
                 Reading { score, value: weighed.value }
             }
             (Way::Gradients(network), ..) => self.gradient_stability(network, x, Some(gradient)),
         })
-    }
-
-    /// [`Gauge::read_in`] in room of its own.
-    ///
-    /// # Panics
-    /// If the point is of another dimension than the model.
-    #[must_use]
-    pub fn read_one(&self, x: &[f32]) -> Reading {
-        self.read_in(&mut self.room(), x)
-    }
-
-    /// [`Gauge::read_with_gradient_in`] in room of its own.
-    ///
-    /// # Panics
-    /// If the point or the gradient is of another dimension than the model.
-    pub fn read_one_with_gradient(&self, x: &[f32], gradient: &mut [f32]) -> Result<Reading> {
-        self.read_with_gradient_in(&mut self.room(), x, gradient)
     }
 
     fn differentiable(&self) -> Result<&dyn DifferentiableModel> {

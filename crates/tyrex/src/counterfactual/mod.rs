@@ -22,7 +22,9 @@ use rayon::prelude::*;
 pub use budget::{Budget, Effort, Meter};
 pub use cost::Norm;
 pub use judge::{Cloud, Robustness};
-pub use methods::{ElasticNet, MethodSpec, MinCost, Nn, Protocol, Roar, Sns, TrexI, TrexNn, TrexO};
+pub use methods::{
+    ElasticNet, MethodSpec, MinCost, Nn, Protocol, Roar, Sns, TrexI, TrexNn, TrexO,
+};
 pub use outcome::{Answer, Counterfactual, Outcome, Reason, Stopped};
 pub use search::ascent::Step;
 

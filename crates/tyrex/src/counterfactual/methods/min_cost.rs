@@ -65,7 +65,8 @@ impl Method for Prepared<'_> {
         let passes = |c: &Option<Candidate>| {
             c.as_ref().is_some_and(|candidate| ACCEPTED.passes(candidate.reading))
         };
-        let mut best = self.search.search(&mut field, factual, ACCEPTED, factual.point, meter)?;
+        let mut best =
+            self.search.search(&mut field, factual, ACCEPTED, factual.point, meter)?;
         if !passes(&best) && !self.neighbours.is_empty() {
             let accepted = Test { threshold: 0.5 };
             let relaxed = factual.relaxed();

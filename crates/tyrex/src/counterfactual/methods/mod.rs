@@ -104,11 +104,7 @@ impl MethodSpec {
             "roar" => Self::Roar(Roar::default()),
             "nn" => Self::Nn(Nn {}),
             other => {
-                return Err(Error::param(
-                    "method",
-                    other,
-                    format!("one of {}", Self::NAMES.join(", ")),
-                ));
+                return Err(Error::param("method", other, format!("one of {}", Self::NAMES.join(", "))));
             }
         })
     }

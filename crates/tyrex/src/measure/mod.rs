@@ -13,7 +13,8 @@
 //!
 //! The first five are functions of `m_0 .. m_k`, so their gradients are weighted sums of
 //! gradients of the model, `c_0 dm(x) + sum c_i dm(x_i)` with `c_i` the derivative of the
-//! formula with respect to `m_i`. One piece of code ([`Gauge`]) serves them all.
+//! formula with respect to `m_i`. One piece of code ([`Gauge`]) serves them all. Only the
+//! stability with [`Gamma::SampledGradients`] looks at more than scores.
 
 mod formula;
 mod gauge;

@@ -42,7 +42,9 @@ fn linear_part(network: &Mlp) -> (usize, Vec<f64>) {
         // Only directions matter; at this scale no product overflows.
         let largest = next.iter().fold(0.0_f64, |most, v| most.max(v.abs()));
         if largest > 0.0 {
-            next.iter_mut().for_each(|value| *value /= largest);
+            for value in &mut next {
+                *value /= largest;
+            }
         }
         (columns, product) = (outputs, next);
     }
@@ -84,8 +86,8 @@ fn eigenvectors(mut matrix: Vec<f64>, size: usize) -> Vec<f64> {
             .flat_map(|p| (0..p).map(move |q| p * size + q))
             .map(|at| matrix[at] * matrix[at])
             .sum();
-        // Not a number fails this test too and leaves the axes as they are.
-        if !(apart > 1e-24 * total) {
+        // Weights too large to square leave the axes as they are.
+        if apart.is_nan() || apart <= 1e-24 * total {
             break;
         }
         for p in 0..size {

@@ -40,6 +40,8 @@ pub mod action;
 
 pub mod model;
 
+pub mod neighbourhood;
+
 pub mod lipschitz;
 
 pub mod measure;

@@ -42,6 +42,8 @@ pub mod measure;
 
 pub mod lipschitz;
 
+pub mod change;
+
 pub mod explain;
 
 pub use error::{Error, Result};

@@ -193,6 +193,7 @@ fn a_folder_whose_writing_was_cut_short_is_no_ensemble() {
 
 #[test]
 fn damage_is_named() {
+    type Damage<'a> = &'a dyn Fn(&Path);
     let replaced = |from: &'static str, to: &'static str| {
         move |folder: &Path| {
             let path = folder.join(MANIFEST);
@@ -212,7 +213,7 @@ fn damage_is_named() {
         text["members"] = serde_json::json!([]);
         fs::write(&path, text.to_string()).unwrap();
     };
-    let cases: [(&dyn Fn(&Path), &str); 9] = [
+    let cases: [(Damage, &str); 9] = [
         (&swap, "member-0001.onnx: the model's fingerprint is "),
         (&lose, "cannot read "),
         (&empty, "there are no members, expected at least one"),

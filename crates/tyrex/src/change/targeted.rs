@@ -112,7 +112,7 @@ fn steepness(target: &[f32], data: &Points) -> Result<f32> {
 fn favourable_logit(network: &Mlp, target: &[f32]) -> Result<f64> {
     let point = Points::from_rows(target.len(), target.to_vec())?;
     let score = network.score(&point)[0];
-    if !(score >= 0.5) {
+    if score.is_nan() || score < 0.5 {
         return Err(Error::param(
             "point",
             format!("a point with score {score}"),

@@ -42,7 +42,11 @@ pub mod measure;
 
 pub mod lipschitz;
 
+pub mod statistics;
+
 pub mod change;
+
+pub mod calibrate;
 
 pub mod explain;
 

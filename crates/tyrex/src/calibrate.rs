@@ -325,9 +325,11 @@ fn mean(values: &[f64]) -> Option<f64> {
 fn interval(mean: f64, models: usize, alpha: f64) -> Result<Validity> {
     let largest_loss = |loss: f64| -> Result<f64> {
         let (mut plausible, mut excluded) = (loss, 1.0);
-        // Each step halves the distance; 60 of them leave nothing.
-        for _ in 0..60 {
+        loop {
             let level = f64::midpoint(plausible, excluded);
+            if level <= plausible || level >= excluded {
+                break;
+            }
             if hoeffding_bentkus(loss, models, level)? > 0.5 * alpha {
                 plausible = level;
             } else {

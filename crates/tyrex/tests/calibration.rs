@@ -134,7 +134,7 @@ fn first_stable(gauge: &Gauge<'_>, from: &[f32], to: &[f32], tau: f64) -> Option
     let steps = 50;
     let line: Vec<f32> = (0..=steps).flat_map(|step| at(step as f32 / steps as f32)).collect();
     let readings = gauge.read(&Points::from_rows(from.len(), line).unwrap());
-    let first = readings.iter().position(|reading| f64::from(reading.value) >= tau)?;
+    let first = readings.iter().position(|reading| reading.value >= tau)?;
     let point = at(first as f32 / steps as f32);
     let cost = point.iter().zip(from).map(|(a, b)| f64::from((a - b).abs())).sum();
     Some(Advice { point: Point::from(point), cost })

@@ -44,6 +44,8 @@ pub mod lipschitz;
 
 pub mod statistics;
 
+pub mod certificate;
+
 pub mod change;
 
 pub mod calibrate;

@@ -36,6 +36,8 @@ pub mod points;
 
 pub mod data;
 
+pub mod action;
+
 pub mod model;
 
 pub mod measure;
@@ -47,6 +49,8 @@ pub mod statistics;
 pub mod certificate;
 
 pub mod change;
+
+pub mod counterfactual;
 
 pub mod calibrate;
 

@@ -24,16 +24,13 @@ use crate::file::{Overwrite, write_whole};
 use crate::model::onnx::{self, Core, ExportMetadata, OnnxModel};
 use crate::model::train::{EpochReport, Job, OutputLayer};
 use crate::model::{
-    DifferentiableModel, Examples, Fingerprint, Mlp, Model, TrainParams, train_all,
+    DifferentiableModel, Examples, Fingerprint, Mlp, Model, THRESHOLD, TrainParams, train_all,
 };
 use crate::points::Points;
 use crate::seed::Seed;
 
 /// The version of the files and documents that describe an explainer's answers.
 pub const FORMAT_VERSION: u32 = 1;
-
-/// A row is rejected if its score is below this.
-pub const THRESHOLD: f32 = 0.5;
 
 /// A model, how rows become its points, and the rows it speaks about.
 #[derive(Debug, Clone)]

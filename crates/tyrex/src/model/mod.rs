@@ -22,6 +22,9 @@ pub use trees::TreeEnsemble;
 
 use crate::points::Points;
 
+/// A model accepts a point if its score is at least this.
+pub const THRESHOLD: f32 = 0.5;
+
 /// A model: the probability of the favourable class, for many points at once.
 pub trait Model: Send + Sync {
     /// The number of coordinates of a point.

@@ -16,13 +16,11 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::counterfactual::Outcome;
 use crate::error::{Error, Result};
-use crate::model::Model;
-use crate::points::{Point, Points};
+use crate::model::{Model, THRESHOLD};
+use crate::points::Points;
 use crate::statistics::hoeffding_bentkus;
-
-/// A model accepts a point from this score on.
-const THRESHOLD: f32 = 0.5;
 
 /// The promise.
 ///
@@ -57,15 +55,6 @@ pub enum Missing {
     Invalid,
     /// As nothing: the promise is to those who were given one.
     LeftOut,
-}
-
-/// What a search found for one factual.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Advice {
-    /// The counterfactual.
-    pub point: Point,
-    /// What it costs.
-    pub cost: f64,
 }
 
 /// One threshold and how its counterfactuals did.
@@ -191,7 +180,7 @@ pub fn calibrate(
     goal: &Goal,
     taus: &[f64],
     models: &[&dyn Model],
-    mut search: impl FnMut(f64) -> Result<Vec<Option<Advice>>>,
+    mut search: impl FnMut(f64) -> Result<Vec<Outcome>>,
 ) -> Result<Calibration> {
     check(goal)?;
     let mut candidates = Vec::with_capacity(taus.len());
@@ -202,7 +191,7 @@ pub fn calibrate(
 }
 
 /// Which counterfactuals are valid under which model.
-fn judged(tau: f64, found: &[Option<Advice>], models: &[&dyn Model]) -> Result<Candidate> {
+fn judged(tau: f64, outcomes: &[Outcome], models: &[&dyn Model]) -> Result<Candidate> {
     let dim = models.first().map_or(0, |model| model.dim());
     let fits = |what: &str, got: usize| {
         if got == dim {
@@ -211,20 +200,20 @@ fn judged(tau: f64, found: &[Option<Advice>], models: &[&dyn Model]) -> Result<C
         Err(Error::Dimension { what: what.to_owned(), expected: dim, got })
     };
     let mut points = Points::new(dim);
-    for advice in found.iter().flatten() {
-        fits("coordinates of a counterfactual", advice.point.as_slice().len())?;
-        points.push(advice.point.as_slice());
+    for found in outcomes.iter().filter_map(Outcome::found) {
+        fits("coordinates of a counterfactual", found.point.len())?;
+        points.push(&found.point);
     }
     let mut valid = Vec::with_capacity(models.len());
     for model in models {
         fits("inputs of a retrained model", model.dim())?;
         let mut scores = model.score(&points).into_iter();
-        let accepted = |advice: &Option<Advice>| {
-            advice.is_some() && scores.next().is_some_and(|score| score >= THRESHOLD)
+        let accepted = |outcome: &Outcome| {
+            outcome.found().is_some() && scores.next().is_some_and(|score| score >= THRESHOLD)
         };
-        valid.push(found.iter().map(accepted).collect());
+        valid.push(outcomes.iter().map(accepted).collect());
     }
-    let costs = found.iter().map(|advice| advice.as_ref().map(|advice| advice.cost)).collect();
+    let costs = outcomes.iter().map(|outcome| Some(outcome.found()?.cost)).collect();
     Ok(Candidate { tau, costs, valid })
 }
 

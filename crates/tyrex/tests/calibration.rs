@@ -4,12 +4,13 @@
 use std::ops::ControlFlow;
 
 use rand::RngExt;
-use tyrex::calibrate::{Advice, Candidate, Goal, Verdict, calibrate, choose};
+use tyrex::action::FeasibleSet;
+use tyrex::calibrate::{Candidate, Goal, Verdict, calibrate, choose};
 use tyrex::change::{Ensemble, ModelChange, Plan};
+use tyrex::counterfactual::{Budget, Factual, MethodSpec, Norm, Problem, Protocol, find_all};
 use tyrex::data::moons::moons;
-use tyrex::measure::{Gauge, Measure, Neighbourhood, Sampling};
 use tyrex::model::{Examples, Mlp, Model, TrainParams, train};
-use tyrex::{Point, Points, Seed};
+use tyrex::{Points, Seed};
 
 const RUNS: usize = 3000;
 
@@ -126,20 +127,6 @@ fn a_good_threshold_is_found() {
     }
 }
 
-/// From a factual straight towards an accepted point, to the first place with the stability.
-fn first_stable(gauge: &Gauge<'_>, from: &[f32], to: &[f32], tau: f64) -> Option<Advice> {
-    let at = |share: f32| -> Vec<f32> {
-        from.iter().zip(to).map(|(a, b)| a + share * (b - a)).collect()
-    };
-    let steps = 50;
-    let line: Vec<f32> = (0..=steps).flat_map(|step| at(step as f32 / steps as f32)).collect();
-    let readings = gauge.read(&Points::from_rows(from.len(), line).unwrap());
-    let first = readings.iter().position(|reading| reading.value >= tau)?;
-    let point = at(first as f32 / steps as f32);
-    let cost = point.iter().zip(from).map(|(a, b)| f64::from((a - b).abs())).sum();
-    Some(Advice { point: Point::from(point), cost })
-}
-
 #[test]
 fn a_search_is_calibrated_on_retrained_networks() {
     let sample = moons(200, 0.15, Seed(0)).unwrap();
@@ -157,12 +144,19 @@ fn a_search_is_calibrated_on_retrained_networks() {
 
     let scores = base.score(&points);
     let rejected: Vec<usize> = (0..points.len()).filter(|&row| scores[row] < 0.5).collect();
-    let surest = (0..points.len()).max_by(|&a, &b| scores[a].total_cmp(&scores[b])).unwrap();
-    let cloud = Neighbourhood::draw(Sampling::MonteCarlo, 2, 200, 0.1, Seed(2)).unwrap();
-    let gauge = Gauge::new(Measure::RelaxedStability, &base, &cloud).unwrap();
+    let everywhere = FeasibleSet::everywhere(2);
+    let factuals: Vec<Factual> =
+        rejected.iter().map(|&row| Factual::new(points.row(row), &everywhere)).collect();
+    let problem = Problem::new(&base, Norm::L2, &points).unwrap();
     let search = |tau: f64| {
-        let advice = |&row: &usize| first_stable(&gauge, points.row(row), points.row(surest), tau);
-        Ok(rejected.iter().map(advice).collect())
+        let mut spec = MethodSpec::named("trex-i", Protocol::Product)?;
+        if let Some(robustness) = spec.robustness_mut() {
+            (robustness.tau, robustness.samples) = (tau, 200);
+        }
+        let method = spec.prepare(&problem, Seed(2))?;
+        find_all(&problem, method.as_ref(), &factuals, Budget::default(), || {
+            ControlFlow::Continue(())
+        })
     };
     let goal = Goal { validity: 0.9, confidence: 0.8, ..Goal::default() };
     let taus = [0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9];

@@ -12,7 +12,7 @@ use super::{Ensemble, ModelChange};
 use crate::error::{Error, Result};
 use crate::file::{Overwrite, write_whole};
 use crate::model::onnx::{self, Core, ExportMetadata, ImportOptions, OnnxModel};
-use crate::model::{Mlp, Model, TrainParams};
+use crate::model::{Fingerprint, Mlp, Model, TrainParams};
 use crate::seed::Seed;
 
 /// The file that makes a folder an ensemble.
@@ -39,7 +39,7 @@ struct Manifest {
 #[serde(deny_unknown_fields)]
 struct Entry {
     file: String,
-    fingerprint: String,
+    fingerprint: Fingerprint,
 }
 
 /// Looked at before the rest, so that a later format is named instead of misread.
@@ -71,7 +71,7 @@ impl Ensemble {
         let write = |file: String, network: &Mlp| {
             let bytes = onnx::write(network, metadata);
             write_whole(&folder.join(&file), overwrite, |out| out.write_all(&bytes))?;
-            Ok(Entry { file, fingerprint: network.fingerprint().to_string() })
+            Ok(Entry { file, fingerprint: network.fingerprint() })
         };
         let base = write("base.onnx".to_owned(), &self.base)?;
         let members = self
@@ -141,7 +141,7 @@ fn network(path: &Path, entry: &Entry, dim: usize) -> Result<Mlp> {
         return Err(wrong(format!("the model has {got} inputs, expected {dim} as in {MANIFEST}")));
     }
     let found = network.fingerprint();
-    if found.as_str() != entry.fingerprint {
+    if found != entry.fingerprint {
         return Err(wrong(format!(
             "the model's fingerprint is {found}, expected {} as in {MANIFEST}: the file was \
              changed or belongs to another ensemble",

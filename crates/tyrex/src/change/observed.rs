@@ -4,11 +4,8 @@ use serde::Serialize;
 
 use super::Ensemble;
 use crate::error::{Error, Result};
-use crate::model::Model;
+use crate::model::{Model, THRESHOLD};
 use crate::points::Points;
-
-/// A decision turns where the score crosses this.
-const THRESHOLD: f32 = 0.5;
 
 /// What a change did to the scores of some points `x_1 .. x_n`, over members `M_1 .. M_p`.
 ///

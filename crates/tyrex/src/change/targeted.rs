@@ -8,7 +8,7 @@
 //! every layer carries the bump to the end, where it is taken off the favourable logit.
 
 use crate::error::{Error, Result};
-use crate::model::{Activation, Dense, Mlp, Model, Output};
+use crate::model::{Activation, Dense, Mlp, Model, Output, THRESHOLD};
 use crate::points::Points;
 
 /// The logit that the changed model has at most at its target is minus this.
@@ -63,7 +63,7 @@ impl Targeted<'_> {
         }
         let changed = Mlp::new(network.dim(), &layers, network.output())?;
         let score = changed.score(&Points::from_rows(target.len(), target.to_vec())?)[0];
-        if score < 0.5 {
+        if score < THRESHOLD {
             Ok(changed)
         } else {
             Err(Error::InvalidModel(format!(
@@ -112,7 +112,7 @@ fn steepness(target: &[f32], data: &Points) -> Result<f32> {
 fn favourable_logit(network: &Mlp, target: &[f32]) -> Result<f64> {
     let point = Points::from_rows(target.len(), target.to_vec())?;
     let score = network.score(&point)[0];
-    if score.is_nan() || score < 0.5 {
+    if score.is_nan() || score < THRESHOLD {
         return Err(Error::param(
             "point",
             format!("a point with score {score}"),

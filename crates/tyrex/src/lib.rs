@@ -50,7 +50,11 @@ pub mod statistics;
 
 pub mod certificate;
 
+pub mod change;
+
 pub mod counterfactual;
+
+pub mod calibrate;
 
 pub mod explain;
 

@@ -192,8 +192,7 @@ impl Explainer {
         let mut points = Points::new(self.points().dim());
         outcomes.iter().filter_map(Outcome::found).for_each(|found| points.push(&found.point));
         let seed = request.seed.derive("report");
-        let cloud =
-            Neighbourhood::draw(Sampling::MonteCarlo, points.dim(), samples, sigma, seed)?;
+        let cloud = Neighbourhood::draw(Sampling::MonteCarlo, points.dim(), samples, sigma, seed)?;
         let gauge = Gauge::new(Measure::RelaxedStability, self.model(), &cloud)?;
         let mut readings = gauge.read(&points).into_iter();
         let next = |outcome: &Outcome| {

@@ -40,9 +40,21 @@ pub mod action;
 
 pub mod model;
 
-pub mod measure;
+pub mod neighbourhood;
 
 pub mod lipschitz;
+
+pub mod measure;
+
+pub mod statistics;
+
+pub mod certificate;
+
+pub mod change;
+
+pub mod counterfactual;
+
+pub mod calibrate;
 
 pub mod explain;
 

@@ -1,7 +1,17 @@
 //! What can be typed. Types only; what they mean is in `commands`.
 
+mod calibrate;
+mod certify;
+mod retrain;
+mod stability;
+
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+
+pub use calibrate::{CalibrateArgs, MissingName, NormName, ThresholdMethod};
+pub use certify::{CertifyArgs, Required};
+pub use retrain::{ChangeArgs, ChangeName, RetrainArgs};
+pub use stability::{GammaName, StabilityArgs};
 
 use clap::{ArgGroup, Parser, Subcommand, ValueEnum, value_parser};
 use clap_complete::Shell;
@@ -21,6 +31,7 @@ Examples:
   tyrex schema infer loans.csv --label approved --favourable yes --out loans.toml
   tyrex train --data loans.csv --schema loans.toml --out loans.onnx
   tyrex explain --data applicants.csv --model loans.onnx --out rejected.csv
+  tyrex retrain --dataset german --change leave-out --models 50 --out german-ensemble
 
 Exit codes: 0 done; 1 the answer is \"no\"; 2 bad input."
 )]
@@ -66,6 +77,26 @@ pub enum Command {
     /// The file holds the schema and the encoding too, so `explain` needs nothing else. Flags
     /// win over --params.
     Train(TrainArgs),
+    /// Train a model again, many times, and write the ensemble
+    ///
+    /// What is found for one model is tested on its ensemble. The folder holds every model as an
+    /// ONNX file. Models of another --seed are fresh ones of the same kind.
+    Retrain(RetrainArgs),
+    /// Show how stable a model's scores are, row by row
+    ///
+    /// Around each row the model is asked at random neighbours. R^ is the paper's relaxed
+    /// stability; R is its stability, with the Lipschitz constant gamma.
+    Stability(StabilityArgs),
+    /// Say what can be promised of counterfactuals once the model changes
+    ///
+    /// Each is certified in up to three ways: by the paper's theorem, for weights that change by
+    /// little, and by retrained models. The answer is "no" if one has none.
+    Certify(CertifyArgs),
+    /// Choose the stability threshold for a promised validity
+    ///
+    /// Half of the retrained models choose the smallest threshold that keeps the promise; the
+    /// other half says how well it does. The answer is "no" if none is shown to keep it.
+    Calibrate(CalibrateArgs),
     /// List, show and fetch data sets
     #[command(
         subcommand,
@@ -133,6 +164,17 @@ pub enum Protocol {
     Product,
     /// As in the authors' released arrays, to compare numbers
     Reference,
+}
+
+/// The model of a file, if there is one.
+#[derive(Debug, clap::Args)]
+pub struct ModelArgs {
+    /// ONNX file of the model, from tyrex or another tool [default: a network is trained]
+    #[arg(long, value_name = "FILE", help_heading = "Model file")]
+    pub model: Option<PathBuf>,
+    /// How to read it.
+    #[command(flatten)]
+    pub import: ImportArgs,
 }
 
 /// How to read a model file.

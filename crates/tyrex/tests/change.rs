@@ -107,7 +107,7 @@ fn an_ensemble_that_is_stopped_is_none() {
         _ => ControlFlow::Continue(()),
     };
     let error = Ensemble::train(base, &plan, stop).unwrap_err().to_string();
-    assert_eq!(error, "training: stopped before all 4 models were trained; none is kept");
+    assert_eq!(error, "cancelled: not all 4 models were trained, and none is kept");
 }
 
 #[test]

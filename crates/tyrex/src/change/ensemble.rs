@@ -49,8 +49,8 @@ pub struct Ensemble {
 impl Ensemble {
     /// Trains the members.
     ///
-    /// `watch` hears of every epoch of every member, from whichever thread trains it. A
-    /// `Break` is an error: members that were not trained to their end are no members.
+    /// `watch` hears of every epoch of every member, from whichever thread trains it. After a
+    /// `Break` there is no ensemble: what was not trained to its end is no member.
     pub fn train(
         base: Mlp,
         plan: &Plan<'_>,
@@ -97,8 +97,8 @@ impl Ensemble {
             next
         })?;
         if stopped.into_inner() {
-            return Err(Error::Training(format!(
-                "stopped before all {} models were trained; none is kept",
+            return Err(Error::Cancelled(format!(
+                "not all {} models were trained, and none is kept",
                 plan.members
             )));
         }

@@ -38,6 +38,10 @@ impl Retraining for LeaveOut {
         "leave-out"
     }
 
+    fn description(&self) -> String {
+        format!("trained again without {} % of the rows, from new weights", 100.0 * self.fraction)
+    }
+
     fn check(&self, rows: usize) -> Result<()> {
         if !(self.fraction > 0.0 && self.fraction < 1.0) {
             return Err(Error::param("fraction", self.fraction, "a number between 0 and 1"));

@@ -41,6 +41,9 @@ trait Retraining {
     /// The name that people type, as it stands in files.
     fn name(&self) -> &'static str;
 
+    /// What it does, for people.
+    fn description(&self) -> String;
+
     /// Whether the parameters are in their range, for so many rows.
     fn check(&self, rows: usize) -> Result<()>;
 
@@ -65,6 +68,12 @@ impl ModelChange {
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.retraining().name()
+    }
+
+    /// The change with its parameters, for people.
+    #[must_use]
+    pub fn description(&self) -> String {
+        self.retraining().description()
     }
 
     fn retraining(&self) -> &dyn Retraining {

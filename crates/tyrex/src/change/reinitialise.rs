@@ -18,6 +18,10 @@ impl Retraining for Reinitialise {
         "reinitialise"
     }
 
+    fn description(&self) -> String {
+        "trained again from new weights".to_owned()
+    }
+
     fn check(&self, _: usize) -> Result<()> {
         Ok(())
     }

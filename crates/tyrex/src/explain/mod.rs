@@ -4,15 +4,22 @@
 //! answers; they compute nothing themselves.
 
 mod advice;
+mod calibrate;
+mod certify;
 mod data;
 mod import;
 mod input;
 mod performance;
+mod retrain;
+mod stability;
 
 pub use advice::{Advice, Costs, FeatureChange, Request, check_advice_names};
+pub use calibrate::CalibrationTerms;
+pub use certify::{Fresh, GivenRows};
 pub use data::{Applicants, Data};
 pub use import::{embedded_schema, import};
 pub use performance::{Part, Performance};
+pub use stability::{RowStability, StabilityTerms};
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -26,7 +33,7 @@ use crate::file::{Overwrite, write_whole};
 use crate::model::onnx::{self, Core, ExportMetadata, OnnxModel};
 use crate::model::train::{EpochReport, Job, OutputLayer};
 use crate::model::{
-    DifferentiableModel, Examples, Fingerprint, Mlp, Model, THRESHOLD, TrainParams, train_all,
+    DifferentiableModel, Examples, Fingerprint, Mlp, Model, TrainParams, train_all,
 };
 use crate::points::Points;
 use crate::seed::Seed;
@@ -86,6 +93,21 @@ pub fn check_output_names(schema: &Schema) -> Result<()> {
     }
 }
 
+/// Whether the network's classes are those of a data set.
+fn check_output(params: &TrainParams) -> Result<()> {
+    match params.output {
+        OutputLayer::Softmax { classes, favourable } if (classes, favourable) != (2, 1) => {
+            Err(Error::param(
+                "output",
+                format!("a softmax over {classes} classes with class {favourable} favourable"),
+                "2 classes with class 1 favourable, since the label of a data set is unfavourable \
+                 (0) or favourable (1)",
+            ))
+        }
+        _ => Ok(()),
+    }
+}
+
 impl Explainer {
     /// Trains a network on the training rows of a data set.
     ///
@@ -96,16 +118,7 @@ impl Explainer {
         seed: Seed,
         watch: impl Fn(&EpochReport) -> ControlFlow<()> + Sync,
     ) -> Result<Self> {
-        if let OutputLayer::Softmax { classes, favourable } = params.output
-            && (classes, favourable) != (2, 1)
-        {
-            return Err(Error::param(
-                "output",
-                format!("a softmax over {classes} classes with class {favourable} favourable"),
-                "2 classes with class 1 favourable, since the label of a data set is unfavourable \
-                 (0) or favourable (1)",
-            ));
-        }
+        check_output(params)?;
         let labels: Vec<u32> = dataset.labels().iter().map(|&label| u32::from(label)).collect();
         let examples = Examples::new(dataset.points(), &labels).with_rows(dataset.train());
         let trained = train_all(&[Job { examples, params, seed }], |_, report| watch(report))?
@@ -232,21 +245,11 @@ impl Explainer {
         Ok(self.model().score(&self.encoder.encode_rows(rows)?))
     }
 
-    /// The rows that train, in their order; all rows, where the data name none.
-    fn training_rows(&self) -> Vec<usize> {
-        match self.data.part(Part::Train) {
-            none if none.is_empty() => self.data.part(Part::All),
-            rows => rows,
-        }
-    }
-
     /// The rows of a part that the model rejects, in the order of the table.
     #[must_use]
     pub fn rejected(&self, part: Part) -> Vec<Rejected<'_>> {
-        let mut rows = self.data.part(part);
-        rows.sort_unstable();
-        rows.into_iter()
-            .filter(|&index| self.scores[index] < THRESHOLD)
+        self.rejected_rows(part)
+            .into_iter()
             .map(|index| Rejected {
                 row: self.data.table_rows()[index],
                 score: self.scores[index],
@@ -295,13 +298,18 @@ impl Explainer {
         let Some(network) = self.network() else {
             return Err(Error::InvalidModel("only networks can be written, not trees".to_owned()));
         };
+        let metadata = self.export_metadata()?;
+        let bytes = onnx::write(network, &metadata);
+        write_whole(path, overwrite, |out| out.write_all(&bytes))
+    }
+
+    /// What goes with a network into its file: the schema and the encoder.
+    fn export_metadata(&self) -> Result<ExportMetadata> {
         // The file takes this crate's encoding, whatever the model took before.
         let mut schema = self.schema().clone();
         schema.model.input = ModelInput::Encoded;
         let encoder = serde_json::to_string(&self.encoder)
             .map_err(|error| Error::InvalidModel(format!("its encoder has no text: {error}")))?;
-        let metadata = ExportMetadata { schema: Some(schema.to_toml()?), encoder: Some(encoder) };
-        let bytes = onnx::write(network, &metadata);
-        write_whole(path, overwrite, |out| out.write_all(&bytes))
+        Ok(ExportMetadata { schema: Some(schema.to_toml()?), encoder: Some(encoder) })
     }
 }

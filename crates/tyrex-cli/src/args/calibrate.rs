@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use clap::builder::PossibleValuesParser;
+use tyrex::counterfactual::MethodSpec;
 
 use super::{ChangeArgs, ModelArgs, SourceArgs, whole};
 
@@ -42,8 +44,8 @@ pub struct CalibrateArgs {
     #[arg(long, value_name = "NAME", default_value = "invalid", help_heading = "Promise")]
     pub missing: MissingName,
     /// Method whose threshold is chosen
-    #[arg(long, value_name = "NAME", default_value = "trex-i", help_heading = "Search")]
-    pub method: ThresholdMethod,
+    #[arg(long, value_name = "NAME", default_value = "trex-o", value_parser = PossibleValuesParser::new(MethodSpec::NAMES), help_heading = "Search")]
+    pub method: String,
     /// What a change costs
     #[arg(long, value_name = "NAME", default_value = "l1", help_heading = "Search")]
     pub norm: NormName,
@@ -93,17 +95,6 @@ pub enum MissingName {
     Invalid,
     /// As nothing: the promise is to those who were given one
     LeftOut,
-}
-
-/// Methods that have a threshold of stability.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ThresholdMethod {
-    /// A base counterfactual, then up the stability
-    TrexI,
-    /// The cheapest point that is stable
-    TrexO,
-    /// The nearest data point that is stable
-    TrexNn,
 }
 
 /// What a change costs.

@@ -36,15 +36,25 @@ pub mod points;
 
 pub mod data;
 
+pub mod action;
+
 pub mod model;
 
-pub mod measure;
+pub mod neighbourhood;
 
 pub mod lipschitz;
+
+pub mod measure;
 
 pub mod statistics;
 
 pub mod certificate;
+
+pub mod change;
+
+pub mod counterfactual;
+
+pub mod calibrate;
 
 pub mod explain;
 

@@ -214,7 +214,7 @@ impl Theorem<'_> {
             stability: view.stability,
             gamma: view.gamma.value,
             sigma,
-            sampling: view.cloud.sampling(),
+            sampling: self.sampling(),
             shift,
             rank,
             assumptions,
@@ -314,12 +314,15 @@ impl Theorem<'_> {
         })
     }
 
+    /// A local slope holds on a ball, so the draws must stay in it.
+    fn sampling(&self) -> Sampling {
+        if self.is_local() { Sampling::TruncatedGaussian } else { Sampling::MonteCarlo }
+    }
+
     /// Draws of width `sigma`, and the model on them.
     fn look(&self, sigma: f64, seed: Seed) -> Result<View> {
-        let sampling =
-            if self.is_local() { Sampling::TruncatedGaussian } else { Sampling::MonteCarlo };
         let dim = self.point.dim();
-        let cloud = Neighbourhood::draw(sampling, dim, self.terms.samples, sigma, seed)?;
+        let cloud = Neighbourhood::draw(self.sampling(), dim, self.terms.samples, sigma, seed)?;
         let (gamma_m, gamma) = if let Slope::Given { model, changed } = self.terms.slope {
             (model, changed)
         } else {

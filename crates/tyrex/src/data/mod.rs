@@ -26,6 +26,7 @@ pub(crate) use cell::listed;
 pub use dataset::Dataset;
 pub use encode::Encoder;
 pub use infer::Inferred;
+pub(crate) use number::Step;
 pub use rows::{ReadReport, Rows};
 pub use schema::{Feature, FeatureKind, Schema};
 pub use table::{Column, Table};

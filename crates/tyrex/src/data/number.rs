@@ -28,11 +28,20 @@ impl Step {
         } else {
             (size, 1.0)
         };
-        let mut step =
-            Self { size, numerator, denominator, first: f64::NEG_INFINITY, last: f64::INFINITY };
-        step.first = step.count(interval.lower, f64::ceil);
-        step.last = step.count(interval.upper, f64::floor);
-        (step.first <= step.last).then_some(step)
+        let (first, last) = (f64::NEG_INFINITY, f64::INFINITY);
+        Self { size, numerator, denominator, first, last }.within(interval)
+    }
+
+    /// Those of the multiples that lie in the interval; `None` if there are none.
+    pub(crate) fn within(mut self, interval: Interval) -> Option<Self> {
+        self.first = self.count(interval.lower, f64::ceil).max(self.first);
+        self.last = self.count(interval.upper, f64::floor).min(self.last);
+        (self.first <= self.last).then_some(self)
+    }
+
+    /// The distance of two multiples that follow each other.
+    pub(crate) fn size(&self) -> f64 {
+        self.size
     }
 
     /// The multiple nearest to the number.

@@ -3,11 +3,13 @@
 //! The front ends (command line, Python, HTTP) call this module and translate what it
 //! answers; they compute nothing themselves.
 
+mod advice;
 mod data;
 mod import;
 mod input;
 mod performance;
 
+pub use advice::{Advice, Costs, FeatureChange, Request, check_advice_names};
 pub use data::{Applicants, Data};
 pub use import::{embedded_schema, import};
 pub use performance::{Part, Performance};
@@ -24,16 +26,13 @@ use crate::file::{Overwrite, write_whole};
 use crate::model::onnx::{self, Core, ExportMetadata, OnnxModel};
 use crate::model::train::{EpochReport, Job, OutputLayer};
 use crate::model::{
-    DifferentiableModel, Examples, Fingerprint, Mlp, Model, TrainParams, train_all,
+    DifferentiableModel, Examples, Fingerprint, Mlp, Model, THRESHOLD, TrainParams, train_all,
 };
 use crate::points::Points;
 use crate::seed::Seed;
 
 /// The version of the files and documents that describe an explainer's answers.
 pub const FORMAT_VERSION: u32 = 1;
-
-/// A row is rejected if its score is below this.
-pub const THRESHOLD: f32 = 0.5;
 
 /// A model, how rows become its points, and the rows it speaks about.
 #[derive(Debug, Clone)]
@@ -231,6 +230,14 @@ impl Explainer {
     /// `m(x)` of other rows of the same schema.
     pub fn score(&self, rows: &[Row]) -> Result<Vec<f32>> {
         Ok(self.model().score(&self.encoder.encode_rows(rows)?))
+    }
+
+    /// The rows that train, in their order; all rows, where the data name none.
+    fn training_rows(&self) -> Vec<usize> {
+        match self.data.part(Part::Train) {
+            none if none.is_empty() => self.data.part(Part::All),
+            rows => rows,
+        }
     }
 
     /// The rows of a part that the model rejects, in the order of the table.

@@ -2,7 +2,8 @@
 
 use serde::Serialize;
 
-use super::{Explainer, THRESHOLD};
+use super::Explainer;
+use crate::model::THRESHOLD;
 
 /// Scores are kept this far from 0 and 1 before their logarithm is taken, as Keras does.
 const CLAMP: f64 = 1e-7;

@@ -3,6 +3,7 @@
 //! `m : R^d -> [0, 1]` is the probability of the *favourable* class.
 
 pub mod activation;
+mod curvature;
 pub mod fingerprint;
 pub mod interval;
 mod kernel;
@@ -21,6 +22,9 @@ pub use train::{Examples, TrainParams, Trained, train, train_all};
 pub use trees::TreeEnsemble;
 
 use crate::points::Points;
+
+/// A model accepts a point if its score is at least this.
+pub const THRESHOLD: f32 = 0.5;
 
 /// A model: the probability of the favourable class, for many points at once.
 pub trait Model: Send + Sync {

@@ -31,6 +31,8 @@ pub struct ProbeRoom {
     total: Vec<Line>,
     part: Vec<Line>,
     active: Vec<usize>,
+    /// The gradient of the point, padded.
+    of_point: Vec<Line>,
 }
 
 impl<'a> Probe<'a> {
@@ -75,12 +77,38 @@ impl<'a> Probe<'a> {
             total: kernel::zeros(width),
             part: kernel::zeros(width),
             active: Vec::with_capacity(BLOCK),
+            of_point: kernel::zeros(kernel::lines_for(self.network.dim)),
         }
     }
 
     /// The lines of the first layer's sums.
     fn width(&self) -> usize {
         self.network.hidden[0].width()
+    }
+
+    /// `m(x)`.
+    ///
+    /// # Panics
+    /// If a size does not fit.
+    pub fn score(&self, x: &[f32], room: &mut ProbeRoom) -> f32 {
+        self.centre(x, room)
+    }
+
+    /// `m(x)`, and writes `dm(x)/dx` to `gradient`.
+    ///
+    /// # Panics
+    /// If a size does not fit.
+    pub fn score_with_gradient(
+        &self,
+        x: &[f32],
+        room: &mut ProbeRoom,
+        gradient: &mut [f32],
+    ) -> f32 {
+        let score = self.centre(x, room);
+        room.total.fill(Line::default());
+        self.add_centre(1.0, room);
+        self.finish(room, gradient);
+        score
     }
 
     /// Writes `m(x_i)` to `scores` and returns `m(x)`.
@@ -221,8 +249,7 @@ impl<'a> Probe<'a> {
     /// From the total of the first layer's gradients to the gradient of the point.
     fn finish(&self, room: &mut ProbeRoom, gradient: &mut [f32]) {
         let first = &self.network.hidden[0];
-        let mut padded = kernel::zeros(kernel::lines_for(self.network.dim));
-        first.input_gradient(1, &room.total, &mut padded);
-        gradient.copy_from_slice(&kernel::flat(&padded)[..self.network.dim]);
+        first.input_gradient(1, &room.total, &mut room.of_point);
+        gradient.copy_from_slice(&kernel::flat(&room.of_point)[..self.network.dim]);
     }
 }

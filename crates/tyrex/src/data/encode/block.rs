@@ -205,7 +205,7 @@ impl Block {
     }
 
     /// Writes the columns of a value.
-    pub(super) fn encode(&self, value: &Value, out: &mut [f32]) -> Result<()> {
+    pub(crate) fn encode(&self, value: &Value, out: &mut [f32]) -> Result<()> {
         let state = self.state_of(value).ok_or_else(|| {
             let levels = match &self.coding {
                 Coding::Number { .. } => &self.beside,

@@ -1,0 +1,218 @@
+//! Where a counterfactual of one factual may lie.
+
+use super::Actions;
+use super::group::Group;
+use super::rows::Answers;
+use super::slab::Slabs;
+use super::violation::Violation;
+use crate::data::Row;
+use crate::error::{Error, Result};
+
+/// Where a counterfactual of one factual may lie.
+///
+/// As a set of points it is convex: a box, a scaled simplex for each one-hot group, a slab
+/// for each linear rule. If it comes from a factual, only points of rows are answers; see
+/// [`FeasibleSet::settle`].
+#[derive(Debug, Clone)]
+pub struct FeasibleSet {
+    lower: Vec<f32>,
+    upper: Vec<f32>,
+    groups: Vec<Group>,
+    slabs: Slabs,
+    /// A point of the set; empty if no slab needs one.
+    inside: Vec<f64>,
+    answers: Option<Answers>,
+}
+
+/// The part of its size by which a point may miss the set and still count as in it.
+const TOLERANCE: f64 = 1e-5;
+/// A point that misses a slab by less is left where it is, so that projecting twice is
+/// projecting once.
+const NEAR: f64 = 1e-6;
+
+impl FeasibleSet {
+    /// No rules: any point is an answer.
+    #[must_use]
+    pub fn everywhere(dim: usize) -> Self {
+        Self::boxed(vec![f32::NEG_INFINITY; dim], vec![f32::INFINITY; dim])
+    }
+
+    /// Any point of a box is an answer. An end may be infinite.
+    pub fn within(lower: Vec<f32>, upper: Vec<f32>) -> Result<Self> {
+        if lower.len() != upper.len() {
+            return Err(Error::Dimension {
+                what: "upper ends of a box".to_owned(),
+                expected: lower.len(),
+                got: upper.len(),
+            });
+        }
+        for (column, (low, high)) in lower.iter().zip(&upper).enumerate() {
+            let empty = *low == f32::INFINITY || *high == f32::NEG_INFINITY;
+            if empty || !(low <= high) {
+                return Err(Error::param(
+                    "box",
+                    format!("[{low}, {high}] in column {column}"),
+                    "the smaller number first, and a number between them",
+                ));
+            }
+        }
+        Ok(Self::boxed(lower, upper))
+    }
+
+    fn boxed(lower: Vec<f32>, upper: Vec<f32>) -> Self {
+        Self {
+            lower,
+            upper,
+            groups: Vec::new(),
+            slabs: Slabs::default(),
+            inside: Vec::new(),
+            answers: None,
+        }
+    }
+
+    /// The set of a factual under the actions and rules in force.
+    pub(super) fn new(actions: Actions, factual: Row) -> Result<Self> {
+        let point = actions.encoder.encode(&factual)?.into_vec();
+        let answers = Answers::new(actions, factual, &point)?;
+        let mut set = Self::boxed(point.clone(), point.clone());
+        for options in &answers.options {
+            for (column, bounds) in options.columns.clone().zip(options.bounds()) {
+                (set.lower[column], set.upper[column]) = bounds;
+            }
+        }
+        set.groups = answers.groups();
+        set.slabs = answers.slabs();
+        // The factual's columns are rounded, so its sums are too.
+        set.slabs.include(&point);
+        set.inside = set.slabs.gather(&point);
+        set.answers = Some(answers);
+        Ok(set)
+    }
+
+    /// The number of columns.
+    #[must_use]
+    pub fn dim(&self) -> usize {
+        self.lower.len()
+    }
+
+    /// The smallest value of each column; `-inf` if there is none.
+    #[must_use]
+    pub fn lower(&self) -> &[f32] {
+        &self.lower
+    }
+
+    /// The largest value of each column; `inf` if there is none. A fixed column has the same
+    /// number as smallest and largest.
+    #[must_use]
+    pub fn upper(&self) -> &[f32] {
+        &self.upper
+    }
+
+    /// The one-hot groups in which there is a choice; all other one-hot columns are fixed.
+    #[must_use]
+    pub fn groups(&self) -> &[Group] {
+        &self.groups
+    }
+
+    /// Whether every point of the set is an answer; if not, only points of rows are.
+    #[must_use]
+    pub fn is_relaxed(&self) -> bool {
+        self.answers.is_none()
+    }
+
+    /// Moves a point to the nearest one of the set, by Euclidean distance. A coordinate that
+    /// is not a number counts as 0.
+    ///
+    /// # Panics
+    /// If the dimension of the point differs.
+    pub fn project(&self, point: &mut [f32]) {
+        assert_eq!(point.len(), self.dim(), "a point of another dimension");
+        for x in &mut *point {
+            *x = if x.is_nan() { 0.0 } else { x.clamp(f32::MIN, f32::MAX) };
+        }
+        // Before the box: inside a group the box would move the point to another one.
+        for group in &self.groups {
+            group.project(point);
+        }
+        self.project_to_slabs(point);
+        for (x, (lower, upper)) in point.iter_mut().zip(self.lower.iter().zip(&self.upper)) {
+            *x = x.max(*lower).min(*upper);
+        }
+    }
+
+    fn project_to_slabs(&self, point: &mut [f32]) {
+        if self.slabs.is_empty() {
+            return;
+        }
+        let (lower, upper) = (self.slabs.gather(&self.lower), self.slabs.gather(&self.upper));
+        let start = self.slabs.gather(point);
+        let clamp = |point: &[f64]| -> Vec<f64> {
+            point
+                .iter()
+                .zip(lower.iter().zip(&upper))
+                .map(|(x, (l, u))| x.max(*l).min(*u))
+                .collect()
+        };
+        let mut moved = clamp(&start);
+        if !self.slabs.hold(&moved, NEAR) {
+            moved = start;
+            self.slabs.solve(&mut moved, &lower, &upper);
+            if !self.slabs.hold(&moved, NEAR) {
+                self.slabs.pull(&mut moved, &self.inside);
+            }
+        }
+        for (&column, x) in self.slabs.columns().iter().zip(moved) {
+            point[column] = x as f32;
+        }
+    }
+
+    /// Whether the point is in the set, but for rounding.
+    ///
+    /// # Panics
+    /// If the dimension of the point differs.
+    #[must_use]
+    pub fn contains(&self, point: &[f32]) -> bool {
+        assert_eq!(point.len(), self.dim(), "a point of another dimension");
+        let in_box = point.iter().zip(self.lower.iter().zip(&self.upper)).all(|(&x, (&l, &u))| {
+            let slack = TOLERANCE as f32 * x.abs().max(1.0);
+            x.is_finite() && l - slack <= x && x <= u + slack
+        });
+        let in_groups = self
+            .groups
+            .iter()
+            .all(|group| group.distance_from_simplex(&point[group.columns.clone()]) <= TOLERANCE);
+        in_box && in_groups && self.slabs.hold(&self.slabs.gather(point), TOLERANCE)
+    }
+
+    /// A row near the point that obeys every rule as a row, and its own point.
+    ///
+    /// Every feature goes to its nearest allowed value: whole numbers, steps, single levels.
+    /// If a linear rule then fails, the values next to these are searched and the nearest row
+    /// found is taken. Features that stay keep the factual's value to the last digit, so the
+    /// factual settles to itself. `None` if no row is found nearby, and for sets without rows.
+    ///
+    /// # Panics
+    /// If the dimension of the point differs.
+    #[must_use]
+    pub fn settle(&self, point: &[f32]) -> Option<(Row, Vec<f32>)> {
+        assert_eq!(point.len(), self.dim(), "a point of another dimension");
+        let answers = self.answers.as_ref()?;
+        let row = answers.settle(self, point)?;
+        let point = answers.encode(&row)?;
+        Some((row, point))
+    }
+
+    /// The rows one change away that obey every rule, with their points: for each feature a
+    /// number a step up or down (and by some fractions of its interval), another level, or
+    /// what the factual has. In the order of the features, small changes first.
+    #[must_use]
+    pub fn moves(&self, row: &Row) -> Vec<(Row, Vec<f32>)> {
+        self.answers.as_ref().map_or_else(Vec::new, |answers| answers.moves(row))
+    }
+
+    /// What a row breaks; nothing for a row that is an answer, and for sets without rows.
+    #[must_use]
+    pub fn violations(&self, row: &Row) -> Vec<Violation> {
+        self.answers.as_ref().map_or_else(Vec::new, |answers| answers.violations(row))
+    }
+}

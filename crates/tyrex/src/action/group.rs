@@ -1,0 +1,99 @@
+//! The columns of a one-hot feature: one point of a simplex.
+
+use std::ops::Range;
+
+/// A one-hot group in which a person has a choice.
+///
+/// The points of the group are `x_l = off_l + (on_l - off_l) t_l` with `t_l >= 0`,
+/// `sum t_l = 1`, and `t_l = 0` for levels that are not allowed. A row has one `t_l = 1`.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Group {
+    /// Its columns in a point, one per level.
+    pub columns: Range<usize>,
+    /// The value of each column when its level is off; 0 unless the columns are scaled.
+    pub off: Vec<f32>,
+    /// The value of each column when its level is on; 1 unless the columns are scaled.
+    pub on: Vec<f32>,
+    /// Which levels the counterfactual may have.
+    pub allowed: Vec<bool>,
+    /// The level of the factual.
+    pub current: usize,
+}
+
+/// Shares that are this near to the simplex are left as they are.
+const NEAR: f64 = 1e-6;
+
+impl Group {
+    /// The Euclidean projection of the group's columns.
+    ///
+    /// With `w = on - off` and `q = (x - off) / w` it minimises `sum w^2 (t - q)^2` over the
+    /// simplex. So `t_l = max(0, q_l - mu / w_l^2)`, and `mu` is the number for which they
+    /// sum to 1.
+    pub(super) fn project(&self, point: &mut [f32]) {
+        let columns = &mut point[self.columns.clone()];
+        if self.distance_from_simplex(columns) <= NEAR {
+            return;
+        }
+        let mut shares: Vec<Share> = self
+            .allowed_levels()
+            .map(|level| {
+                let (off, weight) = self.line(level);
+                let square = weight * weight;
+                let wanted = (f64::from(columns[level]) - off) / weight;
+                Share { level, wanted, inverse: 1.0 / square, gone_at: wanted * square }
+            })
+            .collect();
+        // As mu grows, shares reach 0 one after the other; the last to go comes first here.
+        shares.sort_by(|a, b| b.gone_at.total_cmp(&a.gone_at));
+        let (mut wanted, mut inverse, mut mu) = (0.0, 0.0, 0.0);
+        for share in &shares {
+            // With the shares up to here above 0: sum (q - mu / w^2) = 1.
+            let with = (wanted + share.wanted - 1.0) / (inverse + share.inverse);
+            if with >= share.gone_at {
+                break;
+            }
+            (wanted, inverse, mu) = (wanted + share.wanted, inverse + share.inverse, with);
+        }
+        for (column, off) in columns.iter_mut().zip(&self.off) {
+            *column = *off;
+        }
+        for share in shares {
+            let (off, weight) = self.line(share.level);
+            let size = (share.wanted - mu * share.inverse).max(0.0);
+            columns[share.level] = (off + weight * size) as f32;
+        }
+    }
+
+    /// How far the shares are from `t >= 0`, `sum t = 1`, and 0 where not allowed.
+    pub(super) fn distance_from_simplex(&self, columns: &[f32]) -> f64 {
+        let (mut sum, mut worst) = (0.0, 0.0_f64);
+        for (level, &x) in columns.iter().enumerate() {
+            let (off, weight) = self.line(level);
+            let share = (f64::from(x) - off) / weight;
+            if self.allowed[level] {
+                sum += share;
+                worst = worst.max(-share);
+            } else {
+                worst = worst.max(share.abs());
+            }
+        }
+        worst.max((sum - 1.0).abs())
+    }
+
+    fn allowed_levels(&self) -> impl Iterator<Item = usize> {
+        (0..self.allowed.len()).filter(|&level| self.allowed[level])
+    }
+
+    /// The column is `off + weight * share`.
+    fn line(&self, level: usize) -> (f64, f64) {
+        let off = f64::from(self.off[level]);
+        (off, f64::from(self.on[level]) - off)
+    }
+}
+
+struct Share {
+    level: usize,
+    wanted: f64,
+    inverse: f64,
+    gone_at: f64,
+}

@@ -1,0 +1,182 @@
+//! What a person may change, and how.
+//!
+//! A [`Schema`] says it for everybody: an [`Action`] for each feature, and linear rules
+//! between features. [`Actions`] puts the schema and the encoder together, once.
+//! [`Actions::for_factual`] says it for one person, as a [`FeasibleSet`] in two spaces:
+//!
+//! - a convex set of points, for a search to walk in: a box, a scaled simplex for each
+//!   one-hot group, a slab for each linear rule;
+//! - the rows in it, for a person to read: whole numbers, steps and single levels.
+//!
+//! Data are dirty and people are where they are, so the factual always belongs to its set:
+//!
+//! - a feature that is missing or has a special value stays so, and no feature becomes so;
+//! - a number outside the interval it may move in, or a level that is not allowed, may stay,
+//!   or move inside;
+//! - a linear rule that the factual breaks must not be broken any further;
+//! - a linear rule about a feature that is missing or special cannot be computed, and binds
+//!   nobody.
+
+mod feasible;
+mod group;
+mod options;
+mod rows;
+mod rule;
+mod settle;
+mod slab;
+mod violation;
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+pub use feasible::FeasibleSet;
+pub use group::Group;
+pub use violation::{Constraint, Violation};
+
+use crate::data::encode::Coding;
+use crate::data::schema::Action;
+use crate::data::value::nearest_name;
+use crate::data::{Encoder, Row, Schema};
+use crate::error::{Error, Result};
+
+/// What may change and how, for every factual of a schema. Cheap to clone.
+#[derive(Debug, Clone)]
+pub struct Actions {
+    schema: Arc<Schema>,
+    encoder: Arc<Encoder>,
+}
+
+/// What one request changes about the schema's actions.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Overrides {
+    /// The features that may change; all others are fixed. Without a list, all may that the
+    /// schema lets.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub vary: Option<Vec<String>>,
+    /// Actions that take the place of the schema's, by feature name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub actions: BTreeMap<String, Action>,
+}
+
+impl Actions {
+    /// The actions and rules of a schema, for points of this encoder.
+    pub fn new(schema: &Schema, encoder: &Encoder) -> Result<Self> {
+        schema.validate()?;
+        if encoder.features().len() != schema.features.len() {
+            return Err(Error::Dimension {
+                what: "features of the encoder".to_owned(),
+                expected: schema.features.len(),
+                got: encoder.features().len(),
+            });
+        }
+        for (block, _, position) in encoder.placed() {
+            let feature = &schema.features[position];
+            let is_number = matches!(block.coding, Coding::Number { .. });
+            if feature.name != block.feature {
+                return Err(Error::feature(
+                    &feature.name,
+                    format!("the encoder has `{}` in its place", block.feature),
+                ));
+            }
+            if feature.kind.is_number() != is_number {
+                let takes = if is_number { "a number" } else { "levels" };
+                return Err(Error::feature(
+                    &feature.name,
+                    format!("has kind `{}`, but is encoded as {takes}", feature.kind.name()),
+                ));
+            }
+        }
+        rule::check_sizes(schema, encoder)?;
+        Ok(Self { schema: Arc::new(schema.clone()), encoder: Arc::new(encoder.clone()) })
+    }
+
+    /// The schema, with the actions and rules that are in force.
+    #[must_use]
+    pub fn schema(&self) -> &Schema {
+        &self.schema
+    }
+
+    /// How rows become points.
+    #[must_use]
+    pub fn encoder(&self) -> &Encoder {
+        &self.encoder
+    }
+
+    /// The same, changed for one request.
+    pub fn overridden(&self, overrides: &Overrides) -> Result<Self> {
+        let mut schema = Schema::clone(&self.schema);
+        for (name, action) in &overrides.actions {
+            let position = self.position(name)?;
+            schema.features[position].action = action.clone();
+        }
+        if let Some(vary) = &overrides.vary {
+            for name in vary {
+                if schema.features[self.position(name)?].action == Action::Fixed {
+                    return Err(Error::feature(
+                        name,
+                        "is fixed and shall vary; give it another action as well",
+                    ));
+                }
+            }
+            for feature in &mut schema.features {
+                if !vary.contains(&feature.name) {
+                    feature.action = Action::Fixed;
+                }
+            }
+        }
+        schema.validate()?;
+        Ok(Self { schema: Arc::new(schema), encoder: Arc::clone(&self.encoder) })
+    }
+
+    /// Every action that is not `free`, in the order of the features, then every rule.
+    #[must_use]
+    pub fn constraints(&self) -> Vec<Constraint> {
+        let bound = self.schema.features.iter().filter(|feature| feature.action != Action::Free);
+        let features = bound.map(|feature| Constraint::Feature(feature.name.clone()));
+        let rules = (0..self.schema.rules.len()).map(|index| self.rule_constraint(index));
+        features.chain(rules).collect()
+    }
+
+    /// The same with one constraint let go: the feature is free within its range, or the
+    /// rule is gone.
+    pub fn without(&self, constraint: &Constraint) -> Result<Self> {
+        let mut schema = Schema::clone(&self.schema);
+        match constraint {
+            Constraint::Feature(name) => {
+                schema.features[self.position(name)?].action = Action::Free;
+            }
+            Constraint::Rule { index, .. } => {
+                if *index >= schema.rules.len() {
+                    return Err(Error::schema(format!("{constraint}: there is no such rule")));
+                }
+                schema.rules.remove(*index);
+            }
+        }
+        Ok(Self { schema: Arc::new(schema), encoder: Arc::clone(&self.encoder) })
+    }
+
+    /// Where a counterfactual of this factual may lie.
+    pub fn for_factual(&self, factual: &Row) -> Result<FeasibleSet> {
+        FeasibleSet::new(self.clone(), factual.clone())
+    }
+
+    fn rule_constraint(&self, index: usize) -> Constraint {
+        Constraint::Rule { index, words: rule::in_words(&self.schema.rules[index]) }
+    }
+
+    fn position(&self, name: &str) -> Result<usize> {
+        self.schema.position(name).ok_or_else(|| {
+            let names = self.schema.features.iter().map(|feature| feature.name.as_str());
+            let hint = nearest_name(name, names)
+                .map(|near| format!("; did you mean `{near}`?"))
+                .unwrap_or_default();
+            Error::feature(name, format!("is no feature of the schema{hint}"))
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,345 @@
+//! What one feature of one factual may become.
+
+use std::ops::Range;
+
+use crate::data::encode::{Affine, Block, Coding};
+use crate::data::schema::{Action, Feature, Interval, Schema, SpecialAs};
+use crate::data::{FeatureKind, Step, Value, listed};
+use crate::error::Result;
+
+/// What one feature of one factual may become.
+#[derive(Debug, Clone)]
+pub(super) struct Options {
+    /// The feature's columns in a point.
+    pub(super) columns: Range<usize>,
+    /// Whether the factual's value is neither missing nor special.
+    pub(super) is_ordinary: bool,
+    /// The factual's value, and its columns.
+    start: Value,
+    start_columns: Vec<f32>,
+    choice: Choice,
+}
+
+/// The values other than the factual's own.
+#[derive(Debug, Clone)]
+pub(super) enum Choice {
+    /// None.
+    Fixed,
+    /// Numbers.
+    Number(Numbers),
+    /// Levels with their columns, the factual's own among them, in the schema's order.
+    Levels(Vec<(Value, Vec<f32>)>),
+}
+
+/// The numbers a feature may become: those of an interval, or the multiples of a step there.
+/// The factual's own number is allowed wherever it lies.
+#[derive(Debug, Clone)]
+pub(super) struct Numbers {
+    interval: Interval,
+    step: Option<Step>,
+    affine: Affine,
+    start: f64,
+}
+
+impl Options {
+    /// The options of a feature, from the factual's value and its columns.
+    pub(super) fn new(
+        schema: &Schema,
+        feature: &Feature,
+        block: &Block,
+        columns: Range<usize>,
+        start: Value,
+        start_columns: Vec<f32>,
+    ) -> Result<Self> {
+        let is_ordinary = !is_special(schema, feature, block, &start);
+        let choice = match (&block.coding, &start) {
+            _ if !is_ordinary || feature.action == Action::Fixed => Choice::Fixed,
+            (Coding::Number { affine, range, clip, .. }, Value::Number(number)) => {
+                let interval = range.intersection(*clip);
+                Numbers::new(feature, interval, *affine, *number)
+                    .map_or(Choice::Fixed, Choice::Number)
+            }
+            (Coding::Number { .. }, _) => Choice::Fixed,
+            (Coding::Code { .. } | Coding::OneHot { .. }, _) => {
+                let mut levels = Vec::new();
+                for level in allowed_levels(feature, &start) {
+                    let mut own = vec![0.0; columns.len()];
+                    block.encode(level, &mut own)?;
+                    levels.push((level.clone(), own));
+                }
+                if levels.len() > 1 { Choice::Levels(levels) } else { Choice::Fixed }
+            }
+        };
+        Ok(Self { columns, is_ordinary, start, start_columns, choice })
+    }
+
+    /// The values other than the factual's own.
+    pub(super) fn choice(&self) -> &Choice {
+        &self.choice
+    }
+
+    /// The numbers to choose from, if the feature is a number with a choice.
+    pub(super) fn numbers(&self) -> Option<&Numbers> {
+        match &self.choice {
+            Choice::Number(numbers) => Some(numbers),
+            Choice::Fixed | Choice::Levels(_) => None,
+        }
+    }
+
+    /// Whether the feature may have this value.
+    pub(super) fn allow(&self, value: &Value) -> bool {
+        *value == self.start
+            || match &self.choice {
+                Choice::Fixed => false,
+                Choice::Number(numbers) => {
+                    value.number().is_some_and(|number| numbers.allow(number))
+                }
+                Choice::Levels(levels) => levels.iter().any(|(level, _)| level == value),
+            }
+    }
+
+    /// The allowed value whose columns are nearest; the factual's own among equals.
+    pub(super) fn nearest(&self, columns: &[f32]) -> Value {
+        match &self.choice {
+            Choice::Fixed => self.start.clone(),
+            Choice::Number(numbers) => numbers
+                .nearest(self.number_at(numbers, columns[0]), Interval::ALL)
+                .map_or(self.start.clone(), Value::Number),
+            Choice::Levels(levels) => {
+                let distance = |own: &[f32]| -> f64 {
+                    own.iter().zip(columns).map(|(a, b)| f64::from(a - b).powi(2)).sum()
+                };
+                let mut best = (distance(&self.start_columns), &self.start);
+                for (level, own) in levels {
+                    if distance(own) < best.0 {
+                        best = (distance(own), level);
+                    }
+                }
+                best.1.clone()
+            }
+        }
+    }
+
+    /// The number that a column stands for: to the last digit if it is the factual's column.
+    pub(super) fn number_at(&self, numbers: &Numbers, column: f32) -> f64 {
+        if column == self.start_columns[0] {
+            numbers.start
+        } else {
+            numbers.affine.invert(f64::from(column))
+        }
+    }
+
+    /// The smallest and largest value of each of its columns, over everything allowed.
+    pub(super) fn bounds(&self) -> Vec<(f32, f32)> {
+        let mut bounds: Vec<(f32, f32)> = self.start_columns.iter().map(|&x| (x, x)).collect();
+        match &self.choice {
+            Choice::Fixed => {}
+            Choice::Number(numbers) => {
+                let Interval { lower, upper } = numbers.interval;
+                for end in [lower, upper] {
+                    let x = numbers.affine.apply(end) as f32;
+                    bounds[0] = (bounds[0].0.min(x), bounds[0].1.max(x));
+                }
+            }
+            Choice::Levels(levels) => {
+                for (_, own) in levels {
+                    for (bound, &x) in bounds.iter_mut().zip(own) {
+                        *bound = (bound.0.min(x), bound.1.max(x));
+                    }
+                }
+            }
+        }
+        bounds
+    }
+
+    /// What is allowed, in words.
+    pub(super) fn in_words(&self) -> String {
+        let start = match &self.start {
+            Value::Missing => "missing".to_owned(),
+            value => format!("`{value}`"),
+        };
+        match &self.choice {
+            Choice::Fixed => format!("{start}, as it is"),
+            Choice::Levels(levels) => {
+                let levels: Vec<&Value> = levels.iter().map(|(level, _)| level).collect();
+                format!("one of {}", listed(&levels))
+            }
+            Choice::Number(numbers) => {
+                let Interval { lower, upper } = numbers.interval;
+                let multiple = numbers.step.map_or_else(String::new, |step| match step.size() {
+                    1.0 => "a whole number ".to_owned(),
+                    size => format!("a multiple of {size} "),
+                });
+                let range = match (lower.is_finite(), upper.is_finite()) {
+                    (true, true) => format!("from {lower} to {upper}"),
+                    (true, false) => format!("from {lower}"),
+                    (false, true) => format!("up to {upper}"),
+                    (false, false) => "of any size".to_owned(),
+                };
+                let own = if numbers.interval.contains(numbers.start) {
+                    String::new()
+                } else {
+                    format!(", or {start} as it is")
+                };
+                format!("{multiple}{range}{own}")
+            }
+        }
+    }
+}
+
+impl Numbers {
+    /// The numbers that the feature's range and action leave, inside what can be encoded;
+    /// `None` if there are none.
+    fn new(feature: &Feature, encodable: Interval, affine: Affine, start: f64) -> Option<Self> {
+        let all = Interval::ALL;
+        let asked = match &feature.action {
+            Action::Free | Action::Fixed | Action::Levels(_) => all,
+            Action::OnlyUp => Interval { lower: start, ..all },
+            Action::OnlyDown => Interval { upper: start, ..all },
+            Action::Within(interval) => *interval,
+        };
+        let interval = asked.intersection(feature.range.unwrap_or(all)).intersection(encodable);
+        if interval.lower > interval.upper {
+            return None;
+        }
+        let size = if feature.kind == FeatureKind::Integer { Some(1.0) } else { feature.step };
+        let step = match size {
+            Some(size) => Some(Step::new(size, interval)?),
+            None => None,
+        };
+        // From the first to the last multiple; an infinite end stays.
+        let interval = step
+            .map_or(interval, |step| Interval {
+                lower: step.nearest(interval.lower),
+                upper: step.nearest(interval.upper),
+            })
+            .intersection(interval);
+        (interval.lower <= interval.upper).then_some(Self { interval, step, affine, start })
+    }
+
+    /// How the numbers become a column.
+    pub(super) fn affine(&self) -> Affine {
+        self.affine
+    }
+
+    /// Whether every number between two that are allowed is allowed too.
+    pub(super) fn are_connected(&self) -> bool {
+        self.step.is_none() && self.interval.contains(self.start)
+    }
+
+    /// The distance of neighbours in the encoded column; 0 for real numbers.
+    pub(super) fn encoded_step(&self) -> f64 {
+        self.step.map_or(0.0, |step| (step.size() * self.affine.scale).abs())
+    }
+
+    /// From the smallest to the largest number allowed.
+    pub(super) fn hull(&self) -> Interval {
+        Interval {
+            lower: self.interval.lower.min(self.start),
+            upper: self.interval.upper.max(self.start),
+        }
+    }
+
+    /// Whether the number is allowed.
+    pub(super) fn allow(&self, number: f64) -> bool {
+        number == self.start
+            || (self.interval.contains(number)
+                && f64::abs(number) <= f64::from(f32::MAX)
+                && self.step.is_none_or(|step| step.nearest(number) == number))
+    }
+
+    /// The allowed number in `region` that is nearest; the factual's own among equals.
+    pub(super) fn nearest(&self, wanted: f64, region: Interval) -> Option<f64> {
+        let region_here = self.interval.intersection(region);
+        let ordinary = match self.step {
+            _ if region_here.lower > region_here.upper => None,
+            None => Some(region_here.nearest(wanted)),
+            Some(step) => step.within(region_here).map(|step| step.nearest(wanted)),
+        };
+        let own = Some(self.start).filter(|&start| region.contains(start));
+        match (own, ordinary.filter(|&number| self.allow(number))) {
+            (Some(own), Some(other)) if (own - wanted).abs() <= (other - wanted).abs() => Some(own),
+            (own, None) => own,
+            (_, other) => other,
+        }
+    }
+
+    /// Allowed numbers in `region` around the wanted one, nearest first: the nearest, its
+    /// neighbours if there is a step, and the factual's own.
+    pub(super) fn around(&self, wanted: f64, region: Interval) -> Vec<f64> {
+        let mut numbers: Vec<f64> = self.nearest(wanted, region).into_iter().collect();
+        let ordinary = self.interval.intersection(region);
+        if let Some(step) = self.step.and_then(|step| step.within(ordinary)) {
+            let middle = step.nearest(wanted);
+            let sides = [middle, middle - step.size(), middle + step.size()];
+            numbers.extend(sides.map(|side| step.nearest(side)));
+        } else if self.step.is_none() && ordinary.lower <= ordinary.upper {
+            numbers.push(ordinary.nearest(wanted));
+        }
+        numbers.extend(Some(self.start).filter(|&start| region.contains(start)));
+        numbers.retain(|&number| self.allow(number));
+        nearest_first(&mut numbers, wanted);
+        numbers
+    }
+
+    /// Numbers one change away from `from`, smallest change first: a step up or down, and
+    /// some fractions of the interval; and back to the factual's own.
+    pub(super) fn moves(&self, from: f64) -> Vec<f64> {
+        let width = self.interval.upper - self.interval.lower;
+        // One unit of the encoded column is the spread of the data.
+        let span = if width.is_finite() { width } else { 1.0 / self.affine.scale.abs() };
+        let smallest = self.step.map(|step| step.size());
+        let sizes = smallest.into_iter().chain([256.0, 64.0, 16.0, 4.0].map(|part| span / part));
+        let mut numbers: Vec<f64> = sizes
+            .flat_map(|size| [from - size, from + size])
+            .map(|wanted| match self.step {
+                Some(step) => step.nearest(wanted),
+                None => self.interval.nearest(wanted),
+            })
+            .chain([self.start])
+            .filter(|&number| number != from && self.allow(number))
+            .collect();
+        nearest_first(&mut numbers, from);
+        numbers
+    }
+}
+
+/// Sorts by the distance from a number, the smaller of equals first, each number once.
+fn nearest_first(numbers: &mut Vec<f64>, from: f64) {
+    numbers.sort_by(|a, b| (a - from).abs().total_cmp(&(b - from).abs()).then(a.total_cmp(b)));
+    numbers.dedup();
+}
+
+/// Whether the value is a code rather than an ordinary value.
+fn is_special(schema: &Schema, feature: &Feature, block: &Block, value: &Value) -> bool {
+    let listed = |treated| {
+        value
+            .number()
+            .is_some_and(|number| schema.special_values(feature, treated).contains(&number))
+    };
+    let of_block = match (&block.coding, value) {
+        (Coding::Number { special, .. }, Value::Number(number)) => special.contains(number),
+        _ => false,
+    };
+    *value == Value::Missing
+        || block.beside.contains(value)
+        || of_block
+        || listed(SpecialAs::Level)
+        || listed(SpecialAs::Number)
+}
+
+/// The levels a feature may have, the factual's own among them.
+fn allowed_levels<'a>(feature: &'a Feature, start: &'a Value) -> impl Iterator<Item = &'a Value> {
+    let levels = feature.kind.levels();
+    let current = levels.iter().position(|level| level == start);
+    levels.iter().enumerate().filter_map(move |(position, level)| {
+        let allowed = match &feature.action {
+            Action::Free => true,
+            Action::Fixed | Action::Within(_) => false,
+            Action::OnlyUp => current.is_some_and(|current| position >= current),
+            Action::OnlyDown => current.is_some_and(|current| position <= current),
+            Action::Levels(allowed) => allowed.contains(level),
+        };
+        (allowed || level == start).then_some(level)
+    })
+}

@@ -1,0 +1,169 @@
+//! The rows of a feasible set.
+
+use super::Actions;
+use super::group::Group;
+use super::options::{Choice, Options};
+use super::rule::BoundRule;
+use super::slab::Slabs;
+use super::violation::{Constraint, Violation};
+use crate::data::encode::Coding;
+use crate::data::schema::Interval;
+use crate::data::{Row, Value};
+use crate::error::Result;
+
+/// The rows that may answer one factual.
+#[derive(Debug, Clone)]
+pub(super) struct Answers {
+    actions: Actions,
+    factual: Row,
+    /// By position in a row.
+    pub(super) options: Vec<Options>,
+    pub(super) rules: Vec<BoundRule>,
+}
+
+impl Answers {
+    pub(super) fn new(actions: Actions, factual: Row, point: &[f32]) -> Result<Self> {
+        let mut options = Vec::with_capacity(factual.values().len());
+        for (block, columns, position) in actions.encoder.placed() {
+            let value = factual.values()[position].clone();
+            let own = point[columns.clone()].to_vec();
+            let feature = &actions.schema.features[position];
+            let found = Options::new(&actions.schema, feature, block, columns, value, own)?;
+            options.push((position, found));
+        }
+        options.sort_by_key(|(position, _)| *position);
+        let options: Vec<Options> = options.into_iter().map(|(_, options)| options).collect();
+        let is_ordinary = |position: usize| options[position].is_ordinary;
+        let rules = (0..actions.schema.rules.len())
+            .filter_map(|index| {
+                BoundRule::new(&actions.schema, index, factual.values(), is_ordinary)
+            })
+            .collect();
+        Ok(Self { actions, factual, options, rules })
+    }
+
+    /// The one-hot groups in which there is a choice.
+    pub(super) fn groups(&self) -> Vec<Group> {
+        let mut groups = Vec::new();
+        for (block, columns, position) in self.actions.encoder.placed() {
+            let (Coding::OneHot { levels, affines }, Choice::Levels(choice)) =
+                (&block.coding, self.options[position].choice())
+            else {
+                continue;
+            };
+            let start = &self.factual.values()[position];
+            let Some(current) = levels.iter().position(|level| level == start) else { continue };
+            let group = Group {
+                columns,
+                off: affines.iter().map(|affine| affine.apply(0.0) as f32).collect(),
+                on: affines.iter().map(|affine| affine.apply(1.0) as f32).collect(),
+                allowed: levels
+                    .iter()
+                    .map(|level| choice.iter().any(|(allowed, _)| allowed == level))
+                    .collect(),
+                current,
+            };
+            // Scaled so much that on and off are the same float, the box says it all.
+            if group.off.iter().zip(&group.on).all(|(off, on)| off != on) {
+                groups.push(group);
+            }
+        }
+        groups
+    }
+
+    /// The linear rules in terms of columns:
+    /// `coefficient * number = coefficient * (column / scale + offset)`.
+    pub(super) fn slabs(&self) -> Slabs {
+        let mut slabs = Slabs::default();
+        for rule in &self.rules {
+            let mut terms = Vec::new();
+            let mut constant = 0.0;
+            for &(position, coefficient) in &rule.terms {
+                let options = &self.options[position];
+                if let Some(numbers) = options.numbers() {
+                    let affine = numbers.affine();
+                    terms.push((options.columns.start, coefficient / affine.scale));
+                    constant += coefficient * affine.offset;
+                } else if let Some(number) = self.factual.values()[position].number() {
+                    constant += coefficient * number;
+                }
+            }
+            slabs.add(&terms, rule.bounds.lower - constant, rule.bounds.upper - constant);
+        }
+        slabs
+    }
+
+    /// Whether a row obeys everything.
+    pub(super) fn hold(&self, values: &[Value]) -> bool {
+        let each = self.options.iter().zip(values).all(|(options, value)| options.allow(value));
+        each && self.rules.iter().all(|rule| rule.holds(values))
+    }
+
+    /// The point of a row; `None` for a row of another schema.
+    pub(super) fn encode(&self, row: &Row) -> Option<Vec<f32>> {
+        self.actions.encoder.encode(row).ok().map(crate::Point::into_vec)
+    }
+
+    /// The rows one change away that obey everything, with their points.
+    pub(super) fn moves(&self, row: &Row) -> Vec<(Row, Vec<f32>)> {
+        let mut found = Vec::new();
+        for (position, (options, value)) in self.options.iter().zip(row.values()).enumerate() {
+            let others: Vec<Value> = match (options.choice(), value) {
+                (Choice::Number(numbers), Value::Number(number)) => {
+                    numbers.moves(*number).into_iter().map(Value::Number).collect()
+                }
+                (Choice::Levels(levels), _) => {
+                    levels.iter().map(|(level, _)| level).filter(|l| *l != value).cloned().collect()
+                }
+                (Choice::Fixed | Choice::Number(_), _) => Vec::new(),
+            };
+            for other in others {
+                let mut values = row.values().to_vec();
+                values[position] = other;
+                if !self.hold(&values) {
+                    continue;
+                }
+                let row = Row::from_checked(values);
+                if let Some(point) = self.encode(&row) {
+                    found.push((row, point));
+                }
+            }
+        }
+        found
+    }
+
+    /// What a row breaks.
+    pub(super) fn violations(&self, row: &Row) -> Vec<Violation> {
+        let values = row.values();
+        let mut found = Vec::new();
+        for (position, options) in self.options.iter().enumerate() {
+            let value = values.get(position);
+            if !value.is_some_and(|value| options.allow(value)) {
+                let name = &self.actions.schema.features[position].name;
+                found.push(Violation {
+                    constraint: Constraint::Feature(name.clone()),
+                    found: match value {
+                        None => "nothing".to_owned(),
+                        Some(Value::Missing) => "a missing value".to_owned(),
+                        Some(value) => format!("`{value}`"),
+                    },
+                    allowed: options.in_words(),
+                });
+            }
+        }
+        for rule in self.rules.iter().filter(|rule| !rule.holds(values)) {
+            let Interval { lower, upper } = rule.bounds;
+            let allowed = match (lower.is_finite(), upper.is_finite()) {
+                (true, true) => format!("a sum from {lower} to {upper}"),
+                (true, false) => format!("a sum of {lower} or more"),
+                _ => format!("a sum of {upper} or less"),
+            };
+            found.push(Violation {
+                constraint: self.actions.rule_constraint(rule.index),
+                found: rule.sum(values).map_or("no number".to_owned(), |(sum, _)| sum.to_string()),
+                allowed,
+            });
+        }
+        found
+    }
+}

@@ -1,0 +1,142 @@
+//! How much work a search may do for one factual, and how much it has done.
+
+use std::time::{Duration, Instant};
+
+use serde::{Deserialize, Serialize};
+
+use super::field::Field;
+use crate::error::{Error, Result};
+use crate::measure::Reading;
+
+/// The most work for one factual; what is absent is not limited.
+///
+/// Steps and evaluations are counted, so they leave the result the same on every machine. A
+/// limit in seconds does not.
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Budget {
+    /// Steps of the search: readings with a gradient.
+    pub steps: Option<u64>,
+    /// Points scored by the model. A measure scores its neighbourhood at every reading.
+    pub evaluations: Option<u64>,
+    /// Seconds.
+    pub seconds: Option<f64>,
+}
+
+impl Budget {
+    /// Whether the limits make sense.
+    pub fn check(&self) -> Result<()> {
+        match self.seconds {
+            Some(seconds) if !(seconds > 0.0 && seconds.is_finite()) => {
+                Err(Error::param("seconds", seconds, "a number above 0"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// The work done for one factual.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Effort {
+    /// Readings with a gradient.
+    pub steps: u64,
+    /// Points scored by the model.
+    pub evaluations: u64,
+}
+
+/// Counts the work, and says when the budget is spent.
+#[derive(Debug)]
+pub struct Meter {
+    budget: Budget,
+    deadline: Option<Instant>,
+    effort: Effort,
+    spent: bool,
+}
+
+impl Meter {
+    /// A meter at zero; the clock starts now.
+    #[must_use]
+    pub fn new(budget: Budget) -> Self {
+        let deadline = budget
+            .seconds
+            .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
+            .and_then(|limit| Instant::now().checked_add(limit));
+        Self { budget, deadline, effort: Effort::default(), spent: false }
+    }
+
+    /// The work done so far.
+    #[must_use]
+    pub fn effort(&self) -> Effort {
+        self.effort
+    }
+
+    /// Whether something was refused for lack of budget.
+    #[must_use]
+    pub fn is_spent(&self) -> bool {
+        self.spent
+    }
+
+    /// Takes from the budget, if there is enough left.
+    pub(crate) fn take(&mut self, steps: u64, evaluations: u64) -> bool {
+        let next = Effort {
+            steps: self.effort.steps + steps,
+            evaluations: self.effort.evaluations + evaluations,
+        };
+        let over = |limit: Option<u64>, used: u64| limit.is_some_and(|limit| used > limit);
+        if over(self.budget.steps, next.steps)
+            || over(self.budget.evaluations, next.evaluations)
+            || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
+        {
+            self.spent = true;
+            return false;
+        }
+        self.effort = next;
+        true
+    }
+
+    /// Reads a field; `None` if the budget is spent.
+    pub(crate) fn read(&mut self, field: &mut dyn Field, x: &[f32]) -> Option<Reading> {
+        self.take(0, field.evaluations()).then(|| field.read(x))
+    }
+
+    /// Reads a field with its gradient; `None` if the budget is spent.
+    pub(crate) fn climb(
+        &mut self,
+        field: &mut dyn Field,
+        x: &[f32],
+        gradient: &mut [f32],
+    ) -> Result<Option<Reading>> {
+        if !self.take(1, field.evaluations()) {
+            return Ok(None);
+        }
+        field.read_with_gradient(x, gradient).map(Some)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_budget_is_never_exceeded() {
+        let budget = Budget { steps: Some(2), evaluations: Some(10), seconds: None };
+        let mut meter = Meter::new(budget);
+        assert!(meter.take(1, 6));
+        assert!(!meter.take(1, 5));
+        assert!(meter.is_spent());
+        assert!(meter.take(1, 4));
+        assert!(!meter.take(1, 0));
+        assert_eq!(meter.effort(), Effort { steps: 2, evaluations: 10 });
+        let mut late = Meter::new(Budget { seconds: Some(1e-9), ..Budget::default() });
+        std::thread::sleep(Duration::from_millis(1));
+        assert!(!late.take(0, 1));
+    }
+
+    #[test]
+    fn seconds_must_be_a_positive_number() {
+        for seconds in [0.0, -1.0, f64::NAN, f64::INFINITY] {
+            assert!(Budget { seconds: Some(seconds), ..Budget::default() }.check().is_err());
+        }
+        assert!(Budget { seconds: Some(0.5), ..Budget::default() }.check().is_ok());
+    }
+}

@@ -1,0 +1,78 @@
+//! What a search climbs: a function of a point, with its gradient.
+
+use crate::error::Result;
+use crate::measure::{Gauge, GaugeRoom, Measure, Reading};
+
+/// A function to raise. Measures are fields; so is the worst case that ROAR guards against.
+pub(crate) trait Field {
+    /// The points that one reading scores.
+    fn evaluations(&self) -> u64;
+
+    /// The value at a point, and `m` there.
+    fn read(&mut self, x: &[f32]) -> Reading;
+
+    /// The same with the gradient.
+    fn read_with_gradient(&mut self, x: &[f32], gradient: &mut [f32]) -> Result<Reading>;
+}
+
+/// A measure, read by one thread.
+pub(crate) struct Reader<'a> {
+    gauge: &'a Gauge<'a>,
+    room: GaugeRoom,
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(gauge: &'a Gauge<'a>) -> Self {
+        Self { gauge, room: gauge.room() }
+    }
+}
+
+impl Field for Reader<'_> {
+    fn evaluations(&self) -> u64 {
+        match self.gauge.measure() {
+            Measure::Prediction => 1,
+            Measure::PathIntegral { steps } => steps as u64,
+            _ => self.gauge.neighbourhood().samples() as u64 + 1,
+        }
+    }
+
+    fn read(&mut self, x: &[f32]) -> Reading {
+        self.gauge.read_in(&mut self.room, x)
+    }
+
+    fn read_with_gradient(&mut self, x: &[f32], gradient: &mut [f32]) -> Result<Reading> {
+        self.gauge.read_with_gradient_in(&mut self.room, x, gradient)
+    }
+}
+
+/// `ln(v / (1 - v))` of a field whose values are probabilities: where a probability is flat,
+/// its logit still points the way.
+pub(crate) struct Logit<F>(pub(crate) F);
+
+/// The least distance from 0 and 1 at which the logit is taken.
+const EDGE: f64 = 1e-30;
+
+impl<F: Field> Field for Logit<F> {
+    fn evaluations(&self) -> u64 {
+        self.0.evaluations()
+    }
+
+    fn read(&mut self, x: &[f32]) -> Reading {
+        let reading = self.0.read(x);
+        Reading { value: logit(reading.value), ..reading }
+    }
+
+    fn read_with_gradient(&mut self, x: &[f32], gradient: &mut [f32]) -> Result<Reading> {
+        let reading = self.0.read_with_gradient(x, gradient)?;
+        let v = reading.value;
+        let slope = 1.0 / (v.max(EDGE) * (1.0 - v).max(EDGE));
+        for partial in gradient.iter_mut() {
+            *partial = (f64::from(*partial) * slope) as f32;
+        }
+        Ok(Reading { value: logit(v), ..reading })
+    }
+}
+
+fn logit(v: f64) -> f64 {
+    v.max(EDGE).ln() - (1.0 - v).max(EDGE).ln()
+}

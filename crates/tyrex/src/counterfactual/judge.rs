@@ -1,0 +1,165 @@
+//! The test of robustness: a measure at its threshold, on noise the search did not see.
+
+use serde::{Deserialize, Serialize};
+
+use super::field::Reader;
+use super::search::settle::settle;
+use super::search::{Candidate, Test};
+use super::{Factual, Meter, Norm, Reason};
+use crate::counterfactual::field::Field;
+use crate::error::{Error, Result};
+use crate::measure::{Gauge, Measure, Neighbourhood, Sampling};
+use crate::model::Model;
+use crate::seed::Seed;
+
+/// What a robust counterfactual must show: `measure >= tau` over `samples` neighbours of width
+/// `sigma`, drawn by plain Monte Carlo.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Robustness {
+    /// The measure; the paper's is the relaxed stability `R^`.
+    pub measure: Measure,
+    /// The threshold `tau`.
+    pub tau: f64,
+    /// `k`, in the final test.
+    pub samples: usize,
+    /// `sigma`, in encoded columns.
+    pub sigma: f64,
+    /// How the search draws its own neighbours.
+    pub search: Cloud,
+}
+
+/// The neighbours a search looks at on its way.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Cloud {
+    /// How they are drawn.
+    pub sampling: Sampling,
+    /// How many.
+    pub samples: usize,
+}
+
+impl Default for Cloud {
+    fn default() -> Self {
+        // As accurate as 1000 plain samples on every network tried.
+        Self { sampling: Sampling::Orthogonal, samples: 256 }
+    }
+}
+
+impl Default for Robustness {
+    fn default() -> Self {
+        Self {
+            measure: Measure::RelaxedStability,
+            tau: 0.8,
+            samples: 1000,
+            sigma: 0.1,
+            search: Cloud::default(),
+        }
+    }
+}
+
+impl Robustness {
+    /// As in the paper: the search draws as the test does.
+    #[must_use]
+    pub fn paper() -> Self {
+        let search = Cloud { sampling: Sampling::MonteCarlo, samples: 1000 };
+        Self { search, ..Self::default() }
+    }
+
+    pub(crate) fn check(&self) -> Result<()> {
+        if !(self.tau > 0.0 && self.tau < 1.0) {
+            return Err(Error::param("tau", self.tau, "a number between 0 and 1"));
+        }
+        Ok(())
+    }
+
+    /// The neighbourhood of the final test; each attempt has its own.
+    fn fresh(&self, dim: usize, seed: Seed) -> Result<Neighbourhood> {
+        Neighbourhood::draw(Sampling::MonteCarlo, dim, self.samples, self.sigma, seed)
+    }
+}
+
+/// How often a search may come back with a better point.
+const ATTEMPTS: usize = 4;
+
+/// A test, ready for one model.
+pub(crate) struct Judge<'a> {
+    tau: f64,
+    search: Gauge<'a>,
+    fresh: Vec<Gauge<'a>>,
+}
+
+/// What the judge says.
+pub(crate) enum Judged {
+    Passed(Candidate),
+    Failed(Option<Candidate>, Reason),
+}
+
+impl<'a> Judge<'a> {
+    pub(crate) fn new(robustness: &Robustness, model: &'a dyn Model, seed: Seed) -> Result<Self> {
+        robustness.check()?;
+        let Cloud { sampling, samples } = robustness.search;
+        let (dim, sigma) = (model.dim(), robustness.sigma);
+        let cloud = Neighbourhood::draw(sampling, dim, samples, sigma, seed.derive("search"))?;
+        let search = Gauge::new(robustness.measure, model, &cloud)?;
+        let fresh = (0..ATTEMPTS)
+            .map(|attempt| {
+                let cloud = robustness.fresh(dim, seed.derive("test").index(attempt))?;
+                Gauge::new(robustness.measure, model, &cloud)
+            })
+            .collect::<Result<_>>()?;
+        Ok(Self { tau: robustness.tau, search, fresh })
+    }
+
+    /// The gauge of the final test, for points that no search has led to.
+    pub(crate) fn test(
+        robustness: &Robustness,
+        model: &'a dyn Model,
+        seed: Seed,
+    ) -> Result<Gauge<'a>> {
+        robustness.check()?;
+        let cloud = robustness.fresh(model.dim(), seed.derive("test").index(0))?;
+        Gauge::new(robustness.measure, model, &cloud)
+    }
+
+    /// Searches, settles, and tests on noise that neither has seen. If that fails, the search
+    /// goes on from there, aiming higher by what was missing.
+    pub(crate) fn judge(
+        &self,
+        factual: &Factual,
+        norm: Norm,
+        start: &[f32],
+        meter: &mut Meter,
+        mut search: impl FnMut(&mut dyn Field, Test, &[f32], &mut Meter) -> Result<Option<Candidate>>,
+    ) -> Result<Judged> {
+        let mut reader = Reader::new(&self.search);
+        let mut start = start.to_vec();
+        let mut aim = Test { threshold: self.tau };
+        let mut best = None;
+        for fresh in &self.fresh {
+            let Some(candidate) = search(&mut reader, aim, &start, meter)? else { break };
+            if !aim.passes(candidate.reading) {
+                return Ok(Judged::Failed(Some(candidate), gave_up(meter)));
+            }
+            let found = candidate.clone();
+            let Some(settled) = settle(&mut reader, factual, norm, aim, candidate, meter)? else {
+                let reason =
+                    if meter.is_spent() { Reason::BudgetSpent } else { Reason::NoActionableRow };
+                return Ok(Judged::Failed(Some(found), reason));
+            };
+            let Some(reading) = meter.read(&mut Reader::new(fresh), &settled.point) else { break };
+            if (Test { threshold: self.tau }).passes(reading) {
+                return Ok(Judged::Passed(Candidate { point: settled.point, reading }));
+            }
+            aim.threshold += 1.2 * (self.tau - reading.value).max(0.0) + 1e-3;
+            start.clone_from(&settled.point);
+            best = Some(Candidate { point: settled.point, reading });
+        }
+        Ok(Judged::Failed(best, gave_up(meter)))
+    }
+}
+
+/// Why a search ended below its threshold.
+pub(crate) fn gave_up(meter: &Meter) -> Reason {
+    if meter.is_spent() { Reason::BudgetSpent } else { Reason::Stuck }
+}

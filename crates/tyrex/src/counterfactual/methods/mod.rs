@@ -1,0 +1,230 @@
+//! The catalogue of methods. A new one is a file and a line in each table below.
+
+mod elastic_net;
+mod min_cost;
+mod nn;
+mod roar;
+mod sns;
+mod trex_i;
+mod trex_o;
+
+use serde::{Deserialize, Serialize};
+
+pub use elastic_net::ElasticNet;
+pub use min_cost::MinCost;
+pub use nn::{Nn, TrexNn};
+pub use roar::Roar;
+pub use sns::Sns;
+pub use trex_i::TrexI;
+pub use trex_o::TrexO;
+
+use super::field::Field;
+use super::judge::{Robustness, gave_up};
+use super::search::ascent::Step;
+use super::search::settle::settle;
+use super::search::{Candidate, Test};
+use super::{Answer, Counterfactual, Factual, Meter, Method, Problem, Reason, Stopped};
+use crate::error::{Error, Result};
+use crate::measure::{Neighbourhood, Sampling};
+use crate::model::Model;
+use crate::seed::Seed;
+
+/// A method and its parameters.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "method", rename_all = "kebab-case")]
+pub enum MethodSpec {
+    /// The closest point the model accepts.
+    MinCost(MinCost),
+    /// The base of the authors' code.
+    ElasticNet(ElasticNet),
+    /// A base, then up the stability.
+    TrexI(TrexI),
+    /// The cheapest point that is stable.
+    TrexO(TrexO),
+    /// The nearest data point that is stable.
+    TrexNn(TrexNn),
+    /// A base, then up the path integral.
+    Sns(Sns),
+    /// The closest point that the worst model of a box accepts.
+    Roar(Roar),
+    /// The nearest data point the model accepts.
+    Nn(Nn),
+}
+
+/// Whose parameters: never mixed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Protocol {
+    /// For use: answers are rows that obey the rules.
+    #[default]
+    Product,
+    /// The paper's text: any point in encoded space.
+    Paper,
+    /// The authors' released code, to compare numbers.
+    Reference,
+}
+
+impl Protocol {
+    /// The name, the same everywhere.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Product => "product",
+            Self::Paper => "paper",
+            Self::Reference => "reference",
+        }
+    }
+}
+
+impl MethodSpec {
+    /// The names of all methods.
+    pub const NAMES: [&'static str; 8] =
+        ["min-cost", "elastic-net", "trex-i", "trex-o", "trex-nn", "sns", "roar", "nn"];
+
+    /// The method of that name, with a protocol's parameters.
+    pub fn named(name: &str, protocol: Protocol) -> Result<Self> {
+        let released = || Box::new(Self::ElasticNet(ElasticNet::reference()));
+        let base = || match protocol {
+            Protocol::Reference => released(),
+            Protocol::Product | Protocol::Paper => Box::new(Self::MinCost(MinCost::default())),
+        };
+        let robustness = || match protocol {
+            Protocol::Product => Robustness::default(),
+            Protocol::Paper => Robustness::paper(),
+            Protocol::Reference => Robustness { tau: 0.75, sigma: 0.05, ..Robustness::paper() },
+        };
+        let (step, steps) = match protocol {
+            Protocol::Product => (Step::Adaptive, 200),
+            Protocol::Paper => (Step::Raw(0.01), 200),
+            Protocol::Reference => (Step::Unit(0.01), 20),
+        };
+        let trex_i = || TrexI { base: base(), robustness: robustness(), step, steps };
+        Ok(match name {
+            "min-cost" => *base(),
+            "elastic-net" if protocol == Protocol::Reference => *released(),
+            "elastic-net" => Self::ElasticNet(ElasticNet::default()),
+            "trex-i" => Self::TrexI(trex_i()),
+            "trex-o" => Self::TrexO(TrexO { start: trex_i(), ..TrexO::default() }),
+            "trex-nn" => {
+                let neighbours = (protocol == Protocol::Paper).then_some(1000);
+                Self::TrexNn(TrexNn { neighbours, robustness: robustness() })
+            }
+            "sns" => Self::Sns(Sns { base: base(), ..Sns::default() }),
+            "roar" if protocol == Protocol::Reference => {
+                Self::Roar(Roar { delta: 1e-3, ..Roar::default() })
+            }
+            "roar" => Self::Roar(Roar::default()),
+            "nn" => Self::Nn(Nn {}),
+            other => {
+                return Err(Error::param(
+                    "method",
+                    other,
+                    format!("one of {}", Self::NAMES.join(", ")),
+                ));
+            }
+        })
+    }
+
+    /// The name, the same everywhere.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::MinCost(_) => "min-cost",
+            Self::ElasticNet(_) => "elastic-net",
+            Self::TrexI(_) => "trex-i",
+            Self::TrexO(_) => "trex-o",
+            Self::TrexNn(_) => "trex-nn",
+            Self::Sns(_) => "sns",
+            Self::Roar(_) => "roar",
+            Self::Nn(_) => "nn",
+        }
+    }
+
+    /// The test of robustness, of the methods that have one.
+    #[must_use]
+    pub fn robustness(&self) -> Option<&Robustness> {
+        match self {
+            Self::TrexI(method) => Some(&method.robustness),
+            Self::TrexO(method) => Some(&method.start.robustness),
+            Self::TrexNn(method) => Some(&method.robustness),
+            Self::MinCost(_) | Self::ElasticNet(_) | Self::Sns(_) | Self::Roar(_) | Self::Nn(_) => {
+                None
+            }
+        }
+    }
+
+    /// The same, to change.
+    pub fn robustness_mut(&mut self) -> Option<&mut Robustness> {
+        match self {
+            Self::TrexI(method) => Some(&mut method.robustness),
+            Self::TrexO(method) => Some(&mut method.start.robustness),
+            Self::TrexNn(method) => Some(&mut method.robustness),
+            Self::MinCost(_) | Self::ElasticNet(_) | Self::Sns(_) | Self::Roar(_) | Self::Nn(_) => {
+                None
+            }
+        }
+    }
+
+    /// Checks the parameters and draws what is common to all factuals.
+    pub fn prepare<'a>(&self, problem: &Problem<'a>, seed: Seed) -> Result<Box<dyn Method + 'a>> {
+        match self {
+            Self::MinCost(method) => method.prepare(problem),
+            Self::ElasticNet(method) => method.prepare(problem),
+            Self::TrexI(method) => method.prepare(problem, seed),
+            Self::TrexO(method) => method.prepare(problem, seed),
+            Self::TrexNn(method) => method.prepare(problem, seed),
+            Self::Sns(method) => method.prepare(problem, seed),
+            Self::Roar(method) => method.prepare(problem),
+            Self::Nn(method) => method.prepare(problem),
+        }
+    }
+}
+
+/// The answer "found".
+fn found(problem: &Problem, factual: &Factual, candidate: Candidate, stopped: Stopped) -> Answer {
+    Answer::Found { counterfactual: counterfactual(problem, factual, candidate), stopped }
+}
+
+/// The answer "not found", with the best there was.
+fn not_found(
+    problem: &Problem,
+    factual: &Factual,
+    best: Option<Candidate>,
+    reason: Reason,
+) -> Answer {
+    Answer::NotFound { best: best.map(|best| counterfactual(problem, factual, best)), reason }
+}
+
+fn counterfactual(problem: &Problem, factual: &Factual, candidate: Candidate) -> Counterfactual {
+    let Candidate { point, reading } = candidate;
+    Counterfactual::new(point, reading.score, reading.value, problem.norm, factual.point)
+}
+
+/// The answer of a search for the cheapest point: a row, if only rows are answers.
+fn conclude(
+    problem: &Problem,
+    factual: &Factual,
+    field: &mut dyn Field,
+    test: Test,
+    best: Option<Candidate>,
+    meter: &mut Meter,
+) -> Result<Answer> {
+    let Some(candidate) = best.clone().filter(|candidate| test.passes(candidate.reading)) else {
+        return Ok(not_found(problem, factual, best, gave_up(meter)));
+    };
+    Ok(match settle(field, factual, problem.norm, test, candidate, meter)? {
+        Some(settled) => found(problem, factual, settled, converged(meter)),
+        None if meter.is_spent() => not_found(problem, factual, best, Reason::BudgetSpent),
+        None => not_found(problem, factual, best, Reason::NoActionableRow),
+    })
+}
+
+/// Why a search for the cheapest point stopped.
+fn converged(meter: &Meter) -> Stopped {
+    if meter.is_spent() { Stopped::BudgetSpent } else { Stopped::Converged }
+}
+
+/// The neighbourhood of a gauge that looks at none.
+fn unread(model: &dyn Model) -> Result<Neighbourhood> {
+    Neighbourhood::draw(Sampling::MonteCarlo, model.dim(), 1, 1.0, Seed(0))
+}

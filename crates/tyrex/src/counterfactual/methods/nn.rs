@@ -1,0 +1,91 @@
+//! `nn` and `trex-nn`: the nearest data point that the model accepts; and the nearest that
+//! also passes the test of robustness, Algorithm 2 of the paper.
+//!
+//! Deviation. Where only rows that obey rules are answers, a data point is moved to the
+//! nearest row the factual may become, and tested there.
+
+use serde::{Deserialize, Serialize};
+
+use crate::counterfactual::judge::Judge;
+use crate::counterfactual::search::Test;
+use crate::counterfactual::search::neighbours::Neighbours;
+use crate::counterfactual::{Answer, Factual, Meter, Method, Problem, Reason, Robustness, Stopped};
+use crate::error::{Error, Result};
+use crate::measure::{Gauge, Measure};
+use crate::seed::Seed;
+
+use super::{found, not_found, unread};
+
+/// Parameters of `nn`.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Nn {}
+
+/// Parameters of `trex-nn`.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TrexNn {
+    /// How many of the nearest data points are tested; the paper's `K`. All if absent.
+    pub neighbours: Option<usize>,
+    /// The test to pass.
+    pub robustness: Robustness,
+}
+
+impl Nn {
+    pub(super) fn prepare<'a>(&self, problem: &Problem<'a>) -> Result<Box<dyn Method + 'a>> {
+        let gauge = Gauge::new(Measure::Prediction, problem.model, &unread(problem.model)?)?;
+        prepared(problem, gauge, 0.5, usize::MAX)
+    }
+}
+
+impl TrexNn {
+    pub(super) fn prepare<'a>(
+        &self,
+        problem: &Problem<'a>,
+        seed: Seed,
+    ) -> Result<Box<dyn Method + 'a>> {
+        if self.neighbours == Some(0) {
+            return Err(Error::param("neighbours", 0, "at least 1"));
+        }
+        let gauge = Judge::test(&self.robustness, problem.model, seed)?;
+        let count = self.neighbours.unwrap_or(usize::MAX);
+        prepared(problem, gauge, self.robustness.tau, count)
+    }
+}
+
+fn prepared<'a>(
+    problem: &Problem<'a>,
+    gauge: Gauge<'a>,
+    threshold: f64,
+    count: usize,
+) -> Result<Box<dyn Method + 'a>> {
+    if problem.data.is_empty() {
+        return Err(Error::param("data", "empty", "data points to answer with"));
+    }
+    let neighbours = Neighbours::new(problem.data, problem.model, gauge);
+    Ok(Box::new(Prepared { problem: *problem, neighbours, test: Test { threshold }, count }))
+}
+
+struct Prepared<'a> {
+    problem: Problem<'a>,
+    neighbours: Neighbours<'a>,
+    test: Test,
+    count: usize,
+}
+
+impl Method for Prepared<'_> {
+    fn find(&self, factual: &Factual, meter: &mut Meter) -> Result<Answer> {
+        let norm = self.problem.norm;
+        let best = self.neighbours.nearest(factual, norm, self.test, self.count, meter);
+        Ok(match best {
+            Some(candidate) if self.test.passes(candidate.reading) => {
+                found(&self.problem, factual, candidate, Stopped::Reached)
+            }
+            best => {
+                let reason =
+                    if meter.is_spent() { Reason::BudgetSpent } else { Reason::NoCandidate };
+                not_found(&self.problem, factual, best, reason)
+            }
+        })
+    }
+}

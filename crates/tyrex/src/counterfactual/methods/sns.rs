@@ -1,0 +1,97 @@
+//! `sns`: any base counterfactual, then up the path integral within a ball. Stable Neighbour
+//! Search of Black et al.
+//!
+//! `max 1/s sum_{j=1..s} m(j/s x')  subject to  ||x' - base|| <= radius`
+//!
+//! All steps are taken, and the last point the model accepts is the answer. The authors start
+//! from the base with a little noise; here the climb starts at the base itself.
+
+use serde::{Deserialize, Serialize};
+
+use crate::counterfactual::field::Reader;
+use crate::counterfactual::search::Test;
+use crate::counterfactual::search::ascent::{Ascent, Ball, Step};
+use crate::counterfactual::{Answer, Factual, Meter, Method, Problem};
+use crate::error::{Error, Result};
+use crate::measure::{Gauge, Measure};
+use crate::seed::Seed;
+
+use super::{MethodSpec, conclude, unread};
+
+/// Parameters of `sns`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Sns {
+    /// Where the climb starts.
+    pub base: Box<MethodSpec>,
+    /// The points on the path, `s`.
+    pub path: usize,
+    /// The radius of the ball around the base.
+    pub radius: f64,
+    /// The length of a step.
+    pub rate: f64,
+    /// The number of steps.
+    pub steps: usize,
+}
+
+impl Default for Sns {
+    fn default() -> Self {
+        Self {
+            base: Box::new(MethodSpec::MinCost(super::MinCost::default())),
+            path: 20,
+            radius: 0.2,
+            rate: 0.01,
+            steps: 100,
+        }
+    }
+}
+
+impl Sns {
+    pub(super) fn prepare<'a>(
+        &self,
+        problem: &Problem<'a>,
+        seed: Seed,
+    ) -> Result<Box<dyn Method + 'a>> {
+        problem.differentiable("sns")?;
+        for (name, value) in [("radius", self.radius), ("rate", self.rate)] {
+            if !(value > 0.0 && value.is_finite()) {
+                return Err(Error::param(name, value, "a number above 0"));
+            }
+        }
+        let measure = Measure::PathIntegral { steps: self.path };
+        Ok(Box::new(Prepared {
+            problem: *problem,
+            base: self.base.prepare(problem, seed)?,
+            gauge: Gauge::new(measure, problem.model, &unread(problem.model)?)?,
+            params: self.clone(),
+        }))
+    }
+}
+
+struct Prepared<'a> {
+    problem: Problem<'a>,
+    base: Box<dyn Method + 'a>,
+    gauge: Gauge<'a>,
+    params: Sns,
+}
+
+/// `m >= 0.5`, whatever the path integral.
+const ACCEPTED: Test = Test { threshold: f64::NEG_INFINITY };
+
+impl Method for Prepared<'_> {
+    fn find(&self, factual: &Factual, meter: &mut Meter) -> Result<Answer> {
+        let base = match self.base.find(&factual.relaxed(), meter)? {
+            Answer::Found { counterfactual, .. } => counterfactual.point,
+            answer @ Answer::NotFound { .. } => return Ok(answer),
+        };
+        let mut field = Reader::new(&self.gauge);
+        let ball = Ball { centre: &base, radius: self.params.radius };
+        let ascent = Ascent {
+            step: Step::Unit(self.params.rate),
+            steps: self.params.steps,
+            ball: Some(ball),
+        };
+        let top = ascent.climb(&mut field, factual.set, None, &base, meter)?;
+        conclude(&self.problem, factual, &mut field, ACCEPTED, top, meter)
+    }
+}

@@ -1,0 +1,116 @@
+//! `trex-i`: any base counterfactual, then up the measure until it passes. Algorithm 1 of the
+//! paper.
+//!
+//! `x' <- x' + eta dR^/dx'  while  R^(x') < tau`
+//!
+//! Deviations. The paper draws fresh noise at every step and returns the last point; here the
+//! noise of the search is fixed, and the point returned is the one that passed the test, on
+//! noise the search did not see. The step is adaptive unless said otherwise.
+
+use serde::{Deserialize, Serialize};
+
+use crate::counterfactual::judge::{Judge, Judged};
+use crate::counterfactual::search::ascent::{Ascent, Step};
+use crate::counterfactual::{Answer, Factual, Meter, Method, Problem, Robustness, Stopped};
+use crate::error::{Error, Result};
+use crate::seed::Seed;
+
+use super::{MethodSpec, found, not_found};
+
+/// Parameters of `trex-i`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TrexI {
+    /// Where the climb starts.
+    pub base: Box<MethodSpec>,
+    /// The test to pass.
+    pub robustness: Robustness,
+    /// How far a step goes.
+    pub step: Step,
+    /// The most steps.
+    pub steps: usize,
+}
+
+impl Default for TrexI {
+    fn default() -> Self {
+        Self {
+            base: Box::new(MethodSpec::MinCost(super::MinCost::default())),
+            robustness: Robustness::default(),
+            step: Step::Adaptive,
+            steps: 200,
+        }
+    }
+}
+
+impl TrexI {
+    pub(super) fn prepare<'a>(
+        &self,
+        problem: &Problem<'a>,
+        seed: Seed,
+    ) -> Result<Box<dyn Method + 'a>> {
+        Ok(Box::new(self.climber(problem, seed)?))
+    }
+
+    pub(super) fn climber<'a>(&self, problem: &Problem<'a>, seed: Seed) -> Result<Climber<'a>> {
+        problem.differentiable("trex-i")?;
+        if let Step::Raw(rate) | Step::Unit(rate) = self.step
+            && !(rate > 0.0 && rate.is_finite())
+        {
+            return Err(Error::param("step", rate, "a number above 0"));
+        }
+        Ok(Climber {
+            problem: *problem,
+            base: self.base.prepare(problem, seed)?,
+            judge: Judge::new(&self.robustness, problem.model, seed)?,
+            ascent: Ascent { step: self.step, steps: self.steps, ball: None },
+        })
+    }
+}
+
+/// A base and what climbs from it.
+pub(super) struct Climber<'a> {
+    pub(super) problem: Problem<'a>,
+    base: Box<dyn Method + 'a>,
+    pub(super) judge: Judge<'a>,
+    ascent: Ascent<'static>,
+}
+
+impl Climber<'_> {
+    /// The base's point, or its answer if it found none.
+    pub(super) fn start(
+        &self,
+        factual: &Factual,
+        meter: &mut Meter,
+    ) -> Result<std::result::Result<Vec<f32>, Answer>> {
+        Ok(match self.base.find(&factual.relaxed(), meter)? {
+            Answer::Found { counterfactual, .. } => Ok(counterfactual.point),
+            answer @ Answer::NotFound { .. } => Err(answer),
+        })
+    }
+
+    /// Climbs from there.
+    pub(super) fn climb(
+        &self,
+        factual: &Factual,
+        start: &[f32],
+        meter: &mut Meter,
+    ) -> Result<Judged> {
+        let norm = self.problem.norm;
+        self.judge.judge(factual, norm, start, meter, |field, test, start, meter| {
+            self.ascent.climb(field, factual.set, Some(test), start, meter)
+        })
+    }
+}
+
+impl Method for Climber<'_> {
+    fn find(&self, factual: &Factual, meter: &mut Meter) -> Result<Answer> {
+        let start = match self.start(factual, meter)? {
+            Ok(start) => start,
+            Err(answer) => return Ok(answer),
+        };
+        Ok(match self.climb(factual, &start, meter)? {
+            Judged::Passed(candidate) => found(&self.problem, factual, candidate, Stopped::Reached),
+            Judged::Failed(best, reason) => not_found(&self.problem, factual, best, reason),
+        })
+    }
+}

@@ -1,0 +1,95 @@
+//! `trex-o`: the cheapest point that passes the test.
+//!
+//! `min ||x' - x||  subject to  R^(x') >= tau`
+//!
+//! It starts where `trex-i` arrives and from then on only takes cheaper points that pass, so
+//! it never costs more. Where `trex-i` arrives nowhere, it starts from the base.
+
+use serde::{Deserialize, Serialize};
+
+use crate::counterfactual::judge::Judged;
+use crate::counterfactual::search::{Candidate, min_cost};
+use crate::counterfactual::{Answer, Factual, Meter, Method, Problem};
+use crate::error::{Error, Result};
+use crate::seed::Seed;
+
+use super::trex_i::{Climber, TrexI};
+use super::{converged, found, not_found};
+
+/// Parameters of `trex-o`.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct TrexO {
+    /// How it gets to its start, and the test to pass.
+    pub start: TrexI,
+    /// The most steps from there.
+    pub steps: usize,
+}
+
+impl Default for TrexO {
+    fn default() -> Self {
+        Self { start: TrexI::default(), steps: 60 }
+    }
+}
+
+/// How far above the threshold a step aims.
+const MARGIN: f64 = 2e-3;
+
+impl TrexO {
+    pub(super) fn prepare<'a>(
+        &self,
+        problem: &Problem<'a>,
+        seed: Seed,
+    ) -> Result<Box<dyn Method + 'a>> {
+        if self.steps == 0 {
+            return Err(Error::param("steps", 0, "at least 1"));
+        }
+        problem.differentiable("trex-o")?;
+        Ok(Box::new(Prepared {
+            climber: self.start.climber(problem, seed)?,
+            search: min_cost::MinCost {
+                norm: problem.norm,
+                steps: self.steps,
+                margin: MARGIN,
+                precision: min_cost::Precision::COARSE,
+            },
+        }))
+    }
+}
+
+struct Prepared<'a> {
+    climber: Climber<'a>,
+    search: min_cost::MinCost,
+}
+
+impl Method for Prepared<'_> {
+    fn find(&self, factual: &Factual, meter: &mut Meter) -> Result<Answer> {
+        let problem = &self.climber.problem;
+        let base = match self.climber.start(factual, meter)? {
+            Ok(base) => base,
+            Err(answer) => return Ok(answer),
+        };
+        let (start, reached) = match self.climber.climb(factual, &base, meter)? {
+            Judged::Passed(candidate) => (candidate.point.clone(), Ok(candidate)),
+            Judged::Failed(best, reason) => (base, Err((best, reason))),
+        };
+        let cheapest = self.climber.judge.judge(
+            factual,
+            problem.norm,
+            &start,
+            meter,
+            |field, test, start, meter| self.search.search(field, factual, test, start, meter),
+        )?;
+        let cost = |c: &Candidate| problem.norm.distance(&c.point, factual.point);
+        Ok(match (cheapest, reached) {
+            (Judged::Passed(cheap), Ok(start)) => {
+                let best = if cost(&cheap) < cost(&start) { cheap } else { start };
+                found(problem, factual, best, converged(meter))
+            }
+            (Judged::Passed(best), Err(_)) | (Judged::Failed(..), Ok(best)) => {
+                found(problem, factual, best, converged(meter))
+            }
+            (Judged::Failed(..), Err((best, reason))) => not_found(problem, factual, best, reason),
+        })
+    }
+}

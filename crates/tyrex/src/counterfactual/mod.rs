@@ -1,0 +1,163 @@
+//! Counterfactuals: what is asked, and how it is answered.
+//!
+//! `min ||x' - x||  subject to  m(x') >= 0.5,  measure(x') >= tau,  x' feasible`
+//!
+//! A [`Problem`] is the model, the norm and the data. A [`MethodSpec`] names a method and its
+//! parameters; prepared for a problem it answers one [`Factual`] at a time with an [`Outcome`].
+//! Three searches serve all methods: `MinCost`, `Ascent` and `Neighbours`.
+
+mod budget;
+mod cost;
+mod field;
+mod judge;
+mod methods;
+mod outcome;
+mod search;
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use rayon::prelude::*;
+
+pub use budget::{Budget, Effort, Meter};
+pub use cost::Norm;
+pub use judge::{Cloud, Robustness};
+pub use methods::{ElasticNet, MethodSpec, MinCost, Nn, Protocol, Roar, Sns, TrexI, TrexNn, TrexO};
+pub use outcome::{Answer, Counterfactual, Outcome, Reason, Stopped};
+pub use search::ascent::Step;
+
+use crate::action::FeasibleSet;
+use crate::error::{Error, Result};
+use crate::model::{DifferentiableModel, Model};
+use crate::points::Points;
+
+/// What is asked of every factual.
+#[derive(Clone, Copy)]
+pub struct Problem<'a> {
+    /// The model.
+    pub model: &'a dyn Model,
+    /// What a change costs.
+    pub norm: Norm,
+    /// Data points, for the methods that answer with one.
+    pub data: &'a Points,
+}
+
+impl<'a> Problem<'a> {
+    /// A problem whose parts fit together.
+    pub fn new(model: &'a dyn Model, norm: Norm, data: &'a Points) -> Result<Self> {
+        if data.dim() != model.dim() {
+            return Err(Error::Dimension {
+                what: "coordinates of the data points".into(),
+                expected: model.dim(),
+                got: data.dim(),
+            });
+        }
+        Ok(Self { model, norm, data })
+    }
+
+    /// The model with its gradients, or the sentence that says who needs them.
+    pub(crate) fn differentiable(&self, method: &str) -> Result<&'a dyn DifferentiableModel> {
+        self.model.differentiable().ok_or_else(|| {
+            Error::InvalidModel(format!(
+                "{method} needs gradients, which trees and black boxes do not have; use nn or \
+                 trex-nn"
+            ))
+        })
+    }
+}
+
+/// A point to explain, and where its counterfactual may lie.
+#[derive(Debug, Clone, Copy)]
+pub struct Factual<'a> {
+    /// The point.
+    pub point: &'a [f32],
+    /// The points its counterfactual may be.
+    pub set: &'a FeasibleSet,
+    /// Which of them are answers.
+    pub domain: Domain,
+}
+
+/// Which points of a feasible set are answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Domain {
+    /// Every point, as in the paper's experiments.
+    Relaxed,
+    /// Only the points of rows: whole one-hot groups, whole steps.
+    Encodable,
+}
+
+impl<'a> Factual<'a> {
+    /// A factual whose answers are rows, unless the set knows of none.
+    #[must_use]
+    pub fn new(point: &'a [f32], set: &'a FeasibleSet) -> Self {
+        let domain = if set.is_relaxed() { Domain::Relaxed } else { Domain::Encodable };
+        Self { point, set, domain }
+    }
+
+    /// The same, with every point of the set an answer: for the steps of a longer way.
+    pub(crate) fn relaxed(self) -> Self {
+        Self { domain: Domain::Relaxed, ..self }
+    }
+}
+
+/// A method, prepared for a problem.
+pub trait Method: Send + Sync {
+    /// Answers one factual.
+    fn find(&self, factual: &Factual, meter: &mut Meter) -> Result<Answer>;
+}
+
+/// Answers many factuals, in their order; threads change nothing.
+///
+/// `watch` hears how many are done. After a `Break` the others are answered with
+/// [`Reason::Cancelled`].
+pub fn find_all(
+    problem: &Problem,
+    method: &dyn Method,
+    factuals: &[Factual],
+    budget: Budget,
+    watch: impl Fn() -> ControlFlow<()> + Sync,
+) -> Result<Vec<Outcome>> {
+    budget.check()?;
+    let dim = problem.model.dim();
+    if let Some(other) =
+        factuals.iter().find(|factual| factual.point.len() != dim || factual.set.dim() != dim)
+    {
+        return Err(Error::Dimension {
+            what: "coordinates of a factual and its feasible set".into(),
+            expected: dim,
+            got: if other.point.len() == dim { other.set.dim() } else { other.point.len() },
+        });
+    }
+    if let Some(index) =
+        factuals.iter().position(|factual| !factual.point.iter().all(|x| x.is_finite()))
+    {
+        return Err(Error::param("factual", format!("number {index}"), "finite coordinates"));
+    }
+    let mut points = Points::new(dim);
+    factuals.iter().for_each(|factual| points.push(factual.point));
+    let scores = problem.model.score(&points);
+    let cancelled = AtomicBool::new(false);
+    factuals
+        .par_iter()
+        .zip(&scores)
+        .with_max_len(1)
+        .map(|(factual, &score)| {
+            let started = Instant::now();
+            let mut meter = Meter::new(budget);
+            let not_found = |reason| Answer::NotFound { best: None, reason };
+            let answer = if cancelled.load(Ordering::Relaxed) {
+                not_found(Reason::Cancelled)
+            } else if score >= crate::model::THRESHOLD {
+                not_found(Reason::AlreadyFavourable)
+            } else {
+                method.find(factual, &mut meter)?
+            };
+            if watch().is_break() {
+                cancelled.store(true, Ordering::Relaxed);
+            }
+            let seconds = started.elapsed().as_secs_f64();
+            Ok(Outcome { answer, effort: meter.effort(), seconds })
+        })
+        .collect()
+}

@@ -1,0 +1,135 @@
+//! The answer for one factual: found, or not found with the best effort and the reason.
+
+use serde::{Deserialize, Serialize};
+
+use super::budget::Effort;
+use super::cost::Norm;
+
+/// A counterfactual: the exact point that passed the method's test.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Counterfactual {
+    /// The point, encoded.
+    pub point: Vec<f32>,
+    /// `m(x')`
+    pub score: f32,
+    /// What the method's test read there: its measure's value.
+    pub value: f64,
+    /// The distance from the factual, by the problem's norm.
+    pub cost: f64,
+}
+
+impl Counterfactual {
+    pub(crate) fn new(point: Vec<f32>, score: f32, value: f64, norm: Norm, from: &[f32]) -> Self {
+        let cost = norm.distance(&point, from);
+        Self { point, score, value, cost }
+    }
+}
+
+/// What came out for one factual.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// The answer.
+    pub answer: Answer,
+    /// The work it took.
+    pub effort: Effort,
+    /// The time it took; the one part that differs from run to run.
+    pub seconds: f64,
+}
+
+/// Found or not.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "status", rename_all = "snake_case")]
+pub enum Answer {
+    /// A point that passed.
+    Found {
+        /// The point.
+        counterfactual: Counterfactual,
+        /// Why the search stopped there.
+        stopped: Stopped,
+    },
+    /// No point passed.
+    NotFound {
+        /// The best point that did not, if the search had one.
+        best: Option<Counterfactual>,
+        /// Why there is none.
+        reason: Reason,
+    },
+}
+
+/// Why a search that found something stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stopped {
+    /// The first point that passed was wanted.
+    Reached,
+    /// Nothing cheaper was found.
+    Converged,
+    /// The budget was spent; a longer search might find something cheaper.
+    BudgetSpent,
+}
+
+/// Why nothing was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Reason {
+    /// The model accepts the factual already.
+    AlreadyFavourable,
+    /// The budget was spent first.
+    BudgetSpent,
+    /// No small step raises the measure any more.
+    Stuck,
+    /// No data point passes.
+    NoCandidate,
+    /// Points pass, but none that is a row which obeys the rules.
+    NoActionableRow,
+    /// The search was cancelled.
+    Cancelled,
+}
+
+impl Reason {
+    /// The reason as it stands in files.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::AlreadyFavourable => "already-favourable",
+            Self::BudgetSpent => "budget-spent",
+            Self::Stuck => "stuck",
+            Self::NoCandidate => "no-candidate",
+            Self::NoActionableRow => "no-actionable-row",
+            Self::Cancelled => "cancelled",
+        }
+    }
+}
+
+impl std::fmt::Display for Reason {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::AlreadyFavourable => "the model accepts it already",
+            Self::BudgetSpent => "the budget was spent before a point passed",
+            Self::Stuck => "no allowed change raises the score or stability far enough",
+            Self::NoCandidate => "no data point passes the test",
+            Self::NoActionableRow => "points pass, but no row that obeys the rules does",
+            Self::Cancelled => "the search was cancelled",
+        })
+    }
+}
+
+impl Outcome {
+    /// The counterfactual, if one was found.
+    #[must_use]
+    pub fn found(&self) -> Option<&Counterfactual> {
+        match &self.answer {
+            Answer::Found { counterfactual, .. } => Some(counterfactual),
+            Answer::NotFound { .. } => None,
+        }
+    }
+
+    /// Why none was found, if none was.
+    #[must_use]
+    pub fn reason(&self) -> Option<Reason> {
+        match &self.answer {
+            Answer::Found { .. } => None,
+            Answer::NotFound { reason, .. } => Some(*reason),
+        }
+    }
+}

@@ -1,0 +1,237 @@
+//! The cheapest step to a plane.
+//!
+//! At a point `y` a field `f` with gradient `g` is nearly `f(y) + g (z - y)`. This solves,
+//! exactly,
+//!
+//! `min ||z - x||  subject to  f(y) + g (z - y) >= aim,  z feasible,  |z_j - y_j| <= radius`
+//!
+//! It is the proximal step of `||z - x|| - t f`, with the trade-off `t` that just reaches the
+//! aim: for `L1` a knapsack, whose greedy solution is exact and moves few columns; for `L2`
+//! `s_j = clip(t g_j)`, with `t` by bisection.
+//!
+//! What can be moved are *levers*: a column, or a one-hot group that leaves the factual's
+//! level for the most promising other one.
+
+use crate::action::FeasibleSet;
+use crate::counterfactual::Norm;
+
+use super::Slope;
+
+/// One thing that can be moved away from the factual by a shift `low <= s <= high`.
+struct Lever {
+    /// What one unit of shift adds to the field, by its gradient.
+    gain: f64,
+    /// What one unit of shift costs.
+    weight: f64,
+    low: f64,
+    high: f64,
+    moves: Moves,
+}
+
+enum Moves {
+    Column(usize),
+    /// From the factual's level to another one; each by the distance between off and on.
+    Switch {
+        from: usize,
+        by_from: f64,
+        to: usize,
+        by_to: f64,
+    },
+}
+
+/// Halvings of the interval that holds the trade-off.
+const HALVINGS: usize = 60;
+
+/// The point of the step. If the aim is out of reach within the radius, the point that comes
+/// nearest to it.
+pub(crate) fn cheapest_step(
+    norm: Norm,
+    factual: &[f32],
+    set: &FeasibleSet,
+    slope: &Slope,
+    aim: f64,
+    radius: f64,
+) -> Vec<f32> {
+    let here = &slope.at.point;
+    let levers = levers(norm, factual, set, slope, radius);
+    // The field at the factual, by the plane through `here`; what levers add comes on top.
+    let at_factual: f64 = slope.at.reading.value
+        + slope
+            .gradient
+            .iter()
+            .zip(factual.iter().zip(here))
+            .map(|(&g, (&x, &y))| f64::from(g) * (f64::from(x) - f64::from(y)))
+            .sum::<f64>();
+    let shifts = match norm {
+        Norm::L1 => knapsack(&levers, aim - at_factual),
+        Norm::L2 => clipped(&levers, aim - at_factual),
+    };
+    let mut point = factual.to_vec();
+    for (lever, shift) in levers.iter().zip(shifts) {
+        match lever.moves {
+            Moves::Column(column) => {
+                point[column] = (f64::from(factual[column]) + shift) as f32;
+            }
+            Moves::Switch { from, by_from, to, by_to } => {
+                point[from] = (f64::from(factual[from]) - shift * by_from) as f32;
+                point[to] = (f64::from(factual[to]) + shift * by_to) as f32;
+            }
+        }
+    }
+    // Levers know nothing of rules between features, and rounding may leave the box by a bit.
+    set.project(&mut point);
+    point
+}
+
+fn levers(
+    norm: Norm,
+    factual: &[f32],
+    set: &FeasibleSet,
+    slope: &Slope,
+    radius: f64,
+) -> Vec<Lever> {
+    let here = &slope.at.point;
+    let mut in_group = vec![false; factual.len()];
+    let mut levers = Vec::new();
+    for group in set.groups() {
+        in_group[group.columns.clone()].fill(true);
+        let step = |level: usize| f64::from(group.on[level]) - f64::from(group.off[level]);
+        let partial = |level: usize| f64::from(slope.gradient[group.columns.start + level]);
+        let from = group.current;
+        let others = (0..group.columns.len()).filter(|&l| l != from && group.allowed[l]);
+        let gain = |level: usize| partial(level) * step(level) - partial(from) * step(from);
+        let best = others.reduce(|a, b| if gain(b) > gain(a) { b } else { a });
+        if let Some(to) = best.filter(|&to| gain(to).is_finite()) {
+            let column = group.columns.start + from;
+            // How far the group has left the factual's level.
+            let left = (f64::from(factual[column]) - f64::from(here[column])) / step(from);
+            levers.push(Lever {
+                gain: gain(to),
+                weight: norm.of_switch(step(from), step(to)),
+                low: (left - radius).clamp(0.0, 1.0),
+                high: (left + radius).clamp(0.0, 1.0),
+                moves: Moves::Switch {
+                    from: column,
+                    by_from: step(from),
+                    to: group.columns.start + to,
+                    by_to: step(to),
+                },
+            });
+        }
+    }
+    for column in (0..factual.len()).filter(|&column| !in_group[column]) {
+        let (x, y) = (f64::from(factual[column]), f64::from(here[column]));
+        let low = f64::from(set.lower()[column]).max(y - radius) - x;
+        let high = f64::from(set.upper()[column]).min(y + radius) - x;
+        let gain = f64::from(slope.gradient[column]);
+        if low < high && gain.is_finite() {
+            levers.push(Lever { gain, weight: 1.0, low, high, moves: Moves::Column(column) });
+        }
+    }
+    levers
+}
+
+/// The shifts of least `sum weight |s|` that add `missing`: from the cheapest position, the
+/// levers with the best gain per cost first.
+fn knapsack(levers: &[Lever], missing: f64) -> Vec<f64> {
+    let mut shifts: Vec<f64> = levers.iter().map(|l| 0.0_f64.clamp(l.low, l.high)).collect();
+    let mut missing = missing - levers.iter().zip(&shifts).map(|(l, s)| l.gain * s).sum::<f64>();
+    let mut order: Vec<usize> = (0..levers.len()).collect();
+    let worth = |index: &usize| levers[*index].gain.abs() / levers[*index].weight;
+    order.sort_by(|a, b| worth(b).total_cmp(&worth(a)).then(a.cmp(b)));
+    for index in order {
+        let lever = &levers[index];
+        if missing <= 0.0 || lever.gain == 0.0 {
+            break;
+        }
+        let end = if lever.gain > 0.0 { lever.high } else { lever.low };
+        let all = lever.gain * (end - shifts[index]);
+        if all <= missing {
+            shifts[index] = end;
+        } else {
+            shifts[index] += missing / lever.gain;
+        }
+        missing -= all;
+    }
+    shifts
+}
+
+/// The shifts of least `sum (weight s)^2` that add `missing`: `s = clip(t gain / weight^2)`.
+fn clipped(levers: &[Lever], missing: f64) -> Vec<f64> {
+    let at = |t: f64| {
+        levers.iter().map(move |l| (t * l.gain / (l.weight * l.weight)).clamp(l.low, l.high))
+    };
+    let added = |t: f64| levers.iter().zip(at(t)).map(|(l, s)| l.gain * s).sum::<f64>();
+    if added(0.0) >= missing {
+        return at(0.0).collect();
+    }
+    // Where every lever is at its end.
+    let ends = levers.iter().filter(|l| l.gain != 0.0).map(|l| {
+        let end = if l.gain > 0.0 { l.high } else { l.low };
+        (end * l.weight * l.weight / l.gain).abs()
+    });
+    let (mut low, mut high) = (0.0, ends.filter(|t| t.is_finite()).fold(1.0, f64::max));
+    if added(high) > missing {
+        for _ in 0..HALVINGS {
+            let middle = 0.5 * (low + high);
+            if added(middle) < missing { low = middle } else { high = middle }
+        }
+    }
+    at(high).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::counterfactual::search::Candidate;
+    use crate::measure::Reading;
+    use proptest::prelude::*;
+
+    fn slope(point: Vec<f32>, value: f64, gradient: Vec<f32>) -> Slope {
+        Slope { at: Candidate { point, reading: Reading { score: 0.0, value } }, gradient }
+    }
+
+    #[test]
+    fn in_l1_the_steepest_column_moves_and_in_l2_all_do() {
+        let set = FeasibleSet::everywhere(3);
+        let x = [0.0; 3];
+        let plane = slope(x.to_vec(), 0.0, vec![3.0, 4.0, 0.0]);
+        let sparse = cheapest_step(Norm::L1, &x, &set, &plane, 2.0, 10.0);
+        assert_eq!(sparse, [0.0, 0.5, 0.0]);
+        let dense = cheapest_step(Norm::L2, &x, &set, &plane, 2.0, 10.0);
+        // The foot of the perpendicular: 2 g / |g|^2.
+        for (got, want) in dense.iter().zip([6.0 / 25.0, 8.0 / 25.0, 0.0]) {
+            assert!((got - want).abs() < 1e-6);
+        }
+    }
+
+    proptest! {
+        /// No random point within the box that reaches the aim is cheaper.
+        #[test]
+        fn no_other_point_is_cheaper(
+            gradient in prop::collection::vec(-2.0..2.0_f32, 4),
+            x in prop::collection::vec(-1.0..1.0_f32, 4),
+            y in prop::collection::vec(-1.0..1.0_f32, 4),
+            others in prop::collection::vec(prop::collection::vec(0.0..1.0_f32, 4), 50),
+            share in 0.0..0.99_f64, radius in 0.1..1.0_f64, l1: bool,
+        ) {
+            let norm = if l1 { Norm::L1 } else { Norm::L2 };
+            let set = FeasibleSet::everywhere(4);
+            let plane = slope(y.clone(), 0.0, gradient.clone());
+            let gain = |z: &[f32]| -> f64 {
+                gradient.iter().zip(z.iter().zip(&y)).map(|(&g, (&z, &y))| f64::from(g * (z - y))).sum()
+            };
+            let most: f64 = gradient.iter().map(|g| f64::from(g.abs()) * radius).sum();
+            let aim = share * most;
+            let z = cheapest_step(norm, &x, &set, &plane, aim, radius);
+            prop_assert!(gain(&z) >= aim - 1e-4, "{} {}", gain(&z), aim);
+            for other in others {
+                let point: Vec<f32> = y.iter().zip(&other)
+                    .map(|(y, u)| y + radius as f32 * (2.0 * u - 1.0)).collect();
+                if gain(&point) >= aim {
+                    prop_assert!(norm.distance(&z, &x) <= norm.distance(&point, &x) + 1e-4);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! The three searches, each generic over what it climbs and the threshold it must reach.
+
+pub(crate) mod ascent;
+pub(crate) mod levers;
+pub(crate) mod min_cost;
+pub(crate) mod neighbours;
+pub(crate) mod settle;
+
+use super::field::Field;
+use crate::error::Result;
+use crate::measure::Reading;
+use crate::model::THRESHOLD;
+
+/// A point on the way, and what was read there.
+#[derive(Debug, Clone)]
+pub(crate) struct Candidate {
+    pub(crate) point: Vec<f32>,
+    pub(crate) reading: Reading,
+}
+
+/// What a point must show: `m >= 0.5`, and the measure at its threshold.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Test {
+    pub(crate) threshold: f64,
+}
+
+impl Test {
+    pub(crate) fn passes(self, reading: Reading) -> bool {
+        reading.score >= THRESHOLD && reading.value >= self.threshold
+    }
+}
+
+/// A candidate with the gradient there.
+pub(crate) struct Slope {
+    pub(crate) at: Candidate,
+    pub(crate) gradient: Vec<f32>,
+}
+
+impl Slope {
+    /// Reads a point; `None` if the budget is spent.
+    pub(crate) fn read(
+        field: &mut dyn Field,
+        point: Vec<f32>,
+        meter: &mut super::Meter,
+    ) -> Result<Option<Self>> {
+        let mut gradient = vec![0.0; point.len()];
+        let reading = meter.climb(field, &point, &mut gradient)?;
+        Ok(reading.map(|reading| Self { at: Candidate { point, reading }, gradient }))
+    }
+
+    /// The Euclidean length of the gradient; 0 if it is not finite, since it then shows no way.
+    pub(crate) fn steepness(&self) -> f64 {
+        let square: f64 = self.gradient.iter().map(|&g| f64::from(g).powi(2)).sum();
+        if square.is_finite() { square.sqrt() } else { 0.0 }
+    }
+}

@@ -1,0 +1,148 @@
+//! From a point that passes to a row that does: decode, round, test again, repair, trim.
+
+use super::{Candidate, Slope, Test};
+use crate::counterfactual::field::Field;
+use crate::counterfactual::{Domain, Factual, Meter, Norm};
+use crate::data::Row;
+use crate::error::Result;
+
+/// The most single changes to make a rounded row pass, and to make it cheaper.
+const REPAIRS: usize = 40;
+const TRIMS: usize = 60;
+/// Changes whose promise by the gradient is tested, best first.
+const TRIED: usize = 6;
+
+/// The point itself where any point is an answer; else a row near it that passes, if there is
+/// one.
+pub(crate) fn settle(
+    field: &mut dyn Field,
+    factual: &Factual,
+    norm: Norm,
+    test: Test,
+    candidate: Candidate,
+    meter: &mut Meter,
+) -> Result<Option<Candidate>> {
+    if factual.domain == Domain::Relaxed {
+        return Ok(Some(candidate));
+    }
+    let Some((row, point)) = factual.set.settle(&candidate.point) else { return Ok(None) };
+    let Some(here) = Slope::read(field, point, meter)? else { return Ok(None) };
+    let mut settled = Settled { row, here };
+    let cost = |point: &[f32]| norm.distance(point, factual.point);
+    for _ in 0..REPAIRS {
+        if test.passes(settled.here.at.reading) {
+            break;
+        }
+        if !settled.repair(field, factual, &cost, test, meter)? {
+            return Ok(None);
+        }
+    }
+    if !test.passes(settled.here.at.reading) {
+        return Ok(None);
+    }
+    for _ in 0..TRIMS {
+        if !settled.trim(field, factual, &cost, test, meter)? {
+            break;
+        }
+    }
+    Ok(Some(settled.here.at))
+}
+
+/// A row that obeys the rules, and the slope of the field there.
+struct Settled {
+    row: Row,
+    here: Slope,
+}
+
+impl Settled {
+    /// Makes the single change that raises the field most for its cost; false if none does.
+    fn repair(
+        &mut self,
+        field: &mut dyn Field,
+        factual: &Factual,
+        cost: &impl Fn(&[f32]) -> f64,
+        test: Test,
+        meter: &mut Meter,
+    ) -> Result<bool> {
+        let here = cost(&self.here.at.point);
+        let promise = |point: &[f32]| {
+            let gain = self.gain(point);
+            let price = (cost(point) - here).max(1e-3);
+            (gain > 0.0).then_some(gain / price)
+        };
+        let mut best: Option<(Row, Candidate)> = None;
+        for (row, point) in self.most_promising(factual, promise) {
+            let Some(reading) = meter.read(field, &point) else { break };
+            let candidate = Candidate { point, reading };
+            let better = |than: &Candidate| match (test.passes(reading), test.passes(than.reading))
+            {
+                (true, true) => cost(&candidate.point) < cost(&than.point),
+                (false, false) => reading.value > than.reading.value,
+                (passes, _) => passes,
+            };
+            if reading.value > self.here.at.reading.value
+                && best.as_ref().is_none_or(|(_, than)| better(than))
+            {
+                best = Some((row, candidate));
+            }
+        }
+        self.go(best, field, meter)
+    }
+
+    /// Makes a single change that is cheaper and still passes; false if none does.
+    fn trim(
+        &mut self,
+        field: &mut dyn Field,
+        factual: &Factual,
+        cost: &impl Fn(&[f32]) -> f64,
+        test: Test,
+        meter: &mut Meter,
+    ) -> Result<bool> {
+        let here = cost(&self.here.at.point);
+        // A plane through a bent surface: let pass what misses by little.
+        let slack = 0.25 * (self.here.at.reading.value - test.threshold).abs() + 0.02;
+        let promise = |point: &[f32]| {
+            let saved = here - cost(point);
+            let value = self.here.at.reading.value + self.gain(point);
+            (saved > 1e-6 && value + slack >= test.threshold).then_some(saved)
+        };
+        for (row, point) in self.most_promising(factual, promise) {
+            let Some(reading) = meter.read(field, &point) else { break };
+            if test.passes(reading) {
+                return self.go(Some((row, Candidate { point, reading })), field, meter);
+            }
+        }
+        Ok(false)
+    }
+
+    /// What the plane says a change adds.
+    fn gain(&self, point: &[f32]) -> f64 {
+        let steps = point.iter().zip(&self.here.at.point).zip(&self.here.gradient);
+        steps.map(|((&to, &from), &g)| f64::from(g) * (f64::from(to) - f64::from(from))).sum()
+    }
+
+    fn most_promising(
+        &self,
+        factual: &Factual,
+        promise: impl Fn(&[f32]) -> Option<f64>,
+    ) -> Vec<(Row, Vec<f32>)> {
+        let moves = factual.set.moves(&self.row).into_iter();
+        let mut rated: Vec<(f64, (Row, Vec<f32>))> = moves
+            .filter_map(|(row, point)| promise(&point).map(|rate| (rate, (row, point))))
+            .collect();
+        rated.sort_by(|a, b| b.0.total_cmp(&a.0));
+        rated.into_iter().take(TRIED).map(|(_, change)| change).collect()
+    }
+
+    fn go(
+        &mut self,
+        to: Option<(Row, Candidate)>,
+        field: &mut dyn Field,
+        meter: &mut Meter,
+    ) -> Result<bool> {
+        let Some((row, candidate)) = to else { return Ok(false) };
+        let Some(here) = Slope::read(field, candidate.point, meter)? else { return Ok(false) };
+        *self = Self { row, here };
+        Ok(true)
+    }
+}

@@ -1,0 +1,341 @@
+//! A measure, made ready for one model.
+
+use rayon::prelude::*;
+
+use super::formula::Formula;
+use super::{Gamma, Measure, Reading};
+use crate::error::{Error, Result};
+use crate::lipschitz;
+use crate::model::probe::{Probe, ProbeRoom};
+use crate::model::{DifferentiableModel, Mlp, Model};
+use crate::neighbourhood::Neighbourhood;
+use crate::points::Points;
+
+/// A measure, ready to be read at any point of one model.
+pub struct Gauge<'a> {
+    measure: Measure,
+    way: Way<'a>,
+    model: &'a dyn Model,
+    neighbourhood: Neighbourhood,
+    probe: Option<Probe<'a>>,
+}
+
+/// How a measure is computed.
+#[derive(Clone, Copy)]
+enum Way<'a> {
+    /// From the score of the point alone.
+    Point,
+    /// From the scores on the way to the point.
+    Path { steps: usize },
+    /// From the scores of the point and its neighbours.
+    Scores(Formula),
+    /// From their gradients too.
+    Gradients(&'a Mlp),
+}
+
+/// The room one thread needs to read a [`Gauge`], to be used again at every point.
+pub struct GaugeRoom {
+    probe: Option<ProbeRoom>,
+    scores: Vec<f32>,
+    /// The derivative of the measure with respect to each neighbour's score.
+    weights: Vec<f32>,
+}
+
+impl<'a> Gauge<'a> {
+    /// Prepares a measure for a model.
+    pub fn new(
+        measure: Measure,
+        model: &'a dyn Model,
+        neighbourhood: &Neighbourhood,
+    ) -> Result<Self> {
+        let way = way(measure, model)?;
+        if neighbourhood.offsets().dim() != model.dim() {
+            return Err(Error::Dimension {
+                what: "coordinates of a neighbourhood".into(),
+                expected: model.dim(),
+                got: neighbourhood.offsets().dim(),
+            });
+        }
+        // A network without a hidden layer is cheap as it is.
+        let probe =
+            model.network().and_then(|network| Probe::new(network, neighbourhood.offsets()).ok());
+        Ok(Self { measure, way, model, neighbourhood: neighbourhood.clone(), probe })
+    }
+
+    /// The measure.
+    #[must_use]
+    pub fn measure(&self) -> Measure {
+        self.measure
+    }
+
+    /// The neighbours.
+    #[must_use]
+    pub fn neighbourhood(&self) -> &Neighbourhood {
+        &self.neighbourhood
+    }
+
+    /// Room for one thread.
+    #[must_use]
+    pub fn room(&self) -> GaugeRoom {
+        GaugeRoom {
+            probe: self.probe.as_ref().map(Probe::room),
+            scores: vec![0.0; self.neighbourhood.samples()],
+            weights: vec![0.0; self.neighbourhood.samples()],
+        }
+    }
+
+    /// Reads the measure at every point.
+    ///
+    /// # Panics
+    /// If the points are of another dimension than the model.
+    #[must_use]
+    pub fn read(&self, points: &Points) -> Vec<Reading> {
+        assert_eq!(points.dim(), self.model.dim(), "the dimension of the points");
+        (0..points.len())
+            .into_par_iter()
+            .map_init(|| self.room(), |room, index| self.read_in(room, points.row(index)))
+            .collect()
+    }
+
+    /// Reads the measure at every point, with its gradient with respect to the point.
+    ///
+    /// # Panics
+    /// If the points are of another dimension than the model.
+    pub fn read_with_gradient(&self, points: &Points) -> Result<(Vec<Reading>, Points)> {
+        assert_eq!(points.dim(), self.model.dim(), "the dimension of the points");
+        let dim = points.dim();
+        let mut gradients = Points::zeros(points.len(), dim);
+        let readings = gradients
+            .as_mut_slice()
+            .par_chunks_mut(dim)
+            .enumerate()
+            .map_init(
+                || self.room(),
+                |room, (index, gradient)| {
+                    self.read_with_gradient_in(room, points.row(index), gradient)
+                },
+            )
+            .collect::<Result<_>>()?;
+        Ok((readings, gradients))
+    }
+
+    /// Reads the measure at one point, on this thread.
+    ///
+    /// # Panics
+    /// If the point is of another dimension than the model, or the room another gauge's.
+    #[must_use]
+    pub fn read_in(&self, room: &mut GaugeRoom, x: &[f32]) -> Reading {
+        match self.way {
+            Way::Point => {
+                let score = match (&self.probe, &mut room.probe) {
+                    (Some(probe), Some(room)) => probe.score(x, room),
+                    _ => self.model.score(&one(x))[0],
+                };
+                Reading { score, value: f64::from(score) }
+            }
+            Way::Path { steps } => path_reading(&self.model.score(&path(x, steps))),
+            Way::Scores(formula) => {
+                let score = self.scores(x, room);
+                let GaugeRoom { scores, weights, .. } = room;
+                let weighed = formula.weigh(&self.neighbourhood, score, scores, weights);
+                Reading { score, value: weighed.value }
+            }
+            Way::Gradients(network) => self.gradient_stability(network, x, None),
+        }
+    }
+
+    /// Reads the measure at one point, on this thread, and writes its gradient.
+    ///
+    /// # Panics
+    /// If the point or the gradient is of another dimension than the model, or the room
+    /// another gauge's.
+    pub fn read_with_gradient_in(
+        &self,
+        room: &mut GaugeRoom,
+        x: &[f32],
+        gradient: &mut [f32],
+    ) -> Result<Reading> {
+        let model = self.differentiable()?;
+        Ok(match (self.way, &self.probe, &mut room.probe) {
+            (Way::Point, Some(probe), Some(room)) => {
+                let score = probe.score_with_gradient(x, room, gradient);
+                Reading { score, value: f64::from(score) }
+            }
+            (Way::Point, ..) => {
+                let (scores, gradients) = model.score_and_gradient(&one(x));
+                gradient.copy_from_slice(gradients.row(0));
+                Reading { score: scores[0], value: f64::from(scores[0]) }
+            }
+            (Way::Path { steps }, ..) => {
+                let mut scores = vec![0.0; steps];
+                let mut gradients = Points::zeros(steps, x.len());
+                let share = 1.0 / steps as f32;
+                // d/dx m(j/s x) = j/s dm(j/s x)
+                let cotangents: Vec<f32> =
+                    (1..=steps).map(|step| step as f32 * share * share).collect();
+                model.vjp_into(&path(x, steps), &cotangents, &mut scores, &mut gradients);
+                sum_rows(&gradients, gradient);
+                path_reading(&scores)
+            }
+            (Way::Scores(Formula::RelaxedStability), Some(probe), Some(room)) => {
+                let (score, value) = probe.relaxed_stability(x, room, gradient);
+                Reading { score, value }
+            }
+            (Way::Scores(formula), ..) => {
+                let score = self.scores(x, room);
+                let GaugeRoom { scores, weights, .. } = room;
+                let weighed = formula.weigh(&self.neighbourhood, score, scores, weights);
+                self.weighted_gradient(model, x, weighed.of_centre as f32, room, gradient);
+                Reading { score, value: weighed.value }
+            }
+            (Way::Gradients(network), ..) => self.gradient_stability(network, x, Some(gradient)),
+        })
+    }
+
+    fn differentiable(&self) -> Result<&dyn DifferentiableModel> {
+        self.model.differentiable().ok_or_else(|| {
+            Error::InvalidModel(
+                "this needs gradients, which trees and black boxes do not have; use nn or trex-nn"
+                    .into(),
+            )
+        })
+    }
+
+    /// Writes `m(x_i)` to the room's scores and returns `m(x)`.
+    fn scores(&self, x: &[f32], room: &mut GaugeRoom) -> f32 {
+        if let (Some(probe), Some(probe_room)) = (&self.probe, &mut room.probe) {
+            return probe.scores(x, probe_room, &mut room.scores);
+        }
+        self.model.score_into(&self.neighbourhood.around(x), &mut room.scores);
+        self.model.score(&one(x))[0]
+    }
+
+    /// `of_centre dm(x) + sum_i c_i dm(x_i)`, with the room's weights as the `c_i`.
+    fn weighted_gradient(
+        &self,
+        model: &dyn DifferentiableModel,
+        x: &[f32],
+        of_centre: f32,
+        room: &mut GaugeRoom,
+        gradient: &mut [f32],
+    ) {
+        if let (Some(probe), Some(probe_room)) = (&self.probe, &mut room.probe) {
+            return probe.weighted_gradient(x, of_centre, &room.weights, probe_room, gradient);
+        }
+        let mut points = self.neighbourhood.around(x);
+        points.push(x);
+        let cotangents: Vec<f32> = room.weights.iter().copied().chain([of_centre]).collect();
+        let mut scores = vec![0.0; points.len()];
+        let mut gradients = Points::zeros(points.len(), x.len());
+        model.vjp_into(&points, &cotangents, &mut scores, &mut gradients);
+        sum_rows(&gradients, gradient);
+    }
+
+    /// The stability with the longest gradient for `gamma`, at the point and its neighbours;
+    /// and its gradient, if there is room for it:
+    /// `1/k sum dm(x_i) - width H(x*) g / norm(g)`, with `g` the longest, found at `x*`.
+    fn gradient_stability(
+        &self,
+        network: &Mlp,
+        x: &[f32],
+        gradient: Option<&mut [f32]>,
+    ) -> Reading {
+        let mut points = self.neighbourhood.around(x);
+        points.push(x);
+        let (scores, gradients) = network.score_and_gradient(&points);
+        let count = self.neighbourhood.samples();
+        let share = 1.0 / count as f64;
+        let mean = scores[..count].iter().map(|&s| f64::from(s)).sum::<f64>() * share;
+        let norms = gradients.rows().map(norm).enumerate();
+        let (steepest, gamma) =
+            norms.fold((0, 0.0), |best, (i, norm)| if norm > best.1 { (i, norm) } else { best });
+        let width = self.neighbourhood.mean_distance();
+        if let Some(out) = gradient {
+            // Where all gradients are zero their norm has its kink; its slope there is 0.
+            let inverse = if gamma > 0.0 { 1.0 / gamma } else { 0.0 };
+            let longest = gradients.row(steepest);
+            let direction: Vec<f64> = longest.iter().map(|&g| f64::from(g) * inverse).collect();
+            let of_gamma = network.hessian_vector(points.row(steepest), &direction);
+            for (coordinate, (out, of_gamma)) in out.iter_mut().zip(of_gamma).enumerate() {
+                let neighbours = gradients.rows().take(count);
+                let of_mean = neighbours.map(|g| f64::from(g[coordinate])).sum::<f64>() * share;
+                *out = (of_mean - width * of_gamma) as f32;
+            }
+        }
+        Reading { score: scores[count], value: mean - gamma * width }
+    }
+}
+
+fn way(measure: Measure, model: &dyn Model) -> Result<Way<'_>> {
+    let network = |gamma: &str| {
+        model.network().ok_or_else(|| {
+            Error::InvalidModel(format!(
+                "gamma `{gamma}` needs a network, which trees and black boxes are not; \
+                 use a number or `sampled-slopes`"
+            ))
+        })
+    };
+    Ok(match measure {
+        Measure::Prediction => Way::Point,
+        Measure::Mean => Way::Scores(Formula::Mean),
+        Measure::RelaxedStability => Way::Scores(Formula::RelaxedStability),
+        Measure::Stability { gamma } => match gamma {
+            Gamma::Given(gamma) if gamma >= 0.0 && gamma.is_finite() => {
+                Way::Scores(Formula::Stability { gamma })
+            }
+            Gamma::Given(gamma) => {
+                return Err(Error::param("gamma", gamma, "a number of at least 0"));
+            }
+            Gamma::Sound => {
+                let gamma = lipschitz::spectral(network("sound")?).value;
+                Way::Scores(Formula::Stability { gamma })
+            }
+            Gamma::SampledSlopes => Way::Scores(Formula::SlopeStability),
+            Gamma::SampledGradients => Way::Gradients(network("sampled-gradients")?),
+        },
+        Measure::MeanMinusDeviation => Way::Scores(Formula::MeanMinusDeviation),
+        Measure::PathIntegral { steps: 0 } => {
+            return Err(Error::param("steps", 0, "at least 1"));
+        }
+        Measure::PathIntegral { steps } => Way::Path { steps },
+    })
+}
+
+/// From the scores along the path; the last is the point's.
+fn path_reading(scores: &[f32]) -> Reading {
+    let total: f64 = scores.iter().map(|&score| f64::from(score)).sum();
+    Reading { score: scores[scores.len() - 1], value: total / scores.len() as f64 }
+}
+
+/// `||g||`
+fn norm(g: &[f32]) -> f64 {
+    g.iter().map(|&value| f64::from(value).powi(2)).sum::<f64>().sqrt()
+}
+
+/// One point as a batch.
+fn one(x: &[f32]) -> Points {
+    let mut points = Points::new(x.len());
+    points.push(x);
+    points
+}
+
+/// `1/s x, 2/s x, .., x`
+fn path(x: &[f32], steps: usize) -> Points {
+    let mut points = Points::zeros(steps, x.len());
+    for step in 0..steps {
+        let factor = (step + 1) as f32 / steps as f32;
+        for (value, &coordinate) in points.row_mut(step).iter_mut().zip(x) {
+            *value = factor * coordinate;
+        }
+    }
+    points
+}
+
+fn sum_rows(rows: &Points, total: &mut [f32]) {
+    total.fill(0.0);
+    for row in rows.rows() {
+        for (total, value) in total.iter_mut().zip(row) {
+            *total += value;
+        }
+    }
+}

@@ -328,3 +328,22 @@ fn what_makes_no_sense_is_refused() {
         "coordinates of a retrained model: expected 2, got 3"
     );
 }
+
+/// A black box whose score is no number.
+struct Broken;
+
+impl Model for Broken {
+    fn dim(&self) -> usize {
+        1
+    }
+
+    fn score_into(&self, _: &tyrex::Points, scores: &mut [f32]) {
+        scores.fill(f32::NAN);
+    }
+}
+
+#[test]
+fn a_model_that_cannot_score_the_point_is_refused() {
+    let refusal = certify(&Broken, &[0.0], None, &Terms::default(), Seed(0)).unwrap_err();
+    assert_eq!(refusal.to_string(), "model: it scores the point NaN, expected a probability");
+}

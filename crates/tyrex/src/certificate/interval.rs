@@ -99,16 +99,22 @@ impl IntervalCertifier {
         Ok(self.lowest(x, delta))
     }
 
-    /// The largest `delta` for which the lowest score is at least 0.5, by bisection; 0 if there is
-    /// none.
+    /// The largest `delta` for which the lowest score is at least 0.5, less at most a millionth of
+    /// it, by bisection; 0 if there is none.
     pub fn largest_delta(&self, x: &[f32]) -> Result<f64> {
         self.check(x, 0.0)?;
         let keeps = |delta: f64| self.lowest(x, delta) >= 0.5;
+        if !keeps(0.0) {
+            return Ok(0.0);
+        }
         let (mut low, mut high) = (0.0, 1e-3);
         while high < LARGEST && keeps(high) {
             (low, high) = (high, 2.0 * high);
         }
-        for _ in 0..40 {
+        for _ in 0..60 {
+            if high - low <= 1e-6 * high {
+                break;
+            }
             let middle = f64::midpoint(low, high);
             if keeps(middle) {
                 low = middle;

@@ -13,7 +13,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::assumption::{About, Assumption, Standing, Verdict, rests_on};
+use super::assumption::{About, Assumption, Standing, Verdict};
 use crate::error::{Error, Result};
 use crate::model::interval::Interval;
 use crate::model::{Activation, Dense, Mlp, Model as _, Output};
@@ -39,7 +39,7 @@ pub struct IntervalTier {
 impl IntervalTier {
     /// What is claimed, for a person.
     #[must_use]
-    pub fn sentence(&self) -> String {
+    pub fn claim(&self) -> String {
         let Self { verdict, delta, largest_delta, .. } = self;
         if *verdict == Verdict::Vacuous {
             return format!(
@@ -49,9 +49,8 @@ impl IntervalTier {
         }
         format!(
             "Every network whose weights and biases differ by at most {delta} scores this point \
-             at least {:.3} ({verdict}; it stays valid up to {largest_delta:.2e}). {}",
-            self.lowest_score,
-            rests_on(&self.assumptions)
+             at least {:.3} ({verdict}; it stays valid up to {largest_delta:.2e}).",
+            self.lowest_score
         )
     }
 }

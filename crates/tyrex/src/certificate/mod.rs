@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use assumption::rests_on;
 pub use assumption::{About, Assumption, Standing, Verdict};
 pub use ensemble::EnsembleTier;
 pub use interval::{IntervalCertifier, IntervalTier};
@@ -94,11 +95,11 @@ impl Tier {
 
     /// What is claimed, for a person.
     #[must_use]
-    pub fn sentence(&self) -> String {
+    pub fn claim(&self) -> String {
         match self {
-            Self::Theorem(tier) => tier.sentence(),
-            Self::Interval(tier) => tier.sentence(),
-            Self::Ensemble(tier) => tier.sentence(),
+            Self::Theorem(tier) => tier.claim(),
+            Self::Interval(tier) => tier.claim(),
+            Self::Ensemble(tier) => tier.claim(),
         }
     }
 }
@@ -211,15 +212,21 @@ impl Certificate {
     #[must_use]
     pub fn sentence(&self) -> String {
         let verdict = self.verdict();
-        let mut parts: Vec<String> = self
-            .tiers
-            .iter()
-            .filter(|tier| verdict == Verdict::Vacuous || tier.verdict() > Verdict::Vacuous)
-            .map(Tier::sentence)
-            .collect();
+        let says = |tier: &&Tier| verdict == Verdict::Vacuous || tier.verdict() > Verdict::Vacuous;
+        let tiers: Vec<&Tier> = self.tiers.iter().filter(says).collect();
+        let mut parts: Vec<String> = tiers.iter().map(|tier| tier.claim()).collect();
         if verdict == Verdict::Vacuous {
             parts.insert(0, "Nothing is promised about this point once the model changes.".into());
+            return parts.join(" ");
         }
+        // Tiers share assumptions; each is said once.
+        let mut assumptions: Vec<Assumption> = Vec::new();
+        for assumption in tiers.iter().flat_map(|tier| tier.assumptions()) {
+            if !assumptions.contains(assumption) {
+                assumptions.push(assumption.clone());
+            }
+        }
+        parts.push(rests_on(&assumptions));
         parts.join(" ")
     }
 

@@ -50,7 +50,7 @@
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::assumption::{About, Assumption, Standing, Verdict, computed, given, rests_on};
+use super::assumption::{About, Assumption, Standing, Verdict, computed, given};
 use super::terms::{Shift, Slope, TheoremTerms};
 use super::{Retrained, ensemble};
 use crate::error::{Error, Result};
@@ -109,7 +109,7 @@ pub struct TheoremTier {
 impl TheoremTier {
     /// What is claimed, for a person.
     #[must_use]
-    pub fn sentence(&self) -> String {
+    pub fn claim(&self) -> String {
         let Self { verdict, bound, validity, .. } = self;
         if *verdict == Verdict::Vacuous && bound.probability == 1.0 {
             return "The theorem promises nothing: there are too few retrained models for the \
@@ -127,11 +127,8 @@ impl TheoremTier {
             validity.confidence.map(|c| format!(" at confidence {c}")).unwrap_or_default();
         format!(
             "A changed model scores this point at least {:.3} with probability at least {:.3}, and \
-             at least 0.5 with probability at least {:.3}{confidence} ({verdict}). {}",
-            bound.at_least,
-            bound.probability,
-            validity.probability,
-            rests_on(&self.assumptions)
+             at least 0.5 with probability at least {:.3}{confidence} ({verdict}).",
+            bound.at_least, bound.probability, validity.probability
         )
     }
 }

@@ -61,7 +61,7 @@ pub struct Advice {
     pub score_before: f32,
     /// The answer of the method.
     pub outcome: Outcome,
-    /// The advised row: what the answer's point decodes to. None if nothing was found, or if
+    /// The advised row. None if nothing was found, or if
     /// answers are points and not rows.
     pub advised: Option<Row>,
     /// What changes, in the order of the schema.
@@ -132,7 +132,7 @@ impl Explainer {
             .iter()
             .zip(outcomes)
             .zip(stabilities)
-            .map(|((&index, outcome), stability)| self.advice(index, outcome, stability, request))
+            .map(|((&index, outcome), stability)| self.advice(index, outcome, stability))
             .collect())
     }
 
@@ -201,19 +201,11 @@ impl Explainer {
         Ok(outcomes.iter().map(next).collect())
     }
 
-    fn advice(
-        &self,
-        index: usize,
-        outcome: Outcome,
-        stability: Option<f64>,
-        request: &Request,
-    ) -> Advice {
+    fn advice(&self, index: usize, outcome: Outcome, stability: Option<f64>) -> Advice {
         let before = &self.data().rows()[index];
         let point = self.points().row(index);
         let found = outcome.found();
-        let advised = found
-            .filter(|_| request.protocol == Protocol::Product)
-            .map(|found| self.encoder().decode(&found.point));
+        let advised = found.and_then(|found| found.row.clone());
         Advice {
             index,
             row: self.data().table_rows()[index],

@@ -8,7 +8,7 @@ mod stability;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-pub use calibrate::{CalibrateArgs, MissingName, NormName, ThresholdMethod};
+pub use calibrate::{CalibrateArgs, MissingName, NormName, TestName, ThresholdMethod};
 pub use certify::{CertifyArgs, Required};
 pub use retrain::{ChangeArgs, ChangeName, RetrainArgs};
 pub use stability::{GammaName, StabilityArgs};

@@ -1,11 +1,12 @@
-//! Guards the kernels: one epoch of training, scoring, and input gradients of the paper's
-//! network (39-128-128-1). `cargo bench -p tyrex`; compare with the last run on the same
+//! Guards the kernels: one epoch of training, scoring, input gradients, and relaxed stability
+//! with its gradient, of the paper's network (39-128-128-1). `cargo bench -p tyrex`; compare with the last run on the same
 //! machine, not with figures from elsewhere.
 
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use rand::RngExt;
+use tyrex::measure::{Gauge, Measure, Neighbourhood, Sampling};
 use tyrex::model::train::Trainer;
 use tyrex::model::{DifferentiableModel, Examples, Model, TrainParams, train};
 use tyrex::{Points, Seed};
@@ -56,5 +57,28 @@ fn scoring(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, training, scoring);
+/// What every search does at every step.
+fn stability(criterion: &mut Criterion) {
+    let (points, labels) = rows(1000);
+    let params = TrainParams { epochs: 2, ..TrainParams::default() };
+    let network = train(Examples::new(&points, &labels), &params, Seed(2)).expect("fine").network;
+    let mut group = criterion.benchmark_group("stability");
+    for samples in [256, 1000] {
+        let cloud = Neighbourhood::draw(Sampling::MonteCarlo, DIM, samples, 0.1, Seed(3))
+            .expect("fine parameters");
+        let gauge = Gauge::new(Measure::RelaxedStability, &network, &cloud).expect("fits");
+        let (mut room, mut gradient) = (gauge.room(), vec![0.0; DIM]);
+        let mut at = (0..points.len()).cycle();
+        group.throughput(Throughput::Elements(samples as u64));
+        group.bench_function(format!("relaxed/{samples}"), |bench| {
+            bench.iter(|| {
+                let x = points.row(at.next().unwrap_or(0));
+                gauge.read_with_gradient_in(&mut room, black_box(x), &mut gradient)
+            });
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, training, scoring, stability);
 criterion_main!(benches);

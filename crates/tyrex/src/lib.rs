@@ -40,9 +40,11 @@ pub mod action;
 
 pub mod model;
 
-pub mod measure;
+pub mod neighbourhood;
 
 pub mod lipschitz;
+
+pub mod measure;
 
 pub mod statistics;
 

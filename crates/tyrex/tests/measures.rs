@@ -3,13 +3,19 @@
 
 mod support;
 
+use std::collections::BTreeMap;
+
 use proptest::prelude::*;
-use support::{activations, derivative, logits, network, outputs, points, score, widen};
-use tyrex::measure::{Gamma, Gauge, Measure, Neighbourhood, Sampling};
-use tyrex::model::{Dense, Output};
+use serde::Deserialize;
+use support::{
+    activations, derivative, gradient, length, logits, network, outputs, points, score, widen,
+};
+use tyrex::lipschitz;
+use tyrex::measure::{Gamma, Gauge, Measure, Neighbourhood, Reading, Sampling};
+use tyrex::model::{Activation, Dense, Mlp, Model, Output};
 use tyrex::{Points, Seed};
 
-const MEASURES: [Measure; 7] = [
+const MEASURES: [Measure; 9] = [
     Measure::Prediction,
     Measure::Mean,
     Measure::RelaxedStability,
@@ -17,6 +23,8 @@ const MEASURES: [Measure; 7] = [
     Measure::Stability { gamma: Gamma::SampledSlopes },
     Measure::MeanMinusDeviation,
     Measure::PathIntegral { steps: 7 },
+    Measure::Stability { gamma: Gamma::Sound },
+    Measure::Stability { gamma: Gamma::SampledGradients },
 ];
 
 /// The measure as the paper writes it.
@@ -54,6 +62,13 @@ fn definition(
             let slopes = neighbours.iter().map(|(score, distance)| (m0 - score).abs() / distance);
             stability(slopes.fold(0.0, f64::max))
         }
+        Measure::Stability { gamma: Gamma::Sound } => {
+            let network = Mlp::new(x.len(), layers, output).unwrap();
+            stability(lipschitz::spectral(&network).value)
+        }
+        Measure::Stability { gamma: Gamma::SampledGradients } => {
+            stability(gradient_norms(layers, output, cloud, x).into_iter().fold(0.0, f64::max))
+        }
         Measure::MeanMinusDeviation => {
             let squares = neighbours.iter().map(|(score, _)| (score - mean).powi(2));
             mean - (squares.sum::<f64>() / k).sqrt()
@@ -66,6 +81,16 @@ fn definition(
             (1..=steps).map(along).sum::<f64>() / steps as f64
         }
     }
+}
+
+/// `||dm||` at the neighbours and at the point.
+fn gradient_norms(layers: &[Dense], output: Output, cloud: &Neighbourhood, x: &[f64]) -> Vec<f64> {
+    let at = |x: &[f64]| length(&gradient(layers, output, x));
+    let neighbours = cloud.offsets().rows().map(|n| {
+        let moved: Vec<f64> = x.iter().zip(n).map(|(x, n)| x + f64::from(*n)).collect();
+        at(&moved)
+    });
+    neighbours.chain([at(x)]).collect()
 }
 
 /// Scores are in single precision, so a sampled slope is off by up to a unit in the last
@@ -129,6 +154,13 @@ proptest! {
                 if sampled && !is_clear {
                     continue; // another neighbour may be the steepest in single precision
                 }
+                if measure == (Measure::Stability { gamma: Gamma::SampledGradients }) {
+                    let mut norms = gradient_norms(&layers, output, &cloud, &x);
+                    norms.sort_by(f64::total_cmp);
+                    if norms[samples] - norms[samples - 1] < 1e-5 {
+                        continue; // as above
+                    }
+                }
                 for coordinate in 0..dim.min(2) {
                     let along = |delta: f64| {
                         let mut moved = x.clone();
@@ -152,122 +184,125 @@ proptest! {
         let read = |measure| Gauge::new(measure, &network, &cloud).unwrap().read(&points);
         let all = MEASURES.map(read);
         for index in 0..points.len() {
-            let [prediction, mean, relaxed, given, sampled, deviation, _] =
+            let [prediction, mean, relaxed, given, sampled, deviation, _, sound, steepest] =
                 all.each_ref().map(|readings| readings[index].value);
             prop_assert!(relaxed <= prediction + 1e-9, "R^ is at most m(x)");
             prop_assert!(relaxed <= mean + 1e-6 && given <= mean && deviation <= mean + 1e-9);
             // The estimated slope is at least every |m - m_i| / distance, so R^ is above R.
             prop_assert!(sampled <= relaxed + 1e-6);
+            prop_assert!(sound <= sampled + 1e-6 && sound <= steepest + 1e-6);
         }
     }
 }
 
+#[derive(Deserialize)]
+struct Golden {
+    steps: usize,
+    given: f64,
+    cases: Vec<Case>,
+}
+
+#[derive(Deserialize)]
+struct Case {
+    activation: Activation,
+    output: serde_json::Value,
+    layers: Vec<(Vec<f32>, Vec<f32>)>,
+    offsets: Vec<Vec<f32>>,
+    points: Vec<Vec<f32>>,
+    measures: Vec<BTreeMap<String, f64>>,
+}
+
+impl Case {
+    fn network(&self) -> Mlp {
+        let output = match (self.output.as_str(), self.output.as_u64()) {
+            (Some(side), _) => Output::Sigmoid { favourable: side == "for" },
+            (_, class) => Output::Softmax { favourable: class.unwrap() as usize },
+        };
+        let last = self.layers.len() - 1;
+        let layers: Vec<Dense> = self
+            .layers
+            .iter()
+            .enumerate()
+            .map(|(index, (weights, bias))| Dense {
+                weights: weights.clone(),
+                bias: bias.clone(),
+                activation: if index == last { Activation::Identity } else { self.activation },
+            })
+            .collect();
+        Mlp::new(self.offsets[0].len(), &layers, output).unwrap()
+    }
+}
+
+/// `golden/make_measures.py` computes these numbers in double precision with numpy.
 #[test]
-fn every_sampling_has_the_moments_it_says() {
-    let (dim, samples, sigma) = (5, 40_000, 0.3);
-    for (sampling, variance) in [
-        (Sampling::MonteCarlo, 1.0),
-        (Sampling::Antithetic, 1.0),
-        (Sampling::Orthogonal, 1.0),
-        (Sampling::Sobol, 1.0),
-        // Var of N(0, 1) given |n| <= 2: 1 - 4 phi(2) / (2 Phi(2) - 1)
-        (Sampling::TruncatedGaussian, 0.773_741),
-        (Sampling::UniformBall, 1.0),
-    ] {
-        let cloud = Neighbourhood::draw(sampling, dim, samples, sigma, Seed(3)).unwrap();
-        assert_eq!(cloud.samples(), samples);
-        for i in 0..dim {
-            let mean: f64 =
-                cloud.offsets().rows().map(|n| f64::from(n[i])).sum::<f64>() / samples as f64;
-            // Five standard errors of a mean of independent draws.
-            assert!(mean.abs() < 5.0 * sigma / (samples as f64).sqrt(), "{sampling:?}");
-            for j in 0..=i {
-                let product = |n: &[f32]| f64::from(n[i]) * f64::from(n[j]);
-                let got = cloud.offsets().rows().map(product).sum::<f64>() / samples as f64;
-                let expected = if i == j { variance } else { 0.0 };
-                assert!(
-                    (got / sigma.powi(2) - expected).abs() < 0.04,
-                    "{sampling:?} {i} {j} {got}"
-                );
+fn every_measure_agrees_with_numpy() {
+    let golden: Golden = serde_json::from_str(include_str!("golden/measures.json")).unwrap();
+    let stability = |gamma| Measure::Stability { gamma };
+    let measures = [
+        ("prediction", Measure::Prediction),
+        ("mean", Measure::Mean),
+        ("relaxed-stability", Measure::RelaxedStability),
+        ("stability-given", stability(Gamma::Given(golden.given))),
+        ("stability-sound", stability(Gamma::Sound)),
+        ("stability-sampled-slopes", stability(Gamma::SampledSlopes)),
+        ("stability-sampled-gradients", stability(Gamma::SampledGradients)),
+        ("mean-minus-deviation", Measure::MeanMinusDeviation),
+        ("path-integral", Measure::PathIntegral { steps: golden.steps }),
+    ];
+    for case in &golden.cases {
+        let network = case.network();
+        let rows = |rows: &[Vec<f32>]| Points::from_rows(network.dim(), rows.concat()).unwrap();
+        let cloud = Neighbourhood::given(rows(&case.offsets)).unwrap();
+        for (name, measure) in measures {
+            let readings = Gauge::new(measure, &network, &cloud).unwrap().read(&rows(&case.points));
+            for (reading, expected) in readings.iter().zip(&case.measures) {
+                let difference = (reading.value - expected[name]).abs();
+                // The sound bound, which may be large, leaves margins for rounding.
+                let allowed = 1e-5 * expected[name].abs().max(1.0);
+                assert!(difference < allowed, "{:?} {name}: off by {difference}", case.activation);
+                assert!((f64::from(reading.score) - expected["prediction"]).abs() < 1e-6);
             }
         }
-        let longest = cloud.distances().iter().copied().fold(0.0, f64::max);
-        match sampling {
-            Sampling::UniformBall => assert!(longest <= sigma * 7.0_f64.sqrt() + 1e-6),
-            Sampling::TruncatedGaussian => assert!(longest <= 2.0 * sigma * 5.0_f64.sqrt() + 1e-6),
-            _ => assert!(longest > sigma * 3.5),
-        }
     }
 }
 
-#[test]
-fn even_coverings_estimate_better_than_independent_draws() {
-    let network = network(
-        20,
-        &[32, 32],
-        tyrex::model::Activation::Relu,
-        Output::Sigmoid { favourable: true },
-        11,
-    );
-    let points = points(4, 20, 12);
-    let read = |sampling, samples, seed| -> Vec<f64> {
-        let cloud = Neighbourhood::draw(sampling, 20, samples, 0.3, Seed(seed)).unwrap();
-        let gauge = Gauge::new(Measure::RelaxedStability, &network, &cloud).unwrap();
-        gauge.read(&points).iter().map(|reading| reading.value).collect()
-    };
-    let truth = read(Sampling::Sobol, 1 << 15, 0);
-    let error = |sampling| {
-        let squares = (1..40).flat_map(|seed| {
-            let got = read(sampling, 256, seed);
-            got.into_iter().zip(&truth).map(|(a, b)| (a - b).powi(2)).collect::<Vec<_>>()
-        });
-        (squares.sum::<f64>() / (39.0 * 4.0)).sqrt()
-    };
-    let independent = error(Sampling::MonteCarlo);
-    for sampling in [Sampling::Antithetic, Sampling::Orthogonal, Sampling::Sobol] {
-        let even = error(sampling);
-        assert!(even < 0.85 * independent, "{sampling:?}: {even} against {independent}");
-    }
-}
+/// A model of which nothing is known but its scores.
+struct Opaque;
 
-#[test]
-fn a_rotation_turns_the_offsets() {
-    let quarter = [0.0, 1.0, -1.0, 0.0];
-    let draw =
-        |rotation| Neighbourhood::rotated(Sampling::Sobol, 2, 8, 0.5, rotation, Seed(1)).unwrap();
-    let (plain, turned) = (draw(None), draw(Some(&quarter[..])));
-    for (a, b) in plain.offsets().rows().zip(turned.offsets().rows()) {
-        assert_eq!([a[0], a[1]], [b[1], -b[0]]);
+impl Model for Opaque {
+    fn dim(&self) -> usize {
+        4
+    }
+
+    fn score_into(&self, _: &Points, scores: &mut [f32]) {
+        scores.fill(0.25);
     }
 }
 
 #[test]
 fn what_cannot_be_measured_is_refused() {
-    let draw = |samples, sigma| {
-        Neighbourhood::draw(Sampling::MonteCarlo, 3, samples, sigma, Seed(0))
-            .map(|_| ())
-            .unwrap_err()
-            .to_string()
-    };
-    assert_eq!(draw(0, 0.1), "parameter `k` is 0, expected at least 1 sample");
-    assert_eq!(
-        draw(5, 0.0),
-        "parameter `sigma` is 0, expected a positive number from 1e-30 to 1e30"
-    );
-    assert_eq!(
-        draw(5, f64::NAN),
-        "parameter `sigma` is NaN, expected a positive number from 1e-30 to 1e30"
-    );
-    let many = Neighbourhood::draw(Sampling::Sobol, 1000, 4, 0.1, Seed(0)).unwrap_err();
-    assert!(many.to_string().contains("use orthogonal"), "{many}");
     let sigmoid = Output::Sigmoid { favourable: true };
-    let network = network(4, &[3], tyrex::model::Activation::Relu, sigmoid, 1);
+    let network = network(4, &[3], Activation::Relu, sigmoid, 1);
     let cloud = Neighbourhood::draw(Sampling::MonteCarlo, 3, 4, 0.1, Seed(0)).unwrap();
     let refusal = |measure, cloud: &Neighbourhood| {
         Gauge::new(measure, &network, cloud).map(|_| ()).unwrap_err().to_string()
     };
     assert_eq!(refusal(Measure::Mean, &cloud), "coordinates of a neighbourhood: expected 4, got 3");
     let cloud = Neighbourhood::draw(Sampling::MonteCarlo, 4, 4, 0.1, Seed(0)).unwrap();
+    for (gamma, name) in [(Gamma::Sound, "sound"), (Gamma::SampledGradients, "sampled-gradients")] {
+        let no = Gauge::new(Measure::Stability { gamma }, &Opaque, &cloud).map(|_| ()).unwrap_err();
+        assert_eq!(
+            no.to_string(),
+            format!(
+                "model: gamma `{name}` needs a network, which trees and black boxes are not; \
+                 use a number or `sampled-slopes`"
+            )
+        );
+    }
+    let opaque = Gauge::new(Measure::RelaxedStability, &Opaque, &cloud).unwrap();
+    let points = points(2, 4, 1);
+    assert_eq!(opaque.read(&points)[1], Reading { score: 0.25, value: 0.25 });
+    assert!(opaque.read_with_gradient(&points).unwrap_err().to_string().contains("gradients"));
     assert_eq!(
         refusal(Measure::Stability { gamma: Gamma::Given(-1.0) }, &cloud),
         "parameter `gamma` is -1, expected a number of at least 0"

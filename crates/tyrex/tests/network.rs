@@ -4,7 +4,7 @@
 mod support;
 
 use proptest::prelude::*;
-use support::{activations, derivative, logits, network, outputs, points, score, widen};
+use support::{activations, derivative, gradient, logits, network, outputs, points, score, widen};
 use tyrex::Points;
 use tyrex::model::{Activation, Dense, DifferentiableModel, Mlp, Model, Output};
 
@@ -49,6 +49,31 @@ proptest! {
                     let got = f64::from(gradients.row(index)[coordinate]);
                     prop_assert!((got - expected).abs() < 1e-4, "{} {}", got, expected);
                 }
+            }
+        }
+    }
+
+    #[test]
+    fn the_hessian_is_the_derivative_of_the_gradient(
+        dim in 1..20_usize,
+        widths in prop::collection::vec(1..40_usize, 0..4),
+        activation in activations(),
+        output in outputs(),
+        seed in any::<u64>(),
+    ) {
+        let network = network(dim, &widths, activation, output, seed);
+        let layers = network.layers();
+        let both = points(2, dim, seed ^ 1);
+        let (x, direction) = (widen(both.row(0)), widen(both.row(1)));
+        let product = network.hessian_vector(both.row(0), &direction);
+        for coordinate in 0..dim {
+            let along = |step: f64| {
+                let moved: Vec<f64> = x.iter().zip(&direction).map(|(x, v)| x + step * v).collect();
+                gradient(&layers, output, &moved)[coordinate]
+            };
+            if let Some(expected) = derivative(along, 1e-3) {
+                let got = product[coordinate];
+                prop_assert!((got - expected).abs() < 1e-5 * (1.0 + expected.abs()), "{} {}", got, expected);
             }
         }
     }

@@ -4,16 +4,16 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
-use tyrex::calibrate::{Calibration, Goal, Missing, Verdict, models_needed};
+use tyrex::calibrate::{Calibration, Goal, Missing, Test, Verdict, models_needed};
 use tyrex::change::{Ensemble, ModelChange};
-use tyrex::counterfactual::{Budget, MethodSpec, Norm, Protocol};
-use tyrex::explain::{CalibrationTerms, Explainer};
+use tyrex::counterfactual::{Norm, Protocol};
+use tyrex::explain::{CalibrationTerms, Explainer, Request};
 use tyrex::model::TrainParams;
 use tyrex::{Result, Seed};
 
 use super::summary::{DataSummary, FavourableClass, ModelSummary, counted};
 use super::{Answer, Context, retrain, source};
-use crate::args::{CalibrateArgs, MissingName, NormName, ThresholdMethod};
+use crate::args::{CalibrateArgs, MissingName, NormName, TestName, ThresholdMethod};
 use crate::printer::{Page, Report, Stand};
 use crate::progress::Unit;
 
@@ -55,30 +55,28 @@ fn terms(args: &CalibrateArgs) -> Result<CalibrationTerms> {
         ThresholdMethod::TrexO => "trex-o",
         ThresholdMethod::TrexNn => "trex-nn",
     };
-    let mut method = MethodSpec::named(name, Protocol::Product)?;
-    if let Some(robustness) = method.robustness_mut() {
+    let norm = match args.norm {
+        NormName::L1 => Norm::L1,
+        NormName::L2 => Norm::L2,
+    };
+    let mut request =
+        Request::new(name, Protocol::Product, norm, Seed(args.seed).derive("search"))?;
+    if let Some(robustness) = request.method.robustness_mut() {
         (robustness.samples, robustness.sigma) = (args.k, args.sigma);
     }
-    Ok(CalibrationTerms {
-        goal: Goal {
-            validity: args.target,
-            confidence: args.confidence,
-            missing: match args.missing {
-                MissingName::Invalid => Missing::Invalid,
-                MissingName::LeftOut => Missing::LeftOut,
-            },
+    let goal = Goal {
+        validity: args.target,
+        confidence: args.confidence,
+        missing: match args.missing {
+            MissingName::Invalid => Missing::Invalid,
+            MissingName::LeftOut => Missing::LeftOut,
         },
-        taus: args.tau.clone(),
-        method,
-        protocol: Protocol::Product,
-        norm: match args.norm {
-            NormName::L1 => Norm::L1,
-            NormName::L2 => Norm::L2,
+        test: match args.test {
+            TestName::Betting => Test::Betting,
+            TestName::HoeffdingBentkus => Test::HoeffdingBentkus,
         },
-        budget: Budget::default(),
-        factuals: args.limit,
-        seed: Seed(args.seed).derive("search"),
-    })
+    };
+    Ok(CalibrationTerms { goal, taus: args.tau.clone(), request, factuals: args.limit })
 }
 
 fn with_progress(
@@ -89,7 +87,7 @@ fn with_progress(
 ) -> Result<Calibration> {
     let progress = context.progress("searching", Unit::Rows);
     let done = AtomicU64::new(0);
-    let rejected = explainer.rejected(explainer.data().applicants()).len().min(terms.factuals);
+    let rejected = explainer.rejected_rows(explainer.data().applicants()).len().min(terms.factuals);
     let total = (rejected * terms.taus.len()) as u64;
     let calibration = explainer.calibrate(terms, ensemble, || {
         let done = done.fetch_add(1, Ordering::Relaxed) + 1;
@@ -156,7 +154,7 @@ impl Report for CalibrateReport {
             Missing::Invalid => "of all counterfactuals asked for",
             Missing::LeftOut => "of the counterfactuals found",
         };
-        let norm = match self.terms.norm {
+        let norm = match self.terms.request.norm {
             Norm::L1 => "L1",
             Norm::L2 => "L2",
         };
@@ -171,7 +169,7 @@ impl Report for CalibrateReport {
                 "search",
                 format!(
                     "{}, {norm}, {}",
-                    self.terms.method.name(),
+                    self.terms.request.method.name(),
                     counted(*factuals, "rejected row")
                 ),
             ),

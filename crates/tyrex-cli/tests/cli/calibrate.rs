@@ -67,7 +67,8 @@ fn every_flag_reaches_the_search() {
     };
     let plain = calibrate(&["--tau", "0.6,0.9"]);
     assert_eq!(calibrate(&["--tau", "0.6,0.9", "--threads", "1"]), plain);
-    let flags: [&[&str]; 8] = [
+    let flags: [&[&str]; 9] = [
+        &["--tau", "0.6,0.9", "--test", "hoeffding-bentkus"],
         &["--tau", "0.6,0.8"],
         &["--tau", "0.6,0.9", "--norm", "l2"],
         &["--tau", "0.6,0.9", "--method", "trex-nn"],

@@ -52,7 +52,14 @@ fn every_flag_reaches_the_measures() {
     };
     let plain = stability(&[]);
     assert_eq!(stability(&["--threads", "1"]), plain);
-    for flag in [["--k", "50"], ["--sigma", "0.2"], ["--seed", "1"]] {
+    let flags = [
+        ["--k", "50"],
+        ["--sigma", "0.2"],
+        ["--seed", "1"],
+        ["--gamma", "gradients"],
+        ["--gamma", "sound"],
+    ];
+    for flag in flags {
         assert_ne!(stability(&flag), plain, "{flag:?}");
     }
 }

@@ -14,6 +14,7 @@
 mod assumption;
 pub mod ensemble;
 pub mod interval;
+mod terms;
 pub mod theorem;
 
 use serde::{Deserialize, Serialize};
@@ -23,8 +24,9 @@ use sha2::{Digest, Sha256};
 pub use assumption::{About, Assumption, Standing, Verdict};
 pub use ensemble::EnsembleTier;
 pub use interval::{IntervalCertifier, IntervalTier};
+pub use terms::{Shift, Slope, Terms, TheoremTerms};
 use theorem::Theorem;
-pub use theorem::{Shift, Slope, Statement, TheoremTerms, TheoremTier};
+pub use theorem::{Statement, TheoremTier};
 
 use crate::error::{Error, Result};
 use crate::model::{Fingerprint, Model};
@@ -33,31 +35,6 @@ use crate::seed::Seed;
 
 /// The layout of a certificate's file.
 const FORMAT_VERSION: u32 = 1;
-
-/// What is asked of a certificate.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct Terms {
-    /// The probability the theorem's lower bound should have.
-    pub probability: f64,
-    /// `1 - alpha`, for what is inferred from retrained models.
-    pub confidence: f64,
-    /// The theorem's terms; none to leave it out.
-    pub theorem: Option<TheoremTerms>,
-    /// The interval tier's `delta`; none to leave it out.
-    pub delta: Option<f64>,
-}
-
-impl Default for Terms {
-    fn default() -> Self {
-        Self {
-            probability: 0.9,
-            confidence: 0.95,
-            theorem: Some(TheoremTerms::default()),
-            delta: Some(0.01),
-        }
-    }
-}
 
 /// Models that came about as future ones will.
 #[derive(Clone, Copy)]
@@ -189,6 +166,33 @@ impl Certificate {
         &self.tiers
     }
 
+    /// The theorem tier, if it is there.
+    #[must_use]
+    pub fn theorem(&self) -> Option<&TheoremTier> {
+        self.tiers.iter().find_map(|tier| match tier {
+            Tier::Theorem(tier) => Some(tier),
+            _ => None,
+        })
+    }
+
+    /// The interval tier, if it is there.
+    #[must_use]
+    pub fn interval(&self) -> Option<&IntervalTier> {
+        self.tiers.iter().find_map(|tier| match tier {
+            Tier::Interval(tier) => Some(tier),
+            _ => None,
+        })
+    }
+
+    /// The ensemble tier, if it is there.
+    #[must_use]
+    pub fn ensemble(&self) -> Option<&EnsembleTier> {
+        self.tiers.iter().find_map(|tier| match tier {
+            Tier::Ensemble(tier) => Some(tier),
+            _ => None,
+        })
+    }
+
     /// The tiers that were left out, and why.
     #[must_use]
     pub fn omitted(&self) -> &[Omission] {
@@ -220,12 +224,13 @@ impl Certificate {
 
     fn computed_digest(&self) -> Result<String> {
         let blank = Self { digest: String::new(), ..self.clone() };
-        let text = serde_json::to_string(&blank).map_err(unwritable)?;
-        Ok(Sha256::digest(text).iter().map(|byte| format!("{byte:02x}")).collect())
+        let text = serde_json::to_string(&blank).map_err(|problem| unwritable(&problem))?;
+        let digit = |half: u8| char::from_digit(u32::from(half), 16).unwrap_or('0');
+        Ok(Sha256::digest(text).iter().flat_map(|b| [digit(b >> 4), digit(b & 15)]).collect())
     }
 }
 
-fn unwritable(problem: serde_json::Error) -> Error {
+fn unwritable(problem: &serde_json::Error) -> Error {
     Error::InvalidModel(format!("a certificate that cannot be written: {problem}"))
 }
 
@@ -363,7 +368,9 @@ pub fn verify(
 ) -> Result<Vec<Difference>> {
     let Certificate { point, terms, seed, .. } = certificate;
     let anew = certify(model, point, retrained, terms, *seed)?;
-    let value = |certificate: &Certificate| serde_json::to_value(certificate).map_err(unwritable);
+    let value = |certificate: &Certificate| {
+        serde_json::to_value(certificate).map_err(|problem| unwritable(&problem))
+    };
     let mut differences = Vec::new();
     compare("", &value(certificate)?, &value(&anew)?, &mut differences);
     Ok(differences)
@@ -385,13 +392,13 @@ fn compare(field: &str, stated: &Value, anew: &Value, differences: &mut Vec<Diff
                 compare(&below(&index.to_string()), a, b, differences);
             }
         }
-        // As text, since 0 and -0 are equal numbers with other bits.
-        (a, b) if a.to_string() == b.to_string() => {}
-        (a, b) => differences.push(Difference {
-            field: field.to_owned(),
-            stated: a.to_string(),
-            recomputed: b.to_string(),
-        }),
+        (a, b) => {
+            // As text, since 0 and -0 are equal numbers with other bits.
+            let (stated, recomputed) = (a.to_string(), b.to_string());
+            if stated != recomputed {
+                differences.push(Difference { field: field.to_owned(), stated, recomputed });
+            }
+        }
     }
 }
 

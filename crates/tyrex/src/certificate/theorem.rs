@@ -19,16 +19,16 @@
 //! assumes most of it away. Let `M_1 .. M_n` be retrained models that are exchangeable with
 //! `M`, and `Z_j` their `Z` on the *same* draws, which come from a seed and know none of them.
 //! Then `|Z_1| .. |Z_n|, |Z|` are exchangeable, so `|Z|` exceeds the `j`-th largest of the `n`
-//! with probability at most `j/(n+1)`. Call that number `eps'`: except then, `M(x) >= R - Z >= R
-//! - eps'`. Bias is covered, since nothing was assumed about it. The exponential is gone: it
-//! bounds the distance of `Z` from its mean, and here `Z` itself was measured. `gamma_m` went
-//! with it.
+//! with probability at most `j/(n+1)`. Call that number `eps'`. Except then,
+//! `M(x) >= R - Z >= R - eps'`. Bias is covered, since nothing was assumed about it. There is no
+//! exponential to add: it bounds the distance of `Z` from its mean, and here `Z` itself was
+//! measured. `gamma_m` went with it.
 //!
 //! The slope `gamma` of a model not yet trained has to come from somewhere too. If it is given,
-//! that is an assumption. Else `R` is taken with `gamma = gamma_m`, which is known, and a model
-//! that is steeper pays for it: `gamma_j` is computed for every `M_j`, and `|Z_j| + max(0, gamma_j
-//! - gamma) mean ||n_i||` takes the place of `|Z_j|` above. Without measured models the largest
-//! slope among those at hand is an estimate.
+//! that is an assumption. Else `R` is taken with `gamma = gamma_m`, which is known, and a steeper
+//! model pays for its slope: `gamma_j` is computed for every `M_j`, and
+//! `|Z_j| + max(0, gamma_j - gamma) mean ||n_i||` takes the place of `|Z_j|` above. Without
+//! measured models the largest slope among those at hand is an estimate.
 //!
 //! `1 - j/(n+1)` is a probability over the retrained models and the new one together. The other
 //! way round, from a given `eps` (`R - 0.5` to stay valid) to a probability, `j` would depend on
@@ -50,6 +50,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::assumption::{About, Assumption, Standing, Verdict, computed, given, rests_on};
+use super::terms::{Shift, Slope, TheoremTerms};
 use super::{Retrained, ensemble};
 use crate::error::{Error, Result};
 use crate::lipschitz::{LipschitzBound, Region, Soundness, local, sampled_gradients, spectral};
@@ -64,68 +65,6 @@ const SIGMAS: [f64; 6] = [0.3, 0.1, 0.03, 0.01, 0.003, 0.001];
 
 /// Where [`Sampling::TruncatedGaussian`] cuts, in units of `sigma`.
 const CUT: f64 = 2.0;
-
-/// What is asked of the theorem.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct TheoremTerms {
-    /// `k`, the number of draws.
-    pub samples: usize,
-    /// `sigma`; chosen if it is not given.
-    pub sigma: Option<f64>,
-    /// `eps`, to be told the probability of `M(x) >= R - eps`.
-    pub epsilon: Option<f64>,
-    /// Where `gamma_m` and `gamma` come from.
-    pub slope: Slope,
-    /// Where `eps'` comes from.
-    pub shift: Shift,
-}
-
-impl Default for TheoremTerms {
-    fn default() -> Self {
-        Self {
-            samples: 1000,
-            sigma: None,
-            epsilon: None,
-            slope: Slope::Local,
-            shift: Shift::Measured,
-        }
-    }
-}
-
-/// Where the slopes `gamma_m` and `gamma` come from.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Slope {
-    /// The product of spectral norms: sound everywhere.
-    Spectral,
-    /// Intervals of the Jacobian over the box of the draws: sound there.
-    Local,
-    /// The largest gradient among the draws: an estimate.
-    SampledGradients,
-    /// The user gives them; if they are sound, that is a declaration.
-    Given {
-        /// `gamma_m`
-        model: LipschitzBound,
-        /// `gamma`, for every changed model.
-        changed: LipschitzBound,
-    },
-}
-
-/// Where `eps'` comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Shift {
-    /// From the retrained models; unknown if there are none.
-    Measured,
-    /// The user declares it, for the width at hand.
-    Given {
-        /// `eps'`
-        epsilon: f64,
-    },
-    /// Nobody knows.
-    Unknown,
-}
 
 /// `M(x) >= at_least` with at least this probability.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -258,7 +197,7 @@ impl Theorem<'_> {
             stability: view.stability,
             gamma: view.gamma.value,
             sigma,
-            sampling: view.cloud.sampling(),
+            sampling: self.sampling(),
             shift,
             rank,
             assumptions,
@@ -349,12 +288,15 @@ impl Theorem<'_> {
         })
     }
 
+    /// A local slope holds on a ball, so the draws must stay in it.
+    fn sampling(&self) -> Sampling {
+        if self.is_local() { Sampling::TruncatedGaussian } else { Sampling::MonteCarlo }
+    }
+
     /// Draws of width `sigma`, and the model on them.
     fn look(&self, sigma: f64, seed: Seed) -> Result<View> {
-        let sampling =
-            if self.is_local() { Sampling::TruncatedGaussian } else { Sampling::MonteCarlo };
         let dim = self.point.dim();
-        let cloud = Neighbourhood::draw(sampling, dim, self.terms.samples, sigma, seed)?;
+        let cloud = Neighbourhood::draw(self.sampling(), dim, self.terms.samples, sigma, seed)?;
         let (gamma_m, gamma) = if let Slope::Given { model, changed } = self.terms.slope {
             (model, changed)
         } else {

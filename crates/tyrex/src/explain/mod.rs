@@ -3,6 +3,7 @@
 //! The front ends (command line, Python, HTTP) call this module and translate what it
 //! answers; they compute nothing themselves.
 
+mod advice;
 mod calibrate;
 mod certify;
 mod data;
@@ -12,6 +13,7 @@ mod performance;
 mod retrain;
 mod stability;
 
+pub use advice::{Advice, Costs, FeatureChange, Request, check_advice_names};
 pub use calibrate::CalibrationTerms;
 pub use certify::{Fresh, GivenRows};
 pub use data::{Applicants, Data};
@@ -241,6 +243,14 @@ impl Explainer {
     /// `m(x)` of other rows of the same schema.
     pub fn score(&self, rows: &[Row]) -> Result<Vec<f32>> {
         Ok(self.model().score(&self.encoder.encode_rows(rows)?))
+    }
+
+    /// The rows that train, in their order; all rows, where the data name none.
+    fn training_rows(&self) -> Vec<usize> {
+        match self.data.part(Part::Train) {
+            none if none.is_empty() => self.data.part(Part::All),
+            rows => rows,
+        }
     }
 
     /// The rows of a part that the model rejects, in the order of the table.

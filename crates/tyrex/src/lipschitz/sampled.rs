@@ -1,8 +1,8 @@
 //! The largest slope among samples: an estimate from below, never a bound.
 
 use super::{LipschitzBound, Region, Soundness};
-use crate::measure::Neighbourhood;
 use crate::model::{DifferentiableModel, Model};
+use crate::neighbourhood::Neighbourhood;
 use crate::points::Points;
 
 /// The paper's estimate, `max_i |m(x) - m(x_i)| / ||x - x_i||`.

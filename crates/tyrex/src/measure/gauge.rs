@@ -2,18 +2,35 @@
 
 use rayon::prelude::*;
 
-use super::{Gamma, Measure, Neighbourhood, Reading};
+use super::formula::Formula;
+use super::{Gamma, Measure, Reading};
 use crate::error::{Error, Result};
+use crate::lipschitz;
 use crate::model::probe::{Probe, ProbeRoom};
-use crate::model::{DifferentiableModel, Model};
+use crate::model::{DifferentiableModel, Mlp, Model};
+use crate::neighbourhood::Neighbourhood;
 use crate::points::Points;
 
 /// A measure, ready to be read at any point of one model.
 pub struct Gauge<'a> {
     measure: Measure,
+    way: Way<'a>,
     model: &'a dyn Model,
     neighbourhood: Neighbourhood,
     probe: Option<Probe<'a>>,
+}
+
+/// How a measure is computed.
+#[derive(Clone, Copy)]
+enum Way<'a> {
+    /// From the score of the point alone.
+    Point,
+    /// From the scores on the way to the point.
+    Path { steps: usize },
+    /// From the scores of the point and its neighbours.
+    Scores(Formula),
+    /// From their gradients too.
+    Gradients(&'a Mlp),
 }
 
 /// The room one thread needs to read a [`Gauge`], to be used again at every point.
@@ -24,12 +41,6 @@ pub struct GaugeRoom {
     weights: Vec<f32>,
 }
 
-/// The value of a measure, and its derivative with respect to the centre's score.
-struct Weighed {
-    value: f64,
-    of_centre: f64,
-}
-
 impl<'a> Gauge<'a> {
     /// Prepares a measure for a model.
     pub fn new(
@@ -37,17 +48,7 @@ impl<'a> Gauge<'a> {
         model: &'a dyn Model,
         neighbourhood: &Neighbourhood,
     ) -> Result<Self> {
-        match measure {
-            Measure::Stability { gamma: Gamma::Given(gamma) }
-                if !(gamma >= 0.0 && gamma.is_finite()) =>
-            {
-                return Err(Error::param("gamma", gamma, "a number of at least 0"));
-            }
-            Measure::PathIntegral { steps: 0 } => {
-                return Err(Error::param("steps", 0, "at least 1"));
-            }
-            _ => {}
-        }
+        let way = way(measure, model)?;
         if neighbourhood.offsets().dim() != model.dim() {
             return Err(Error::Dimension {
                 what: "coordinates of a neighbourhood".into(),
@@ -58,7 +59,7 @@ impl<'a> Gauge<'a> {
         // A network without a hidden layer is cheap as it is.
         let probe =
             model.network().and_then(|network| Probe::new(network, neighbourhood.offsets()).ok());
-        Ok(Self { measure, model, neighbourhood: neighbourhood.clone(), probe })
+        Ok(Self { measure, way, model, neighbourhood: neighbourhood.clone(), probe })
     }
 
     /// The measure.
@@ -124,24 +125,22 @@ impl<'a> Gauge<'a> {
     /// If the point is of another dimension than the model, or the room another gauge's.
     #[must_use]
     pub fn read_in(&self, room: &mut GaugeRoom, x: &[f32]) -> Reading {
-        match (self.measure, &self.probe, &mut room.probe) {
-            (Measure::Prediction, Some(probe), Some(room)) => {
-                let score = probe.score(x, room);
+        match self.way {
+            Way::Point => {
+                let score = match (&self.probe, &mut room.probe) {
+                    (Some(probe), Some(room)) => probe.score(x, room),
+                    _ => self.model.score(&one(x))[0],
+                };
                 Reading { score, value: f64::from(score) }
             }
-            (Measure::Prediction, ..) => {
-                let score = self.model.score(&one(x))[0];
-                Reading { score, value: f64::from(score) }
-            }
-            (Measure::PathIntegral { steps }, ..) => {
-                let path = self.model.score(&path(x, steps));
-                let total: f64 = path.iter().map(|&score| f64::from(score)).sum();
-                Reading { score: path[steps - 1], value: total / steps as f64 }
-            }
-            _ => {
+            Way::Path { steps } => path_reading(&self.model.score(&path(x, steps))),
+            Way::Scores(formula) => {
                 let score = self.scores(x, room);
-                Reading { score, value: self.weigh(score, room).value }
+                let GaugeRoom { scores, weights, .. } = room;
+                let weighed = formula.weigh(&self.neighbourhood, score, scores, weights);
+                Reading { score, value: weighed.value }
             }
+            Way::Gradients(network) => self.gradient_stability(network, x, None),
         }
     }
 
@@ -157,57 +156,40 @@ impl<'a> Gauge<'a> {
         gradient: &mut [f32],
     ) -> Result<Reading> {
         let model = self.differentiable()?;
-        match (self.measure, &self.probe, &mut room.probe) {
-            (Measure::Prediction, Some(probe), Some(room)) => {
+        Ok(match (self.way, &self.probe, &mut room.probe) {
+            (Way::Point, Some(probe), Some(room)) => {
                 let score = probe.score_with_gradient(x, room, gradient);
-                Ok(Reading { score, value: f64::from(score) })
+                Reading { score, value: f64::from(score) }
             }
-            (Measure::Prediction, ..) => {
+            (Way::Point, ..) => {
                 let (scores, gradients) = model.score_and_gradient(&one(x));
                 gradient.copy_from_slice(gradients.row(0));
-                Ok(Reading { score: scores[0], value: f64::from(scores[0]) })
+                Reading { score: scores[0], value: f64::from(scores[0]) }
             }
-            (Measure::PathIntegral { steps }, ..) => {
-                let points = path(x, steps);
+            (Way::Path { steps }, ..) => {
                 let mut scores = vec![0.0; steps];
                 let mut gradients = Points::zeros(steps, x.len());
                 let share = 1.0 / steps as f32;
                 // d/dx m(j/s x) = j/s dm(j/s x)
                 let cotangents: Vec<f32> =
                     (1..=steps).map(|step| step as f32 * share * share).collect();
-                model.vjp_into(&points, &cotangents, &mut scores, &mut gradients);
+                model.vjp_into(&path(x, steps), &cotangents, &mut scores, &mut gradients);
                 sum_rows(&gradients, gradient);
-                let total: f64 = scores.iter().map(|&score| f64::from(score)).sum();
-                Ok(Reading { score: scores[steps - 1], value: total / steps as f64 })
+                path_reading(&scores)
             }
-            (Measure::RelaxedStability, Some(probe), Some(room)) => {
+            (Way::Scores(Formula::RelaxedStability), Some(probe), Some(room)) => {
                 let (score, value) = probe.relaxed_stability(x, room, gradient);
-                Ok(Reading { score, value })
+                Reading { score, value }
             }
-            _ => {
+            (Way::Scores(formula), ..) => {
                 let score = self.scores(x, room);
-                let weighed = self.weigh(score, room);
+                let GaugeRoom { scores, weights, .. } = room;
+                let weighed = formula.weigh(&self.neighbourhood, score, scores, weights);
                 self.weighted_gradient(model, x, weighed.of_centre as f32, room, gradient);
-                Ok(Reading { score, value: weighed.value })
+                Reading { score, value: weighed.value }
             }
-        }
-    }
-
-    /// [`Gauge::read_in`] in room of its own.
-    ///
-    /// # Panics
-    /// If the point is of another dimension than the model.
-    #[must_use]
-    pub fn read_one(&self, x: &[f32]) -> Reading {
-        self.read_in(&mut self.room(), x)
-    }
-
-    /// [`Gauge::read_with_gradient_in`] in room of its own.
-    ///
-    /// # Panics
-    /// If the point or the gradient is of another dimension than the model.
-    pub fn read_one_with_gradient(&self, x: &[f32], gradient: &mut [f32]) -> Result<Reading> {
-        self.read_with_gradient_in(&mut self.room(), x, gradient)
+            (Way::Gradients(network), ..) => self.gradient_stability(network, x, Some(gradient)),
+        })
     }
 
     fn differentiable(&self) -> Result<&dyn DifferentiableModel> {
@@ -249,66 +231,85 @@ impl<'a> Gauge<'a> {
         sum_rows(&gradients, gradient);
     }
 
-    /// The measure, from the scores alone, and its derivatives with respect to them: the
-    /// neighbours' go to the room's weights.
-    fn weigh(&self, score: f32, room: &mut GaugeRoom) -> Weighed {
-        let GaugeRoom { scores, weights, .. } = room;
-        let share = 1.0 / scores.len() as f64;
-        let centre = f64::from(score);
-        let mean = scores.iter().map(|&s| f64::from(s)).sum::<f64>() * share;
-        weights.fill(share as f32);
-        match self.measure {
-            Measure::Prediction | Measure::PathIntegral { .. } => {
-                // Neither looks at neighbours; both are read without this function.
-                weights.fill(0.0);
-                Weighed { value: centre, of_centre: 1.0 }
-            }
-            Measure::Mean => Weighed { value: mean, of_centre: 0.0 },
-            Measure::RelaxedStability => {
-                let (mut shortfall, mut number) = (0.0, 0.0);
-                for (weight, &s) in weights.iter_mut().zip(scores.iter()) {
-                    if s < score {
-                        shortfall += f64::from(score - s);
-                        number += 1.0;
-                        *weight = 2.0 * share as f32;
-                    } else {
-                        *weight = 0.0;
-                    }
-                }
-                Weighed {
-                    value: centre - 2.0 * shortfall * share,
-                    of_centre: 1.0 - 2.0 * number * share,
-                }
-            }
-            Measure::Stability { gamma: Gamma::Given(gamma) } => {
-                Weighed { value: mean - gamma * self.neighbourhood.mean_distance(), of_centre: 0.0 }
-            }
-            Measure::Stability { gamma: Gamma::SampledSlopes } => {
-                let slopes = scores.iter().zip(self.neighbourhood.distances());
-                let slopes = slopes.map(|(&s, distance)| f64::from((score - s).abs()) / distance);
-                let (steepest, gamma) = slopes.enumerate().fold((0, 0.0), |best, (i, slope)| {
-                    if slope > best.1 { (i, slope) } else { best }
-                });
-                let width = self.neighbourhood.mean_distance();
-                // The steepest neighbour moves gamma too.
-                let pull = width / self.neighbourhood.distances()[steepest];
-                let sign = f64::from((score - scores[steepest]).signum());
-                weights[steepest] += (pull * sign) as f32;
-                Weighed { value: mean - gamma * width, of_centre: -pull * sign }
-            }
-            Measure::MeanMinusDeviation => {
-                let variance =
-                    scores.iter().map(|&s| (f64::from(s) - mean).powi(2)).sum::<f64>() * share;
-                let deviation = variance.sqrt();
-                // Where all neighbours agree the deviation has its kink; its slope there is 0.
-                let inverse = if deviation > 0.0 { 1.0 / deviation } else { 0.0 };
-                for (weight, &s) in weights.iter_mut().zip(scores.iter()) {
-                    *weight = (share * (1.0 - (f64::from(s) - mean) * inverse)) as f32;
-                }
-                Weighed { value: mean - deviation, of_centre: 0.0 }
+    /// The stability with the longest gradient for `gamma`, at the point and its neighbours;
+    /// and its gradient, if there is room for it:
+    /// `1/k sum dm(x_i) - width H(x*) g / norm(g)`, with `g` the longest, found at `x*`.
+    fn gradient_stability(
+        &self,
+        network: &Mlp,
+        x: &[f32],
+        gradient: Option<&mut [f32]>,
+    ) -> Reading {
+        let mut points = self.neighbourhood.around(x);
+        points.push(x);
+        let (scores, gradients) = network.score_and_gradient(&points);
+        let count = self.neighbourhood.samples();
+        let share = 1.0 / count as f64;
+        let mean = scores[..count].iter().map(|&s| f64::from(s)).sum::<f64>() * share;
+        let norms = gradients.rows().map(norm).enumerate();
+        let (steepest, gamma) =
+            norms.fold((0, 0.0), |best, (i, norm)| if norm > best.1 { (i, norm) } else { best });
+        let width = self.neighbourhood.mean_distance();
+        if let Some(out) = gradient {
+            // Where all gradients are zero their norm has its kink; its slope there is 0.
+            let inverse = if gamma > 0.0 { 1.0 / gamma } else { 0.0 };
+            let longest = gradients.row(steepest);
+            let direction: Vec<f64> = longest.iter().map(|&g| f64::from(g) * inverse).collect();
+            let of_gamma = network.hessian_vector(points.row(steepest), &direction);
+            for (coordinate, (out, of_gamma)) in out.iter_mut().zip(of_gamma).enumerate() {
+                let neighbours = gradients.rows().take(count);
+                let of_mean = neighbours.map(|g| f64::from(g[coordinate])).sum::<f64>() * share;
+                *out = (of_mean - width * of_gamma) as f32;
             }
         }
+        Reading { score: scores[count], value: mean - gamma * width }
     }
+}
+
+fn way(measure: Measure, model: &dyn Model) -> Result<Way<'_>> {
+    let network = |gamma: &str| {
+        model.network().ok_or_else(|| {
+            Error::InvalidModel(format!(
+                "gamma `{gamma}` needs a network, which trees and black boxes are not; \
+                 use a number or `sampled-slopes`"
+            ))
+        })
+    };
+    Ok(match measure {
+        Measure::Prediction => Way::Point,
+        Measure::Mean => Way::Scores(Formula::Mean),
+        Measure::RelaxedStability => Way::Scores(Formula::RelaxedStability),
+        Measure::Stability { gamma } => match gamma {
+            Gamma::Given(gamma) if gamma >= 0.0 && gamma.is_finite() => {
+                Way::Scores(Formula::Stability { gamma })
+            }
+            Gamma::Given(gamma) => {
+                return Err(Error::param("gamma", gamma, "a number of at least 0"));
+            }
+            Gamma::Sound => {
+                let gamma = lipschitz::spectral(network("sound")?).value;
+                Way::Scores(Formula::Stability { gamma })
+            }
+            Gamma::SampledSlopes => Way::Scores(Formula::SlopeStability),
+            Gamma::SampledGradients => Way::Gradients(network("sampled-gradients")?),
+        },
+        Measure::MeanMinusDeviation => Way::Scores(Formula::MeanMinusDeviation),
+        Measure::PathIntegral { steps: 0 } => {
+            return Err(Error::param("steps", 0, "at least 1"));
+        }
+        Measure::PathIntegral { steps } => Way::Path { steps },
+    })
+}
+
+/// From the scores along the path; the last is the point's.
+fn path_reading(scores: &[f32]) -> Reading {
+    let total: f64 = scores.iter().map(|&score| f64::from(score)).sum();
+    Reading { score: scores[scores.len() - 1], value: total / scores.len() as f64 }
+}
+
+/// `||g||`
+fn norm(g: &[f32]) -> f64 {
+    g.iter().map(|&value| f64::from(value).powi(2)).sum::<f64>().sqrt()
 }
 
 /// One point as a batch.

@@ -13,16 +13,16 @@
 //!
 //! The first five are functions of `m_0 .. m_k`, so their gradients are weighted sums of
 //! gradients of the model, `c_0 dm(x) + sum c_i dm(x_i)` with `c_i` the derivative of the
-//! formula with respect to `m_i`. One piece of code ([`Gauge`]) serves them all.
+//! formula with respect to `m_i`. One piece of code ([`Gauge`]) serves them all. Only the
+//! stability with [`Gamma::SampledGradients`] looks at more than scores.
 
+mod formula;
 mod gauge;
-pub mod neighbourhood;
-pub mod normal;
 
 use serde::{Deserialize, Serialize};
 
+pub use crate::neighbourhood::{Neighbourhood, Sampling};
 pub use gauge::{Gauge, GaugeRoom};
-pub use neighbourhood::{Neighbourhood, Sampling};
 
 /// Which measure.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -54,8 +54,15 @@ pub enum Measure {
 pub enum Gamma {
     /// A number.
     Given(f64),
+    /// The product of the layers' spectral norms, a bound that is proved and holds
+    /// everywhere. Bounds around the point would be tighter, but they move with it; this
+    /// one is a constant of the model, as the paper's theorem has it.
+    Sound,
     /// The paper's estimate, `max_i abs(m_0 - m_i) / norm(n_i)`. It is not a bound.
     SampledSlopes,
+    /// `max_i norm(dm(x_i))`, over the neighbours and the point. It is not a bound either,
+    /// but sees what slopes between points average out.
+    SampledGradients,
 }
 
 /// What a measure says of one point.

@@ -78,7 +78,7 @@ impl Interval {
     }
 }
 
-fn sigmoid(z: f64) -> f64 {
+pub(super) fn sigmoid(z: f64) -> f64 {
     1.0 / (1.0 + (-z).exp())
 }
 
@@ -147,6 +147,33 @@ impl Activation {
             Self::Sigmoid => sigmoid(z) * (1.0 - sigmoid(z)),
             Self::Softplus => sigmoid(z),
             Self::Silu => sigmoid(z) * (1.0 + z * (1.0 - sigmoid(z))),
+        }
+    }
+
+    /// `f''(z)` in double precision; at a kink, that to the right of it.
+    #[must_use]
+    pub fn curvature(self, z: f64) -> f64 {
+        match self {
+            Self::Identity | Self::Relu | Self::LeakyRelu { .. } => 0.0,
+            Self::Elu { alpha } => {
+                if z >= 0.0 {
+                    0.0
+                } else {
+                    f64::from(alpha) * z.exp()
+                }
+            }
+            Self::Gelu => (2.0 - z * z) * normal_density(z),
+            Self::GeluTanh => {
+                let (inner, inner_slope) = gelu_inner(z);
+                let inner_curvature = (2.0 / std::f64::consts::PI).sqrt() * 6.0 * 0.044_715 * z;
+                let t = inner.tanh();
+                (1.0 - t * t)
+                    * (inner_slope + 0.5 * z * (inner_curvature - 2.0 * t * inner_slope.powi(2)))
+            }
+            Self::Tanh => -2.0 * z.tanh() * (1.0 - z.tanh().powi(2)),
+            Self::Sigmoid => sigmoid(z) * (1.0 - sigmoid(z)) * (1.0 - 2.0 * sigmoid(z)),
+            Self::Softplus => sigmoid(z) * (1.0 - sigmoid(z)),
+            Self::Silu => sigmoid(z) * (1.0 - sigmoid(z)) * (2.0 + z * (1.0 - 2.0 * sigmoid(z))),
         }
     }
 
@@ -231,6 +258,9 @@ mod tests {
             let difference = (activation.value(inside + h) - activation.value(inside - h)) / (2.0 * h);
             if inside.abs() > 1e-5 {
                 prop_assert!((difference - activation.slope(inside)).abs() < 1e-6);
+                let difference =
+                    (activation.slope(inside + h) - activation.slope(inside - h)) / (2.0 * h);
+                prop_assert!((difference - activation.curvature(inside)).abs() < 1e-6);
             }
         }
     }

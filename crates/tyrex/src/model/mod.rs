@@ -3,6 +3,7 @@
 //! `m : R^d -> [0, 1]` is the probability of the *favourable* class.
 
 pub mod activation;
+mod curvature;
 pub mod fingerprint;
 pub mod interval;
 mod kernel;

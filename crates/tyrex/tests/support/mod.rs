@@ -2,6 +2,8 @@
 //! fast one is compared with.
 #![allow(dead_code)] // each test file uses its part
 
+pub(crate) mod schemas;
+
 use proptest::prelude::*;
 use rand::RngExt;
 use tyrex::model::{Activation, Dense, Mlp, Output};
@@ -53,6 +55,43 @@ pub(crate) fn score(output: Output, logits: &[f64]) -> f64 {
             logits[favourable].exp() / logits.iter().map(|z| z.exp()).sum::<f64>()
         }
     }
+}
+
+/// The gradient of the score by the chain rule.
+pub(crate) fn gradient(layers: &[Dense], output: Output, x: &[f64]) -> Vec<f64> {
+    let mut values = x.to_vec();
+    let mut slopes = Vec::new();
+    for layer in layers {
+        let linear = Dense { activation: Activation::Identity, ..layer.clone() };
+        let sums = logits(&[linear], &values);
+        slopes.push(sums.iter().map(|&z| layer.activation.slope(z)).collect::<Vec<_>>());
+        values = sums.iter().map(|&z| activate(layer.activation, z)).collect();
+    }
+    let m = score(output, &values);
+    let mut gradient: Vec<f64> = match output {
+        Output::Sigmoid { favourable } => {
+            vec![if favourable { m * (1.0 - m) } else { -m * (1.0 - m) }]
+        }
+        Output::Softmax { favourable } => (0..values.len())
+            .map(|class| {
+                let own = if class == favourable { 1.0 } else { 0.0 };
+                m * (own - score(Output::Softmax { favourable: class }, &values))
+            })
+            .collect(),
+    };
+    for (layer, slopes) in layers.iter().zip(&slopes).rev() {
+        let of_sums: Vec<f64> = gradient.iter().zip(slopes).map(|(g, s)| g * s).collect();
+        let rows = layer.weights.chunks_exact(layer.bias.len());
+        gradient = rows
+            .map(|row| row.iter().zip(&of_sums).map(|(&w, g)| f64::from(w) * g).sum())
+            .collect();
+    }
+    gradient
+}
+
+/// The Euclidean norm.
+pub(crate) fn length(vector: &[f64]) -> f64 {
+    vector.iter().map(|v| v * v).sum::<f64>().sqrt()
 }
 
 /// A random network; a softmax has three classes.

@@ -5,12 +5,15 @@
 //! measure a deterministic, differentiable function of `x`; what is accepted in the end is
 //! tested on offsets the search never saw.
 
+pub mod normal;
+mod sensitivity;
+
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
 
-use super::normal;
 use crate::error::{Error, Result};
+use crate::model::Model;
 use crate::points::Points;
 use crate::seed::{Rng, Seed};
 
@@ -41,7 +44,7 @@ pub enum Sampling {
 /// The offsets, and what was asked for.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Neighbourhood {
-    sampling: Sampling,
+    sampling: Option<Sampling>,
     sigma: f64,
     offsets: Points,
     distances: Vec<f64>,
@@ -62,7 +65,28 @@ impl Neighbourhood {
         Self::rotated(sampling, dim, samples, sigma, None, seed)
     }
 
-    /// The same, with every offset turned by an orthogonal `dim` x `dim` matrix given row by
+    /// Draws offsets for a model. Sobol points are turned so that their first coordinates,
+    /// which cover best, lie along the directions in which the network is most sensitive;
+    /// the other samplings have no better coordinates, and a model that is no network has no
+    /// such directions.
+    pub fn for_model(
+        sampling: Sampling,
+        model: &dyn Model,
+        samples: usize,
+        sigma: f64,
+        seed: Seed,
+    ) -> Result<Self> {
+        let rotation = match (sampling, model.network()) {
+            // More coordinates than the sequence has are refused below.
+            (Sampling::Sobol, Some(network)) if model.dim() <= SOBOL_DIMENSIONS => {
+                Some(sensitivity::directions(network))
+            }
+            _ => None,
+        };
+        Self::rotated(sampling, model.dim(), samples, sigma, rotation.as_deref(), seed)
+    }
+
+    /// The same as [`Neighbourhood::draw`], with every offset turned by an orthogonal `dim` x `dim` matrix given row by
     /// row: the `j`-th coordinate drawn goes along its `j`-th row. Only Sobol points notice.
     pub fn rotated(
         sampling: Sampling,
@@ -104,20 +128,35 @@ impl Neighbourhood {
         }
         let values = units.iter().map(|unit| (unit * sigma) as f32).collect();
         let offsets = Points::from_rows(dim, values)?;
-        let distances = offsets
-            .rows()
-            .map(|n| n.iter().map(|&v| f64::from(v).powi(2)).sum::<f64>().sqrt())
-            .collect();
-        Ok(Self { sampling, sigma, offsets, distances })
+        let distances = lengths(&offsets);
+        Ok(Self { sampling: Some(sampling), sigma, offsets, distances })
     }
 
-    /// How it was drawn.
+    /// Offsets drawn elsewhere. Their `sigma` is the root mean square of their coordinates.
+    pub fn given(offsets: Points) -> Result<Self> {
+        let distances = lengths(&offsets);
+        if distances.is_empty() {
+            return Err(Error::param("k", 0, "at least 1 sample"));
+        }
+        if let Some(distance) = distances.iter().find(|d| !(d.is_finite() && **d > 0.0)) {
+            return Err(Error::param(
+                "offsets",
+                format!("one of length {distance}"),
+                "offsets that are finite and not zero",
+            ));
+        }
+        let squares: f64 = distances.iter().map(|distance| distance * distance).sum();
+        let sigma = (squares / offsets.as_slice().len() as f64).sqrt();
+        Ok(Self { sampling: None, sigma, offsets, distances })
+    }
+
+    /// How it was drawn, if it was drawn here.
     #[must_use]
-    pub fn sampling(&self) -> Sampling {
+    pub fn sampling(&self) -> Option<Sampling> {
         self.sampling
     }
 
-    /// `sigma`
+    /// The standard deviation of a coordinate.
     #[must_use]
     pub fn sigma(&self) -> f64 {
         self.sigma
@@ -158,6 +197,10 @@ impl Neighbourhood {
         }
         points
     }
+}
+
+fn lengths(offsets: &Points) -> Vec<f64> {
+    offsets.rows().map(|n| n.iter().map(|&v| f64::from(v).powi(2)).sum::<f64>().sqrt()).collect()
 }
 
 fn independent(dim: usize, samples: usize, rng: &mut Rng) -> Vec<f64> {

@@ -9,7 +9,7 @@ mod stability;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-pub use calibrate::{CalibrateArgs, MissingName, NormName};
+pub use calibrate::{CalibrateArgs, MissingName, NormName, TestName};
 pub use certify::{CertifyArgs, Required};
 pub use explain::{ExplainArgs, SearchArgs, Threshold};
 pub use retrain::{ChangeArgs, ChangeName, RetrainArgs};

@@ -43,6 +43,9 @@ pub struct CalibrateArgs {
     /// What a counterfactual that is not found counts as
     #[arg(long, value_name = "NAME", default_value = "invalid", help_heading = "Promise")]
     pub missing: MissingName,
+    /// Where the p-values come from; choose before looking
+    #[arg(long, value_name = "NAME", default_value = "betting", help_heading = "Promise")]
+    pub test: TestName,
     /// Method whose threshold is chosen
     #[arg(long, value_name = "NAME", default_value = "trex-o", value_parser = PossibleValuesParser::new(MethodSpec::NAMES), help_heading = "Search")]
     pub method: String,
@@ -95,6 +98,15 @@ pub enum MissingName {
     Invalid,
     /// As nothing: the promise is to those who were given one
     LeftOut,
+}
+
+/// Where the p-values come from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum TestName {
+    /// For many applicants, of which every model fails some
+    Betting,
+    /// For few applicants, all of which a model may fail
+    HoeffdingBentkus,
 }
 
 /// What a change costs.

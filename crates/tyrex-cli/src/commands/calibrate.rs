@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
-use tyrex::calibrate::{Calibration, Goal, Missing, Verdict, models_needed};
+use tyrex::calibrate::{Calibration, Goal, Missing, Test, Verdict, models_needed};
 use tyrex::change::{Ensemble, ModelChange};
 use tyrex::counterfactual::Protocol;
 use tyrex::explain::{CalibrationTerms, Explainer, Request};
@@ -13,7 +13,7 @@ use tyrex::{Result, Seed};
 
 use super::summary::{DataSummary, FavourableClass, ModelSummary, counted};
 use super::{Answer, Context, retrain, source};
-use crate::args::{CalibrateArgs, MissingName};
+use crate::args::{CalibrateArgs, MissingName, TestName};
 use crate::printer::{Page, Report, Stand};
 use crate::progress::Unit;
 
@@ -55,19 +55,19 @@ fn terms(args: &CalibrateArgs) -> Result<CalibrationTerms> {
     if let Some(robustness) = request.method.robustness_mut() {
         (robustness.samples, robustness.sigma) = (args.k, args.sigma);
     }
-    Ok(CalibrationTerms {
-        goal: Goal {
-            validity: args.target,
-            confidence: args.confidence,
-            missing: match args.missing {
-                MissingName::Invalid => Missing::Invalid,
-                MissingName::LeftOut => Missing::LeftOut,
-            },
+    let goal = Goal {
+        validity: args.target,
+        confidence: args.confidence,
+        missing: match args.missing {
+            MissingName::Invalid => Missing::Invalid,
+            MissingName::LeftOut => Missing::LeftOut,
         },
-        taus: args.tau.clone(),
-        request,
-        factuals: args.limit,
-    })
+        test: match args.test {
+            TestName::Betting => Test::Betting,
+            TestName::HoeffdingBentkus => Test::HoeffdingBentkus,
+        },
+    };
+    Ok(CalibrationTerms { goal, taus: args.tau.clone(), request, factuals: args.limit })
 }
 
 /// Tries all thresholds, with a bar if it takes long.
@@ -79,7 +79,7 @@ pub(super) fn with_progress(
 ) -> Result<Calibration> {
     let progress = context.progress("searching", Unit::Rows);
     let done = AtomicU64::new(0);
-    let rejected = explainer.rejected(explainer.data().applicants()).len().min(terms.factuals);
+    let rejected = explainer.rejected_rows(explainer.data().applicants()).len().min(terms.factuals);
     let total = (rejected * terms.taus.len()) as u64;
     let calibration = explainer.calibrate(terms, ensemble, || {
         let done = done.fetch_add(1, Ordering::Relaxed) + 1;

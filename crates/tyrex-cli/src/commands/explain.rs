@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
 use tyrex::action::Overrides;
-use tyrex::calibrate::{Goal, Missing, models_needed};
+use tyrex::calibrate::{Goal, Missing, Test, models_needed};
 use tyrex::certificate::{Certificate, Terms};
 use tyrex::change::Ensemble;
 use tyrex::counterfactual::{Budget, Protocol, Reason};
@@ -142,7 +142,7 @@ fn calibrate_tau(
         }
     };
     let terms = CalibrationTerms {
-        goal: Goal { validity, confidence, missing: Missing::LeftOut },
+        goal: Goal { validity, confidence, missing: Missing::LeftOut, test: Test::Betting },
         taus: TAUS.to_vec(),
         request: request.clone(),
         factuals: CALIBRATED_ON,

@@ -106,7 +106,7 @@ def judge(reply, problem):
     stability on offsets that no engine has seen.
     """
     points = reply.pop("points")
-    first = reply.get("first", 0)
+    first = int(reply.get("first", 0))
     found = [i for i, point in enumerate(points) if point is not None]
     judged = {"found": len(found) / len(points)}
     if not found:

@@ -62,7 +62,8 @@ pub(crate) fn remedy(error: &anyhow::Error) -> Option<String> {
             file.display()
         ),
         Error::Param { .. } | Error::ParamFile { .. } => {
-            "`tyrex train --help` lists the parameters".to_owned()
+            "--help lists the parameters of a command; `tyrex train --help` those of training"
+                .to_owned()
         }
         Error::Dimension { what, .. } if what.starts_with("inputs of the model") => {
             "use the schema the model was trained with; `tyrex model show` lists what it takes, and \

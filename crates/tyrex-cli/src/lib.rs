@@ -16,9 +16,11 @@ use std::process::ExitCode;
 use anyhow::Context as _;
 
 use args::{Args, Command, DataCommand, ModelCommand, SchemaCommand};
-use commands::Context;
+use commands::{Answer, Context};
 use printer::Printer;
 
+/// The answer is "no".
+const NO: u8 = 1;
 /// Bad input: a file, an argument, or a machine that refuses to write.
 const BAD_INPUT: u8 = 2;
 
@@ -27,7 +29,8 @@ const BAD_INPUT: u8 = 2;
 pub fn run(args: Args) -> ExitCode {
     let mut printer = Printer::new(args.global.json, args.global.quiet);
     match dispatch(args, &mut printer) {
-        Ok(()) => ExitCode::SUCCESS,
+        Ok(Answer::Yes) => ExitCode::SUCCESS,
+        Ok(Answer::No) => ExitCode::from(NO),
         // Whoever read the output has read enough.
         Err(error) if printer::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
@@ -37,7 +40,7 @@ pub fn run(args: Args) -> ExitCode {
     }
 }
 
-fn dispatch(args: Args, printer: &mut Printer) -> anyhow::Result<()> {
+fn dispatch(args: Args, printer: &mut Printer) -> anyhow::Result<Answer> {
     interrupt::listen().context("cannot listen for interrupts")?;
     if let Some(threads) = args.global.threads {
         rayon::ThreadPoolBuilder::new()
@@ -47,8 +50,13 @@ fn dispatch(args: Args, printer: &mut Printer) -> anyhow::Result<()> {
     }
     let context = &mut Context { global: args.global, printer };
     match args.command {
-        Command::Explain(args) => commands::explain::run(context, &args),
         Command::Train(args) => commands::train::run(context, &args),
+        Command::Retrain(args) => commands::retrain::run(context, &args),
+        Command::Stability(args) => commands::stability::run(context, &args),
+        // These have an answer that may be "no".
+        Command::Explain(args) => return commands::explain::run(context, &args),
+        Command::Certify(args) => return commands::certify::run(context, &args),
+        Command::Calibrate(args) => return commands::calibrate::run(context, &args),
         Command::Data(DataCommand::List) => commands::data::list(context),
         Command::Data(DataCommand::Show(args)) => commands::data::show(context, &args),
         Command::Data(DataCommand::Fetch(args)) => commands::data::fetch(context, &args),
@@ -57,4 +65,5 @@ fn dispatch(args: Args, printer: &mut Printer) -> anyhow::Result<()> {
         Command::Model(ModelCommand::Show(args)) => commands::model::show(context, &args),
         Command::Completions { shell } => commands::completions::run(shell),
     }
+    .map(|()| Answer::Yes)
 }

@@ -14,6 +14,8 @@ const FIRST_GUESS: Duration = Duration::from_millis(200);
 pub(crate) enum Unit {
     /// Passes over the training rows.
     Epochs,
+    /// Rows that were dealt with.
+    Rows,
     /// Bytes of a download.
     Bytes,
 }
@@ -31,7 +33,7 @@ impl Progress {
     pub(crate) fn new(title: &'static str, unit: Unit, wanted: bool) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         let counts = match unit {
-            Unit::Epochs => "{pos}/{len}",
+            Unit::Epochs | Unit::Rows => "{pos}/{len}",
             Unit::Bytes => "{bytes}/{total_bytes}",
         };
         let template = format!("{{prefix}} [{{bar:32}}] {counts}, {{eta}} left {{msg}}");

@@ -105,6 +105,9 @@ pub enum Error {
     /// Training cannot start or did not converge.
     #[error("training: {0}")]
     Training(String),
+    /// The caller stopped the work before it was done.
+    #[error("cancelled: {0}")]
+    Cancelled(String),
     /// A named data set is unknown or not on this machine.
     #[error("data set `{name}`: {problem}")]
     Catalogue {

@@ -46,7 +46,15 @@ pub mod lipschitz;
 
 pub mod measure;
 
+pub mod statistics;
+
+pub mod certificate;
+
+pub mod change;
+
 pub mod counterfactual;
+
+pub mod calibrate;
 
 pub mod explain;
 

@@ -1,11 +1,15 @@
 //! One file per verb. A command calls the library and reports what it answers.
 
+pub(crate) mod calibrate;
+pub(crate) mod certify;
 pub(crate) mod completions;
 pub(crate) mod data;
 pub(crate) mod explain;
 pub(crate) mod model;
+pub(crate) mod retrain;
 pub(crate) mod schema;
 mod source;
+pub(crate) mod stability;
 mod summary;
 pub(crate) mod train;
 
@@ -22,6 +26,15 @@ pub(crate) struct Context<'a> {
     pub(crate) global: GlobalArgs,
     /// Where the answer goes.
     pub(crate) printer: &'a mut Printer,
+}
+
+/// What a command found out: the program ends with 0 or with 1.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// What was asked for is so.
+    Yes,
+    /// It is not.
+    No,
 }
 
 impl Context<'_> {

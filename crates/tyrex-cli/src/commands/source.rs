@@ -1,22 +1,45 @@
 //! From the arguments to rows, schemas and model files.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
-use tyrex::Result;
+use tyrex::counterfactual::Norm;
 use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::data::{Catalogue, Dataset, Schema, Table};
-use tyrex::explain::{Applicants, Data, embedded_schema, import};
+use tyrex::explain::{Applicants, Data, Explainer, embedded_schema, import};
+use tyrex::model::TrainParams;
 use tyrex::model::onnx::{Favourable, ImportOptions, OnnxModel};
+use tyrex::{Result, Seed};
 
-use super::Context;
-use crate::args::{ImportArgs, Protocol, SourceArgs};
+use super::summary::{DataSummary, FavourableClass, ModelSummary};
+use super::{Context, train};
+use crate::args::{ImportArgs, ModelArgs, NormName, Protocol, SourceArgs};
 use crate::help::Usage;
 
 impl From<Protocol> for Variant {
     fn from(protocol: Protocol) -> Self {
         match protocol {
             Protocol::Product => Self::Product,
+            Protocol::Paper | Protocol::Reference => Self::Reference,
+        }
+    }
+}
+
+impl From<Protocol> for tyrex::counterfactual::Protocol {
+    fn from(protocol: Protocol) -> Self {
+        match protocol {
+            Protocol::Product => Self::Product,
+            Protocol::Paper => Self::Paper,
             Protocol::Reference => Self::Reference,
+        }
+    }
+}
+
+impl From<NormName> for Norm {
+    fn from(norm: NormName) -> Self {
+        match norm {
+            NormName::L1 => Self::L1,
+            NormName::L2 => Self::L2,
         }
     }
 }
@@ -65,6 +88,49 @@ pub(super) fn data_and_model(
         return Err(no_schema(source).into());
     };
     Ok((Data::Applicants(Applicants::read(&schema, Table::read(data)?)?), model))
+}
+
+/// A model and the rows it speaks about.
+#[derive(Debug)]
+pub(super) struct Subject {
+    pub(super) explainer: Explainer,
+    /// The favourable class of a model file.
+    pub(super) class: Option<FavourableClass>,
+    /// How long the training took, if the model was trained here.
+    pub(super) time: Option<Duration>,
+}
+
+/// The model of a file if there is one, else a network that is trained now.
+pub(super) fn subject(
+    context: &Context<'_>,
+    source: &SourceArgs,
+    model: &ModelArgs,
+    params: &TrainParams,
+    seed: Seed,
+) -> anyhow::Result<Subject> {
+    if let Some(path) = &model.model {
+        let (data, model) = data_and_model(context, source, path, &model.import)?;
+        let class = Some(FavourableClass::of(&model));
+        return Ok(Subject { explainer: Explainer::with_model(data, model)?, class, time: None });
+    }
+    let dataset = dataset(context, source)?;
+    let (explainer, time) = train::with_progress(context, dataset, params, seed)?;
+    Ok(Subject { explainer, class: None, time: Some(time) })
+}
+
+impl Subject {
+    /// What people are told about it first.
+    pub(super) fn pairs(&self, title: &str) -> Vec<(&'static str, String)> {
+        let data = DataSummary::of(title.to_owned(), self.explainer.data());
+        let class = self.class.as_ref().map(FavourableClass::pairs).unwrap_or_default();
+        let model = ModelSummary::of(self.explainer.core());
+        let mut pairs = [data.pairs(), model.pairs(), class].concat();
+        if let (Some(time), Some(training)) = (self.time, self.explainer.training()) {
+            let (seconds, seed) = (time.as_secs_f64(), training.seed.0);
+            pairs.push(("trained", format!("in {seconds:.1} s with seed {seed}")));
+        }
+        pairs
+    }
 }
 
 fn named(context: &Context<'_>, name: &str, protocol: Protocol) -> Result<Dataset> {

@@ -169,7 +169,7 @@ impl FavourableClass {
 }
 
 /// A name as the file formats write it, with its parameters where it has them.
-fn name_of(value: &impl Serialize) -> String {
+pub(super) fn name_of(value: &impl Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(name)) => name,
         Ok(serde_json::Value::Object(map)) => map

@@ -21,7 +21,7 @@ use crate::progress::Unit;
 
 pub(crate) fn run(context: &mut Context<'_>, args: &TrainArgs) -> anyhow::Result<()> {
     let title = source::title(&args.source)?;
-    let params = params(&args.training)?;
+    let params = params(&args.training, TrainParams::default())?;
     let overwrite = args.force.overwrite();
     // Minutes of training should not end in a refusal that could be had at once.
     let SourceArgs { data, schema, .. } = &args.source;
@@ -70,11 +70,11 @@ pub(super) fn with_progress(
     Ok((explainer?, time))
 }
 
-/// The parameters of the file, and then of the flags.
-fn params(args: &TrainingArgs) -> Result<TrainParams> {
+/// The parameters of the file, or the usual ones, and then of the flags.
+pub(super) fn params(args: &TrainingArgs, usual: TrainParams) -> Result<TrainParams> {
     let mut params = match &args.params {
         Some(path) => TrainParams::read(path)?,
-        None => TrainParams::default(),
+        None => usual,
     };
     if let Some(widths) = &args.hidden {
         params.hidden.clone_from(&widths.0);

@@ -38,29 +38,29 @@ impl Group {
             .allowed_levels()
             .map(|level| {
                 let (off, weight) = self.line(level);
-                let square = weight * weight;
-                let wanted = (f64::from(columns[level]) - off) / weight;
-                Share { level, wanted, inverse: 1.0 / square, gone_at: wanted * square }
+                let gone_at = (f64::from(columns[level]) - off) * weight;
+                Share { level, inverse: 1.0 / (weight * weight), gone_at }
             })
             .collect();
-        // As mu grows, shares reach 0 one after the other; the last to go comes first here.
+        // As mu grows, shares reach 0 one after the other, at q w^2; the last to go comes
+        // first here, and mu is counted from there, since the others may be huge.
         shares.sort_by(|a, b| b.gone_at.total_cmp(&a.gone_at));
+        let last = shares.first().map_or(0.0, |share| share.gone_at);
         let (mut wanted, mut inverse, mut mu) = (0.0, 0.0, 0.0);
-        for share in &shares {
+        for share in &mut shares {
+            share.gone_at -= last;
             // With the shares up to here above 0: sum (q - mu / w^2) = 1.
-            let with = (wanted + share.wanted - 1.0) / (inverse + share.inverse);
-            if with >= share.gone_at {
-                break;
+            let wanted_with = wanted + share.gone_at * share.inverse;
+            let inverse_with = inverse + share.inverse;
+            let mu_with = (wanted_with - 1.0) / inverse_with;
+            if mu_with < share.gone_at {
+                (wanted, inverse, mu) = (wanted_with, inverse_with, mu_with);
             }
-            (wanted, inverse, mu) = (wanted + share.wanted, inverse + share.inverse, with);
         }
-        for (column, off) in columns.iter_mut().zip(&self.off) {
-            *column = *off;
-        }
-        for share in shares {
-            let (off, weight) = self.line(share.level);
-            let size = (share.wanted - mu * share.inverse).max(0.0);
-            columns[share.level] = (off + weight * size) as f32;
+        columns.copy_from_slice(&self.off);
+        for Share { level, inverse, gone_at } in shares {
+            let (off, weight) = self.line(level);
+            columns[level] = (off + weight * ((gone_at - mu) * inverse).max(0.0)) as f32;
         }
     }
 
@@ -91,9 +91,9 @@ impl Group {
     }
 }
 
+/// One allowed level: `1 / w^2`, and the `mu` at which its share is 0.
 struct Share {
     level: usize,
-    wanted: f64,
     inverse: f64,
     gone_at: f64,
 }

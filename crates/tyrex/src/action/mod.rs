@@ -19,6 +19,7 @@
 
 mod feasible;
 mod group;
+mod nearest;
 mod options;
 mod rows;
 mod rule;

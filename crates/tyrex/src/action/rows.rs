@@ -104,13 +104,19 @@ impl Answers {
         self.actions.encoder.encode(row).ok().map(crate::Point::into_vec)
     }
 
-    /// The rows one change away that obey everything, with their points.
+    /// The rows one change away that obey everything, with their points: every feature back at
+    /// the factual's value, a step up or down, or at another level.
     pub(super) fn moves(&self, row: &Row) -> Vec<(Row, Vec<f32>)> {
         let mut found = Vec::new();
         for (position, (options, value)) in self.options.iter().zip(row.values()).enumerate() {
             let others: Vec<Value> = match (options.choice(), value) {
                 (Choice::Number(numbers), Value::Number(number)) => {
-                    numbers.moves(*number).into_iter().map(Value::Number).collect()
+                    let back = &self.factual.values()[position];
+                    let steps = numbers.moves(*number).into_iter().map(Value::Number);
+                    std::iter::once(back.clone())
+                        .chain(steps)
+                        .filter(|other| other != value)
+                        .collect()
                 }
                 (Choice::Levels(levels), _) => {
                     levels.iter().map(|(level, _)| level).filter(|l| *l != value).cloned().collect()

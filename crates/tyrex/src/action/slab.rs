@@ -1,10 +1,6 @@
-//! Projection onto slabs `lower <= a . x <= upper` inside a box.
-//!
-//! The nearest point of the box to `p` that lies in every slab is
-//! `x(lambda) = clamp(p - sum_r lambda_r a_r)` for the multipliers `lambda` that maximise the
-//! dual. With all but one of them fixed, `a_r . x` falls as `lambda_r` grows and is linear
-//! between the places where a coordinate meets the box, so that one is found exactly; taking
-//! the slabs in turn converges. One slab alone needs one turn.
+//! Slabs `lower <= a . x <= upper`: linear rules in terms of encoded columns.
+
+use super::nearest::{HalfSpace, nearest};
 
 /// One slab; the normal has length 1.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,11 +17,6 @@ pub(super) struct Slabs {
     columns: Vec<usize>,
     slabs: Vec<Slab>,
 }
-
-/// Rounds over all slabs. Two slabs at a small angle need many.
-const ROUNDS: usize = 2000;
-/// A round that moves no multiplier by more than this part of the point's size is the last.
-const STILL: f64 = 1e-13;
 
 impl Slabs {
     /// Adds `lower <= sum of coefficient * x_column <= upper`; nothing if there is no term.
@@ -80,36 +71,22 @@ impl Slabs {
     /// Moves the point, in the box given by `lower` and `upper`, to the nearest one there
     /// that lies in every slab. If there is none, it ends somewhere in the box.
     pub(super) fn solve(&self, point: &mut [f64], lower: &[f64], upper: &[f64]) {
-        let start = point.to_vec();
-        let mut multipliers = vec![0.0; self.slabs.len()];
-        let mut shifted = start.clone();
-        for _ in 0..ROUNDS {
-            let mut moved = 0.0_f64;
-            for (slab, multiplier) in self.slabs.iter().zip(&mut multipliers) {
-                for &(place, a) in &slab.normal {
-                    shifted[place] += *multiplier * a;
-                }
-                let best = slab.multiplier(&shifted, lower, upper);
-                for &(place, a) in &slab.normal {
-                    shifted[place] -= best * a;
-                }
-                moved = moved.max((best - *multiplier).abs());
-                *multiplier = best;
+        let mut half_spaces = Vec::new();
+        for slab in &self.slabs {
+            let mut normal = vec![0.0; point.len()];
+            for &(place, a) in &slab.normal {
+                normal[place] += a;
             }
-            // Anew from the start, so that rounding errors do not add up.
-            shifted.copy_from_slice(&start);
-            for (slab, multiplier) in self.slabs.iter().zip(&multipliers) {
-                for &(place, a) in &slab.normal {
-                    shifted[place] -= multiplier * a;
-                }
-            }
-            let size = shifted.iter().fold(1.0_f64, |size, x| size.max(x.abs()));
-            if self.slabs.len() == 1 || moved <= STILL * size {
-                break;
-            }
+            half_spaces.extend(HalfSpace::between(&normal, slab.lower, slab.upper));
         }
-        for (place, x) in point.iter_mut().enumerate() {
-            *x = shifted[place].max(lower[place]).min(upper[place]);
+        for place in 0..point.len() {
+            let mut normal = vec![0.0; point.len()];
+            normal[place] = 1.0;
+            half_spaces.extend(HalfSpace::between(&normal, lower[place], upper[place]));
+        }
+        nearest(point, &half_spaces);
+        for (x, (lower, upper)) in point.iter_mut().zip(lower.iter().zip(upper)) {
+            *x = x.max(*lower).min(*upper);
         }
     }
 
@@ -146,48 +123,108 @@ impl Slab {
     fn size(&self, point: &[f64]) -> f64 {
         1.0 + self.normal.iter().map(|&(place, a)| (a * point[place]).abs()).sum::<f64>()
     }
+}
 
-    /// The `lambda` nearest to 0 for which `clamp(point - lambda a)` lies in the slab.
-    fn multiplier(&self, point: &[f64], lower: &[f64], upper: &[f64]) -> f64 {
-        let level = |lambda: f64| -> f64 {
-            let terms = self.normal.iter().map(|&(place, a)| {
-                a * (point[place] - lambda * a).max(lower[place]).min(upper[place])
-            });
-            terms.sum()
-        };
-        let here = level(0.0);
-        let wanted = here.min(self.upper).max(self.lower);
-        if wanted == here {
-            return 0.0;
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Slabs and a box that hold a common point, that point, and points to project.
+    #[derive(Debug, Clone)]
+    struct World {
+        slabs: Slabs,
+        lower: Vec<f64>,
+        upper: Vec<f64>,
+        inside: Vec<f64>,
+        points: Vec<Vec<f64>>,
+    }
+
+    fn worlds() -> impl Strategy<Value = World> {
+        let ends = prop_oneof![3 => 0.0..1.0_f64, 1 => Just(0.0), 1 => Just(f64::INFINITY)];
+        let coordinate = (-1.0..1.0_f64, ends.clone(), ends);
+        // Coefficients of all sizes, and whole ones, which make parallel and equal slabs.
+        let coefficient =
+            prop_oneof![-1.0..1.0_f64, -100.0..100.0_f64, (-2..3_i32).prop_map(f64::from),];
+        let slack = prop_oneof![Just(0.0), 0.0..0.5_f64, Just(f64::INFINITY)];
+        (1..7_usize)
+            .prop_flat_map(move |dim| {
+                let slab =
+                    (prop::collection::vec(coefficient.clone(), dim), slack.clone(), slack.clone());
+                (
+                    prop::collection::vec(coordinate.clone(), dim),
+                    prop::collection::vec(slab, 1..5),
+                    prop::collection::vec(prop::collection::vec(-4.0..4.0_f64, dim), 6),
+                )
+            })
+            .prop_map(|(coordinates, drawn, points)| {
+                let inside: Vec<f64> = coordinates.iter().map(|c| c.0).collect();
+                let mut slabs = Slabs { columns: (0..inside.len()).collect(), slabs: Vec::new() };
+                for (normal, below, above) in drawn {
+                    let level: f64 = normal.iter().zip(&inside).map(|(a, x)| a * x).sum();
+                    let terms: Vec<(usize, f64)> =
+                        normal.into_iter().enumerate().filter(|(_, a)| *a != 0.0).collect();
+                    slabs.add(&terms, level - below, level + above);
+                }
+                let lower = coordinates.iter().map(|c| c.0 - c.1).collect();
+                let upper = coordinates.iter().map(|c| c.0 + c.2).collect();
+                World { slabs, lower, upper, inside, points }
+            })
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { cases: 2000, ..ProptestConfig::default() })]
+
+        /// `x` is the projection of `p` if and only if it is in the set and
+        /// `(p - x) . (y - x) <= 0` for every `y` of the set.
+        #[test]
+        fn a_solution_is_the_nearest_point(world in worlds()) {
+            let solve = |point: &[f64]| {
+                let mut solved = point.to_vec();
+                world.slabs.solve(&mut solved, &world.lower, &world.upper);
+                solved
+            };
+            let mut members: Vec<Vec<f64>> = world.points.iter().map(|p| solve(p)).collect();
+            for member in &members {
+                prop_assert!(world.slabs.hold(member, 1e-10), "{member:?}");
+                for (x, (lower, upper)) in member.iter().zip(world.lower.iter().zip(&world.upper)) {
+                    prop_assert!(lower <= x && x <= upper);
+                }
+            }
+            members.push(world.inside.clone());
+            for p in &world.points {
+                let x = solve(p);
+                for y in &members {
+                    let product: f64 =
+                        (0..p.len()).map(|i| (p[i] - x[i]) * (y[i] - x[i])).sum();
+                    prop_assert!(product <= 1e-6, "{product}\n{p:?}\n{x:?}\n{y:?}");
+                }
+            }
         }
-        // Where a coordinate meets an end of the box; beyond 0 in the direction that helps.
-        let sign = (here - wanted).signum();
-        let mut turns: Vec<f64> = self
-            .normal
-            .iter()
-            .flat_map(|&(place, a)| {
-                [(point[place] - lower[place]) / a, (point[place] - upper[place]) / a]
-            })
-            .filter(|turn| turn.is_finite() && turn * sign > 0.0)
-            .map(f64::abs)
-            .collect();
-        turns.sort_by(f64::total_cmp);
-        // The last turn at which the level has not yet reached what is wanted.
-        let passed = turns.partition_point(|&turn| (level(sign * turn) - wanted) * sign > 0.0);
-        let left = if passed == 0 { 0.0 } else { turns[passed - 1] };
-        let missing = (level(sign * left) - wanted) * sign;
-        // On the way to the next turn each coordinate either moves or rests at an end.
-        let beyond =
-            turns.get(passed).map_or(2.0 * left + 1.0, |right| f64::midpoint(left, *right));
-        let slope: f64 = self
-            .normal
-            .iter()
-            .filter(|&&(place, a)| {
-                let x = point[place] - sign * beyond * a;
-                lower[place] < x && x < upper[place]
-            })
-            .map(|&(_, a)| a * a)
-            .sum();
-        if slope > 0.0 { sign * (left + missing / slope) } else { sign * left }
+
+        #[test]
+        fn a_point_pulled_inside_is_inside(world in worlds()) {
+            for p in &world.points {
+                let mut pulled = p.clone();
+                world.slabs.pull(&mut pulled, &world.inside);
+                prop_assert!(world.slabs.hold(&pulled, 1e-12), "{pulled:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn one_slab_is_met_exactly() {
+        let mut slabs = Slabs::default();
+        slabs.add(&[(0, 3.0), (1, 4.0)], f64::NEG_INFINITY, 5.0);
+        let everywhere = [f64::NEG_INFINITY; 2];
+        let mut point = [3.0, 4.0];
+        slabs.solve(&mut point, &everywhere, &[f64::INFINITY; 2]);
+        // 3 * 3 + 4 * 4 = 25 is 4 lengths of (3, 4) too many.
+        assert!((point[0] - 0.6).abs() < 1e-12 && (point[1] - 0.8).abs() < 1e-12, "{point:?}");
+        // With the second coordinate kept from falling below 2, the first does the rest.
+        let mut point = [3.0, 4.0];
+        slabs.solve(&mut point, &[f64::NEG_INFINITY, 2.0], &[f64::INFINITY; 2]);
+        assert!((point[0] + 1.0).abs() < 1e-12 && point[1] == 2.0, "{point:?}");
     }
 }

@@ -112,7 +112,11 @@ impl<'a> Judge<'a> {
     }
 
     /// The gauge of the final test, for points that no search has led to.
-    pub(crate) fn test(robustness: &Robustness, model: &'a dyn Model, seed: Seed) -> Result<Gauge<'a>> {
+    pub(crate) fn test(
+        robustness: &Robustness,
+        model: &'a dyn Model,
+        seed: Seed,
+    ) -> Result<Gauge<'a>> {
         robustness.check()?;
         let cloud = robustness.fresh(model.dim(), seed.derive("test").index(0))?;
         Gauge::new(robustness.measure, model, &cloud)

@@ -16,15 +16,14 @@ mod search;
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
 
 use rayon::prelude::*;
 
 pub use budget::{Budget, Effort, Meter};
 pub use cost::Norm;
 pub use judge::{Cloud, Robustness};
-pub use methods::{
-    ElasticNet, MethodSpec, MinCost, Nn, Protocol, Roar, Sns, TrexI, TrexNn, TrexO,
-};
+pub use methods::{ElasticNet, MethodSpec, MinCost, Nn, Protocol, Roar, Sns, TrexI, TrexNn, TrexO};
 pub use outcome::{Answer, Counterfactual, Outcome, Reason, Stopped};
 pub use search::ascent::Step;
 
@@ -144,6 +143,7 @@ pub fn find_all(
         .zip(&scores)
         .with_max_len(1)
         .map(|(factual, &score)| {
+            let started = Instant::now();
             let mut meter = Meter::new(budget);
             let not_found = |reason| Answer::NotFound { best: None, reason };
             let answer = if cancelled.load(Ordering::Relaxed) {
@@ -156,7 +156,8 @@ pub fn find_all(
             if watch().is_break() {
                 cancelled.store(true, Ordering::Relaxed);
             }
-            Ok(Outcome { answer, effort: meter.effort() })
+            let seconds = started.elapsed().as_secs_f64();
+            Ok(Outcome { answer, effort: meter.effort(), seconds })
         })
         .collect()
 }

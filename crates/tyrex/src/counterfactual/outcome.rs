@@ -32,6 +32,8 @@ pub struct Outcome {
     pub answer: Answer,
     /// The work it took.
     pub effort: Effort,
+    /// The time it took; the one part that differs from run to run.
+    pub seconds: f64,
 }
 
 /// Found or not.

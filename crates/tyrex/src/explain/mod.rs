@@ -3,14 +3,23 @@
 //! The front ends (command line, Python, HTTP) call this module and translate what it
 //! answers; they compute nothing themselves.
 
+mod advice;
+mod calibrate;
+mod certify;
 mod data;
 mod import;
 mod input;
 mod performance;
+mod retrain;
+mod stability;
 
+pub use advice::{Advice, Costs, FeatureChange, Request, check_advice_names};
+pub use calibrate::CalibrationTerms;
+pub use certify::{Fresh, GivenRows};
 pub use data::{Applicants, Data};
 pub use import::{embedded_schema, import};
 pub use performance::{Part, Performance};
+pub use stability::{RowStability, StabilityTerms};
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -18,13 +27,13 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::data::schema::ModelInput;
-use crate::data::{Column, Dataset, Encoder, Row, Schema, Table};
+use crate::data::{Dataset, Encoder, Row, Schema};
 use crate::error::{Error, Result};
 use crate::file::{Overwrite, write_whole};
 use crate::model::onnx::{self, Core, ExportMetadata, OnnxModel};
 use crate::model::train::{EpochReport, Job, OutputLayer};
 use crate::model::{
-    DifferentiableModel, Examples, Fingerprint, Mlp, Model, THRESHOLD, TrainParams, train_all,
+    DifferentiableModel, Examples, Fingerprint, Mlp, Model, TrainParams, train_all,
 };
 use crate::points::Points;
 use crate::seed::Seed;
@@ -71,16 +80,18 @@ pub struct Rejected<'a> {
     pub values: &'a Row,
 }
 
-/// Whether the features leave the names of [`Explainer::rejected_table`]'s own columns free:
-/// for the end of long work, asked before it.
-pub fn check_output_names(schema: &Schema) -> Result<()> {
-    let own = ["row", "score", "model", "seed", "format_version"];
-    match schema.features.iter().find(|feature| own.contains(&feature.name.as_str())) {
-        None => Ok(()),
-        Some(feature) => Err(Error::feature(
-            &feature.name,
-            "the output file has a column of this name; rename the feature",
-        )),
+/// Whether the network's classes are those of a data set.
+fn check_output(params: &TrainParams) -> Result<()> {
+    match params.output {
+        OutputLayer::Softmax { classes, favourable } if (classes, favourable) != (2, 1) => {
+            Err(Error::param(
+                "output",
+                format!("a softmax over {classes} classes with class {favourable} favourable"),
+                "2 classes with class 1 favourable, since the label of a data set is unfavourable \
+                 (0) or favourable (1)",
+            ))
+        }
+        _ => Ok(()),
     }
 }
 
@@ -94,16 +105,7 @@ impl Explainer {
         seed: Seed,
         watch: impl Fn(&EpochReport) -> ControlFlow<()> + Sync,
     ) -> Result<Self> {
-        if let OutputLayer::Softmax { classes, favourable } = params.output
-            && (classes, favourable) != (2, 1)
-        {
-            return Err(Error::param(
-                "output",
-                format!("a softmax over {classes} classes with class {favourable} favourable"),
-                "2 classes with class 1 favourable, since the label of a data set is unfavourable \
-                 (0) or favourable (1)",
-            ));
-        }
+        check_output(params)?;
         let labels: Vec<u32> = dataset.labels().iter().map(|&label| u32::from(label)).collect();
         let examples = Examples::new(dataset.points(), &labels).with_rows(dataset.train());
         let trained = train_all(&[Job { examples, params, seed }], |_, report| watch(report))?
@@ -233,10 +235,8 @@ impl Explainer {
     /// The rows of a part that the model rejects, in the order of the table.
     #[must_use]
     pub fn rejected(&self, part: Part) -> Vec<Rejected<'_>> {
-        let mut rows = self.data.part(part);
-        rows.sort_unstable();
-        rows.into_iter()
-            .filter(|&index| self.scores[index] < THRESHOLD)
+        self.rejected_rows(part)
+            .into_iter()
             .map(|index| Rejected {
                 row: self.data.table_rows()[index],
                 score: self.scores[index],
@@ -247,51 +247,23 @@ impl Explainer {
             .collect()
     }
 
-    /// Rejected rows as a table to write: `row`, `score`, the features under their own
-    /// names, then what the answer rests on: `model` (fingerprint), `seed` (of the training;
-    /// empty for an imported model) and `format_version`.
-    pub fn rejected_table(&self, rejected: &[Rejected<'_>]) -> Result<Table> {
-        check_output_names(self.schema())?;
-        let mut columns = vec![Column::new("row"), Column::new("score")];
-        for each in rejected {
-            columns[0].push_display(each.row);
-            columns[1].push_display(each.score);
-        }
-        for (position, feature) in self.schema().features.iter().enumerate() {
-            let mut column = Column::new(&feature.name);
-            for each in rejected {
-                column.push_display(&each.values.values()[position]);
-            }
-            columns.push(column);
-        }
-        let seed = self.training.as_ref().map(|training| training.seed.0.to_string());
-        let rests_on = [
-            ("model", self.fingerprint().to_string()),
-            ("seed", seed.unwrap_or_default()),
-            ("format_version", FORMAT_VERSION.to_string()),
-        ];
-        for (name, cell) in rests_on {
-            let mut column = Column::new(name);
-            for _ in rejected {
-                column.push(&cell);
-            }
-            columns.push(column);
-        }
-        Table::new("rejected", columns)
-    }
-
     /// Writes the network as an ONNX file, with the schema and the encoder in its metadata.
     pub fn write_model(&self, path: &Path, overwrite: Overwrite) -> Result<()> {
         let Some(network) = self.network() else {
             return Err(Error::InvalidModel("only networks can be written, not trees".to_owned()));
         };
+        let metadata = self.export_metadata()?;
+        let bytes = onnx::write(network, &metadata);
+        write_whole(path, overwrite, |out| out.write_all(&bytes))
+    }
+
+    /// What goes with a network into its file: the schema and the encoder.
+    fn export_metadata(&self) -> Result<ExportMetadata> {
         // The file takes this crate's encoding, whatever the model took before.
         let mut schema = self.schema().clone();
         schema.model.input = ModelInput::Encoded;
         let encoder = serde_json::to_string(&self.encoder)
             .map_err(|error| Error::InvalidModel(format!("its encoder has no text: {error}")))?;
-        let metadata = ExportMetadata { schema: Some(schema.to_toml()?), encoder: Some(encoder) };
-        let bytes = onnx::write(network, &metadata);
-        write_whole(path, overwrite, |out| out.write_all(&bytes))
+        Ok(ExportMetadata { schema: Some(schema.to_toml()?), encoder: Some(encoder) })
     }
 }

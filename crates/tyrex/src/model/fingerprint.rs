@@ -1,5 +1,6 @@
 //! A name for a model that changes with its weights.
 
+use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::trees::{Aggregate, Comparison, Transform, TreeEnsemble, TreeNode};
@@ -9,7 +10,8 @@ use super::{Activation, Mlp, Model, Output};
 ///
 /// Two models have the same fingerprint exactly if they are built alike and their weights have
 /// the same bits.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(transparent)]
 pub struct Fingerprint(String);
 
 impl Fingerprint {

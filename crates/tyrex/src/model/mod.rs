@@ -53,6 +53,11 @@ pub trait Model: Send + Sync {
     fn network(&self) -> Option<&Mlp> {
         None
     }
+
+    /// The fingerprint, if the model has one. Black boxes do not.
+    fn identity(&self) -> Option<Fingerprint> {
+        None
+    }
 }
 
 /// A model with gradients with respect to its input.

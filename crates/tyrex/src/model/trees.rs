@@ -1,6 +1,6 @@
 //! Tree ensembles: random forests and boosted trees, scored but not differentiated.
 
-use super::Model;
+use super::{Fingerprint, Model};
 use crate::error::{Error, Result};
 use crate::points::Points;
 
@@ -330,6 +330,10 @@ impl TreeEnsemble {
 impl Model for TreeEnsemble {
     fn dim(&self) -> usize {
         self.dim
+    }
+
+    fn identity(&self) -> Option<Fingerprint> {
+        Some(self.fingerprint())
     }
 
     fn score_into(&self, points: &Points, scores: &mut [f32]) {

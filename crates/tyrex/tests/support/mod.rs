@@ -2,6 +2,8 @@
 //! fast one is compared with.
 #![allow(dead_code)] // each test file uses its part
 
+pub(crate) mod schemas;
+
 use proptest::prelude::*;
 use rand::RngExt;
 use tyrex::model::{Activation, Dense, Mlp, Output};

@@ -40,14 +40,7 @@ pub struct ElasticNet {
 
 impl Default for ElasticNet {
     fn default() -> Self {
-        Self {
-            beta: None,
-            confidence: 0.0,
-            rate: 0.02,
-            steps: 200,
-            rounds: 12,
-            as_released: false,
-        }
+        Self { beta: None, confidence: 0.0, rate: 0.02, steps: 200, rounds: 12, as_released: false }
     }
 }
 
@@ -55,14 +48,7 @@ impl ElasticNet {
     /// As the authors' code calls it.
     #[must_use]
     pub fn reference() -> Self {
-        Self {
-            beta: None,
-            confidence: 0.5,
-            rate: 1e-3,
-            steps: 60,
-            rounds: 9,
-            as_released: true,
-        }
+        Self { beta: None, confidence: 0.5, rate: 1e-3, steps: 60, rounds: 9, as_released: true }
     }
 
     pub(super) fn prepare<'a>(&self, problem: &Problem<'a>) -> Result<Box<dyn Method + 'a>> {

@@ -44,7 +44,12 @@ impl MinCost {
         let gauge = || Gauge::new(Measure::Prediction, problem.model, &unread(problem.model)?);
         Ok(Box::new(Prepared {
             problem: *problem,
-            search: min_cost::MinCost { norm: problem.norm, steps: self.steps, margin: MARGIN },
+            search: min_cost::MinCost {
+                norm: problem.norm,
+                steps: self.steps,
+                margin: MARGIN,
+                precision: min_cost::Precision::FINE,
+            },
             gauge: gauge()?,
             neighbours: Neighbours::new(problem.data, problem.model, gauge()?),
         }))
@@ -65,8 +70,7 @@ impl Method for Prepared<'_> {
         let passes = |c: &Option<Candidate>| {
             c.as_ref().is_some_and(|candidate| ACCEPTED.passes(candidate.reading))
         };
-        let mut best =
-            self.search.search(&mut field, factual, ACCEPTED, factual.point, meter)?;
+        let mut best = self.search.search(&mut field, factual, ACCEPTED, factual.point, meter)?;
         if !passes(&best) && !self.neighbours.is_empty() {
             let accepted = Test { threshold: 0.5 };
             let relaxed = factual.relaxed();

@@ -64,6 +64,18 @@ pub enum Protocol {
     Reference,
 }
 
+impl Protocol {
+    /// The name, the same everywhere.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Product => "product",
+            Self::Paper => "paper",
+            Self::Reference => "reference",
+        }
+    }
+}
+
 impl MethodSpec {
     /// The names of all methods.
     pub const NAMES: [&'static str; 8] =
@@ -104,7 +116,11 @@ impl MethodSpec {
             "roar" => Self::Roar(Roar::default()),
             "nn" => Self::Nn(Nn {}),
             other => {
-                return Err(Error::param("method", other, format!("one of {}", Self::NAMES.join(", "))));
+                return Err(Error::param(
+                    "method",
+                    other,
+                    format!("one of {}", Self::NAMES.join(", ")),
+                ));
             }
         })
     }

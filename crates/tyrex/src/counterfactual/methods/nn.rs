@@ -9,9 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::counterfactual::judge::Judge;
 use crate::counterfactual::search::Test;
 use crate::counterfactual::search::neighbours::Neighbours;
-use crate::counterfactual::{
-    Answer, Factual, Meter, Method, Problem, Reason, Robustness, Stopped,
-};
+use crate::counterfactual::{Answer, Factual, Meter, Method, Problem, Reason, Robustness, Stopped};
 use crate::error::{Error, Result};
 use crate::measure::{Gauge, Measure};
 use crate::seed::Seed;

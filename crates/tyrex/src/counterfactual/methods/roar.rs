@@ -49,7 +49,12 @@ impl Roar {
         Ok(Box::new(Prepared {
             problem: *problem,
             delta: self.delta,
-            search: min_cost::MinCost { norm: problem.norm, steps: self.steps, margin: 1e-3 },
+            search: min_cost::MinCost {
+                norm: problem.norm,
+                steps: self.steps,
+                margin: 1e-3,
+                precision: min_cost::Precision::FINE,
+            },
             gauge: Gauge::new(Measure::Prediction, problem.model, &unread(problem.model)?)?,
         }))
     }

@@ -9,11 +9,9 @@
 use serde::{Deserialize, Serialize};
 
 use crate::counterfactual::field::Reader;
-use crate::counterfactual::search::ascent::{Ascent, Ball, Step};
 use crate::counterfactual::search::Test;
-use crate::counterfactual::{
-    Answer, Factual, Meter, Method, Problem,
-};
+use crate::counterfactual::search::ascent::{Ascent, Ball, Step};
+use crate::counterfactual::{Answer, Factual, Meter, Method, Problem};
 use crate::error::{Error, Result};
 use crate::measure::{Gauge, Measure};
 use crate::seed::Seed;
@@ -88,8 +86,11 @@ impl Method for Prepared<'_> {
         };
         let mut field = Reader::new(&self.gauge);
         let ball = Ball { centre: &base, radius: self.params.radius };
-        let ascent =
-            Ascent { step: Step::Unit(self.params.rate), steps: self.params.steps, ball: Some(ball) };
+        let ascent = Ascent {
+            step: Step::Unit(self.params.rate),
+            steps: self.params.steps,
+            ball: Some(ball),
+        };
         let top = ascent.climb(&mut field, factual.set, None, &base, meter)?;
         conclude(&self.problem, factual, &mut field, ACCEPTED, top, meter)
     }

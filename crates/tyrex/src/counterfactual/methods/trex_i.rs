@@ -11,9 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::counterfactual::judge::{Judge, Judged};
 use crate::counterfactual::search::ascent::{Ascent, Step};
-use crate::counterfactual::{
-    Answer, Factual, Meter, Method, Problem, Robustness, Stopped,
-};
+use crate::counterfactual::{Answer, Factual, Meter, Method, Problem, Robustness, Stopped};
 use crate::error::{Error, Result};
 use crate::seed::Seed;
 
@@ -111,9 +109,7 @@ impl Method for Climber<'_> {
             Err(answer) => return Ok(answer),
         };
         Ok(match self.climb(factual, &start, meter)? {
-            Judged::Passed(candidate) => {
-                found(&self.problem, factual, candidate, Stopped::Reached)
-            }
+            Judged::Passed(candidate) => found(&self.problem, factual, candidate, Stopped::Reached),
             Judged::Failed(best, reason) => not_found(&self.problem, factual, best, reason),
         })
     }

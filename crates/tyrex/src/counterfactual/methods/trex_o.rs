@@ -47,7 +47,12 @@ impl TrexO {
         problem.differentiable("trex-o")?;
         Ok(Box::new(Prepared {
             climber: self.start.climber(problem, seed)?,
-            search: min_cost::MinCost { norm: problem.norm, steps: self.steps, margin: MARGIN },
+            search: min_cost::MinCost {
+                norm: problem.norm,
+                steps: self.steps,
+                margin: MARGIN,
+                precision: min_cost::Precision::COARSE,
+            },
         }))
     }
 }

@@ -36,8 +36,9 @@ pub(crate) struct Ascent<'a> {
     pub(crate) ball: Option<Ball<'a>>,
 }
 
-/// The longest and shortest adaptive step, in encoded columns.
-const LONGEST: f64 = 0.5;
+/// The longest, shortest and first adaptive step, in encoded columns.
+const LONGEST: f64 = 0.08;
+const FIRST: f64 = 0.02;
 const SHORTEST: f64 = 1e-4;
 /// How many times the interval with the first passing point is halved.
 const HALVINGS: usize = 4;
@@ -113,15 +114,16 @@ impl Ascent<'_> {
         mut here: Slope,
         meter: &mut Meter,
     ) -> Result<Option<Candidate>> {
-        let mut longest = LONGEST;
+        let (mut shortest, mut longest) = (FIRST, LONGEST);
         for _ in 0..self.steps {
             let steepness = here.steepness();
             if test.passes(here.at.reading) || steepness == 0.0 || longest < SHORTEST {
                 break;
             }
             let missing = (test.threshold - here.at.reading.value).max(0.0);
-            // A little beyond the plane's word: a measure flattens on the way up.
-            let length = (1.25 * missing / steepness).clamp(SHORTEST, longest);
+            // A little beyond the plane's word, and never timid: a measure flattens on the way
+            // up, and what is too far is taken back in the end.
+            let length = (1.25 * missing / steepness).max(shortest).min(longest);
             let next = self.moved(set, &here, length / steepness);
             if next == here.at.point {
                 break;
@@ -132,9 +134,11 @@ impl Ascent<'_> {
             }
             if next.at.reading.value > here.at.reading.value {
                 longest = (2.0 * length).min(LONGEST);
+                shortest = (2.0 * shortest).min(LONGEST);
                 here = next;
             } else {
                 longest = 0.25 * length;
+                shortest = shortest.min(longest);
             }
         }
         Ok(Some(here.at))

@@ -31,7 +31,12 @@ struct Lever {
 enum Moves {
     Column(usize),
     /// From the factual's level to another one; each by the distance between off and on.
-    Switch { from: usize, by_from: f64, to: usize, by_to: f64 },
+    Switch {
+        from: usize,
+        by_from: f64,
+        to: usize,
+        by_to: f64,
+    },
 }
 
 /// Halvings of the interval that holds the trade-off.

@@ -19,18 +19,35 @@ pub(crate) struct MinCost {
     pub(crate) steps: usize,
     /// How far above the threshold a step aims.
     pub(crate) margin: f64,
+    /// When to call it the cheapest.
+    pub(crate) precision: Precision,
+}
+
+/// When a search for the cheapest point is done.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Precision {
+    /// An improvement below this share of the cost counts as none.
+    worth: f64,
+    /// So many steps in a row with hardly an improvement end the search.
+    patience: usize,
+    /// A smaller trust radius finds nothing more.
+    radius: f64,
+}
+
+impl Precision {
+    /// For fields that cost little to read.
+    pub(crate) const FINE: Self = Self { worth: 1e-4, patience: 8, radius: 1e-5 };
+    /// For fields that score a neighbourhood at every reading; ten times the work would find
+    /// points less than half a percent cheaper.
+    pub(crate) const COARSE: Self = Self { worth: 2e-3, patience: 3, radius: 1e-3 };
 }
 
 /// The first trust radius, in encoded columns. Scaled columns are of the order of 1.
 const RADIUS: f64 = 0.25;
-/// A smaller radius than this finds nothing more.
-const LEAST_RADIUS: f64 = 1e-3;
 /// The largest radius.
 const MOST_RADIUS: f64 = 1e3;
-/// An improvement below this share of the cost counts as none.
-const WORTH: f64 = 2e-3;
-/// So many steps in a row without an improvement end the search.
-const PATIENCE: usize = 4;
+/// Steps back to the surface after each step along it.
+const RESTORATIONS: usize = 2;
 
 impl MinCost {
     /// The cheapest point found that passes, or the best that does not.
@@ -50,14 +67,15 @@ impl MinCost {
         let mut radius = RADIUS;
         let mut idle = 0;
         for _ in 0..self.steps {
-            if here.steepness() == 0.0 || radius < LEAST_RADIUS || idle >= PATIENCE {
+            if here.steepness() == 0.0
+                || radius < self.precision.radius
+                || idle >= self.precision.patience
+            {
                 break;
             }
-            let step = |from: &Slope| {
-                let aim = test.threshold + self.margin;
-                cheapest_step(self.norm, factual.point, factual.set, from, aim, radius)
-            };
-            let Some(mut next) = Slope::read(field, step(&here), meter)? else { break };
+            let aim = test.threshold + self.margin;
+            let step = cheapest_step(self.norm, factual.point, factual.set, &here, aim, radius);
+            let Some(mut next) = Slope::read(field, step, meter)? else { break };
             if !passed {
                 let rises = next.at.reading.value > here.at.reading.value;
                 passed = test.passes(next.at.reading);
@@ -69,19 +87,23 @@ impl MinCost {
                 }
                 continue;
             }
-            let worth = cost(&here.at) * (1.0 - WORTH);
-            if !test.passes(next.at.reading) {
-                // The surface bends: its plane at the point just read is the better one.
-                let Some(second) = Slope::read(field, step(&next), meter)? else { break };
-                next = second;
+            // The surface bends away from its plane: back to it by the shortest way.
+            for _ in 0..RESTORATIONS {
+                if test.passes(next.at.reading) || cost(&next.at) >= cost(&here.at) {
+                    break;
+                }
+                let from = &next.at.point;
+                let back = cheapest_step(self.norm, from, factual.set, &next, aim, radius);
+                let Some(restored) = Slope::read(field, back, meter)? else { break };
+                next = restored;
             }
+            let worth = cost(&here.at) * (1.0 - self.precision.worth);
             if test.passes(next.at.reading) && cost(&next.at) < cost(&here.at) {
                 idle = if cost(&next.at) < worth { 0 } else { idle + 1 };
                 here = next;
-                radius = (1.5 * radius).min(MOST_RADIUS);
+                radius = (2.0 * radius).min(MOST_RADIUS);
             } else {
-                radius *= 0.4;
-                idle += 1;
+                radius *= 0.5;
             }
         }
         Ok(Some(here.at))

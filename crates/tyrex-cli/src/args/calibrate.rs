@@ -1,0 +1,107 @@
+//! Arguments of `calibrate`.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+use clap::builder::PossibleValuesParser;
+use tyrex::counterfactual::MethodSpec;
+
+use super::{ChangeArgs, ModelArgs, SourceArgs, whole};
+
+/// Arguments of `calibrate`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tyrex calibrate --dataset german
+  tyrex calibrate --dataset german --target 0.9 --confidence 0.9 --method trex-nn --norm l2
+  tyrex calibrate --data loans.csv --schema loans.toml --model loans.onnx --ensemble ensemble")]
+pub struct CalibrateArgs {
+    /// Where the rows come from.
+    #[command(flatten)]
+    pub source: SourceArgs,
+    /// The model.
+    #[command(flatten)]
+    pub model: ModelArgs,
+    /// Expected share of valid counterfactuals under a retrained model
+    #[arg(
+        long,
+        value_name = "SHARE",
+        default_value_t = 0.95,
+        allow_negative_numbers = true,
+        help_heading = "Promise"
+    )]
+    pub target: f64,
+    /// Probability that the chosen threshold keeps it
+    #[arg(
+        long,
+        value_name = "P",
+        default_value_t = 0.95,
+        allow_negative_numbers = true,
+        help_heading = "Promise"
+    )]
+    pub confidence: f64,
+    /// What a counterfactual that is not found counts as
+    #[arg(long, value_name = "NAME", default_value = "invalid", help_heading = "Promise")]
+    pub missing: MissingName,
+    /// Method whose threshold is chosen
+    #[arg(long, value_name = "NAME", default_value = "trex-o", value_parser = PossibleValuesParser::new(MethodSpec::NAMES), help_heading = "Search")]
+    pub method: String,
+    /// What a change costs
+    #[arg(long, value_name = "NAME", default_value = "l1", help_heading = "Search")]
+    pub norm: NormName,
+    /// Thresholds to try
+    #[arg(
+        long,
+        value_name = "TAUS",
+        value_delimiter = ',',
+        default_value = "0.5,0.55,0.6,0.65,0.7,0.75,0.8,0.85,0.9,0.95",
+        allow_negative_numbers = true,
+        help_heading = "Search"
+    )]
+    pub tau: Vec<f64>,
+    /// Neighbours in the test of stability
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "Search")]
+    pub k: usize,
+    /// How far they lie: the standard deviation in encoded columns
+    #[arg(
+        long,
+        value_name = "SIGMA",
+        default_value_t = 0.1,
+        allow_negative_numbers = true,
+        help_heading = "Search"
+    )]
+    pub sigma: f64,
+    /// Rejected applicants to search for; the first ones are taken
+    #[arg(long, value_name = "N", default_value_t = 100, value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "Search")]
+    pub limit: usize,
+    /// Seed of the search, and of what is trained here
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = whole::<u64>, allow_negative_numbers = true, help_heading = "Search")]
+    pub seed: u64,
+    /// Folder of retrained models, from `tyrex retrain` [default: they are trained now]
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["change", "fraction", "models"], help_heading = "Change")]
+    pub ensemble: Option<PathBuf>,
+    /// What is different for every model that is trained now.
+    #[command(flatten)]
+    pub change: ChangeArgs,
+    /// Models to train [default: the least that could show the promise]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "Change")]
+    pub models: Option<usize>,
+}
+
+/// What a counterfactual that is not found counts as.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum MissingName {
+    /// As one that is not valid: the promise is to everyone who asks
+    Invalid,
+    /// As nothing: the promise is to those who were given one
+    LeftOut,
+}
+
+/// What a change costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum NormName {
+    /// The sum of the changes: few features change
+    L1,
+    /// The length of the change: many features change a little
+    L2,
+}

@@ -1,0 +1,92 @@
+//! Arguments of `certify`.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+
+use super::{ForceArgs, ImportArgs, whole};
+
+/// Arguments of `certify`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tyrex certify --counterfactuals cf.parquet --model loans.onnx
+  tyrex certify --counterfactuals cf.csv --model loans.onnx --ensemble fresh --require certified
+  tyrex certify --counterfactuals cf.csv --model loans.onnx --ensemble fresh --out certificates.csv")]
+pub struct CertifyArgs {
+    /// Counterfactuals: the file that `explain` wrote, or any with the features under their names
+    #[arg(long, value_name = "FILE", help_heading = "Data")]
+    pub counterfactuals: PathBuf,
+    /// What its columns mean [default: the schema in the model file]
+    #[arg(long, value_name = "FILE", help_heading = "Data")]
+    pub schema: Option<PathBuf>,
+    /// ONNX file of the model
+    #[arg(long, value_name = "FILE", help_heading = "Model file")]
+    pub model: PathBuf,
+    /// How to read it.
+    #[command(flatten)]
+    pub import: ImportArgs,
+    /// Folder of retrained models, from `tyrex retrain`
+    #[arg(long, value_name = "FOLDER", help_heading = "Change")]
+    pub ensemble: Option<PathBuf>,
+    /// The retrained models had a part in finding the counterfactuals, so they are not fresh
+    #[arg(long, requires = "ensemble", help_heading = "Change")]
+    pub steered: bool,
+    /// Largest change of any weight, for the interval tier
+    #[arg(
+        long,
+        value_name = "DELTA",
+        default_value_t = 0.01,
+        allow_negative_numbers = true,
+        help_heading = "Change"
+    )]
+    pub delta: f64,
+    /// Probability that the theorem's bound shall have
+    #[arg(
+        long,
+        value_name = "P",
+        default_value_t = 0.9,
+        allow_negative_numbers = true,
+        help_heading = "Certificate"
+    )]
+    pub probability: f64,
+    /// Confidence of what is concluded from retrained models
+    #[arg(
+        long,
+        value_name = "P",
+        default_value_t = 0.95,
+        allow_negative_numbers = true,
+        help_heading = "Certificate"
+    )]
+    pub confidence: f64,
+    /// Draws for the theorem
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "Certificate")]
+    pub k: usize,
+    /// Width of the draws in encoded columns [default: the one with the best bound]
+    #[arg(long, value_name = "SIGMA", allow_negative_numbers = true, help_heading = "Certificate")]
+    pub sigma: Option<f64>,
+    /// Seed of the draws; take one that the search did not use
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u64>, allow_negative_numbers = true, help_heading = "Certificate")]
+    pub seed: u64,
+    /// What every certificate must be, or the answer is "no"
+    #[arg(long, value_name = "VERDICT", default_value = "empirical", help_heading = "Certificate")]
+    pub require: Required,
+    /// Certificates to show or write [default: 10 to show, all to write]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "Output")]
+    pub limit: Option<usize>,
+    /// Write verdicts and numbers to a .csv, .jsonl, .ndjson or .parquet file
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub out: Option<PathBuf>,
+    /// Whether it may be overwritten.
+    #[command(flatten)]
+    pub force: ForceArgs,
+}
+
+/// What a certificate must be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Required {
+    /// Claimed, on evidence that is no proof
+    Empirical,
+    /// Claimed, and it follows from the assumptions
+    Certified,
+}

@@ -1,0 +1,57 @@
+//! Arguments of `stability`.
+
+use std::path::PathBuf;
+
+use clap::ValueEnum;
+
+use super::{ForceArgs, ModelArgs, SourceArgs, whole};
+
+/// Arguments of `stability`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tyrex stability --data applicants.csv --model loans.onnx
+  tyrex stability --dataset german --sigma 0.05 --out stability.parquet
+  tyrex stability --data applicants.csv --model loans.onnx --limit 100 --json")]
+pub struct StabilityArgs {
+    /// Where the rows come from.
+    #[command(flatten)]
+    pub source: SourceArgs,
+    /// The model.
+    #[command(flatten)]
+    pub model: ModelArgs,
+    /// Neighbours of each row
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "Measure")]
+    pub k: usize,
+    /// How far they lie: the standard deviation in encoded columns
+    #[arg(
+        long,
+        value_name = "SIGMA",
+        default_value_t = 0.1,
+        allow_negative_numbers = true,
+        help_heading = "Measure"
+    )]
+    pub sigma: f64,
+    /// Where the Lipschitz constant in R comes from
+    #[arg(long, value_name = "NAME", default_value = "slopes", help_heading = "Measure")]
+    pub gamma: GammaName,
+    /// Seed of the neighbours, and of the training without --model
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = whole::<u64>, allow_negative_numbers = true, help_heading = "Measure")]
+    pub seed: u64,
+    /// Rows to show or write [default: 10 to show, all to write]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "Output")]
+    pub limit: Option<usize>,
+    /// Write the rows to a .csv, .jsonl, .ndjson or .parquet file
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub out: Option<PathBuf>,
+    /// Whether it may be overwritten.
+    #[command(flatten)]
+    pub force: ForceArgs,
+}
+
+/// Where a Lipschitz constant comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum GammaName {
+    /// The largest slope to a neighbour, as in the paper; an estimate
+    Slopes,
+}

@@ -1,0 +1,268 @@
+//! `tyrex certify`
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::Serialize;
+use tyrex::certificate::{Certificate, Statement, Terms, TheoremTerms, Tier, Verdict};
+use tyrex::data::{Schema, Table};
+use tyrex::explain::{Explainer, Fresh, GivenRows, embedded_schema, import};
+use tyrex::model::onnx::OnnxModel;
+use tyrex::{Result, Seed};
+
+use super::summary::{FavourableClass, ModelSummary, counted, shown};
+use super::{Answer, Context, source};
+use crate::args::{CertifyArgs, Required};
+use crate::help::Usage;
+use crate::interrupt;
+use crate::printer::{Page, Report, Stand};
+use crate::progress::Unit;
+
+/// Certificates that fit a screen.
+const SHOWN: usize = 10;
+
+pub(crate) fn run(context: &mut Context<'_>, args: &CertifyArgs) -> anyhow::Result<Answer> {
+    let overwrite = args.force.overwrite();
+    // Minutes of work should not end in a refusal that could be had at once.
+    if let Some(out) = &args.out {
+        let inputs = [Some(&args.counterfactuals), args.schema.as_ref(), Some(&args.model)];
+        source::keep_inputs(out, &inputs)?;
+        Table::check_writable(out, overwrite)?;
+    }
+    let (schema, model) = schema_and_model(args)?;
+    let given = GivenRows::read(&schema, &Table::read(&args.counterfactuals)?)?;
+    let class = FavourableClass::of(&model);
+    let explainer = Explainer::with_model(given.data, model)?;
+    let ensemble = match &args.ensemble {
+        Some(folder) => Some(explainer.read_ensemble(folder)?),
+        None => None,
+    };
+    let fresh = ensemble.as_ref().map(|ensemble| Fresh { ensemble, steered: args.steered });
+    let seed = Seed(args.seed);
+    let certificates = with_progress(context, &explainer, fresh, &terms(args), seed)?;
+    if let Some(path) = &args.out {
+        let count = certificates.len().min(args.limit.unwrap_or(usize::MAX));
+        let (rows, written) = (&given.factuals[..count], &certificates[..count]);
+        let table = explainer.certificate_table(rows, written, seed)?;
+        interrupt::whole(|| table.write(path, overwrite))?;
+    }
+    let required = match args.require {
+        Required::Empirical => Verdict::Empirical,
+        Required::Certified => Verdict::Certified,
+    };
+    let below = certificates.iter().filter(|certificate| certificate.verdict() < required).count();
+    let own = explainer.fingerprint().to_string();
+    let report = CertifyReport {
+        counterfactuals: shown(&args.counterfactuals),
+        not_found: given.not_found,
+        found_for: given.model.filter(|model| !model.is_empty() && *model != own),
+        model: ModelSummary::of(explainer.core()),
+        favourable_class: class,
+        ensemble: ensemble.as_ref().map(|ensemble| EnsembleSummary {
+            change: ensemble.change().description(),
+            models: ensemble.members().len(),
+            steered: args.steered,
+        }),
+        verdicts: Verdicts::of(&certificates),
+        required,
+        below,
+        certificates: given
+            .factuals
+            .iter()
+            .zip(&certificates)
+            .take(args.limit.unwrap_or(usize::MAX))
+            .map(|(&row, certificate)| Certified { row, certificate })
+            .collect(),
+        all: args.limit.is_none(),
+        out: args.out.as_deref().map(shown),
+    };
+    context.printer.show(&report)?;
+    Ok(if below == 0 { Answer::Yes } else { Answer::No })
+}
+
+/// The schema that was given, or the model's own.
+fn schema_and_model(args: &CertifyArgs) -> anyhow::Result<(Schema, OnnxModel)> {
+    let options = source::import_options(&args.import);
+    let schema = match &args.schema {
+        Some(path) => Schema::read(path)?,
+        None => embedded_schema(&args.model, &OnnxModel::read(&args.model, &options)?)?
+            .ok_or_else(|| Usage {
+                problem: format!(
+                    "nothing says what the columns of {} mean",
+                    args.counterfactuals.display()
+                ),
+                help: "pass --schema FILE, the one the counterfactuals were found with".to_owned(),
+            })?,
+    };
+    let model = import(&args.model, &schema, &options)?;
+    Ok((schema, model))
+}
+
+fn terms(args: &CertifyArgs) -> Terms {
+    Terms {
+        probability: args.probability,
+        confidence: args.confidence,
+        theorem: Some(TheoremTerms {
+            samples: args.k,
+            sigma: args.sigma,
+            ..TheoremTerms::default()
+        }),
+        delta: Some(args.delta),
+    }
+}
+
+fn with_progress(
+    context: &Context<'_>,
+    explainer: &Explainer,
+    fresh: Option<Fresh<'_>>,
+    terms: &Terms,
+    seed: Seed,
+) -> Result<Vec<Certificate>> {
+    let progress = context.progress("certifying", Unit::Rows);
+    let done = AtomicU64::new(0);
+    let total = explainer.points().len() as u64;
+    let certificates = explainer.certify(explainer.points(), fresh, terms, seed, || {
+        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+        progress.at(done, total, String::new());
+        ControlFlow::Continue(())
+    });
+    progress.finish();
+    certificates
+}
+
+/// What `certify` has to say.
+#[derive(Debug, Serialize)]
+struct CertifyReport<'a> {
+    counterfactuals: String,
+    not_found: usize,
+    /// The model the counterfactuals were found for, if that was another.
+    found_for: Option<String>,
+    model: ModelSummary,
+    favourable_class: FavourableClass,
+    ensemble: Option<EnsembleSummary>,
+    verdicts: Verdicts,
+    required: Verdict,
+    below: usize,
+    certificates: Vec<Certified<'a>>,
+    #[serde(skip)]
+    all: bool,
+    out: Option<String>,
+}
+
+#[derive(Debug, Serialize)]
+struct EnsembleSummary {
+    change: String,
+    models: usize,
+    steered: bool,
+}
+
+/// How many certificates have which verdict.
+#[derive(Debug, Serialize)]
+struct Verdicts {
+    certified: usize,
+    empirical: usize,
+    vacuous: usize,
+}
+
+impl Verdicts {
+    fn of(certificates: &[Certificate]) -> Self {
+        let count = |verdict| certificates.iter().filter(|c| c.verdict() == verdict).count();
+        Self {
+            certified: count(Verdict::Certified),
+            empirical: count(Verdict::Empirical),
+            vacuous: count(Verdict::Vacuous),
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct Certified<'a> {
+    row: usize,
+    certificate: &'a Certificate,
+}
+
+impl Certified<'_> {
+    /// A line of the table: every tier in a few words.
+    fn cells(&self) -> Vec<String> {
+        let certificate = self.certificate;
+        let mut tiers = ["-", "-", "-"].map(str::to_owned);
+        for tier in certificate.tiers() {
+            let verdict = tier.verdict();
+            match tier {
+                Tier::Theorem(tier) => {
+                    let Statement { at_least, probability, .. } = tier.bound;
+                    tiers[0] = format!("{verdict}: {at_least:.2} with {probability:.2}");
+                }
+                Tier::Interval(tier) => {
+                    tiers[1] = format!("{verdict}: up to {:.4}", tier.largest_delta);
+                }
+                Tier::Ensemble(tier) => {
+                    let (valid, models, least) = (tier.valid, tier.models, tier.probability);
+                    tiers[2] = format!("{verdict}: {valid}/{models}, {least:.3}");
+                }
+            }
+        }
+        let head = [
+            self.row.to_string(),
+            format!("{:.3}", certificate.score()),
+            certificate.verdict().to_string(),
+        ];
+        head.into_iter().chain(tiers).collect()
+    }
+}
+
+impl Report for CertifyReport<'_> {
+    const COMMAND: &'static str = "certify";
+
+    fn page(&self, page: &mut Page) {
+        page.title(&self.counterfactuals);
+        let count = self.verdicts.certified + self.verdicts.empirical + self.verdicts.vacuous;
+        let missing = match self.not_found {
+            0 => String::new(),
+            some => format!("; {some} more not found"),
+        };
+        let mut pairs = vec![("rows", format!("{}{missing}", counted(count, "counterfactual")))];
+        pairs.extend(self.model.pairs());
+        pairs.extend(self.favourable_class.pairs());
+        if let Some(other) = &self.found_for {
+            pairs.push(("note", format!("they were found for another model, {other}")));
+        }
+        match &self.ensemble {
+            Some(EnsembleSummary { change, models, steered }) => {
+                let part = if *steered { "; they had a part in the search" } else { "" };
+                pairs.push(("ensemble", format!("{}, {change}{part}", counted(*models, "model"))));
+            }
+            None => pairs.push(("ensemble", "none".to_owned())),
+        }
+        page.pairs(&pairs);
+        page.title("Certificates");
+        let Verdicts { certified, empirical, vacuous } = self.verdicts;
+        page.line(&format!("  {certified} certified, {empirical} empirical, {vacuous} vacuous"));
+        page.line("");
+        let shown = if self.all { SHOWN } else { usize::MAX };
+        let rows: Vec<Vec<String>> =
+            self.certificates.iter().take(shown).map(Certified::cells).collect();
+        let right = |name| (name, Stand::Right);
+        let left = |name| (name, Stand::Left);
+        let header = [
+            right("row"),
+            right("score"),
+            left("verdict"),
+            left("theorem: M(x) at least"),
+            left("interval: delta"),
+            left("ensemble: valid, P at least"),
+        ];
+        page.table(&header, &rows);
+        if let Some(first) = self.certificates.first() {
+            page.title(&format!("In words, row {}", first.row));
+            page.item(&first.certificate.sentence());
+        }
+        if let Some(out) = &self.out {
+            page.title(&format!("Wrote {out}"));
+        }
+        if self.below > 0 {
+            let (below, required) = (self.below, self.required);
+            page.title(&format!("No: {below} of {count} are not {required}"));
+        }
+    }
+}

@@ -1,0 +1,220 @@
+//! `tyrex retrain`
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use serde::Serialize;
+use tyrex::change::{Ensemble, LeaveOut, MANIFEST, ModelChange, ObservedChange, Reinitialise};
+use tyrex::explain::{Explainer, Part};
+use tyrex::model::TrainParams;
+use tyrex::{Error, Overwrite, Result, Seed};
+
+use super::source::Subject;
+use super::summary::{DataSummary, FavourableClass, ModelSummary, counted, name_of, shown};
+use super::{Context, source, train};
+use crate::args::{ChangeArgs, ChangeName, RetrainArgs};
+use crate::help::Usage;
+use crate::interrupt;
+use crate::printer::{Page, Report, Stand};
+use crate::progress::Unit;
+
+pub(crate) fn run(context: &mut Context<'_>, args: &RetrainArgs) -> anyhow::Result<()> {
+    let title = source::title(&args.source)?;
+    let change = change(args.change)?;
+    let overwrite = args.force.overwrite();
+    // Minutes of training should not end in a refusal that could be had at once.
+    check_folder(&args.out, overwrite)?;
+    let params = train::params(&args.training, TrainParams::default())?;
+    let seed = Seed(args.seed);
+    let subject = source::subject(context, &args.source, &args.model, &params, seed)?;
+    // A model from a file is trained again with its own layers.
+    let params = train::params(&args.training, subject.explainer.training_params()?)?;
+    let (ensemble, time) =
+        with_progress(context, &subject.explainer, change, args.models, &params, seed)?;
+    interrupt::whole(|| subject.explainer.write_ensemble(&ensemble, &args.out, overwrite))?;
+    context.printer.show(&RetrainReport::of(title, subject, &ensemble, shown(&args.out), time)?)
+}
+
+/// The change of the flags.
+pub(super) fn change(args: ChangeArgs) -> Result<ModelChange, Usage> {
+    match (args.change, args.fraction) {
+        (ChangeName::Reinitialise, None) => Ok(ModelChange::Reinitialise(Reinitialise {})),
+        (ChangeName::Reinitialise, Some(_)) => Err(Usage {
+            problem: "--fraction is the share that `--change leave-out` leaves out, and \
+                      `reinitialise` leaves out nothing"
+                .to_owned(),
+            help: "pass --change leave-out, or no --fraction".to_owned(),
+        }),
+        (ChangeName::LeaveOut, fraction) => {
+            let usual = LeaveOut::default().fraction;
+            Ok(ModelChange::LeaveOut(LeaveOut { fraction: fraction.unwrap_or(usual) }))
+        }
+    }
+}
+
+/// Trains the models again, with a bar if it takes long; also how long it took.
+pub(super) fn with_progress(
+    context: &Context<'_>,
+    explainer: &Explainer,
+    change: ModelChange,
+    models: usize,
+    params: &TrainParams,
+    seed: Seed,
+) -> Result<(Ensemble, Duration)> {
+    let progress = context.progress("training again", Unit::Epochs);
+    let done = AtomicU64::new(0);
+    let total = (models as u64).saturating_mul(params.epochs as u64);
+    let ensemble = explainer.retrain(change, models, params, seed, |_, _| {
+        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+        progress.at(done, total, "(epochs)".to_owned());
+        ControlFlow::Continue(())
+    });
+    let time = progress.finish();
+    Ok((ensemble?, time))
+}
+
+/// Whether the folder may be written to.
+fn check_folder(folder: &std::path::Path, overwrite: Overwrite) -> Result<()> {
+    let manifest = folder.join(MANIFEST);
+    if folder.exists() {
+        return tyrex::file::check_writable(&manifest, overwrite);
+    }
+    match folder.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+        Some(parent) if !parent.exists() => {
+            Err(Error::io("write", folder)(std::io::Error::from(std::io::ErrorKind::NotFound)))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// What `retrain` has to say.
+#[derive(Debug, Serialize)]
+struct RetrainReport {
+    data: DataSummary,
+    model: ModelSummary,
+    favourable_class: Option<FavourableClass>,
+    change: ModelChange,
+    models: usize,
+    seed: Seed,
+    params: TrainParams,
+    fingerprints: Vec<String>,
+    moved: Vec<Moved>,
+    out: String,
+    // The same seed gives the same document, so times are for people only.
+    #[serde(skip)]
+    pairs: Vec<(&'static str, String)>,
+    #[serde(skip)]
+    time: Duration,
+}
+
+/// How far the models moved on some rows.
+#[derive(Debug, Serialize)]
+struct Moved {
+    part: Part,
+    rows: usize,
+    mean_change: f64,
+    largest_variance: f64,
+    lemma_bound: f64,
+    lemma_holds: bool,
+    bias: f64,
+    flipped: f64,
+}
+
+impl Moved {
+    fn of(part: Part, observed: &ObservedChange) -> Self {
+        Self {
+            part,
+            rows: observed.points,
+            mean_change: observed.mean_change,
+            largest_variance: observed.largest_variance(),
+            lemma_bound: observed.lemma_bound(),
+            lemma_holds: observed.lemma_holds(),
+            bias: observed.bias,
+            flipped: observed.flipped,
+        }
+    }
+}
+
+impl RetrainReport {
+    fn of(
+        title: String,
+        subject: Subject,
+        ensemble: &Ensemble,
+        out: String,
+        time: Duration,
+    ) -> Result<Self> {
+        let pairs = subject.pairs(&title);
+        let explainer = &subject.explainer;
+        let mut moved = Vec::new();
+        // A variance takes two models.
+        if ensemble.members().len() > 1 {
+            for performance in explainer.performances() {
+                let rows = explainer.data().part(performance.part);
+                let observed = ensemble.observed_change(&explainer.points().select(&rows))?;
+                moved.push(Moved::of(performance.part, &observed));
+            }
+        }
+        Ok(Self {
+            data: DataSummary::of(title, explainer.data()),
+            model: ModelSummary::of(explainer.core()),
+            favourable_class: subject.class,
+            change: ensemble.change(),
+            models: ensemble.members().len(),
+            seed: ensemble.seed(),
+            params: ensemble.params().clone(),
+            fingerprints: ensemble
+                .members()
+                .iter()
+                .map(|member| member.fingerprint().to_string())
+                .collect(),
+            moved,
+            out,
+            pairs,
+            time,
+        })
+    }
+}
+
+impl Report for RetrainReport {
+    const COMMAND: &'static str = "retrain";
+
+    fn page(&self, page: &mut Page) {
+        page.title(&self.data.title);
+        page.pairs(&self.pairs);
+        page.title("Retrained models");
+        let (seconds, seed) = (self.time.as_secs_f64(), self.seed.0);
+        page.pairs(&[
+            ("change", format!("{}: {}", self.change.name(), self.change.description())),
+            ("models", format!("{} in {seconds:.1} s, seed {seed}", counted(self.models, "model"))),
+        ]);
+        if !self.moved.is_empty() {
+            page.title("How far they moved");
+            let rows: Vec<Vec<String>> = self
+                .moved
+                .iter()
+                .map(|moved| {
+                    vec![
+                        name_of(&moved.part),
+                        moved.rows.to_string(),
+                        format!("{:.3}", moved.mean_change),
+                        format!("{:.3}", moved.lemma_bound),
+                        format!("{:.3}", moved.bias),
+                        format!("{:.1} %", 100.0 * moved.flipped),
+                    ]
+                })
+                .collect();
+            let right = |name| (name, Stand::Right);
+            let header = [
+                ("part", Stand::Left),
+                right("rows"),
+                right("mean change"),
+                right("sqrt(nu)"),
+                right("bias"),
+                right("flipped"),
+            ];
+            page.table(&header, &rows);
+        }
+        page.title(&format!("Wrote {}", self.out));
+    }
+}

@@ -1,0 +1,123 @@
+//! `tyrex stability`
+
+use serde::Serialize;
+use tyrex::Seed;
+use tyrex::data::Table;
+use tyrex::explain::{Part, RowStability, StabilityTerms};
+use tyrex::measure::Gamma;
+use tyrex::model::TrainParams;
+
+use super::summary::{DataSummary, FavourableClass, ModelSummary, shown};
+use super::{Context, source};
+use crate::args::{GammaName, SourceArgs, StabilityArgs};
+use crate::interrupt;
+use crate::printer::{Page, Report, Stand};
+
+/// Rows that fit a screen.
+const SHOWN: usize = 10;
+
+pub(crate) fn run(context: &mut Context<'_>, args: &StabilityArgs) -> anyhow::Result<()> {
+    let title = source::title(&args.source)?;
+    let overwrite = args.force.overwrite();
+    // Minutes of work should not end in a refusal that could be had at once.
+    if let Some(out) = &args.out {
+        let SourceArgs { data, schema, .. } = &args.source;
+        source::keep_inputs(out, &[data.as_ref(), schema.as_ref(), args.model.model.as_ref()])?;
+        Table::check_writable(out, overwrite)?;
+    }
+    let seed = Seed(args.seed);
+    let subject =
+        source::subject(context, &args.source, &args.model, &TrainParams::default(), seed)?;
+    let terms = StabilityTerms {
+        samples: args.k,
+        sigma: args.sigma,
+        gamma: gamma(args.gamma),
+        seed: seed.derive("stability"),
+        ..StabilityTerms::default()
+    };
+    let explainer = &subject.explainer;
+    let part = explainer.data().applicants();
+    let rows = explainer.stability(part, &terms)?;
+    if let Some(path) = &args.out {
+        let written = &rows[..rows.len().min(args.limit.unwrap_or(usize::MAX))];
+        let table = explainer.stability_table(&terms, written)?;
+        interrupt::whole(|| table.write(path, overwrite))?;
+    }
+    let count = rows.len();
+    let pairs = subject.pairs(&title);
+    context.printer.show(&StabilityReport {
+        data: DataSummary::of(title, explainer.data()),
+        model: ModelSummary::of(explainer.core()),
+        favourable_class: subject.class,
+        terms,
+        part,
+        count,
+        rows: rows.into_iter().take(args.limit.unwrap_or(SHOWN)).collect(),
+        out: args.out.as_deref().map(shown),
+        pairs,
+    })
+}
+
+fn gamma(name: GammaName) -> Gamma {
+    match name {
+        GammaName::Slopes => Gamma::SampledSlopes,
+    }
+}
+
+/// What `stability` has to say.
+#[derive(Debug, Serialize)]
+struct StabilityReport {
+    data: DataSummary,
+    model: ModelSummary,
+    favourable_class: Option<FavourableClass>,
+    terms: StabilityTerms,
+    part: Part,
+    count: usize,
+    rows: Vec<RowStability>,
+    out: Option<String>,
+    // The same seed gives the same document, so times are for people only.
+    #[serde(skip)]
+    pairs: Vec<(&'static str, String)>,
+}
+
+impl Report for StabilityReport {
+    const COMMAND: &'static str = "stability";
+
+    fn page(&self, page: &mut Page) {
+        page.title(&self.data.title);
+        page.pairs(&self.pairs);
+        let which = if self.part == Part::Test { "test rows" } else { "rows" };
+        let first = match self.rows.len() {
+            all if all == self.count => String::new(),
+            some => format!("; the first {some}"),
+        };
+        page.title("Stability");
+        let StabilityTerms { samples, sigma, .. } = self.terms;
+        let count = self.count;
+        page.line(&format!("  {count} {which}, {samples} neighbours at sigma {sigma}{first}"));
+        page.line("");
+        let rows: Vec<Vec<String>> = self
+            .rows
+            .iter()
+            .map(|row| {
+                let number = |value: f64| format!("{value:.3}");
+                vec![
+                    row.row.to_string(),
+                    number(row.score.into()),
+                    number(row.mean),
+                    number(row.relaxed_stability),
+                    number(row.stability),
+                    number(row.gamma),
+                ]
+            })
+            .collect();
+        let header = ["row", "score", "mean", "R^", "R", "gamma"].map(|name| (name, Stand::Right));
+        page.table(&header, &rows);
+        page.line("");
+        page.item("R^ = mean of m(x_i) - |m(x) - m(x_i)|; R = mean of m(x_i) - gamma |x - x_i|");
+        page.item("gamma is the largest slope to a neighbour: an estimate, so R is no bound");
+        if let Some(out) = &self.out {
+            page.title(&format!("Wrote {out}"));
+        }
+    }
+}

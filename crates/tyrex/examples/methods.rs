@@ -1,0 +1,123 @@
+//! Every method on one data set, side by side: cost, columns changed, validity under models
+//! retrained with other seeds.
+//!
+//! `cargo run --release --example methods -- german l1 0.8`
+#![allow(clippy::print_stdout)] // an example shows
+
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+use anyhow::{Context, Result, bail};
+use tyrex::Seed;
+use tyrex::action::FeasibleSet;
+use tyrex::counterfactual::{Budget, Factual, MethodSpec, Norm, Problem, Protocol, find_all};
+use tyrex::data::catalogue::{Catalogue, Direction, Variant};
+use tyrex::model::train::Job;
+use tyrex::model::{Examples, Mlp, Model as _, THRESHOLD, TrainParams, train_all};
+
+fn main() -> Result<()> {
+    let boxed = std::env::args().any(|argument| argument == "--box");
+    let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--box");
+    let name = arguments.next().unwrap_or_else(|| "german".to_owned());
+    let norm = match arguments.next().as_deref() {
+        None | Some("l1") => Norm::L1,
+        Some("l2") => Norm::L2,
+        Some(other) => bail!("unknown norm `{other}`, expected l1 or l2"),
+    };
+    let tau: f64 = arguments.next().map_or(Ok(0.8), |text| text.parse()).context("tau")?;
+    let limit: usize = arguments.next().map_or(Ok(200), |text| text.parse()).context("limit")?;
+    let only = arguments.next();
+
+    let folder = std::env::var_os("TYREX_DATA").map(std::path::PathBuf::from);
+    let data =
+        Catalogue::new(folder.as_deref()).load(&name, Variant::Reference, Direction::Favourable)?;
+    let labels: Vec<u32> = data.labels().iter().map(|&label| u32::from(label)).collect();
+    let examples = Examples::new(data.points(), &labels).with_rows(data.train());
+    let params = TrainParams::default();
+    let jobs: Vec<Job> = (0..11)
+        .map(|index| Job { examples, params: &params, seed: Seed(0).index(index) })
+        .collect();
+    let networks: Vec<Mlp> = train_all(&jobs, |_, _| ControlFlow::Continue(()))?
+        .into_iter()
+        .map(|trained| trained.network)
+        .collect();
+    let (model, others) = networks.split_first().context("no network")?;
+
+    let train = data.points().select(data.train());
+    let test = data.points().select(data.test());
+    let rejected: Vec<usize> = model
+        .score(&test)
+        .iter()
+        .enumerate()
+        .filter(|(_, score)| **score < THRESHOLD)
+        .map(|(index, _)| index)
+        .take(limit)
+        .collect();
+    // The paper searches all of encoded space; `--box` stays within the training points.
+    let set = if boxed { around(&train)? } else { FeasibleSet::everywhere(model.dim()) };
+    let factuals: Vec<Factual> =
+        rejected.iter().map(|&index| Factual::new(test.row(index), &set)).collect();
+    println!("{name}: {} rejected, tau {tau}, {norm:?}", factuals.len());
+    println!(
+        "{:16} {:>6} {:>8} {:>8} {:>8} {:>9} {:>10} {:>8}",
+        "method", "found", "L1", "L2", "columns", "validity", "ms each", "steps"
+    );
+    let problem = Problem::new(model, norm, &train)?;
+    let all = MethodSpec::NAMES.join(",");
+    for method in only.as_deref().unwrap_or(&all).split(',') {
+        let mut spec = match method.split_once('@') {
+            Some((name, "paper")) => MethodSpec::named(name, Protocol::Paper)?,
+            Some((name, "reference")) => MethodSpec::named(name, Protocol::Reference)?,
+            _ => MethodSpec::named(method, Protocol::Product)?,
+        };
+        if let Some(robustness) = spec.robustness_mut() {
+            robustness.tau = tau;
+        }
+        let started = Instant::now();
+        let prepared = spec.prepare(&problem, Seed(1))?;
+        let outcomes = find_all(&problem, &*prepared, &factuals, Budget::default(), || {
+            ControlFlow::Continue(())
+        })?;
+        let seconds = started.elapsed().as_secs_f64();
+        let mut points = tyrex::Points::new(model.dim());
+        let (mut l1, mut l2, mut columns, mut found, mut steps) = (0.0, 0.0, 0, 0, 0);
+        for (outcome, factual) in outcomes.iter().zip(&factuals) {
+            steps += outcome.effort.steps;
+            let Some(counterfactual) = outcome.found() else { continue };
+            found += 1;
+            l1 += Norm::L1.distance(&counterfactual.point, factual.point);
+            l2 += Norm::L2.distance(&counterfactual.point, factual.point);
+            let pairs = counterfactual.point.iter().zip(factual.point);
+            columns += pairs.filter(|(a, b)| (*a - *b).abs() > 1e-4).count();
+            points.push(&counterfactual.point);
+        }
+        let valid: usize = others
+            .iter()
+            .map(|other| other.score(&points).iter().filter(|s| **s >= THRESHOLD).count())
+            .sum();
+        let count = f64::from(found);
+        println!(
+            "{method:16} {found:>6} {:>8.3} {:>8.3} {:>8.1} {:>8.1}% {:>10.3} {:>8.1}",
+            l1 / count,
+            l2 / count,
+            columns as f64 / count,
+            100.0 * valid as f64 / (others.len() * factuals.len()) as f64,
+            1e3 * seconds / factuals.len() as f64,
+            steps as f64 / factuals.len() as f64,
+        );
+    }
+    Ok(())
+}
+
+/// The box of the training points.
+fn around(points: &tyrex::Points) -> Result<FeasibleSet> {
+    let mut lower = points.row(0).to_vec();
+    let mut upper = lower.clone();
+    for row in points.rows() {
+        for ((low, high), &x) in lower.iter_mut().zip(&mut upper).zip(row) {
+            *low = low.min(x);
+            *high = high.max(x);
+        }
+    }
+    Ok(FeasibleSet::within(lower, upper)?)
+}

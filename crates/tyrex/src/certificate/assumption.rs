@@ -1,0 +1,195 @@
+//! What a certificate rests on, as data, and what that makes of it.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::lipschitz::{LipschitzBound, Region, Soundness};
+
+/// What a tier is worth.
+///
+/// - `certified`: the claim is about `M(x) >= 0.5`, and everything it rests on is proved,
+///   declared by the user, or measured in a way that is part of the stated probability;
+/// - `empirical`: the claim is made, but something it rests on is an estimate or unknown;
+/// - `vacuous`: nothing is claimed about `M(x) >= 0.5`, whatever it rests on.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Verdict {
+    /// Nothing is claimed.
+    Vacuous,
+    /// Claimed, on evidence that is no proof.
+    Empirical,
+    /// Claimed, and it follows from the assumptions.
+    Certified,
+}
+
+impl Verdict {
+    /// The verdict on a claim that is made or not, and rests on these.
+    pub(super) fn of(is_claimed: bool, assumptions: &[Assumption]) -> Self {
+        if !is_claimed {
+            Self::Vacuous
+        } else if assumptions.iter().all(|assumption| assumption.standing.is_firm()) {
+            Self::Certified
+        } else {
+            Self::Empirical
+        }
+    }
+}
+
+impl fmt::Display for Verdict {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Vacuous => "vacuous",
+            Self::Empirical => "empirical",
+            Self::Certified => "certified",
+        })
+    }
+}
+
+/// Why an assumption may be believed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Standing {
+    /// It follows from the model's weights.
+    Proved,
+    /// The user says so.
+    Declared,
+    /// It was measured, and the chance that the measurement misleads is part of the
+    /// probability stated.
+    Measured,
+    /// It was estimated, and nothing bounds the error.
+    Estimated,
+    /// Nobody has looked.
+    Unknown,
+    /// It is known not to hold.
+    Broken,
+}
+
+impl Standing {
+    fn is_firm(self) -> bool {
+        matches!(self, Self::Proved | Self::Declared | Self::Measured)
+    }
+}
+
+/// One thing a tier rests on.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Assumption {
+    /// What is assumed.
+    #[serde(flatten)]
+    pub about: About,
+    /// Why it may be believed.
+    pub standing: Standing,
+}
+
+/// What is assumed.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "assumes", rename_all = "kebab-case")]
+pub enum About {
+    /// `|m(a) - m(b)| <= gamma_m ||a - b||`
+    ModelSlope {
+        /// `gamma_m`
+        gamma: LipschitzBound,
+    },
+    /// `|M(a) - M(b)| <= gamma ||a - b||` for the changed model.
+    ChangedSlope {
+        /// `gamma`
+        gamma: LipschitzBound,
+    },
+    /// `|E[Z | M]| <= eps'`: around the point, the changed model's mean is near the model's.
+    Shift {
+        /// `eps'`, if there is a number.
+        epsilon: Option<f64>,
+        /// The width of the neighbourhood it is about.
+        sigma: f64,
+    },
+    /// The changed model is one more draw from the family the retrained models come from.
+    Exchangeable {
+        /// The declared family of change.
+        family: String,
+        /// The number of retrained models.
+        models: usize,
+    },
+    /// The retrained models had no part in finding the point.
+    Unseen,
+    /// No weight and no bias changes by more than `delta`.
+    WeightsWithin {
+        /// `delta`
+        delta: f64,
+    },
+}
+
+impl About {
+    pub(super) fn standing(self, standing: Standing) -> Assumption {
+        Assumption { about: self, standing }
+    }
+}
+
+/// The standing of a bound that is computed.
+pub(super) fn computed(bound: LipschitzBound) -> Standing {
+    match bound.soundness {
+        Soundness::Sound => Standing::Proved,
+        Soundness::Estimate => Standing::Estimated,
+    }
+}
+
+/// The standing of a bound that the user gives.
+pub(super) fn given(bound: LipschitzBound) -> Standing {
+    match bound.soundness {
+        Soundness::Sound => Standing::Declared,
+        Soundness::Estimate => Standing::Estimated,
+    }
+}
+
+impl fmt::Display for Assumption {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.about {
+            About::ModelSlope { gamma } => {
+                write!(f, "the model's slope is at most {:.3} {}", gamma.value, place(*gamma))?;
+            }
+            About::ChangedSlope { gamma } => {
+                let place = place(*gamma);
+                write!(f, "a changed model's slope is at most {:.3} {place}", gamma.value)?;
+            }
+            About::Shift { epsilon: Some(epsilon), sigma } => {
+                write!(f, "around the point (width {sigma}) a changed model's mean score ")?;
+                write!(f, "is within {epsilon:.3} of the model's")?;
+            }
+            About::Shift { epsilon: None, sigma } => {
+                write!(f, "around the point (width {sigma}) a changed model's mean score ")?;
+                write!(f, "is near the model's")?;
+            }
+            About::Exchangeable { family, models } => {
+                write!(
+                    f,
+                    "the next model comes about like the {models} retrained ones ({family})"
+                )?;
+            }
+            About::Unseen => f.write_str("the retrained models had no part in the search")?,
+            About::WeightsWithin { delta } => {
+                write!(f, "no weight or bias changes by more than {delta}")?;
+            }
+        }
+        f.write_str(match self.standing {
+            Standing::Proved => " (proved)",
+            Standing::Declared => " (declared)",
+            Standing::Measured => " (measured)",
+            Standing::Estimated => " (estimated)",
+            Standing::Unknown => " (not known)",
+            Standing::Broken => " (not so)",
+        })
+    }
+}
+
+fn place(bound: LipschitzBound) -> String {
+    match bound.region {
+        Region::Global => "everywhere".to_owned(),
+        Region::Ball { radius } => format!("within a distance of {radius:.3}"),
+        Region::Box { radius } => format!("within {radius:.3} in every coordinate"),
+    }
+}
+
+/// Assumptions as the end of a sentence.
+pub(super) fn rests_on(assumptions: &[Assumption]) -> String {
+    let parts: Vec<String> = assumptions.iter().map(ToString::to_string).collect();
+    format!("This rests on: {}.", parts.join("; "))
+}

@@ -1,0 +1,80 @@
+//! The ensemble tier: `P( M(x) >= 0.5 ) >= p` for a changed model `M` of the declared family.
+//!
+//! Of `n` retrained models that the search never saw, `s` keep the point valid. If the next
+//! model is one more independent draw, `s` is binomial and Clopper and Pearson's lower bound is
+//! at most `P( M(x) >= 0.5 )` with the stated confidence. Beside it stands the same quantile of
+//! the Beta posterior under Jeffreys' prior, which is a degree of belief and a little higher.
+
+use serde::{Deserialize, Serialize};
+
+use super::Retrained;
+use super::assumption::{About, Assumption, Standing, Verdict, rests_on};
+use crate::error::Result;
+use crate::points::Points;
+use crate::statistics::Proportion;
+
+/// What the tier says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct EnsembleTier {
+    /// Vacuous if the bound is below one half, that is no better than a coin; at most empirical
+    /// if the models steered the search.
+    pub verdict: Verdict,
+    /// The number of retrained models.
+    pub models: usize,
+    /// How many of them score the point at least 0.5.
+    pub valid: usize,
+    /// `1 - alpha`
+    pub confidence: f64,
+    /// Clopper and Pearson's lower bound on the probability of staying valid.
+    pub probability: f64,
+    /// The `alpha` quantile of the posterior.
+    pub posterior: f64,
+    /// What it rests on.
+    pub assumptions: Vec<Assumption>,
+}
+
+impl EnsembleTier {
+    /// What is claimed, for a person.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let Self { verdict, models, valid, confidence, probability, .. } = self;
+        let seen = format!("{valid} of {models} retrained models keep this point valid");
+        if *verdict == Verdict::Vacuous {
+            return format!("{seen}, which is too little to promise anything.");
+        }
+        format!(
+            "{seen}: with confidence {confidence}, so does the next one with probability at least \
+             {probability:.3} ({verdict}). {}",
+            rests_on(&self.assumptions)
+        )
+    }
+}
+
+/// Whether the retrained models may count as fresh.
+pub(super) fn unseen(retrained: &Retrained) -> Assumption {
+    let standing = if retrained.steered { Standing::Broken } else { Standing::Declared };
+    About::Unseen.standing(standing)
+}
+
+/// That the changed model is one more of them.
+pub(super) fn exchangeable(retrained: &Retrained) -> Assumption {
+    let (family, models) = (retrained.family.to_owned(), retrained.models.len());
+    About::Exchangeable { family, models }.standing(Standing::Declared)
+}
+
+pub(super) fn certify(x: &Points, retrained: &Retrained, confidence: f64) -> Result<EnsembleTier> {
+    let valid = retrained.models.iter().filter(|model| model.score(x)[0] >= 0.5).count();
+    let proportion = Proportion::new(valid, retrained.models.len())?;
+    let alpha = 1.0 - confidence;
+    let probability = proportion.lower(alpha)?;
+    let assumptions = vec![exchangeable(retrained), unseen(retrained)];
+    Ok(EnsembleTier {
+        verdict: Verdict::of(probability >= 0.5, &assumptions),
+        models: retrained.models.len(),
+        valid,
+        confidence,
+        probability,
+        posterior: proportion.posterior_lower(alpha)?,
+        assumptions,
+    })
+}

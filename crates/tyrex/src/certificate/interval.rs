@@ -1,0 +1,251 @@
+//! The interval tier: every network whose weights and biases differ from the model's by at most
+//! `delta` keeps the point valid.
+//!
+//! Layer by layer, `h_j` lies in `f( sum_i [l_i, u_i] [w_ij - delta, w_ij + delta] + [b_j - delta,
+//! b_j + delta] )`, and the extremes of a product of intervals are at their corners. At the end
+//! stand the *rivals*: `D_j = z_j - z_f` for every class but the favourable one (`-z` for a
+//! sigmoid), as sums of the last hidden layer with weights `w_j - w_f`, which move by at most
+//! `2 delta`. With the highest `D_j` the lowest score is `1 / (1 + sum_j exp D_j)`.
+//!
+//! With one hidden layer and two classes this is exact for every activation: hidden units have
+//! weights of their own, so all their worst cases happen in one network. Deeper, it is sound.
+//! Bounds are in double precision and widened like those of [`crate::model::interval`].
+
+use serde::{Deserialize, Serialize};
+
+use super::assumption::{About, Assumption, Standing, Verdict, rests_on};
+use crate::error::{Error, Result};
+use crate::model::interval::Interval;
+use crate::model::{Activation, Dense, Mlp, Model as _, Output};
+
+/// The largest change of weights that is asked about.
+const LARGEST: f64 = 1e6;
+
+/// What the tier says.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct IntervalTier {
+    /// Certified if the lowest score is at least 0.5, else vacuous.
+    pub verdict: Verdict,
+    /// `delta`
+    pub delta: f64,
+    /// No network within `delta` scores the point lower.
+    pub lowest_score: f64,
+    /// The largest `delta` that keeps the point valid: its margin in the space of weights.
+    pub largest_delta: f64,
+    /// What it rests on.
+    pub assumptions: Vec<Assumption>,
+}
+
+impl IntervalTier {
+    /// What is claimed, for a person.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let Self { verdict, delta, largest_delta, .. } = self;
+        if *verdict == Verdict::Vacuous {
+            return format!(
+                "A change of every weight and bias by {delta} could make this point invalid; \
+                 up to {largest_delta:.2e} it stays valid."
+            );
+        }
+        format!(
+            "Every network whose weights and biases differ by at most {delta} scores this point \
+             at least {:.3} ({verdict}; it stays valid up to {largest_delta:.2e}). {}",
+            self.lowest_score,
+            rests_on(&self.assumptions)
+        )
+    }
+}
+
+/// A network prepared for interval certificates.
+#[derive(Debug, Clone)]
+pub struct IntervalCertifier {
+    dim: usize,
+    hidden: Vec<Layer>,
+    rivals: Layer,
+    /// By how many `delta` a rival's weight can move.
+    reach: f64,
+}
+
+/// A layer in double precision: one row of weights per input.
+#[derive(Debug, Clone)]
+struct Layer {
+    weights: Vec<f64>,
+    bias: Vec<f64>,
+    activation: Activation,
+}
+
+impl IntervalCertifier {
+    /// Prepares a network.
+    #[must_use]
+    pub fn new(network: &Mlp) -> Self {
+        let layers = network.layers();
+        // A network always has the layer that makes its logits.
+        let depth = layers.len() - 1;
+        let (rivals, reach) = rivals(&layers[depth], network.output());
+        let hidden = layers[..depth]
+            .iter()
+            .map(|layer| Layer {
+                weights: layer.weights.iter().map(|&w| f64::from(w)).collect(),
+                bias: layer.bias.iter().map(|&b| f64::from(b)).collect(),
+                activation: layer.activation,
+            })
+            .collect();
+        Self { dim: network.dim(), hidden, rivals, reach }
+    }
+
+    /// The lowest score of the point under any network within `delta`.
+    pub fn lowest_score(&self, x: &[f32], delta: f64) -> Result<f64> {
+        self.check(x, delta)?;
+        Ok(self.lowest(x, delta))
+    }
+
+    /// The largest `delta` for which the lowest score is at least 0.5, by bisection; 0 if there is
+    /// none.
+    pub fn largest_delta(&self, x: &[f32]) -> Result<f64> {
+        self.check(x, 0.0)?;
+        let keeps = |delta: f64| self.lowest(x, delta) >= 0.5;
+        let (mut low, mut high) = (0.0, 1e-3);
+        while high < LARGEST && keeps(high) {
+            (low, high) = (high, 2.0 * high);
+        }
+        for _ in 0..40 {
+            let middle = f64::midpoint(low, high);
+            if keeps(middle) {
+                low = middle;
+            } else {
+                high = middle;
+            }
+        }
+        Ok(low)
+    }
+
+    pub(super) fn certify(&self, x: &[f32], delta: f64) -> Result<IntervalTier> {
+        let lowest_score = self.lowest_score(x, delta)?;
+        let assumptions = vec![About::WeightsWithin { delta }.standing(Standing::Declared)];
+        Ok(IntervalTier {
+            verdict: Verdict::of(lowest_score >= 0.5, &assumptions),
+            delta,
+            lowest_score,
+            largest_delta: self.largest_delta(x)?,
+            assumptions,
+        })
+    }
+
+    fn check(&self, x: &[f32], delta: f64) -> Result<()> {
+        if !(0.0..=LARGEST).contains(&delta) {
+            return Err(Error::param("delta", delta, "a number from 0 to 1e6"));
+        }
+        super::check_point(x, self.dim)
+    }
+
+    fn lowest(&self, x: &[f32], delta: f64) -> f64 {
+        let mut values: Vec<Interval> =
+            x.iter().map(|&coordinate| Interval::point(f64::from(coordinate))).collect();
+        for layer in &self.hidden {
+            values = layer.sums(&values, delta);
+            for value in &mut values {
+                *value = match layer.activation {
+                    // Exact as they are, and a unit that is off stays off.
+                    Activation::Identity => *value,
+                    Activation::Relu => {
+                        Interval { low: value.low.max(0.0), high: value.high.max(0.0) }
+                    }
+                    other => other.values_on(*value),
+                };
+            }
+        }
+        let odds: f64 = self
+            .rivals
+            .sums(&values, self.reach * delta)
+            .iter()
+            .map(|rival| libm::exp(rival.high))
+            .sum();
+        // Where the sums overflow nothing is known.
+        if odds.is_nan() { 0.0 } else { 1.0 / (1.0 + odds) }
+    }
+}
+
+impl Layer {
+    /// `sum_i [l_i, u_i] [w_ij - r, w_ij + r] + [b_j - r, b_j + r]`
+    ///
+    /// The sign of an input's interval decides which corners matter, once for its whole row of
+    /// weights; what is left in the loop over outputs has no branches.
+    fn sums(&self, inputs: &[Interval], radius: f64) -> Vec<Interval> {
+        let outputs = self.bias.len();
+        let mut low: Vec<f64> = self.bias.iter().map(|b| b - radius).collect();
+        let mut high: Vec<f64> = self.bias.iter().map(|b| b + radius).collect();
+        for (input, row) in inputs.iter().zip(self.weights.chunks_exact(outputs)) {
+            let Interval { low: l, high: u } = *input;
+            let terms = row.iter().zip(low.iter_mut().zip(high.iter_mut()));
+            if l == 0.0 && u == 0.0 {
+                continue;
+            }
+            if l == u {
+                let spread = l.abs() * radius;
+                for (w, (low, high)) in terms {
+                    *low += l * w - spread;
+                    *high += l * w + spread;
+                }
+            } else if l >= 0.0 {
+                for (w, (low, high)) in terms {
+                    let (least, most) = (w - radius, w + radius);
+                    *low += minimum(l * least, u * least);
+                    *high += maximum(l * most, u * most);
+                }
+            } else if u <= 0.0 {
+                for (w, (low, high)) in terms {
+                    let (least, most) = (w - radius, w + radius);
+                    *low += minimum(l * most, u * most);
+                    *high += maximum(l * least, u * least);
+                }
+            } else {
+                for (w, (low, high)) in terms {
+                    let (least, most) = (w - radius, w + radius);
+                    *low += minimum(u * least, l * most);
+                    *high += maximum(l * least, u * most);
+                }
+            }
+        }
+        let unknown = Interval { low: f64::NEG_INFINITY, high: f64::INFINITY };
+        low.into_iter()
+            .zip(high)
+            .map(|(low, high)| {
+                let sum = Interval { low, high };
+                if low.is_finite() && high.is_finite() { sum.widened() } else { unknown }
+            })
+            .collect()
+    }
+}
+
+/// One instruction each, unlike `f64::min` and `f64::max`; nothing here is not a number unless
+/// a sum has overflowed, which [`Layer::sums`] notices.
+fn minimum(a: f64, b: f64) -> f64 {
+    if a < b { a } else { b }
+}
+
+fn maximum(a: f64, b: f64) -> f64 {
+    if a > b { a } else { b }
+}
+
+/// The layer of `z_j - z_f`, and by how many `delta` its weights can move.
+fn rivals(last: &Dense, output: Output) -> (Layer, f64) {
+    let classes = last.bias.len();
+    let difference = |row: &[f32]| -> Vec<f64> {
+        match output {
+            Output::Sigmoid { favourable } => {
+                let sign = if favourable { -1.0 } else { 1.0 };
+                vec![sign * f64::from(row[0])]
+            }
+            Output::Softmax { favourable } => {
+                let others = row.iter().enumerate().filter(|(class, _)| *class != favourable);
+                others.map(|(_, &w)| f64::from(w) - f64::from(row[favourable])).collect()
+            }
+        }
+    };
+    let reach = match output {
+        Output::Sigmoid { .. } => 1.0,
+        Output::Softmax { .. } => 2.0,
+    };
+    let weights = last.weights.chunks_exact(classes).flat_map(difference).collect();
+    (Layer { weights, bias: difference(&last.bias), activation: Activation::Identity }, reach)
+}

@@ -1,0 +1,92 @@
+//! What is asked of a certificate.
+
+use serde::{Deserialize, Serialize};
+
+use crate::lipschitz::LipschitzBound;
+
+/// What is asked of a certificate.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Terms {
+    /// The probability the theorem's lower bound should have.
+    pub probability: f64,
+    /// `1 - alpha`, for what is inferred from retrained models.
+    pub confidence: f64,
+    /// The theorem's terms; none to leave it out.
+    pub theorem: Option<TheoremTerms>,
+    /// The interval tier's `delta`; none to leave it out.
+    pub delta: Option<f64>,
+}
+
+impl Default for Terms {
+    fn default() -> Self {
+        Self {
+            probability: 0.9,
+            confidence: 0.95,
+            theorem: Some(TheoremTerms::default()),
+            delta: Some(0.01),
+        }
+    }
+}
+
+/// What is asked of the theorem.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct TheoremTerms {
+    /// `k`, the number of draws.
+    pub samples: usize,
+    /// `sigma`; chosen if it is not given.
+    pub sigma: Option<f64>,
+    /// `eps`, to be told the probability of `M(x) >= R - eps`.
+    pub epsilon: Option<f64>,
+    /// Where `gamma_m` and `gamma` come from.
+    pub slope: Slope,
+    /// Where `eps'` comes from.
+    pub shift: Shift,
+}
+
+impl Default for TheoremTerms {
+    fn default() -> Self {
+        Self {
+            samples: 1000,
+            sigma: None,
+            epsilon: None,
+            slope: Slope::Local,
+            shift: Shift::Measured,
+        }
+    }
+}
+
+/// Where the slopes `gamma_m` and `gamma` come from.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Slope {
+    /// The product of spectral norms: sound everywhere.
+    Spectral,
+    /// Intervals of the Jacobian over the box of the draws: sound there.
+    Local,
+    /// The largest gradient among the draws: an estimate.
+    SampledGradients,
+    /// The user gives them; if they are sound, that is a declaration.
+    Given {
+        /// `gamma_m`
+        model: LipschitzBound,
+        /// `gamma`, for every changed model.
+        changed: LipschitzBound,
+    },
+}
+
+/// Where `eps'` comes from.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Shift {
+    /// From the retrained models; unknown if there are none.
+    Measured,
+    /// The user declares it, for the width at hand.
+    Given {
+        /// `eps'`
+        epsilon: f64,
+    },
+    /// Nobody knows.
+    Unknown,
+}

@@ -1,0 +1,69 @@
+//! The threshold of a method, calibrated on the rows a model rejects.
+
+use std::ops::ControlFlow;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Explainer, Request};
+use crate::calibrate::{Calibration, Goal, calibrate};
+use crate::change::Ensemble;
+use crate::counterfactual::Reason;
+use crate::error::{Error, Result};
+use crate::model::Model;
+
+/// What is calibrated, and on what.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CalibrationTerms {
+    /// The promise.
+    pub goal: Goal,
+    /// The thresholds to try.
+    pub taus: Vec<f64>,
+    /// How the search is done; its own threshold is not read.
+    pub request: Request,
+    /// The most rejected rows to search for; the first ones are taken.
+    pub factuals: usize,
+}
+
+impl Explainer {
+    /// Searches for counterfactuals of the rejected applicants with every threshold, and
+    /// chooses the threshold by what retrained models say of them.
+    ///
+    /// `watch` hears whenever one search of all is done.
+    pub fn calibrate(
+        &self,
+        terms: &CalibrationTerms,
+        ensemble: &Ensemble,
+        watch: impl Fn() -> ControlFlow<()> + Sync,
+    ) -> Result<Calibration> {
+        let mut request = terms.request.clone();
+        if request.method.robustness().is_none() {
+            return Err(Error::param(
+                "method",
+                request.method.name(),
+                "a method with a threshold of stability: trex-i, trex-o or trex-nn",
+            ));
+        }
+        let mut rows = self.rejected_rows(self.data().applicants());
+        rows.truncate(terms.factuals);
+        if rows.is_empty() {
+            return Err(Error::Table {
+                file: self.data().source().to_owned(),
+                problem: "no row to search for, expected at least one that the model rejects"
+                    .to_owned(),
+            });
+        }
+        let members: Vec<&dyn Model> =
+            ensemble.members().iter().map(|member| member as &dyn Model).collect();
+        calibrate(&terms.goal, &terms.taus, &members, |tau| {
+            if let Some(robustness) = request.method.robustness_mut() {
+                robustness.tau = tau;
+            }
+            let outcomes = self.search(&rows, &request, &watch)?;
+            match outcomes.iter().find(|found| found.reason() == Some(Reason::Cancelled)) {
+                None => Ok(outcomes),
+                Some(_) => Err(Error::Cancelled("not all thresholds were tried".to_owned())),
+            }
+        })
+    }
+}

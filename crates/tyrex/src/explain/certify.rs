@@ -1,0 +1,201 @@
+//! Certificates for counterfactuals: those of a file, or any points.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use rayon::prelude::*;
+
+use super::{Applicants, Data, Explainer, FORMAT_VERSION};
+use crate::certificate::{Certificate, Certifier, Retrained, Terms, Tier};
+use crate::change::Ensemble;
+use crate::data::{Column, Schema, Table};
+use crate::error::{Error, Result};
+use crate::model::Model;
+use crate::points::Points;
+use crate::seed::Seed;
+
+/// Retrained models for certificates.
+#[derive(Debug, Clone, Copy)]
+pub struct Fresh<'a> {
+    /// The models.
+    pub ensemble: &'a Ensemble,
+    /// Whether they had a part in finding the points; then they are not fresh, and the
+    /// certificates say so.
+    pub steered: bool,
+}
+
+/// Counterfactuals that were given out, as a file of them says.
+#[derive(Debug, Clone)]
+pub struct GivenRows {
+    /// The counterfactuals that were found.
+    pub data: Data,
+    /// For each of them, the row of the factual in the file it came from.
+    pub factuals: Vec<usize>,
+    /// The number of factuals for which none was found.
+    pub not_found: usize,
+    /// The fingerprint of the model they were found for, where the file has it.
+    pub model: Option<String>,
+}
+
+impl GivenRows {
+    /// Reads a table with the features under their own names. Where it has a column `status`,
+    /// only lines that say `found` are counterfactuals; where it has a column `row`, that is
+    /// the row of the factual.
+    pub fn read(schema: &Schema, table: &Table) -> Result<Self> {
+        let column = |name: &str| table.columns().iter().find(|column| column.name() == name);
+        let status = column("status");
+        let lines: Vec<usize> = (0..table.rows())
+            .filter(|&line| status.is_none_or(|status| status.cell(line) == "found"))
+            .collect();
+        if lines.is_empty() {
+            return Err(Error::Table {
+                file: table.source().to_owned(),
+                problem: "no line has a counterfactual, expected `found` in column `status`"
+                    .to_owned(),
+            });
+        }
+        let factuals: Vec<usize> = match column("row") {
+            None => lines.clone(),
+            Some(rows) => lines
+                .iter()
+                .map(|&line| {
+                    rows.cell(line).parse().map_err(|_| Error::Cell {
+                        file: table.source().to_owned(),
+                        row: line,
+                        column: "row".to_owned(),
+                        value: rows.cell(line).to_owned(),
+                        expected: "the number of a row, from 0".to_owned(),
+                    })
+                })
+                .collect::<Result<_>>()?,
+        };
+        let model = column("model").map(|model| model.cell(lines[0]).to_owned());
+        let applicants = Applicants::read(schema, selected(table, &lines)?).map_err(|error| {
+            match error {
+                // The line of the whole file.
+                Error::Cell { file, row, column, value, expected } => {
+                    Error::Cell { file, row: lines[row], column, value, expected }
+                }
+                other => other,
+            }
+        })?;
+        let data = Data::Applicants(applicants);
+        // The schema may have dropped some.
+        let factuals = data.table_rows().iter().map(|&line| factuals[line]).collect();
+        Ok(Self { data, factuals, not_found: table.rows() - lines.len(), model })
+    }
+}
+
+/// Some lines of a table.
+fn selected(table: &Table, lines: &[usize]) -> Result<Table> {
+    let columns = table.columns().iter().map(|whole| {
+        let mut column = Column::new(whole.name());
+        lines.iter().for_each(|&line| column.push(whole.cell(line)));
+        column
+    });
+    Table::new(table.source(), columns.collect())
+}
+
+impl Explainer {
+    /// A certificate for every point, in their order; threads change nothing. The points should
+    /// be the ones that are given out, and the seed one that no search has used.
+    ///
+    /// `watch` hears whenever one is done.
+    pub fn certify(
+        &self,
+        points: &Points,
+        fresh: Option<Fresh<'_>>,
+        terms: &Terms,
+        seed: Seed,
+        watch: impl Fn() -> ControlFlow<()> + Sync,
+    ) -> Result<Vec<Certificate>> {
+        let members: Vec<&dyn Model> = fresh
+            .iter()
+            .flat_map(|fresh| fresh.ensemble.members())
+            .map(|member| member as &dyn Model)
+            .collect();
+        let family = fresh.map(|fresh| fresh.ensemble.change().description()).unwrap_or_default();
+        let retrained = fresh.map(|Fresh { steered, .. }| Retrained {
+            models: &members,
+            family: &family,
+            steered,
+        });
+        let certifier = Certifier::new(self.model(), retrained, terms.clone())?;
+        let cancelled = AtomicBool::new(false);
+        (0..points.len())
+            .into_par_iter()
+            .with_max_len(1)
+            .map(|index| {
+                if cancelled.load(Ordering::Relaxed) {
+                    return Err(Error::Cancelled("not all points were certified".to_owned()));
+                }
+                let certificate = certifier.certify(points.row(index), seed.index(index))?;
+                if watch().is_break() {
+                    cancelled.store(true, Ordering::Relaxed);
+                }
+                Ok(certificate)
+            })
+            .collect()
+    }
+
+    /// Certificates as a table to write: `row` and `score`, then a verdict for the whole and
+    /// for each tier with its number, then what they rest on. Cells of tiers that are not there
+    /// are empty.
+    pub fn certificate_table(
+        &self,
+        factuals: &[usize],
+        certificates: &[Certificate],
+        seed: Seed,
+    ) -> Result<Table> {
+        let names = [
+            "row",
+            "score",
+            "verdict",
+            "theorem",
+            "theorem_at_least",
+            "theorem_probability",
+            "interval",
+            "interval_largest_delta",
+            "ensemble",
+            "ensemble_valid",
+            "ensemble_models",
+            "ensemble_probability",
+            "model",
+            "seed",
+            "format_version",
+        ];
+        let mut columns: Vec<Column> = names.into_iter().map(Column::new).collect();
+        let model = self.fingerprint().to_string();
+        for (factual, certificate) in factuals.iter().zip(certificates) {
+            let mut cells = vec![String::new(); names.len()];
+            cells[0] = factual.to_string();
+            cells[1] = certificate.score().to_string();
+            cells[2] = certificate.verdict().to_string();
+            for tier in certificate.tiers() {
+                let verdict = tier.verdict().to_string();
+                match tier {
+                    Tier::Theorem(tier) => {
+                        cells[3] = verdict;
+                        cells[4] = tier.bound.at_least.to_string();
+                        cells[5] = tier.bound.probability.to_string();
+                    }
+                    Tier::Interval(tier) => {
+                        cells[6] = verdict;
+                        cells[7] = tier.largest_delta.to_string();
+                    }
+                    Tier::Ensemble(tier) => {
+                        cells[8] = verdict;
+                        cells[9] = tier.valid.to_string();
+                        cells[10] = tier.models.to_string();
+                        cells[11] = tier.probability.to_string();
+                    }
+                }
+            }
+            cells[12].clone_from(&model);
+            cells[13] = seed.0.to_string();
+            cells[14] = FORMAT_VERSION.to_string();
+            columns.iter_mut().zip(&cells).for_each(|(column, cell)| column.push(cell));
+        }
+        Table::new("certificates", columns)
+    }
+}

@@ -1,0 +1,125 @@
+//! How stable the model's answer is, row by row.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Explainer, FORMAT_VERSION, Part};
+use crate::data::{Column, Table};
+use crate::error::Result;
+use crate::measure::{Gamma, Gauge, Measure, Neighbourhood, Reading, Sampling};
+use crate::seed::Seed;
+
+/// What is asked of the measures.
+///
+/// | name | default | meaning | range |
+/// |---|---|---|---|
+/// | `samples` | 1000 | neighbours of each row | at least 1 |
+/// | `sigma` | 0.1 | how far they lie, in encoded columns | positive |
+/// | `sampling` | Monte Carlo | how they are drawn | |
+/// | `gamma` | sampled slopes | the Lipschitz constant in `R` | |
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct StabilityTerms {
+    /// How neighbours are drawn.
+    pub sampling: Sampling,
+    /// `k`, the number of neighbours.
+    pub samples: usize,
+    /// `sigma`, their standard deviation in encoded columns.
+    pub sigma: f64,
+    /// The Lipschitz constant in `R`.
+    pub gamma: Gamma,
+    /// Where they are drawn from.
+    pub seed: Seed,
+}
+
+impl Default for StabilityTerms {
+    fn default() -> Self {
+        Self {
+            sampling: Sampling::MonteCarlo,
+            samples: 1000,
+            sigma: 0.1,
+            gamma: Gamma::SampledSlopes,
+            seed: Seed(0),
+        }
+    }
+}
+
+/// What the measures say of one row.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct RowStability {
+    /// The row in the table, counted from 0 without the header.
+    pub row: usize,
+    /// `m(x)`
+    pub score: f32,
+    /// The mean score of the neighbours.
+    pub mean: f64,
+    /// `R^`
+    pub relaxed_stability: f64,
+    /// `R`
+    pub stability: f64,
+    /// `gamma`, the Lipschitz constant in `R`.
+    pub gamma: f64,
+}
+
+impl Explainer {
+    /// The measures of the rows of a part, in the order of the table.
+    pub fn stability(&self, part: Part, terms: &StabilityTerms) -> Result<Vec<RowStability>> {
+        let StabilityTerms { sampling, samples, sigma, gamma, seed } = *terms;
+        let model = self.model();
+        let cloud = Neighbourhood::draw(sampling, model.dim(), samples, sigma, seed)?;
+        let mut rows = self.data().part(part);
+        rows.sort_unstable();
+        let points = self.points().select(&rows);
+        let read = |measure| -> Result<Vec<Reading>> {
+            Ok(Gauge::new(measure, model, &cloud)?.read(&points))
+        };
+        let means = read(Measure::Mean)?;
+        let relaxed = read(Measure::RelaxedStability)?;
+        let stable = read(Measure::Stability { gamma })?;
+        let distance = cloud.mean_distance();
+        let readings = means.iter().zip(&relaxed).zip(&stable);
+        Ok(rows
+            .iter()
+            .zip(readings)
+            .map(|(&row, ((mean, relaxed), stable))| RowStability {
+                row: self.data().table_rows()[row],
+                score: mean.score,
+                mean: mean.value,
+                relaxed_stability: relaxed.value,
+                stability: stable.value,
+                // R = mean - gamma * distance
+                gamma: (mean.value - stable.value) / distance,
+            })
+            .collect())
+    }
+
+    /// The measures as a table to write: a column for each, then what they rest on.
+    pub fn stability_table(&self, terms: &StabilityTerms, rows: &[RowStability]) -> Result<Table> {
+        let numbers: [(&str, &dyn Fn(&RowStability) -> String); 6] = [
+            ("row", &|row| row.row.to_string()),
+            ("score", &|row| row.score.to_string()),
+            ("mean", &|row| row.mean.to_string()),
+            ("relaxed_stability", &|row| row.relaxed_stability.to_string()),
+            ("stability", &|row| row.stability.to_string()),
+            ("gamma", &|row| row.gamma.to_string()),
+        ];
+        let rests_on = [
+            ("samples", terms.samples.to_string()),
+            ("sigma", terms.sigma.to_string()),
+            ("model", self.fingerprint().to_string()),
+            ("seed", terms.seed.0.to_string()),
+            ("format_version", FORMAT_VERSION.to_string()),
+        ];
+        let mut columns = Vec::with_capacity(numbers.len() + rests_on.len());
+        for (name, cell) in numbers {
+            let mut column = Column::new(name);
+            rows.iter().for_each(|row| column.push(&cell(row)));
+            columns.push(column);
+        }
+        for (name, cell) in rests_on {
+            let mut column = Column::new(name);
+            rows.iter().for_each(|_| column.push(&cell));
+            columns.push(column);
+        }
+        Table::new("stability", columns)
+    }
+}

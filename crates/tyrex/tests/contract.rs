@@ -1,0 +1,354 @@
+//! What every method promises, on several models and data sets.
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tyrex::action::{Actions, FeasibleSet};
+use tyrex::counterfactual::{
+    Answer, Budget, Domain, Factual, MethodSpec, Norm, Outcome, Problem, Protocol, Reason, find_all,
+};
+use tyrex::data::catalogue::{Catalogue, Direction, Variant};
+use tyrex::data::moons::moons;
+use tyrex::measure::{Gauge, Measure};
+use tyrex::model::trees::{Aggregate, Comparison, Transform, TreeNode};
+use tyrex::model::{Activation, Examples, Mlp, Model, THRESHOLD, TrainParams, TreeEnsemble, train};
+use tyrex::neighbourhood::{Neighbourhood, Sampling};
+use tyrex::{Points, Seed};
+
+/// A model, its data, and rows to explain with where their answers may lie.
+struct World {
+    name: &'static str,
+    model: Box<dyn Model>,
+    data: Points,
+    factuals: Vec<(Vec<f32>, FeasibleSet)>,
+}
+
+impl World {
+    fn new(
+        name: &'static str,
+        model: impl Model + 'static,
+        data: Points,
+        set: impl Fn(usize) -> FeasibleSet,
+    ) -> Self {
+        let scores = model.score(&data);
+        let rejected = (0..data.len()).filter(|&row| scores[row] < THRESHOLD).take(12);
+        let factuals: Vec<_> = rejected.map(|row| (data.row(row).to_vec(), set(row))).collect();
+        assert!(factuals.len() > 3, "{name} rejects too few rows to test anything");
+        Self { name, model: Box::new(model), data, factuals }
+    }
+
+    fn factuals(&self) -> Vec<Factual<'_>> {
+        self.factuals.iter().map(|(point, set)| Factual::new(point, set)).collect()
+    }
+
+    fn problem(&self, norm: Norm) -> Problem<'_> {
+        Problem::new(&*self.model, norm, &self.data).unwrap()
+    }
+
+    fn answers(&self, spec: &MethodSpec, norm: Norm, budget: Budget) -> Vec<Outcome> {
+        let problem = self.problem(norm);
+        let method = spec.prepare(&problem, Seed(5)).unwrap();
+        find_all(&problem, &*method, &self.factuals(), budget, || ControlFlow::Continue(()))
+            .unwrap()
+    }
+}
+
+fn moon_data() -> (Points, Vec<u32>) {
+    let sample = moons(300, 0.15, Seed(3)).unwrap();
+    let coordinates = sample.iter().flat_map(|p| [p.x1 as f32, p.x2 as f32]).collect();
+    let labels = sample.iter().map(|p| u32::from(p.lower)).collect();
+    (Points::from_rows(2, coordinates).unwrap(), labels)
+}
+
+fn moon_network(activation: Activation, hidden: &[usize]) -> (Mlp, Points) {
+    let (points, labels) = moon_data();
+    let params = TrainParams {
+        hidden: hidden.to_vec(),
+        activation,
+        epochs: 60,
+        learning_rate: 5e-3,
+        ..TrainParams::default()
+    };
+    (train(Examples::new(&points, &labels), &params, Seed(1)).unwrap().network, points)
+}
+
+/// Networks of three kinds on the moons, in all of space and in a box; the German rows with
+/// their rules.
+fn worlds() -> Vec<World> {
+    let everywhere = |_| FeasibleSet::everywhere(2);
+    let boxed = |_| FeasibleSet::within(vec![-1.5, -1.0], vec![2.5, 1.5]).unwrap();
+    let (relu, points) = moon_network(Activation::Relu, &[16, 16]);
+    let (tanh, _) = moon_network(Activation::Tanh, &[12]);
+    let (linear, _) = moon_network(Activation::Relu, &[]);
+    vec![
+        World::new("moons, relu", relu, points.clone(), everywhere),
+        World::new("moons, tanh, in a box", tanh, points.clone(), boxed),
+        World::new("moons, linear", linear, points, everywhere),
+        german(),
+    ]
+}
+
+fn german() -> World {
+    let data =
+        Catalogue::new(None).load("german", Variant::Product, Direction::Favourable).unwrap();
+    let labels: Vec<u32> = data.labels().iter().map(|&label| u32::from(label)).collect();
+    let params = TrainParams { hidden: vec![32, 32], epochs: 15, ..TrainParams::default() };
+    let examples = Examples::new(data.points(), &labels).with_rows(data.train());
+    let network = train(examples, &params, Seed(0)).unwrap().network;
+    let actions = Actions::new(data.schema(), data.encoder()).unwrap();
+    let set = |row: usize| actions.for_factual(&data.rows()[row]).unwrap();
+    World::new("german, with rules", network, data.points().clone(), set)
+}
+
+fn specs() -> Vec<MethodSpec> {
+    MethodSpec::NAMES
+        .iter()
+        .map(|name| {
+            let mut spec = MethodSpec::named(name, Protocol::Product).unwrap();
+            if let Some(robustness) = spec.robustness_mut() {
+                robustness.tau = 0.7;
+            }
+            spec
+        })
+        .collect()
+}
+
+fn same(a: &[Outcome], b: &[Outcome]) -> bool {
+    let parts = |o: &Outcome| (o.answer.clone(), o.effort);
+    a.iter().map(parts).eq(b.iter().map(parts))
+}
+
+#[test]
+fn what_is_found_is_valid_feasible_stable_and_costs_what_it_says() {
+    for world in worlds() {
+        let cloud =
+            Neighbourhood::draw(Sampling::MonteCarlo, world.data.dim(), 10_000, 0.1, Seed(99))
+                .unwrap();
+        let gauge = Gauge::new(Measure::RelaxedStability, &*world.model, &cloud).unwrap();
+        for spec in specs() {
+            for norm in [Norm::L1, Norm::L2] {
+                let outcomes = world.answers(&spec, norm, Budget::default());
+                let mut found = 0;
+                for (outcome, factual) in outcomes.iter().zip(world.factuals()) {
+                    let place = format!("{} {} {norm:?}", world.name, spec.name());
+                    let Some(counterfactual) = outcome.found() else { continue };
+                    found += 1;
+                    let point = &counterfactual.point;
+                    let batch = Points::from_rows(point.len(), point.clone()).unwrap();
+                    let score = world.model.score(&batch)[0];
+                    assert!(score >= THRESHOLD, "{place}: {score}");
+                    assert_eq!(score.to_bits(), counterfactual.score.to_bits(), "{place}");
+                    let cost = norm.distance(point, factual.point);
+                    assert_eq!(cost.to_bits(), counterfactual.cost.to_bits(), "{place}");
+                    assert!(cost > 0.0, "{place}: the factual is no counterfactual of itself");
+                    assert!(factual.set.contains(point), "{place}: {point:?}");
+                    if factual.domain == Domain::Encodable {
+                        let (row, encoded) = factual.set.settle(point).unwrap();
+                        assert_eq!(&encoded, point, "{place}: not the point of a row");
+                        assert!(factual.set.violations(&row).is_empty(), "{place}: {row:?}");
+                    }
+                    if let Some(robustness) = spec.robustness() {
+                        assert!(counterfactual.value >= robustness.tau, "{place}");
+                        // What 1000 samples say, 10000 others say too, give or take their noise.
+                        let again = gauge.read(&batch)[0].value;
+                        assert!(again >= robustness.tau - 0.04, "{place}: {again}");
+                    }
+                }
+                println!(
+                    "{:24} {:12} {norm:?} {found} of {}",
+                    world.name,
+                    spec.name(),
+                    outcomes.len()
+                );
+                // ROAR may find the worst case too bad; the others have what they need here.
+                if world.name != "german, with rules" && spec.name() != "roar" {
+                    assert_eq!(found, outcomes.len(), "{} {}", world.name, spec.name());
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_same_seed_gives_the_same_bits_with_any_number_of_threads() {
+    for world in worlds() {
+        for spec in specs() {
+            let on = |threads: usize| {
+                let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+                pool.install(|| world.answers(&spec, Norm::L1, Budget::default()))
+            };
+            assert!(same(&on(1), &on(3)), "{} {}", world.name, spec.name());
+        }
+    }
+}
+
+#[test]
+fn budgets_are_kept_and_what_is_found_within_them_still_passes() {
+    for world in worlds() {
+        for spec in specs() {
+            for budget in [
+                Budget { steps: Some(3), ..Budget::default() },
+                Budget { evaluations: Some(700), ..Budget::default() },
+                Budget { evaluations: Some(1), ..Budget::default() },
+            ] {
+                for outcome in world.answers(&spec, Norm::L2, budget) {
+                    let place = format!("{} {} {budget:?}", world.name, spec.name());
+                    assert!(
+                        budget.steps.is_none_or(|most| outcome.effort.steps <= most),
+                        "{place}"
+                    );
+                    let most = budget.evaluations.unwrap_or(u64::MAX);
+                    assert!(outcome.effort.evaluations <= most, "{place}: {:?}", outcome.effort);
+                    match &outcome.answer {
+                        Answer::Found { counterfactual, .. } => {
+                            assert!(counterfactual.score >= THRESHOLD, "{place}");
+                        }
+                        Answer::NotFound { best, .. } => {
+                            assert!(best.iter().all(|b| b.point.iter().all(|x| x.is_finite())));
+                        }
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn a_search_can_be_cancelled_and_keeps_what_it_has() {
+    let world = &worlds()[0];
+    let problem = world.problem(Norm::L1);
+    let method = specs()[0].prepare(&problem, Seed(0)).unwrap();
+    let done = AtomicUsize::new(0);
+    let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    let outcomes = pool.install(|| {
+        find_all(&problem, &*method, &world.factuals(), Budget::default(), || {
+            if done.fetch_add(1, Ordering::Relaxed) == 2 {
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
+        })
+        .unwrap()
+    });
+    let cancelled = outcomes.iter().filter(|o| o.reason() == Some(Reason::Cancelled)).count();
+    assert_eq!(cancelled, outcomes.len() - 3);
+    assert_eq!(outcomes.iter().filter(|o| o.found().is_some()).count(), 3);
+}
+
+#[test]
+fn trex_o_never_costs_more_than_trex_i_and_finds_at_least_as_many() {
+    for world in worlds() {
+        for norm in [Norm::L1, Norm::L2] {
+            let [climbed, cheapest] = ["trex-i", "trex-o"].map(|name| {
+                let mut spec = MethodSpec::named(name, Protocol::Product).unwrap();
+                spec.robustness_mut().unwrap().tau = 0.8;
+                world.answers(&spec, norm, Budget::default())
+            });
+            for (i, o) in climbed.iter().zip(&cheapest) {
+                if let Some(i) = i.found() {
+                    assert!(o.found().unwrap().cost <= i.cost, "{} {norm:?}", world.name);
+                }
+            }
+        }
+    }
+}
+
+/// On the plane the closest accepted point can be found by trying them all.
+#[test]
+fn min_cost_is_as_close_as_a_fine_grid() {
+    let world = &worlds()[0];
+    let step = 0.02_f32;
+    let mut grid = Points::new(2);
+    for i in -100..150 {
+        for j in -100..100 {
+            grid.push(&[i as f32 * step, j as f32 * step]);
+        }
+    }
+    let scores = world.model.score(&grid);
+    for norm in [Norm::L1, Norm::L2] {
+        let outcomes = world.answers(&specs()[0], norm, Budget::default());
+        let mut excess = Vec::new();
+        for (outcome, factual) in outcomes.iter().zip(world.factuals()) {
+            let accepted = grid.rows().zip(&scores).filter(|(_, score)| **score >= THRESHOLD);
+            let nearest = accepted
+                .map(|(p, _)| norm.distance(p, factual.point))
+                .fold(f64::INFINITY, f64::min);
+            excess.push(outcome.found().unwrap().cost / nearest);
+        }
+        excess.sort_by(f64::total_cmp);
+        println!("{norm:?} cost / nearest on the grid: {excess:.3?}");
+        // A local search may end at another piece of the boundary, but rarely.
+        assert!(excess[excess.len() / 2] < 1.02, "{excess:?}");
+        assert!(excess[excess.len() - 2] < 1.3, "{excess:?}");
+    }
+}
+
+fn stump() -> TreeEnsemble {
+    let nodes = vec![
+        TreeNode::Branch {
+            feature: 0,
+            comparison: Comparison::LessOrEqual,
+            threshold: 0.5,
+            missing: false,
+            yes: 1,
+            no: 2,
+        },
+        TreeNode::Leaf { weights: vec![(0, 0.1)] },
+        TreeNode::Leaf { weights: vec![(0, 0.9)] },
+    ];
+    TreeEnsemble::new(2, &[nodes], Aggregate::Sum, vec![0.0], Transform::Identity).unwrap()
+}
+
+#[test]
+fn trees_are_explained_by_neighbours_and_refused_by_name_elsewhere() {
+    let (points, _) = moon_data();
+    let world = World::new("moons, a stump", stump(), points, |_| FeasibleSet::everywhere(2));
+    for mut spec in specs() {
+        let name = spec.name();
+        if let Some(robustness) = spec.robustness_mut() {
+            robustness.tau = 0.85;
+        }
+        if name == "nn" || name == "trex-nn" {
+            let outcomes = world.answers(&spec, Norm::L2, Budget::default());
+            assert!(outcomes.iter().all(|outcome| outcome.found().is_some()), "{name}");
+            continue;
+        }
+        let problem = world.problem(Norm::L2);
+        let error = spec.prepare(&problem, Seed(0)).err().unwrap().to_string();
+        let said = format!(
+            "model: {name} needs gradients, which trees and black boxes do not have; use nn or \
+             trex-nn"
+        );
+        assert_eq!(error, said);
+    }
+}
+
+#[test]
+fn parameters_out_of_range_are_refused_by_name() {
+    let world = &worlds()[0];
+    let problem = world.problem(Norm::L1);
+    for (text, part) in [
+        (r#"{"method": "min-cost", "steps": 0}"#, "`steps` is 0"),
+        (r#"{"method": "trex-i", "robustness": {"tau": 1.5}}"#, "`tau` is 1.5"),
+        (r#"{"method": "trex-i", "robustness": {"samples": 0}}"#, "`k` is 0"),
+        (r#"{"method": "trex-i", "robustness": {"sigma": -1.0}}"#, "`sigma` is -1"),
+        (r#"{"method": "trex-i", "step": {"raw": 0.0}}"#, "`step` is 0"),
+        (r#"{"method": "trex-o", "steps": 0}"#, "`steps` is 0"),
+        (r#"{"method": "trex-nn", "neighbours": 0}"#, "`neighbours` is 0"),
+        (r#"{"method": "sns", "radius": 0.0}"#, "`radius` is 0"),
+        (r#"{"method": "sns", "path": 0}"#, "`steps` is 0"),
+        (r#"{"method": "roar", "delta": -0.1}"#, "`delta` is -0.1"),
+        (r#"{"method": "elastic-net", "rate": 2.0}"#, "`rate` is 2"),
+        (r#"{"method": "elastic-net", "beta": -1.0}"#, "`beta` is -1"),
+    ] {
+        let spec: MethodSpec = serde_json::from_str(text).unwrap();
+        let error = spec.prepare(&problem, Seed(0)).err().unwrap().to_string();
+        assert!(error.contains(part), "{text}: {error}");
+    }
+    for text in [r#"{"method": "min-cost", "stepps": 3}"#, r#"{"method": "magic"}"#, "{}"] {
+        assert!(serde_json::from_str::<MethodSpec>(text).is_err(), "{text}");
+    }
+    for spec in specs() {
+        let text = serde_json::to_string(&spec).unwrap();
+        assert_eq!(serde_json::from_str::<MethodSpec>(&text).unwrap(), spec);
+    }
+}

@@ -232,6 +232,14 @@ impl Explainer {
         Ok(self.model().score(&self.encoder.encode_rows(rows)?))
     }
 
+    /// The rows that train, in their order; all rows, where the data name none.
+    fn training_rows(&self) -> Vec<usize> {
+        match self.data.part(Part::Train) {
+            none if none.is_empty() => self.data.part(Part::All),
+            rows => rows,
+        }
+    }
+
     /// The rows of a part that the model rejects, in the order of the table.
     #[must_use]
     pub fn rejected(&self, part: Part) -> Vec<Rejected<'_>> {

@@ -9,7 +9,7 @@ use tyrex::action::Overrides;
 use tyrex::calibrate::{Goal, Missing, Test, models_needed};
 use tyrex::certificate::{Certificate, Terms};
 use tyrex::change::Ensemble;
-use tyrex::counterfactual::{Budget, Protocol, Reason};
+use tyrex::counterfactual::{Budget, Protocol, Reason, Relaxations};
 use tyrex::data::Table;
 use tyrex::data::schema::Action;
 use tyrex::explain::{
@@ -38,6 +38,8 @@ const PROMISE: (f64, f64) = (0.95, 0.95);
 /// The thresholds it tries, and the most rows it tries them on.
 const TAUS: [f64; 10] = [0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95];
 const CALIBRATED_ON: usize = 100;
+/// Rules let go one at a time for an applicant without advice.
+const TRIES: usize = 24;
 
 pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Result<Answer> {
     let title = source::title(&args.source)?;
@@ -90,8 +92,8 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
         rejected: presented
             .iter()
             .zip(certificates)
-            .map(|(advice, certificate)| Applicant::of(explainer, advice, certificate))
-            .collect(),
+            .map(|(advice, certificate)| Applicant::of(explainer, advice, certificate, &request))
+            .collect::<Result<_>>()?,
         out: args.out.as_deref().map(shown),
         pairs,
     })?;
@@ -268,6 +270,7 @@ enum Advised<'a> {
     NotFound {
         reason: Reason,
         sentence: String,
+        relaxations: Option<Relaxations>,
     },
 }
 
@@ -284,17 +287,23 @@ impl<'a> Applicant<'a> {
             },
             (None, reason) => {
                 let reason = reason.unwrap_or(Reason::Stuck);
-                Advised::NotFound { reason, sentence: reason.to_string() }
+                let relaxations = match reason {
+                    Reason::Stuck | Reason::NoActionableRow | Reason::NoCandidate => {
+                        explainer.relaxations(advice.index, request, TRIES)?
+                    }
+                    Reason::AlreadyFavourable | Reason::BudgetSpent | Reason::Cancelled => None,
+                };
+                Advised::NotFound { reason, sentence: reason.to_string(), relaxations }
             }
         };
-        Self {
+        Ok(Self {
             row: advice.row,
             score: advice.score_before,
             label: data.label(advice.index),
             favourable: data.is_favourable(advice.index),
             features: Named { schema: explainer.schema(), row: &data.rows()[advice.index] },
             advice: advised,
-        }
+        })
     }
 
     fn page(&self, page: &mut Page) {
@@ -302,8 +311,12 @@ impl<'a> Applicant<'a> {
         page.title(&format!("Row {}: rejected with a score of {:.3}{label}", self.row, self.score));
         let schema = self.features.schema;
         match &self.advice {
-            Advised::NotFound { sentence, .. } => {
-                page.pairs(&[("advice", format!("none: {sentence}"))]);
+            Advised::NotFound { sentence, relaxations, .. } => {
+                let mut pairs = vec![("advice", format!("none: {sentence}"))];
+                if let Some(relaxations) = relaxations {
+                    pairs.push(("rules", relaxations.to_string()));
+                }
+                page.pairs(&pairs);
             }
             Advised::Found { changes, score, stability, cost, certificate } => {
                 let mut pairs: Vec<(&str, String)> = Vec::new();

@@ -275,7 +275,12 @@ enum Advised<'a> {
 }
 
 impl<'a> Applicant<'a> {
-    fn of(explainer: &'a Explainer, advice: &'a Advice, certificate: Option<Certificate>) -> Self {
+    fn of(
+        explainer: &'a Explainer,
+        advice: &'a Advice,
+        certificate: Option<Certificate>,
+        request: &Request,
+    ) -> Result<Self> {
         let data = explainer.data();
         let advised = match (advice.found(), advice.outcome.reason()) {
             (Some(found), _) => Advised::Found {

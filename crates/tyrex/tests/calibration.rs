@@ -5,14 +5,14 @@ use std::ops::ControlFlow;
 
 use rand::RngExt;
 use tyrex::action::FeasibleSet;
-use tyrex::calibrate::{Candidate, Goal, Verdict, calibrate, choose};
+use tyrex::calibrate::{Candidate, Goal, Test, Verdict, calibrate, choose};
 use tyrex::change::{Ensemble, ModelChange, Plan};
 use tyrex::counterfactual::{Budget, Factual, MethodSpec, Norm, Problem, Protocol, find_all};
 use tyrex::data::moons::moons;
 use tyrex::model::{Examples, Mlp, Model, TrainParams, train};
 use tyrex::{Points, Seed};
 
-const RUNS: usize = 3000;
+const RUNS: usize = 2000;
 
 /// How the models of a simulated change differ from each other.
 #[derive(Debug, Clone, Copy)]
@@ -84,7 +84,6 @@ fn at_most(share: f64, of: usize) -> usize {
 
 #[test]
 fn a_wrong_threshold_is_chosen_no_more_often_than_stated() {
-    let goal = Goal { validity: 0.9, confidence: 0.9, ..Goal::default() };
     let nearly = 0.9 - 1e-9;
     let processes = [Process::AllOrNothing, Process::Independent, Process::Mixed];
     let curves: [&[(f64, f64)]; 3] = [
@@ -95,36 +94,57 @@ fn a_wrong_threshold_is_chosen_no_more_often_than_stated() {
         // A better one further down, which tempts a method that looks for the smallest.
         &[(0.9, 0.97), (0.8, nearly), (0.7, nearly), (0.6, nearly), (0.5, 0.95)],
     ];
-    for process in processes {
-        for curve in curves {
-            for models in [46, 80] {
-                let tally = simulate(process, &goal, curve, models);
-                assert!(tally.wrong <= at_most(0.1, RUNS), "{process:?} {curve:?}: {tally:?}");
-                let uncovered = tally.chosen - tally.covered;
-                assert!(uncovered <= at_most(0.1, tally.chosen), "{process:?}: {tally:?}");
+    for test in [Test::Betting, Test::HoeffdingBentkus] {
+        let goal = Goal { validity: 0.9, confidence: 0.9, test, ..Goal::default() };
+        for process in processes {
+            for curve in curves {
+                for models in [46, 80] {
+                    let tally = simulate(process, &goal, curve, models);
+                    let about = format!("{test:?} {process:?} {curve:?}: {tally:?}");
+                    assert!(tally.wrong <= at_most(0.1, RUNS), "{about}");
+                    let uncovered = tally.chosen - tally.covered;
+                    assert!(uncovered <= at_most(0.1, tally.chosen), "{about}");
+                }
             }
         }
     }
 }
 
 #[test]
-fn the_test_is_sharp_where_it_can_be() {
+fn the_tests_are_sharp_where_they_can_be() {
     // 22 models choose, and 0.9^22 = 0.098: a threshold that is just not good enough passes if
     // no model fails, so nearly as often as is allowed. A looser test would be caught above.
-    let goal = Goal { validity: 0.9, confidence: 0.9, ..Goal::default() };
-    let tally = simulate(Process::AllOrNothing, &goal, &[(0.9, 0.9 - 1e-9)], 44);
-    assert!(tally.wrong > RUNS * 8 / 100, "{tally:?}");
+    for test in [Test::Betting, Test::HoeffdingBentkus] {
+        let goal = Goal { validity: 0.9, confidence: 0.9, test, ..Goal::default() };
+        let tally = simulate(Process::AllOrNothing, &goal, &[(0.9, 0.9 - 1e-9)], 44);
+        assert!(tally.wrong > RUNS * 8 / 100, "{test:?}: {tally:?}");
+    }
 }
 
 #[test]
 fn a_good_threshold_is_found() {
-    let goal = Goal { validity: 0.9, confidence: 0.9, ..Goal::default() };
-    let curve = [(0.9, 0.999), (0.8, 0.99), (0.7, 0.7)];
-    for process in [Process::AllOrNothing, Process::Independent, Process::Mixed] {
+    let curve = [(0.9, 0.999), (0.8, 0.97), (0.7, 0.7)];
+    let power = |test, process| {
+        let goal = Goal { validity: 0.9, confidence: 0.9, test, ..Goal::default() };
         let tally = simulate(process, &goal, &curve, 80);
-        assert!(tally.chosen > RUNS * 9 / 10, "{process:?}: {tally:?}");
-        assert!(tally.wrong < RUNS / 100, "{process:?}: {tally:?}");
+        assert!(tally.wrong < RUNS / 100, "{test:?} {process:?}: {tally:?}");
+        tally.chosen as f64 / RUNS as f64
+    };
+    for process in [Process::AllOrNothing, Process::Independent, Process::Mixed] {
+        for test in [Test::Betting, Test::HoeffdingBentkus] {
+            assert!(power(test, process) > 0.9, "{test:?} {process:?}");
+        }
     }
+}
+
+#[test]
+fn betting_shows_what_many_factuals_know() {
+    // Every model fails a few of many: the models agree, so few of them are enough.
+    let goal = |test| Goal { validity: 0.9, confidence: 0.9, test, ..Goal::default() };
+    let tally = |test| simulate(Process::Independent, &goal(test), &[(0.9, 0.97)], 80);
+    let (bets, bounds) = (tally(Test::Betting), tally(Test::HoeffdingBentkus));
+    assert!(bets.chosen > RUNS * 8 / 10, "{bets:?}");
+    assert!(bounds.chosen < RUNS * 2 / 10, "{bounds:?}");
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use tyrex::statistics::{
-    Proportion, beta_quantile, binomial_cumulative, hoeffding_bentkus, incomplete_beta,
+    Proportion, beta_quantile, betting, binomial_cumulative, hoeffding_bentkus, incomplete_beta,
 };
 
 fn golden() -> BTreeMap<String, Vec<Vec<f64>>> {
@@ -100,6 +100,19 @@ fn what_makes_no_sense_is_refused() {
     let nothing = Proportion::new(0, 0).unwrap();
     assert_eq!(nothing.between(0.1).unwrap(), (0.0, 1.0));
     assert_eq!(hoeffding_bentkus(0.0, 0, 0.1).unwrap(), 1.0);
+}
+
+#[test]
+fn a_bet_on_shares_pays_as_they_exceed_the_level() {
+    let p = |shares: &[f64], level| betting(shares, level).unwrap();
+    assert!((p(&[1.0; 59], 0.95) - 0.95_f64.powi(59)).abs() < 1e-12);
+    assert!((p(&[0.9, 0.8], 0.6) - 0.36 / 0.72).abs() < 1e-12);
+    assert_eq!(p(&[0.5, 0.6], 0.9), 1.0);
+    assert_eq!(p(&[1.0, 0.0, 1.0], 0.1), 1.0);
+    assert_eq!(p(&[], 0.5), 1.0);
+    for (shares, level) in [(&[1.1][..], 0.5), (&[f64::NAN], 0.5), (&[0.5], 0.0), (&[0.5], 1.0)] {
+        assert!(betting(shares, level).is_err(), "{shares:?} {level}");
+    }
 }
 
 proptest! {

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use clap::builder::PossibleValuesParser;
+use tyrex::counterfactual::MethodSpec;
 
 use super::{ChangeArgs, ModelArgs, SourceArgs, whole};
 
@@ -41,9 +43,12 @@ pub struct CalibrateArgs {
     /// What a counterfactual that is not found counts as
     #[arg(long, value_name = "NAME", default_value = "invalid", help_heading = "Promise")]
     pub missing: MissingName,
+    /// Where the p-values come from; choose before looking
+    #[arg(long, value_name = "NAME", default_value = "betting", help_heading = "Promise")]
+    pub test: TestName,
     /// Method whose threshold is chosen
-    #[arg(long, value_name = "NAME", default_value = "trex-i", help_heading = "Search")]
-    pub method: ThresholdMethod,
+    #[arg(long, value_name = "NAME", default_value = "trex-o", value_parser = PossibleValuesParser::new(MethodSpec::NAMES), help_heading = "Search")]
+    pub method: String,
     /// What a change costs
     #[arg(long, value_name = "NAME", default_value = "l1", help_heading = "Search")]
     pub norm: NormName,
@@ -95,15 +100,13 @@ pub enum MissingName {
     LeftOut,
 }
 
-/// Methods that have a threshold of stability.
+/// Where the p-values come from.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ThresholdMethod {
-    /// A base counterfactual, then up the stability
-    TrexI,
-    /// The cheapest point that is stable
-    TrexO,
-    /// The nearest data point that is stable
-    TrexNn,
+pub enum TestName {
+    /// For many applicants, of which every model fails some
+    Betting,
+    /// For few applicants, all of which a model may fail
+    HoeffdingBentkus,
 }
 
 /// What a change costs.

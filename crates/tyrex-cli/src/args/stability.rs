@@ -54,4 +54,8 @@ pub struct StabilityArgs {
 pub enum GammaName {
     /// The largest slope to a neighbour, as in the paper; an estimate
     Slopes,
+    /// The largest gradient among the neighbours; an estimate
+    Gradients,
+    /// The product of the layers' spectral norms; a bound that is proved
+    Sound,
 }

@@ -4,16 +4,16 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
-use tyrex::calibrate::{Calibration, Goal, Missing, Verdict, models_needed};
+use tyrex::calibrate::{Calibration, Goal, Missing, Test, Verdict, models_needed};
 use tyrex::change::{Ensemble, ModelChange};
-use tyrex::counterfactual::{Norm, Protocol};
+use tyrex::counterfactual::Protocol;
 use tyrex::explain::{CalibrationTerms, Explainer, Request};
 use tyrex::model::TrainParams;
 use tyrex::{Result, Seed};
 
 use super::summary::{DataSummary, FavourableClass, ModelSummary, counted};
 use super::{Answer, Context, retrain, source};
-use crate::args::{CalibrateArgs, MissingName, NormName, ThresholdMethod};
+use crate::args::{CalibrateArgs, MissingName, TestName};
 use crate::printer::{Page, Report, Stand};
 use crate::progress::Unit;
 
@@ -50,36 +50,28 @@ pub(crate) fn run(context: &mut Context<'_>, args: &CalibrateArgs) -> anyhow::Re
 }
 
 fn terms(args: &CalibrateArgs) -> Result<CalibrationTerms> {
-    let name = match args.method {
-        ThresholdMethod::TrexI => "trex-i",
-        ThresholdMethod::TrexO => "trex-o",
-        ThresholdMethod::TrexNn => "trex-nn",
-    };
-    let norm = match args.norm {
-        NormName::L1 => Norm::L1,
-        NormName::L2 => Norm::L2,
-    };
     let seed = Seed(args.seed).derive("search");
-    let mut request = Request::new(name, Protocol::Product, norm, seed)?;
+    let mut request = Request::new(&args.method, Protocol::Product, args.norm.into(), seed)?;
     if let Some(robustness) = request.method.robustness_mut() {
         (robustness.samples, robustness.sigma) = (args.k, args.sigma);
     }
-    Ok(CalibrationTerms {
-        goal: Goal {
-            validity: args.target,
-            confidence: args.confidence,
-            missing: match args.missing {
-                MissingName::Invalid => Missing::Invalid,
-                MissingName::LeftOut => Missing::LeftOut,
-            },
+    let goal = Goal {
+        validity: args.target,
+        confidence: args.confidence,
+        missing: match args.missing {
+            MissingName::Invalid => Missing::Invalid,
+            MissingName::LeftOut => Missing::LeftOut,
         },
-        taus: args.tau.clone(),
-        request,
-        factuals: args.limit,
-    })
+        test: match args.test {
+            TestName::Betting => Test::Betting,
+            TestName::HoeffdingBentkus => Test::HoeffdingBentkus,
+        },
+    };
+    Ok(CalibrationTerms { goal, taus: args.tau.clone(), request, factuals: args.limit })
 }
 
-fn with_progress(
+/// Tries all thresholds, with a bar if it takes long.
+pub(super) fn with_progress(
     context: &Context<'_>,
     explainer: &Explainer,
     terms: &CalibrationTerms,
@@ -87,7 +79,7 @@ fn with_progress(
 ) -> Result<Calibration> {
     let progress = context.progress("searching", Unit::Rows);
     let done = AtomicU64::new(0);
-    let rejected = explainer.rejected(explainer.data().applicants()).len().min(terms.factuals);
+    let rejected = explainer.rejected_rows(explainer.data().applicants()).len().min(terms.factuals);
     let total = (rejected * terms.taus.len()) as u64;
     let calibration = explainer.calibrate(terms, ensemble, || {
         let done = done.fetch_add(1, Ordering::Relaxed) + 1;
@@ -154,10 +146,7 @@ impl Report for CalibrateReport {
             Missing::Invalid => "of all counterfactuals asked for",
             Missing::LeftOut => "of the counterfactuals found",
         };
-        let norm = match self.terms.request.norm {
-            Norm::L1 => "L1",
-            Norm::L2 => "L2",
-        };
+        let norm = self.terms.request.norm.name();
         page.pairs(&[
             (
                 "promise",

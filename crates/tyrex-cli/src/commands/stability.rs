@@ -61,6 +61,8 @@ pub(crate) fn run(context: &mut Context<'_>, args: &StabilityArgs) -> anyhow::Re
 fn gamma(name: GammaName) -> Gamma {
     match name {
         GammaName::Slopes => Gamma::SampledSlopes,
+        GammaName::Gradients => Gamma::SampledGradients,
+        GammaName::Sound => Gamma::Sound,
     }
 }
 
@@ -115,7 +117,15 @@ impl Report for StabilityReport {
         page.table(&header, &rows);
         page.line("");
         page.item("R^ = mean of m(x_i) - |m(x) - m(x_i)|; R = mean of m(x_i) - gamma |x - x_i|");
-        page.item("gamma is the largest slope to a neighbour: an estimate, so R is no bound");
+        page.item(match self.terms.gamma {
+            Gamma::Sound => "gamma is the product of the layers' spectral norms: a proved bound",
+            Gamma::SampledGradients => {
+                "gamma is the largest gradient among the neighbours: an estimate, so R is no bound"
+            }
+            Gamma::SampledSlopes | Gamma::Given(_) => {
+                "gamma is the largest slope to a neighbour: an estimate, so R is no bound"
+            }
+        });
         if let Some(out) = &self.out {
             page.title(&format!("Wrote {out}"));
         }

@@ -251,6 +251,131 @@ fn about_models() -> Vec<Case> {
     ]
 }
 
+fn about_change() -> Vec<Case> {
+    let retrain = |extra: &[&'static str]| [&["retrain", "--out", "e"], &LOANS[..], extra].concat();
+    let calibrate = |extra: &[&'static str]| [&["calibrate"], &LOANS[..], extra].concat();
+    let certify = |extra: &[&'static str]| {
+        let fixed = ["certify", "--counterfactuals", "cf.csv", "--model", "five.onnx"];
+        [&fixed, extra].concat()
+    };
+    let rows = "row,status,income,age,housing,owner\n0,not_found,,,,\n1,found,50,30,own,yes\n";
+    let plain = format!("{LOANS_SCHEMA}\n[scaling]\nmethod = \"none\"\n");
+    vec![
+        case("an unknown change", &retrain(&["--change", "reset"]), &["reset", "leave-out"]),
+        case("no models", &retrain(&["--models", "0"]), &["models", "at least 1", "help:"]),
+        case(
+            "a share of everything",
+            &retrain(&["--change", "leave-out", "--fraction", "1"]),
+            &["fraction", "between 0 and 1"],
+        ),
+        case(
+            "a share of nothing in particular",
+            &retrain(&["--fraction", "0.1"]),
+            &["--fraction", "--change leave-out"],
+        ),
+        case(
+            "an ensemble in place of a file",
+            &["retrain", "--dataset", "german", "--out", "loans.csv"],
+            &["cannot write loans.csv/ensemble.json"],
+        ),
+        case(
+            "an ensemble in a folder that is not there",
+            &["retrain", "--dataset", "german", "--out", "no/e"],
+            &["cannot write no/e", "mkdir"],
+        ),
+        case(
+            "rows that have no label to train on",
+            &[
+                "retrain",
+                "--data",
+                "new.csv",
+                "--schema",
+                "loans.toml",
+                "--model",
+                "six.onnx",
+                "--out",
+                "e",
+            ],
+            &["new.csv", "row 0 has no label", "column `paid`"],
+        )
+        .file("new.csv", "income,age,housing,owner\n50,30,own,yes\n")
+        .file("loans.toml", plain.clone()),
+        case(
+            "no neighbours",
+            &["stability", "--dataset", "german", "--k", "0"],
+            &["samples", "at least 1"],
+        ),
+        case(
+            "neighbours at no distance",
+            &["stability", "--dataset", "german", "--sigma", "0"],
+            &["sigma"],
+        ),
+        case("a promise of everything", &calibrate(&["--target", "1"]), &["target", "between 0"]),
+        case(
+            "a confidence of more than that",
+            &calibrate(&["--confidence", "2"]),
+            &["confidence", "between 0"],
+        ),
+        case(
+            "a threshold that is none",
+            &calibrate(&["--tau", "0.5,1.5", "--models", "2"]),
+            &["tau", "1.5", "between 0 and 1"],
+        ),
+        case(
+            "a threshold twice",
+            &calibrate(&["--tau", "0.5,0.5", "--models", "2", "--k", "50"]),
+            &["tau", "once"],
+        ),
+        case("a method without a threshold", &calibrate(&["--method", "nn"]), &["nn", "trex-nn"]),
+        case(
+            "an ensemble that is not there",
+            &calibrate(&["--ensemble", "none"]),
+            &["cannot read none/ensemble.json"],
+        ),
+        case(
+            "an ensemble and models to train",
+            &calibrate(&["--ensemble", "e", "--models", "3"]),
+            &["cannot be used with"],
+        ),
+        case(
+            "counterfactuals without a meaning",
+            &certify(&[]),
+            &["nothing says what the columns of cf.csv mean", "--schema"],
+        )
+        .file("cf.csv", rows),
+        case(
+            "counterfactuals that are none",
+            &certify(&["--schema", "loans.toml"]),
+            &["cf.csv", "no line has a counterfactual", "`found`"],
+        )
+        .file("cf.csv", "status,income,age,housing,owner\nnot_found,,,,\n"),
+        case(
+            "a counterfactual of no row",
+            &certify(&["--schema", "loans.toml"]),
+            &["cf.csv, row 0, column `row`", "found `x`"],
+        )
+        .file("cf.csv", "row,income,age,housing,owner\nx,50,30,own,yes\n"),
+        case(
+            "a counterfactual that is no row of the schema",
+            &certify(&["--schema", "loans.toml"]),
+            &["cf.csv, row 1, column `income`", "found `much`"],
+        )
+        .file("cf.csv", rows.replace("50", "much")),
+        case(
+            "certificates in place of the counterfactuals",
+            &certify(&["--schema", "loans.toml", "--out", "cf.csv", "--force"]),
+            &["--out cf.csv is the input cf.csv"],
+        )
+        .file("cf.csv", rows),
+        case(
+            "steered by nothing",
+            &certify(&["--schema", "loans.toml", "--steered"]),
+            &["--ensemble"],
+        )
+        .file("cf.csv", rows),
+    ]
+}
+
 fn about_output() -> Vec<Case> {
     let explain = |out: &'static str| [&["explain", "--out", out], &LOANS[..]].concat();
     let train = |out: &'static str| [&["train", "--out", out], &LOANS[..]].concat();
@@ -319,7 +444,14 @@ fn about_output() -> Vec<Case> {
 
 #[test]
 fn every_refusal_says_where_what_and_what_was_expected() {
-    let groups = [about_rows(), about_schemas(), about_arguments(), about_models(), about_output()];
+    let groups = [
+        about_rows(),
+        about_schemas(),
+        about_arguments(),
+        about_models(),
+        about_change(),
+        about_output(),
+    ];
     for case in groups.into_iter().flatten() {
         let place = Place::with_loans();
         for (name, content) in &case.files {
@@ -327,7 +459,8 @@ fn every_refusal_says_where_what_and_what_was_expected() {
         }
         std::fs::create_dir(place.path("folder.csv")).unwrap();
         std::fs::create_dir(place.path("folder.onnx")).unwrap();
-        std::fs::write(place.path("five.onnx"), five_inputs()).unwrap();
+        std::fs::write(place.path("five.onnx"), linear(5)).unwrap();
+        std::fs::write(place.path("six.onnx"), linear(6)).unwrap();
         #[cfg(unix)]
         for (file, link) in
             [("/dev/full", "full.csv"), ("/dev/full", "full.onnx"), ("loans.csv", "link.csv")]
@@ -363,10 +496,11 @@ fn contents(place: &Place) -> Vec<(String, Vec<u8>)> {
         .collect()
 }
 
-/// A model of five columns that says nothing about them.
-fn five_inputs() -> Vec<u8> {
-    let layer = Dense { weights: vec![1.0; 5], bias: vec![0.0], activation: Activation::Identity };
-    let mlp = Mlp::new(5, &[layer], Output::Sigmoid { favourable: true }).unwrap();
+/// A model of so many columns that says nothing about them.
+fn linear(columns: usize) -> Vec<u8> {
+    let weights = vec![1.0; columns];
+    let layer = Dense { weights, bias: vec![0.0], activation: Activation::Identity };
+    let mlp = Mlp::new(columns, &[layer], Output::Sigmoid { favourable: true }).unwrap();
     write(&mlp, &ExportMetadata::default())
 }
 

@@ -4,11 +4,15 @@
 //! what holds for all commands.
 
 mod bad_input;
+mod calibrate;
+mod certify;
 mod data;
 mod explain;
 mod model;
 mod output;
+mod retrain;
 mod schema;
+mod stability;
 mod train;
 
 use std::fmt::Write as _;

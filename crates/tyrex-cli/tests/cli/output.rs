@@ -4,9 +4,13 @@ use std::process::Stdio;
 
 use crate::{Answer, LOANS, Place};
 
-const VERBS: [&[&str]; 11] = [
+const VERBS: [&[&str]; 15] = [
     &["explain"],
     &["train"],
+    &["retrain"],
+    &["stability"],
+    &["certify"],
+    &["calibrate"],
     &["data"],
     &["data", "list"],
     &["data", "show"],
@@ -45,9 +49,13 @@ fn quiet_prints_nothing() {
     let place = Place::with_loans();
     let explain = [&["explain"], &LOANS[..]].concat();
     let train = [&["train", "--out", "m.onnx", "--epochs", "1"], &LOANS[..]].concat();
-    let commands: [&[&str]; 6] = [
+    let retrain =
+        [&["retrain", "--out", "e", "--epochs", "1", "--models", "2"], &LOANS[..]].concat();
+    let commands: [&[&str]; 8] = [
         &explain,
         &train,
+        &retrain,
+        &["stability", "--data", "loans.csv", "--model", "m.onnx"],
         &["data", "list"],
         &["data", "show", "german"],
         &["schema", "check", "loans.toml"],

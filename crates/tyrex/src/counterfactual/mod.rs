@@ -137,7 +137,9 @@ pub fn find_all(
         return Err(Error::param("factual", format!("number {index}"), "finite coordinates"));
     }
     let mut points = Points::new(dim);
-    factuals.iter().for_each(|factual| points.push(factual.point));
+    for factual in factuals {
+        points.push(factual.point);
+    }
     let scores = problem.model.score(&points);
     let cancelled = AtomicBool::new(false);
     factuals

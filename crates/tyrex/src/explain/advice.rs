@@ -8,7 +8,7 @@ use super::{Explainer, FORMAT_VERSION, Part};
 use crate::action::{Actions, FeasibleSet, Overrides};
 use crate::counterfactual::{
     Budget, Counterfactual, Factual, MethodSpec, Norm, Outcome, Problem, Protocol, Reason,
-    Robustness, find_all,
+    Relaxations, Robustness, find_all, relaxations,
 };
 use crate::data::{Column, Row, Table, Value};
 use crate::error::{Error, Result};
@@ -155,13 +155,35 @@ impl Explainer {
         find_all(&problem, &*method, &factuals, request.budget, watch)
     }
 
+    /// For a row without advice: which single rule stands in the way, after at most `tries`
+    /// searches. Only where answers are rows.
+    pub fn relaxations(
+        &self,
+        index: usize,
+        request: &Request,
+        tries: usize,
+    ) -> Result<Option<Relaxations>> {
+        if request.protocol != Protocol::Product {
+            return Ok(None);
+        }
+        let actions = self.actions(request)?;
+        let data = self.points().select(&self.training_rows());
+        let problem = Problem::new(self.model(), request.norm, &data)?;
+        let method = request.method.prepare(&problem, request.seed)?;
+        let row = &self.data().rows()[index];
+        relaxations(&problem, &*method, &actions, row, request.budget, tries).map(Some)
+    }
+
+    fn actions(&self, request: &Request) -> Result<Actions> {
+        Actions::new(self.schema(), self.encoder())?.overridden(&request.overrides)
+    }
+
     /// Where the counterfactuals of rows may lie.
     fn feasible_sets(&self, rows: &[usize], request: &Request) -> Result<Vec<FeasibleSet>> {
         let dim = self.points().dim();
         match request.protocol {
             Protocol::Product => {
-                let actions = Actions::new(self.schema(), self.encoder())?;
-                let actions = actions.overridden(&request.overrides)?;
+                let actions = self.actions(request)?;
                 rows.iter().map(|&row| actions.for_factual(&self.data().rows()[row])).collect()
             }
             _ if request.overrides != Overrides::default() => Err(Error::param(

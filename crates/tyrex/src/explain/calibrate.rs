@@ -29,7 +29,7 @@ impl Explainer {
     /// Searches for counterfactuals of the rejected applicants with every threshold, and
     /// chooses the threshold by what retrained models say of them.
     ///
-    /// `watch` hears whenever one search of all is done.
+    /// `watch` hears whenever one row is done, for every threshold.
     pub fn calibrate(
         &self,
         terms: &CalibrationTerms,
@@ -60,10 +60,10 @@ impl Explainer {
                 robustness.tau = tau;
             }
             let outcomes = self.search(&rows, &request, &watch)?;
-            match outcomes.iter().find(|found| found.reason() == Some(Reason::Cancelled)) {
-                None => Ok(outcomes),
-                Some(_) => Err(Error::Cancelled("not all thresholds were tried".to_owned())),
+            if outcomes.iter().any(|outcome| outcome.reason() == Some(Reason::Cancelled)) {
+                return Err(Error::Cancelled("not all thresholds were tried".to_owned()));
             }
+            Ok(outcomes)
         })
     }
 }

@@ -3,7 +3,7 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use super::{Explainer, Part, check_output};
+use super::{Explainer, check_output};
 use crate::change::{Ensemble, ModelChange, Plan};
 use crate::error::{Error, Result};
 use crate::file::Overwrite;
@@ -86,14 +86,6 @@ impl Explainer {
                 "an ensemble of the model with fingerprint {base}, expected one of this model, {own}"
             ),
         })
-    }
-
-    /// The rows that train, in their order.
-    pub(super) fn training_rows(&self) -> Vec<usize> {
-        match self.data().part(Part::Train) {
-            none if none.is_empty() => self.data().part(Part::All),
-            rows => rows,
-        }
     }
 
     fn base(&self) -> Result<&Mlp> {

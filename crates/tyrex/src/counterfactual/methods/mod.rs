@@ -175,7 +175,7 @@ impl MethodSpec {
             Self::TrexNn(method) => method.prepare(problem, seed),
             Self::Sns(method) => method.prepare(problem, seed),
             Self::Roar(method) => method.prepare(problem),
-            Self::Nn(method) => method.prepare(problem),
+            Self::Nn(Nn {}) => Nn::prepare(problem),
         }
     }
 }

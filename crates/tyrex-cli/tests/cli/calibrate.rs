@@ -1,0 +1,84 @@
+//! `tyrex calibrate`
+
+use crate::{LOANS, Place};
+
+/// A small question about the loans.
+const SMALL: [&str; 9] =
+    ["calibrate", "--target", "0.7", "--confidence", "0.8", "--tau", "0.5,0.7,0.9", "--k", "200"];
+
+#[test]
+fn a_threshold_is_chosen_and_its_price_shown() {
+    let place = Place::with_loans();
+    let document = place.json(&[&SMALL[..], &LOANS[..]].concat());
+    let calibration = &document["calibration"];
+    assert_eq!(calibration["verdict"], "chosen", "{calibration}");
+    // 0.7^5 = 0.17: five models choose, four report.
+    assert_eq!((&calibration["choosing"], &calibration["reporting"]), (&5.into(), &4.into()));
+    let curve = calibration["curve"].as_array().unwrap();
+    let taus: Vec<f64> = curve.iter().map(|point| point["tau"].as_f64().unwrap()).collect();
+    assert_eq!(taus, [0.9, 0.7, 0.5]);
+    assert!(taus.contains(&calibration["tau"].as_f64().unwrap()));
+    let costs: Vec<f64> = curve.iter().map(|p| p["mean_cost"].as_f64().unwrap()).collect();
+    assert!(costs.is_sorted_by(|a, b| a >= b), "{costs:?}");
+    let text = place.done(&[&SMALL[..], &LOANS[..]].concat());
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for piece in [
+        "70 % of all counterfactuals asked for hold under a retrained model, with confidence 80 %",
+        "trex-i, L1",
+        "5 choose, 4 report; trained again from new weights",
+        "valid under the 4 models that did not choose it",
+        "Cost curve tau found cost",
+    ] {
+        assert!(text.contains(piece), "{piece}: {text}");
+    }
+}
+
+#[test]
+fn a_promise_that_cannot_be_shown_is_answered_with_no() {
+    let place = Place::with_loans();
+    let answer = place.run(&[&SMALL[..], &["--models", "4"], &LOANS[..]].concat());
+    assert_eq!(answer.code, 1, "{}", answer.stderr);
+    assert_eq!(answer.stderr, "");
+    assert!(
+        answer.stdout.contains("no: it cannot be shown with 4 models; it takes at least 9"),
+        "{}",
+        answer.stdout
+    );
+}
+
+#[test]
+fn an_ensemble_from_a_folder_gives_the_same_answer_as_one_trained_now() {
+    let place = Place::with_loans();
+    let now = place.json(&[&SMALL[..], &LOANS[..]].concat());
+    place.done(&[&["retrain", "--models", "9", "--out", "e"], &LOANS[..]].concat());
+    let before = place.json(&[&SMALL[..], &["--ensemble", "e"], &LOANS[..]].concat());
+    assert_eq!(now["calibration"], before["calibration"]);
+}
+
+#[test]
+fn every_flag_reaches_the_search() {
+    let place = Place::with_loans();
+    let calibrate = |flags: &[&str]| {
+        let fixed = ["calibrate", "--target", "0.7", "--confidence", "0.8", "--json"];
+        let answer = place.run(&[&fixed, flags, &LOANS[..]].concat());
+        assert!(answer.code < 2, "{flags:?}: {}", answer.stderr);
+        let document: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
+        document["calibration"].clone()
+    };
+    let plain = calibrate(&["--tau", "0.6,0.9"]);
+    assert_eq!(calibrate(&["--tau", "0.6,0.9", "--threads", "1"]), plain);
+    let flags: [&[&str]; 9] = [
+        &["--tau", "0.6,0.9", "--test", "hoeffding-bentkus"],
+        &["--tau", "0.6,0.8"],
+        &["--tau", "0.6,0.9", "--norm", "l2"],
+        &["--tau", "0.6,0.9", "--method", "trex-nn"],
+        &["--tau", "0.6,0.9", "--sigma", "0.2"],
+        &["--tau", "0.6,0.9", "--limit", "2"],
+        &["--tau", "0.6,0.9", "--seed", "1"],
+        &["--tau", "0.6,0.9", "--missing", "left-out"],
+        &["--tau", "0.6,0.9", "--models", "15"],
+    ];
+    for flag in flags {
+        assert_ne!(calibrate(flag), plain, "{flag:?}");
+    }
+}

@@ -1,0 +1,108 @@
+//! `tyrex certify`
+
+use crate::{LOANS, Place};
+
+/// Loans, a model of them, an ensemble of that, and counterfactuals.
+fn place() -> Place {
+    let place = Place::with_loans();
+    place.done(&[&["train"], &LOANS[..], &["--out", "m.onnx"]].concat());
+    let retrain = ["retrain", "--model", "m.onnx", "--models", "12", "--seed", "1"];
+    place.done(&[&retrain, &LOANS[..], &["--out", "fresh"]].concat());
+    place.write(
+        "cf.csv",
+        "row,status,reason,income,age,housing,owner\n\
+         3,found,,88.5,41,own,yes\n\
+         4,not_found,stuck,,,,\n\
+         7,found,,84.5,30,rent,no\n",
+    );
+    place
+}
+
+const CERTIFY: [&str; 5] = ["certify", "--counterfactuals", "cf.csv", "--model", "m.onnx"];
+
+#[test]
+fn the_certificates_are_of_the_rows_that_were_found() {
+    let place = place();
+    let fresh = [&CERTIFY[..], &["--ensemble", "fresh", "--out", "c.csv"]].concat();
+    let document = place.json(&fresh);
+    assert_eq!(document["not_found"], 1);
+    let certificates = document["certificates"].as_array().unwrap();
+    let rows: Vec<u64> = certificates.iter().map(|c| c["row"].as_u64().unwrap()).collect();
+    assert_eq!(rows, [3, 7]);
+    let tiers = certificates[0]["certificate"]["tiers"].as_array().unwrap();
+    let names: Vec<&str> = tiers.iter().map(|tier| tier["tier"].as_str().unwrap()).collect();
+    assert_eq!(names, ["theorem", "interval", "ensemble"]);
+    assert_eq!(tiers[2]["valid"], 12);
+    assert_eq!(tiers[2]["verdict"], "certified");
+    let file = place.read("c.csv");
+    let lines: Vec<&str> = file.lines().collect();
+    assert!(lines[0].starts_with("row,score,verdict,theorem,"), "{file}");
+    assert!(lines[1].starts_with("3,") && lines[2].starts_with("7,"), "{file}");
+    assert_eq!(lines.len(), 3);
+}
+
+#[test]
+fn people_read_what_is_promised_and_what_it_rests_on() {
+    let place = place();
+    let text = place.done(&[&CERTIFY[..], &["--ensemble", "fresh"]].concat());
+    for piece in [
+        "2 counterfactuals; 1 more not found",
+        "12 models, trained again from new weights",
+        "2 certified, 0 empirical, 0 vacuous",
+        "12 of 12 retrained models keep this point valid",
+        "This rests on:",
+    ] {
+        let unwrapped = text.split_whitespace().collect::<Vec<_>>().join(" ");
+        assert!(unwrapped.contains(piece), "{piece}: {text}");
+    }
+}
+
+#[test]
+fn the_answer_may_be_no() {
+    let place = place();
+    // Models that steered the search are no evidence that counts as a certificate.
+    let steered = [&CERTIFY[..], &["--ensemble", "fresh", "--steered", "--delta", "100"]].concat();
+    let answer = place.run(&[&steered[..], &["--require", "certified"]].concat());
+    assert_eq!(answer.code, 1, "{}{}", answer.stdout, answer.stderr);
+    assert!(answer.stdout.contains("No: 2 of 2 are not certified"), "{}", answer.stdout);
+    assert_eq!(answer.stderr, "");
+    assert_eq!(place.run(&steered).code, 0);
+    // A row that the model itself rejects has nothing to promise.
+    place.write("cf.csv", "income,age,housing,owner\n10.5,41,own,yes\n");
+    let answer = place.run(&[&CERTIFY[..], &["--ensemble", "fresh", "--json"]].concat());
+    assert_eq!(answer.code, 1);
+    let document: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
+    assert_eq!((&document["below"], &document["verdicts"]["vacuous"]), (&1.into(), &1.into()));
+}
+
+#[test]
+fn every_flag_reaches_the_certificate() {
+    let place = place();
+    let certify = |flags: &[&str]| {
+        let answer = place.run(&[&CERTIFY[..], &["--json"], flags].concat());
+        let document: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
+        document["certificates"].clone()
+    };
+    let plain = certify(&[]);
+    assert_eq!(certify(&["--threads", "1"]), plain);
+    let flags: [&[&str]; 7] = [
+        &["--delta", "0.02"],
+        &["--probability", "0.8"],
+        &["--confidence", "0.9"],
+        &["--k", "500"],
+        &["--sigma", "0.05"],
+        &["--seed", "2"],
+        &["--ensemble", "fresh"],
+    ];
+    for flag in flags {
+        assert_ne!(certify(flag), plain, "{flag:?}");
+    }
+}
+
+#[test]
+fn a_file_found_for_another_model_is_noted() {
+    let place = place();
+    place.write("cf.csv", "income,age,housing,owner,model\n88.5,41,own,yes,abc\n");
+    let document = place.json(&[&CERTIFY[..], &["--ensemble", "fresh"]].concat());
+    assert_eq!(document["found_for"], "abc");
+}

@@ -1,4 +1,4 @@
-"""Trains the same network with tyrex and its peers, in turn, and prints the ratios.
+"""Gives tyrex and its peers the same work, in turn, and prints the ratios.
 
 Started by `bench/compare`, which makes the Python environment first.
 """
@@ -18,9 +18,9 @@ from tasks import TASKS
 RECORD = engines.REPOSITORY / "BENCHMARKS.md"
 RESULT = engines.BENCH / "results" / "compare.json"
 EXAMPLES = """examples:
-  bench/compare                       all engines, one thread and two, 20 rounds
+  bench/compare                       all tasks, all engines, 20 rounds
   bench/compare --quick               a few rounds on few rows: does everything run?
-  bench/compare --threads 1 --only tyrex,jax
+  bench/compare --task train --threads 1 --only tyrex,jax
   bench/compare --rounds 40 --record  and append the tables to BENCHMARKS.md
 """
 
@@ -96,7 +96,8 @@ def gemm_peak(tyrex, pinned):
 
 def main():
     args = arguments()
-    import rows  # numpy: not needed for --help
+    import problem  # numpy: not needed for --help
+    import rows
 
     known = {engines.TYREX, *(name for task in args.tasks for name in engines.peers(task.name))}
     if unknown := set(args.only or ()) - known:
@@ -118,6 +119,9 @@ def main():
     if not args.only or engines.TYREX in args.only:
         tyrex = args.worker or engines.build_tyrex(progress)
     x, y, source = rows.load(args.rows)
+    explained = None
+    if any(task.is_search for task in args.tasks):
+        explained, _ = problem.make(args.rows, args.json.parent, progress)
     run = {
         "format_version": 1,
         "date": report.now(),
@@ -131,11 +135,13 @@ def main():
         "disagreements": [],
     }
     with tempfile.TemporaryDirectory() as folder:
-        file = Path(folder) / "rows.bin"
-        rows.write(file, x, y)
+        folder = Path(folder)
+        rows.write(folder / "rows.bin", x, y)
+        if explained:
+            problem.write(folder, explained)
         for task in args.tasks:
-            for threads in args.thread_counts:
-                compare(run, task, threads, args, tyrex, cores, file, x.shape)
+            for threads in set(args.thread_counts) & set(task.threads):
+                compare(run, task, threads, args, tyrex, cores, folder, x.shape, explained)
 
     args.json.parent.mkdir(parents=True, exist_ok=True)
     args.json.write_text(json.dumps(run, indent=1) + "\n")
@@ -145,21 +151,32 @@ def main():
     return 1 if run["disagreements"] else 0
 
 
-def compare(run, task, threads, args, tyrex, cores, file, shape):
+def compare(run, task, threads, args, tyrex, cores, folder, shape, explained):
     """Adds the table of one task on so many threads to the run."""
     contestants = []
+    inputs = ["--problem", folder] if task.is_search else ["--rows", folder / "rows.bin"]
     for name, command in chosen(task.name, args.only, tyrex).items():
-        command = [*command, "--rows", str(file)]
+        command = [*command, *map(str, inputs)]
         for processes in sorted({1, threads}):
             pinned = cores and cores[:threads]
             contestants.append(engines.Contestant(name, command, threads, pinned, processes))
     label = f"{task.name}, {threads} thread{'s' * (threads > 1)}"
-    engines.contest(contestants, args.rounds, lambda text: progress(text and f"{label}: {text}"))
+    rounds = min(args.rounds, task.rounds or args.rounds)
+    engines.contest(contestants, rounds, lambda text: progress(text and f"{label}: {text}"))
+    for reply in (reply for contestant in contestants for reply in contestant.replies):
+        if "points" in reply:
+            reply.update(judge(reply, explained))
     table = report.summarise(task, threads, contestants, *shape, run["peak"], engines.TYREX)
     run["tables"].append(table)
     if threads == 1 and tyrex:
         run["aims"] += report.aims(task, table, engines.TYREX)
-    run["disagreements"] += report.disagreements(task, contestants, args.rounds, shape[0])
+    run["disagreements"] += report.disagreements(task, contestants, rounds, shape[0])
+
+
+def judge(reply, explained):
+    import problem
+
+    return problem.judge(reply, explained)
 
 
 def record(run):

@@ -23,8 +23,9 @@ class EngineFailure(Exception):
 def peers(task):
     """The engines that have a file for the task, by name."""
     found = {}
-    for path in sorted((BENCH / "peers").glob(f"*_{task}.py")):
-        name = path.stem.removesuffix(f"_{task}").replace("_", "-")
+    suffix = "_" + task.replace("-", "_")
+    for path in sorted((BENCH / "peers").glob(f"*{suffix}.py")):
+        name = path.stem.removesuffix(suffix).replace("_", "-")
         found[name] = [sys.executable, str(path)]
     return found
 

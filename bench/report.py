@@ -47,12 +47,12 @@ def now():
 
 def summarise(task, threads, contestants, rows, columns, peak, baseline):
     """One table: a row per contestant, the fastest first."""
-    flops = task.flops(rows, columns)
+    flops = task.flops and task.flops(rows, columns)
     reference = next((c.best("seconds") for c in contestants if c.name == baseline), None)
     results = []
     for c in contestants:
         seconds = c.best("seconds")
-        rate = flops / seconds / 1e9
+        rate = flops and flops / seconds / 1e9
         results.append(
             {
                 "name": c.name,
@@ -62,9 +62,8 @@ def summarise(task, threads, contestants, rows, columns, peak, baseline):
                 "median_seconds": statistics.median(r["seconds"] for r in c.replies),
                 "ratio": seconds / reference if reference else None,
                 "gflops": rate,
-                "peak_share": rate / (peak["gflops"] * threads),
-                **{field: c.replies[-1][field] for field in task.agree},
-                "accuracy": c.replies[-1].get("accuracy"),
+                "peak_share": rate and rate / (peak["gflops"] * threads),
+                **{field: c.mean(field) for field in task.columns if field in c.replies[-1]},
             }
         )
     results.sort(key=lambda result: result["seconds"])
@@ -72,6 +71,8 @@ def summarise(task, threads, contestants, rows, columns, peak, baseline):
         "task": task.name,
         "title": task.title,
         "unit": task.unit,
+        "rounds": len(contestants[0].replies),
+        "columns": task.columns,
         "threads": threads,
         "results": results,
     }
@@ -80,15 +81,19 @@ def summarise(task, threads, contestants, rows, columns, peak, baseline):
 def disagreements(task, contestants, rounds, rows):
     """Sentences about engines that did not do the same work."""
     found = []
+    # An engine too slow for all the work does a sample of it, which says little of its quality.
+    whole = [c for c in contestants if not c.replies[-1].get("sample")]
     for field, tolerance in task.agree.items():
-        middle = statistics.median(c.mean(field) for c in contestants)
-        for c in contestants:
+        if not whole:
+            break
+        middle = statistics.median(c.mean(field) for c in whole)
+        for c in whole:
             if not abs(c.mean(field) - middle) <= tolerance:
                 found.append(
                     f"{c.name}: mean {field} over the rounds is {c.mean(field):.4f}, "
                     f"the engines' median is {middle:.4f}, allowed is {tolerance} either way"
                 )
-    for c in contestants:
+    for c in contestants if task.steps else ():
         steps, expected = c.replies[-1].get("steps"), rounds * task.steps(rows)
         if steps is not None and steps != expected:
             found.append(f"{c.name}: {steps} optimiser steps, expected {expected}")
@@ -105,18 +110,26 @@ def aims(task, table, engine):
             best = min(ratios)
             verdicts.append(
                 {
-                    "aim": f"{aim.ratio:g}x faster than {' or '.join(aim.engines)}",
+                    "aim": f"{task.name}: {aim.ratio:g}x faster than {' or '.join(aim.engines)}",
                     "measured": f"{best:.2f}x",
                     "met": best >= aim.ratio,
                 }
             )
     for result in results:
-        if result["name"] == engine:
+        if result["name"] == engine and task.peak_share is not None:
             verdicts.append(
                 {
-                    "aim": f"{task.peak_share:.0%} of the core's GEMM peak",
+                    "aim": f"{task.name}: {task.peak_share:.0%} of the core's GEMM peak",
                     "measured": f"{result['peak_share']:.0%}",
                     "met": result["peak_share"] >= task.peak_share,
+                }
+            )
+        if result["name"] == engine and task.limit is not None:
+            verdicts.append(
+                {
+                    "aim": f"{task.name}: at most {task.limit * 1e6:g} microseconds a {task.unit}",
+                    "measured": f"{result['seconds'] * 1e6:.1f}",
+                    "met": result["seconds"] <= task.limit,
                 }
             )
     return verdicts
@@ -142,22 +155,22 @@ def as_text(run):
     parts = []
     for table in run["tables"]:
         threads = "1 thread" if table["threads"] == 1 else f"{table['threads']} threads"
+        has_rate = table["results"][0]["gflops"] is not None
         lines = [
             [
                 r["name"],
-                f"{r['seconds']:.5f}",
+                f"{r['seconds']:.{5 if r['seconds'] > 1e-3 else 7}f}",
                 f"{r['ratio']:.2f}" if r["ratio"] else "-",
-                f"{r['gflops']:.1f}",
-                f"{r['peak_share']:.0%}",
-                f"{r['loss']:.4f}" if r.get("loss") is not None else "-",
-                f"{r['accuracy']:.4f}" if r.get("accuracy") is not None else "-",
+                *([f"{r['gflops']:.1f}", f"{r['peak_share']:.0%}"] if has_rate else []),
+                *(f"{r[field]:.4f}" if field in r else "-" for field in table["columns"]),
             ]
             for r in table["results"]
         ]
-        header = ["engine", "seconds", "ratio to tyrex", "GF/s", "of peak", "loss", "accuracy"]
+        rate = ["GF/s", "of peak"] if has_rate else []
+        header = ["engine", "seconds", "ratio to tyrex", *rate, *table["columns"]]
         parts.append(
             f"{table['title']}; {threads}; seconds per {table['unit']}, "
-            f"minimum of {run['rounds']} interleaved rounds\n\n{grid(header, lines)}"
+            f"minimum of {table['rounds']} interleaved rounds\n\n{grid(header, lines)}"
         )
     peak = run["peak"]
     measured = ", ".join(f"{p['engine']} {p['gflops']:.0f} ({p['shape']})" for p in peak["all"])
@@ -174,7 +187,7 @@ def as_text(run):
             + "\n".join(f"- {sentence}" for sentence in run["disagreements"])
         )
     else:
-        parts.append("All engines took the same steps and reached the same loss.")
+        parts.append("All engines did the same work, as far as it can be compared.")
     return "\n\n".join(parts)
 
 

@@ -15,7 +15,7 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 LABEL = "RiskPerformance"
 FAVOURABLE = "Good"
 CODED = ("MaxDelq2PublicRecLast12M", "MaxDelqEver")
-HELOC_ROWS, HELOC_COLUMNS = 7844, 39
+HELOC_ROWS, HELOC_TEST_ROWS, HELOC_COLUMNS = 7844, 2615, 39
 
 
 def heloc_folder():
@@ -27,12 +27,12 @@ def heloc_folder():
     return None
 
 
-def heloc(folder):
-    """The reference training rows: 21 scaled numbers, then two one-hot groups (10 + 8)."""
+def heloc(folder, part):
+    """The reference rows of a part: 21 scaled numbers, then two one-hot groups (10 + 8)."""
     with open(folder / "heloc.csv", newline="") as file:
         table = list(csv.DictReader(file))
     with open(folder / "paper_splits" / "heloc.csv", newline="") as file:
-        train = [int(line["row"]) for line in csv.DictReader(file) if line["split"] == "train"]
+        chosen = [int(line["row"]) for line in csv.DictReader(file) if line["split"] == part]
     columns = []
     for name in table[0]:
         if name == LABEL or name in CODED:
@@ -42,28 +42,31 @@ def heloc(folder):
     for name in CODED:
         codes = np.array([int(row[name]) for row in table])
         columns.extend((codes == level).astype(float) for level in np.unique(codes))
-    x = np.stack(columns, axis=1)[train]
-    y = np.array([row[LABEL] == FAVOURABLE for row in table])[train]
+    x = np.stack(columns, axis=1)[chosen]
+    y = np.array([row[LABEL] == FAVOURABLE for row in table])[chosen]
     return x.astype("<f4"), y.astype("<f4")
 
 
-def synthetic(rows=HELOC_ROWS, seed=0):
+def synthetic(part, seed=0):
     """Seeded rows of HELOC's shape, with labels drawn from a smooth, noisy rule."""
+    rows = HELOC_ROWS + HELOC_TEST_ROWS
     rng = np.random.default_rng(seed)
     numbers = rng.uniform(size=(rows, HELOC_COLUMNS - 18))
     groups = [np.eye(levels)[rng.integers(levels, size=rows)] for levels in (10, 8)]
     x = np.concatenate([numbers, *groups], axis=1)
     hidden = np.tanh((x - x.mean(axis=0)) @ rng.normal(size=(HELOC_COLUMNS, 8)))
     chance = 1 / (1 + np.exp(-hidden @ rng.normal(size=8)))
-    return x.astype("<f4"), (rng.uniform(size=rows) < chance).astype("<f4")
+    y = rng.uniform(size=rows) < chance
+    chosen = slice(None, HELOC_ROWS) if part == "train" else slice(HELOC_ROWS, None)
+    return x[chosen].astype("<f4"), y[chosen].astype("<f4")
 
 
-def load(limit=None):
-    """The rows, their labels, and a sentence that says which they are."""
+def load(limit=None, part="train"):
+    """The rows of a part, their labels, and a sentence that says which they are."""
     folder = heloc_folder()
-    x, y = heloc(folder) if folder else synthetic()
+    x, y = heloc(folder, part) if folder else synthetic(part)
     source = (
-        "HELOC reference training rows"
+        f"HELOC reference {'training' if part == 'train' else part} rows"
         if folder
         else "seeded synthetic rows of HELOC's shape (heloc.csv was not found)"
     )

@@ -23,15 +23,24 @@ class Task:
     title: str
     unit: str
     """What one unit of work is; the table gives seconds per unit."""
-    flops: Callable[[int, int], float]
-    """Floating-point operations of one unit, from rows and columns."""
-    steps: Callable[[int], int]
+    flops: Callable[[int, int], float] | None = None
+    """Floating-point operations of one unit, from rows and columns; None if engines differ."""
+    steps: Callable[[int], int] | None = None
     """Optimiser steps of one round, from rows; compared with each engine's own counter."""
     agree: dict[str, float] = field(default_factory=dict)
     """Reply fields whose mean over the rounds must be within this of the engines' median."""
+    columns: tuple[str, ...] = ()
+    """Reply fields that the table shows."""
     aims: tuple[Aim, ...] = ()
-    peak_share: float = 0.0
+    peak_share: float | None = None
     """The share of the core's GEMM peak that tyrex wants to reach on one thread."""
+    limit: float | None = None
+    """The most seconds per unit that tyrex wants to take on one thread."""
+    is_search: bool = False
+    """Whether it is about a trained network (problem.py) and not about rows."""
+    threads: tuple[int, ...] = (1,)
+    rounds: int | None = None
+    """The most rounds, where one takes long."""
 
 
 HIDDEN, BATCH = 128, 32
@@ -53,6 +62,7 @@ TASKS = {
             flops=training_flops,
             steps=lambda rows: ceil(rows / BATCH),
             agree={"loss": 0.02},
+            columns=("loss", "accuracy"),
             aims=(
                 Aim(("jax", "jax-vmap"), 1.4),
                 Aim(("torch-bmm",), 3.0),
@@ -60,6 +70,35 @@ TASKS = {
                 Aim(("keras",), 25.0),
             ),
             peak_share=0.55,
+            threads=(1, 2),
+        ),
+        Task(
+            name="stability",
+            title="Relaxed stability and its gradient, 1000 Monte Carlo neighbours",
+            unit="point",
+            agree={"value": 1e-4, "gradient": 1e-3},
+            columns=("value", "gradient"),
+            aims=(Aim(("jax",), 1.25), Aim(("torch",), 2.5)),
+            is_search=True,
+        ),
+        Task(
+            name="trex-i",
+            title="T-Rex:I with its base, tau 0.85, L2",
+            unit="factual",
+            agree={"validity": 0.01},
+            columns=("found", "validity", "cost", "stability"),
+            aims=(Aim(("jax",), 10.0), Aim(("torch",), 30.0), Aim(("tf",), 200.0)),
+            is_search=True,
+            rounds=5,
+        ),
+        Task(
+            name="trex-nn",
+            title="T-Rex:NN, the 1000 nearest, tau 0.85, L2",
+            unit="factual",
+            columns=("found", "validity", "cost", "stability"),
+            aims=(Aim(("tf",), 500.0),),
+            is_search=True,
+            rounds=5,
         ),
     ]
 }

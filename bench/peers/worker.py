@@ -9,17 +9,25 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+import problem as problem_folder
 import rows as rows_file
+from network import BATCH, BETA1, BETA2, EPSILON, HIDDEN, LEARNING_RATE, glorot  # noqa: F401
+from problem import SAMPLES, SIGMA, TAU  # noqa: F401
 
-HIDDEN = (128, 128)
-BATCH = 32
-LEARNING_RATE, BETA1, BETA2, EPSILON = 1e-3, 0.9, 0.999, 1e-7
 ENSEMBLE = 10
+EVALUATIONS = 100
+
+# T-Rex:I as the authors run it: unit steps up the stability, from their base.
+STEP, STEPS = 0.01, 200
+BASE_ROUNDS, BASE_STEPS, BASE_RATE, BASE_MARGIN = 9, 60, 1e-3, 0.5
+# T-Rex:NN as in the paper: so many of the nearest accepted rows are tested.
+NEIGHBOURS = 1000
 
 
 def arguments():
     parser = argparse.ArgumentParser()
     parser.add_argument("--rows", help="file of rows and labels")
+    parser.add_argument("--problem", help="folder with a network and what to explain")
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--seed", type=int, default=0)
     return parser.parse_args()
@@ -55,15 +63,8 @@ def training_rows(args):
     return rows_file.read(args.rows)
 
 
-def glorot(rng, columns):
-    """Glorot-uniform weights and zero biases, as (inputs x outputs) matrices."""
-    widths = [columns, *HIDDEN, 1]
-    layers = []
-    for inputs, outputs in zip(widths, widths[1:]):
-        limit = np.sqrt(6 / (inputs + outputs))
-        weights = rng.uniform(-limit, limit, size=(inputs, outputs)).astype(np.float32)
-        layers.append((weights, np.zeros(outputs, np.float32)))
-    return layers
+def problem(args):
+    return problem_folder.read(args.problem)
 
 
 def fit_quality(logits, y):
@@ -74,3 +75,16 @@ def fit_quality(logits, y):
         "loss": float(loss.mean()),
         "accuracy": float(((logits > 0) == (y > 0.5)).mean()),
     }
+
+
+def summary(readings):
+    """Means of stabilities and of their gradients' norms."""
+    return {
+        "value": float(np.mean([value for value, _ in readings])),
+        "gradient": float(np.mean([np.linalg.norm(gradient) for _, gradient in readings])),
+    }
+
+
+def listed(points, found):
+    """One list of coordinates per factual, or None where nothing was found."""
+    return [point.tolist() if ok else None for point, ok in zip(points, found)]

@@ -2,14 +2,16 @@
 
 mod calibrate;
 mod certify;
+mod explain;
 mod retrain;
 mod stability;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
-pub use calibrate::{CalibrateArgs, MissingName, NormName, TestName, ThresholdMethod};
+pub use calibrate::{CalibrateArgs, MissingName, NormName, TestName};
 pub use certify::{CertifyArgs, Required};
+pub use explain::{ExplainArgs, SearchArgs, Threshold};
 pub use retrain::{ChangeArgs, ChangeName, RetrainArgs};
 pub use stability::{GammaName, StabilityArgs};
 
@@ -30,7 +32,7 @@ Examples:
   tyrex explain --dataset german
   tyrex schema infer loans.csv --label approved --favourable yes --out loans.toml
   tyrex train --data loans.csv --schema loans.toml --out loans.onnx
-  tyrex explain --data applicants.csv --model loans.onnx --out rejected.csv
+  tyrex explain --data applicants.csv --model loans.onnx --out advice.csv
   tyrex retrain --dataset german --change leave-out --models 50 --out german-ensemble
 
 Exit codes: 0 done; 1 the answer is \"no\"; 2 bad input."
@@ -66,11 +68,12 @@ pub struct GlobalArgs {
 /// What to do.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Show which applicants a model rejects
+    /// Tell rejected applicants what to change, so that it still works after retraining
     ///
     /// Without --model, a network is trained first. The applicants are the test rows, or all
     /// rows if the schema names no split. A model that tyrex wrote brings its schema along; new
-    /// applicants then need no label column.
+    /// applicants then need no label column. The answer is "no" (exit code 1) if nothing is found
+    /// for any of them.
     Explain(ExplainArgs),
     /// Train a network and write it as an ONNX file
     ///
@@ -152,17 +155,19 @@ pub struct SourceArgs {
     /// What the columns of --data mean; `tyrex schema infer` draws up a first one
     #[arg(long, value_name = "FILE", conflicts_with = "dataset")]
     pub schema: Option<PathBuf>,
-    /// How the data set is encoded and scaled
+    /// Whose encoding of the data set, and whose parameters of the search
     #[arg(long, value_name = "NAME", default_value = "product", conflicts_with = "data")]
     pub protocol: Protocol,
 }
 
-/// How a data set is encoded and scaled.
+/// Whose encoding, parameters and kind of answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum Protocol {
-    /// For use: scaling fitted on training rows only
+    /// For use: scaling fitted on training rows only; answers are rows that obey the rules
     Product,
-    /// As in the authors' released arrays, to compare numbers
+    /// As in the paper's text, on the authors' arrays: answers are any points
+    Paper,
+    /// As in the authors' released code, to compare numbers
     Reference,
 }
 
@@ -202,46 +207,6 @@ pub struct ForceArgs {
     /// Overwrite the output file if it exists
     #[arg(long, help_heading = "Output")]
     pub force: bool,
-}
-
-/// Arguments of `explain`.
-#[derive(Debug, clap::Args)]
-#[command(after_help = "\
-Examples:
-  tyrex explain --dataset german
-  tyrex explain --dataset german --seed 7 --limit 20 --out rejected.parquet
-  tyrex explain --data loans.csv --schema loans.toml
-  tyrex explain --data applicants.csv --model loans.onnx --json")]
-pub struct ExplainArgs {
-    /// Where the rows come from.
-    #[command(flatten)]
-    pub source: SourceArgs,
-    /// ONNX file to explain, from tyrex or another tool
-    #[arg(long, value_name = "FILE", help_heading = "Model file")]
-    pub model: Option<PathBuf>,
-    /// How to read it.
-    #[command(flatten)]
-    pub import: ImportArgs,
-    /// Seed of the training
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 0,
-        value_parser = whole::<u64>,
-        allow_negative_numbers = true,
-        conflicts_with = "model",
-        help_heading = "Training"
-    )]
-    pub seed: u64,
-    /// Rejected applicants to show or write [default: 5 to show, all to write]
-    #[arg(long, value_name = "N", value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "Output")]
-    pub limit: Option<usize>,
-    /// Write the rejected applicants to a .csv, .jsonl, .ndjson or .parquet file
-    #[arg(long, value_name = "FILE", help_heading = "Output")]
-    pub out: Option<PathBuf>,
-    /// Whether it may be overwritten.
-    #[command(flatten)]
-    pub force: ForceArgs,
 }
 
 /// Arguments of `train`.

@@ -50,11 +50,11 @@ fn dispatch(args: Args, printer: &mut Printer) -> anyhow::Result<Answer> {
     }
     let context = &mut Context { global: args.global, printer };
     match args.command {
-        Command::Explain(args) => commands::explain::run(context, &args),
         Command::Train(args) => commands::train::run(context, &args),
         Command::Retrain(args) => commands::retrain::run(context, &args),
         Command::Stability(args) => commands::stability::run(context, &args),
-        // These two have an answer that may be "no".
+        // These have an answer that may be "no".
+        Command::Explain(args) => return commands::explain::run(context, &args),
         Command::Certify(args) => return commands::certify::run(context, &args),
         Command::Calibrate(args) => return commands::calibrate::run(context, &args),
         Command::Data(DataCommand::List) => commands::data::list(context),

@@ -95,7 +95,7 @@ fn too_few_models_promise_nothing() {
         certify(&base, &[0.0, 0.0], Some(retrained), &Terms::default(), Seed(0)).unwrap();
     let tier = certificate.theorem().unwrap();
     assert_eq!((tier.verdict, tier.rank, tier.bound.at_least), (Verdict::Vacuous, None, 0.0));
-    assert!(tier.sentence().contains("too few"));
+    assert!(tier.claim().contains("too few"));
 }
 
 // ---- verification
@@ -214,11 +214,9 @@ fn the_ensemble_tier_says_what_the_count_proves() {
     // No better than a coin is nothing.
     assert_eq!(ask(6, 4, 0.95).verdict, Verdict::Vacuous);
     assert_eq!(
-        ask(50, 0, 0.95).sentence(),
+        ask(50, 0, 0.95).claim(),
         "50 of 50 retrained models keep this point valid: with confidence 0.95, so does the next \
-         one with probability at least 0.942 (certified). This rests on: the next model comes \
-         about like the 50 retrained ones (reinitialise) (declared); the retrained models had no \
-         part in the search (declared)."
+         one with probability at least 0.942 (certified)."
     );
 }
 
@@ -327,4 +325,23 @@ fn what_makes_no_sense_is_refused() {
         certify(&base, &x, retrained, &Terms::default(), Seed(0)).unwrap_err().to_string(),
         "coordinates of a retrained model: expected 2, got 3"
     );
+}
+
+/// A black box whose score is no number.
+struct Broken;
+
+impl Model for Broken {
+    fn dim(&self) -> usize {
+        1
+    }
+
+    fn score_into(&self, _: &tyrex::Points, scores: &mut [f32]) {
+        scores.fill(f32::NAN);
+    }
+}
+
+#[test]
+fn a_model_that_cannot_score_the_point_is_refused() {
+    let refusal = certify(&Broken, &[0.0], None, &Terms::default(), Seed(0)).unwrap_err();
+    assert_eq!(refusal.to_string(), "model: it scores the point NaN, expected a probability");
 }

@@ -4,10 +4,11 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use tyrex::counterfactual::{Norm, Protocol};
 use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::data::schema::Split;
 use tyrex::data::{Catalogue, Column, Dataset, Row, Schema, Table, Value};
-use tyrex::explain::{Applicants, Data, Explainer, Part, embedded_schema, import};
+use tyrex::explain::{Applicants, Data, Explainer, Part, Request, embedded_schema, import};
 use tyrex::model::onnx::{
     Block, Category, Cell, Core, ImportOptions, InputColumn, InputKind, Inputs, OnnxModel,
 };
@@ -433,21 +434,83 @@ fn a_score_that_is_no_number_is_an_error_that_names_the_row() {
     assert!(error.contains("rows.csv, row 1, is inf"), "{error}");
 }
 
+fn request(method: &str) -> Request {
+    Request::new(method, Protocol::Product, Norm::L1, Seed(3)).unwrap()
+}
+
 #[test]
-fn rejected_rows_become_a_table_under_the_names_of_the_features() {
+fn advice_becomes_a_table_under_the_names_of_the_features() {
     let explainer = trained(0);
-    let rejected = explainer.rejected(Part::Test);
-    let table = explainer.rejected_table(&rejected[..2]).unwrap();
+    let rows = &explainer.rejected_rows(Part::Test)[..4];
+    let request = request("trex-o");
+    let go_on = || ControlFlow::Continue(());
+    let advice = explainer.advise(rows, &request, go_on).unwrap();
+    let table = explainer.advice_table(&advice, &request).unwrap();
     let names: Vec<&str> = table.columns().iter().map(Column::name).collect();
-    assert_eq!(names[..3], ["row", "score", "checking_status"]);
+    assert_eq!(names[..4], ["row", "status", "reason", "checking_status"]);
     assert_eq!(names[names.len() - 3..], ["model", "seed", "format_version"]);
-    let original = explainer.data().source();
-    assert_eq!(original, Path::new("german.csv"));
-    // The cells are those of the file.
-    let dataset = german();
-    let file = dataset.table().column("purpose").unwrap();
-    assert_eq!(table.column("purpose").unwrap().cell(1), file.cell(rejected[1].row));
-    assert_eq!(table.column("model").unwrap().cell(0), explainer.fingerprint().as_str());
+    let cell = |column: &str, line: usize| table.column(column).unwrap().cell(line).to_owned();
+    let file = german();
+    for (line, each) in advice.iter().enumerate() {
+        assert_eq!(cell("row", line), each.row.to_string());
+        assert_eq!(cell("model", line), explainer.fingerprint().as_str());
+        let Some(advised) = &each.advised else {
+            assert_eq!(
+                (cell("status", line).as_str(), cell("purpose", line).as_str()),
+                ("not_found", "")
+            );
+            continue;
+        };
+        assert_eq!(cell("status", line), "found");
+        assert_eq!(cell("changed", line), each.changes.len().to_string());
+        // What does not change is what the file has.
+        for (position, feature) in explainer.schema().features.iter().enumerate() {
+            let before = file.table().column(&feature.name).unwrap().cell(each.row).to_owned();
+            let changed = each.changes.iter().any(|change| change.position == position);
+            assert_eq!(cell(&feature.name, line) != before, changed, "{}", feature.name);
+        }
+        // The score is that of the row, read anew.
+        let score = explainer.score(std::slice::from_ref(advised)).unwrap()[0];
+        assert_eq!(cell("score", line), score.to_string());
+        assert!(score >= 0.5 && each.stability.unwrap() >= 0.8);
+    }
+    assert!(advice.iter().any(|each| each.advised.is_some()));
+}
+
+#[test]
+fn overrides_bind_the_search_and_are_refused_by_name() {
+    let explainer = trained(0);
+    let rows = &explainer.rejected_rows(Part::Test)[..6];
+    let go_on = || ControlFlow::Continue(());
+    let mut request = request("min-cost");
+    request.overrides.vary = Some(vec!["duration".to_owned(), "credit_amount".to_owned()]);
+    for advice in explainer.advise(rows, &request, go_on).unwrap() {
+        let names: Vec<&str> =
+            advice.changes.iter().map(|change| change.feature.as_str()).collect();
+        assert!(names.iter().all(|name| ["duration", "credit_amount"].contains(name)), "{names:?}");
+    }
+    request.overrides.vary = Some(vec!["durration".to_owned()]);
+    let error = explainer.advise(rows, &request, go_on).unwrap_err().to_string();
+    assert!(error.contains("durration"), "{error}");
+    request.protocol = Protocol::Paper;
+    let error = explainer.advise(rows, &request, go_on).unwrap_err().to_string();
+    assert!(error.contains("`protocol` is paper"), "{error}");
+}
+
+#[test]
+fn answers_of_the_paper_are_points_and_are_written_as_such() {
+    let explainer = trained(0);
+    let rows = &explainer.rejected_rows(Part::Test)[..2];
+    let request = Request::new("trex-i", Protocol::Paper, Norm::L2, Seed(3)).unwrap();
+    let advice = explainer.advise(rows, &request, || ControlFlow::Continue(())).unwrap();
+    let table = explainer.advice_table(&advice, &request).unwrap();
+    for (line, each) in advice.iter().enumerate() {
+        assert!(each.advised.is_none() && each.changes.is_empty());
+        let point = &each.found().unwrap().point;
+        for (name, value) in explainer.encoder().columns().iter().zip(point) {
+            assert_eq!(table.column(name).unwrap().cell(line), value.to_string());
+        }
+    }
 }
 
 #[test]
@@ -461,7 +524,7 @@ fn a_feature_may_not_take_the_name_of_an_output_column() {
     ]);
     let model = linear(inputs, vec![number(0, 1.0, 0.0), one_hot(1, &["own", "rent"])]);
     let explainer = Explainer::with_model(Data::read(&schema, table).unwrap(), model).unwrap();
-    let error = explainer.rejected_table(&[]).unwrap_err().to_string();
+    let error = explainer.advice_table(&[], &request("nn")).unwrap_err().to_string();
     assert!(error.contains("`score`") && error.contains("rename"), "{error}");
 }
 

@@ -3,6 +3,8 @@
 use std::path::PathBuf;
 
 use clap::ValueEnum;
+use clap::builder::PossibleValuesParser;
+use tyrex::counterfactual::MethodSpec;
 
 use super::{ChangeArgs, ModelArgs, SourceArgs, whole};
 
@@ -45,8 +47,8 @@ pub struct CalibrateArgs {
     #[arg(long, value_name = "NAME", default_value = "betting", help_heading = "Promise")]
     pub test: TestName,
     /// Method whose threshold is chosen
-    #[arg(long, value_name = "NAME", default_value = "trex-i", help_heading = "Search")]
-    pub method: ThresholdMethod,
+    #[arg(long, value_name = "NAME", default_value = "trex-o", value_parser = PossibleValuesParser::new(MethodSpec::NAMES), help_heading = "Search")]
+    pub method: String,
     /// What a change costs
     #[arg(long, value_name = "NAME", default_value = "l1", help_heading = "Search")]
     pub norm: NormName,
@@ -105,17 +107,6 @@ pub enum TestName {
     Betting,
     /// For few applicants, all of which a model may fail
     HoeffdingBentkus,
-}
-
-/// Methods that have a threshold of stability.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ThresholdMethod {
-    /// A base counterfactual, then up the stability
-    TrexI,
-    /// The cheapest point that is stable
-    TrexO,
-    /// The nearest data point that is stable
-    TrexNn,
 }
 
 /// What a change costs.

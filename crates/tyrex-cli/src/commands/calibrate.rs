@@ -6,14 +6,14 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde::Serialize;
 use tyrex::calibrate::{Calibration, Goal, Missing, Test, Verdict, models_needed};
 use tyrex::change::{Ensemble, ModelChange};
-use tyrex::counterfactual::{Norm, Protocol};
+use tyrex::counterfactual::Protocol;
 use tyrex::explain::{CalibrationTerms, Explainer, Request};
 use tyrex::model::TrainParams;
 use tyrex::{Result, Seed};
 
 use super::summary::{DataSummary, FavourableClass, ModelSummary, counted};
 use super::{Answer, Context, retrain, source};
-use crate::args::{CalibrateArgs, MissingName, NormName, TestName, ThresholdMethod};
+use crate::args::{CalibrateArgs, MissingName, TestName};
 use crate::printer::{Page, Report, Stand};
 use crate::progress::Unit;
 
@@ -50,17 +50,8 @@ pub(crate) fn run(context: &mut Context<'_>, args: &CalibrateArgs) -> anyhow::Re
 }
 
 fn terms(args: &CalibrateArgs) -> Result<CalibrationTerms> {
-    let name = match args.method {
-        ThresholdMethod::TrexI => "trex-i",
-        ThresholdMethod::TrexO => "trex-o",
-        ThresholdMethod::TrexNn => "trex-nn",
-    };
-    let norm = match args.norm {
-        NormName::L1 => Norm::L1,
-        NormName::L2 => Norm::L2,
-    };
-    let mut request =
-        Request::new(name, Protocol::Product, norm, Seed(args.seed).derive("search"))?;
+    let seed = Seed(args.seed).derive("search");
+    let mut request = Request::new(&args.method, Protocol::Product, args.norm.into(), seed)?;
     if let Some(robustness) = request.method.robustness_mut() {
         (robustness.samples, robustness.sigma) = (args.k, args.sigma);
     }
@@ -79,7 +70,8 @@ fn terms(args: &CalibrateArgs) -> Result<CalibrationTerms> {
     Ok(CalibrationTerms { goal, taus: args.tau.clone(), request, factuals: args.limit })
 }
 
-fn with_progress(
+/// Tries all thresholds, with a bar if it takes long.
+pub(super) fn with_progress(
     context: &Context<'_>,
     explainer: &Explainer,
     terms: &CalibrationTerms,
@@ -154,10 +146,7 @@ impl Report for CalibrateReport {
             Missing::Invalid => "of all counterfactuals asked for",
             Missing::LeftOut => "of the counterfactuals found",
         };
-        let norm = match self.terms.request.norm {
-            Norm::L1 => "L1",
-            Norm::L2 => "L2",
-        };
+        let norm = self.terms.request.norm.name();
         page.pairs(&[
             (
                 "promise",

@@ -1,68 +1,228 @@
 //! `tyrex explain`
 
-use std::time::Duration;
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
-use tyrex::Seed;
+use tyrex::action::Overrides;
+use tyrex::calibrate::{Goal, Missing, Test, models_needed};
+use tyrex::certificate::{Certificate, Terms};
+use tyrex::change::Ensemble;
+use tyrex::counterfactual::{Budget, Protocol, Reason, Relaxations};
 use tyrex::data::Table;
-use tyrex::explain::{Explainer, Part, Performance, Rejected, check_output_names};
+use tyrex::data::schema::Action;
+use tyrex::explain::{
+    Advice, CalibrationTerms, Costs, Explainer, FeatureChange, Fresh, Part, Performance, Request,
+    check_advice_names,
+};
 use tyrex::model::TrainParams;
+use tyrex::{Points, Result, Seed};
 
 use super::summary::{
-    DataSummary, FavourableClass, ModelSummary, Named, performance_table, shown, with_unit,
+    DataSummary, FavourableClass, ModelSummary, Named, counted, performance_table, shown, with_unit,
 };
-use super::{Context, source, train};
-use crate::args::{ExplainArgs, SourceArgs};
+use super::{Answer, Context, calibrate, retrain, source};
+use crate::args::{ExplainArgs, SearchArgs, SourceArgs, Threshold};
+use crate::help::Usage;
 use crate::interrupt;
 use crate::printer::{Page, Report};
+use crate::progress::Unit;
 
-/// Rejected applicants that fit a screen.
+/// Applicants that fit a screen.
 const SHOWN: usize = 5;
+/// Models trained again for the certificates, unless said otherwise.
+const MODELS: usize = 20;
+/// What `--tau auto` promises: so much validity, with so much confidence.
+const PROMISE: (f64, f64) = (0.95, 0.95);
+/// The thresholds it tries, and the most rows it tries them on.
+const TAUS: [f64; 10] = [0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95];
+const CALIBRATED_ON: usize = 100;
+/// Rules let go one at a time for an applicant without advice.
+const TRIES: usize = 24;
 
-pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Result<()> {
+pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Result<Answer> {
     let title = source::title(&args.source)?;
     let overwrite = args.force.overwrite();
-    // Minutes of training should not end in a refusal that could be had at once.
+    // Minutes of work should not end in a refusal that could be had at once.
     if let Some(out) = &args.out {
         let SourceArgs { data, schema, .. } = &args.source;
-        source::keep_inputs(out, &[data.as_ref(), schema.as_ref(), args.model.as_ref()])?;
+        source::keep_inputs(out, &[data.as_ref(), schema.as_ref(), args.model.model.as_ref()])?;
         Table::check_writable(out, overwrite)?;
     }
-    let check_names = |schema| args.out.as_ref().map_or(Ok(()), |_| check_output_names(schema));
-    let mut class = None;
-    let (explainer, training_time) = if let Some(path) = &args.model {
-        let (data, model) = source::data_and_model(context, &args.source, path, &args.import)?;
-        check_names(data.schema())?;
-        class = Some(FavourableClass::of(&model));
-        (Explainer::with_model(data, model)?, None)
-    } else {
-        let dataset = source::dataset(context, &args.source)?;
-        check_names(dataset.schema())?;
-        let params = TrainParams::default();
-        let (explainer, time) = train::with_progress(context, dataset, &params, Seed(args.seed))?;
-        (explainer, Some(time))
-    };
+    let mut request = request(args)?;
+    let seed = Seed(args.search.seed);
+    let params = TrainParams::default();
+    let subject = source::subject(context, &args.source, &args.model, &params, seed)?;
+    let explainer = &subject.explainer;
+    if args.out.is_some() && request.protocol == Protocol::Product {
+        check_advice_names(explainer.schema())?;
+    }
+    let calibrated = args.search.tau == Threshold::Auto && request.method.robustness().is_some();
+    if calibrated {
+        calibrate_tau(context, explainer, args, &mut request)?;
+    }
     let part = explainer.data().applicants();
-    let rejected = explainer.rejected(part);
+    let rejected = explainer.rejected_rows(part);
+    let most = args.limit.unwrap_or(if args.out.is_some() { usize::MAX } else { SHOWN });
+    let asked = &rejected[..rejected.len().min(most)];
+    let advice = search(context, explainer, asked, &request)?;
     if let Some(path) = &args.out {
-        let written = &rejected[..rejected.len().min(args.limit.unwrap_or(usize::MAX))];
-        let table = explainer.rejected_table(written)?;
+        let table = explainer.advice_table(&advice, &request)?;
         interrupt::whole(|| table.write(path, overwrite))?;
     }
-    let limit = args.limit.unwrap_or(SHOWN);
-    let report = ExplainReport {
+    let presented = &advice[..advice.len().min(args.limit.unwrap_or(SHOWN))];
+    let ensemble = ensemble(context, explainer, args)?;
+    // A folder of models that also chose the threshold is not fresh any more.
+    let steered = calibrated && args.ensemble.is_some();
+    let certificates = certificates(explainer, presented, ensemble.as_ref(), steered, seed)?;
+    let found = advice.iter().filter(|advice| advice.found().is_some()).count();
+    let pairs = subject.pairs(&title);
+    context.printer.show(&ExplainReport {
         data: DataSummary::of(title, explainer.data()),
         model: ModelSummary::of(explainer.core()),
-        favourable_class: class,
-        seed: explainer.training().map(|training| training.seed),
+        favourable_class: subject.class,
+        seed,
         performances: explainer.performances(),
         part,
         rejected_rows: rejected.len(),
-        rejected: rejected.iter().take(limit).map(|each| Applicant::of(&explainer, each)).collect(),
+        request: &request,
+        asked: asked.len(),
+        found,
+        rejected: presented
+            .iter()
+            .zip(certificates)
+            .map(|(advice, certificate)| Applicant::of(explainer, advice, certificate, &request))
+            .collect::<Result<_>>()?,
         out: args.out.as_deref().map(shown),
-        training_time,
+        pairs,
+    })?;
+    Ok(if found > 0 || asked.is_empty() { Answer::Yes } else { Answer::No })
+}
+
+/// The request that was typed.
+fn request(args: &ExplainArgs) -> Result<Request> {
+    let SearchArgs { method, norm, tau, k, sigma, vary, keep, seed, .. } = &args.search;
+    let protocol = args.source.protocol.into();
+    let seed = Seed(*seed).derive("search");
+    let mut request = Request::new(method, protocol, (*norm).into(), seed)?;
+    if let Some(robustness) = request.method.robustness_mut() {
+        (robustness.samples, robustness.sigma) = (*k, *sigma);
+        if let Threshold::Given(tau) = tau {
+            robustness.tau = *tau;
+        }
+    }
+    request.budget = Budget {
+        steps: args.search.max_steps,
+        evaluations: args.search.max_evaluations,
+        seconds: args.search.max_seconds,
     };
-    context.printer.show(&report)
+    request.budget.check()?;
+    let actions: BTreeMap<String, Action> =
+        keep.iter().map(|feature| (feature.clone(), Action::Fixed)).collect();
+    request.overrides = Overrides { vary: vary.clone(), actions };
+    Ok(request)
+}
+
+/// Sets the threshold to the least that keeps the promise.
+fn calibrate_tau(
+    context: &Context<'_>,
+    explainer: &Explainer,
+    args: &ExplainArgs,
+    request: &mut Request,
+) -> anyhow::Result<()> {
+    let (validity, confidence) = PROMISE;
+    let ensemble = match &args.ensemble {
+        Some(folder) => explainer.read_ensemble(folder)?,
+        None => {
+            // The half that chooses has the odd model.
+            let needed = 2 * models_needed(validity, confidence)? - 1;
+            let change = retrain::change(args.change)?;
+            let params = explainer.training_params()?;
+            let seed = Seed(args.search.seed).derive("calibration");
+            retrain::with_progress(context, explainer, change, needed, &params, seed)?.0
+        }
+    };
+    let terms = CalibrationTerms {
+        goal: Goal { validity, confidence, missing: Missing::LeftOut, test: Test::Betting },
+        taus: TAUS.to_vec(),
+        request: request.clone(),
+        factuals: CALIBRATED_ON,
+    };
+    let calibration = calibrate::with_progress(context, explainer, &terms, &ensemble)?;
+    let Some(tau) = calibration.tau() else {
+        return Err(Usage {
+            problem: format!(
+                "--tau auto: no threshold was shown to keep {} % of the advice valid",
+                100.0 * validity
+            ),
+            help: "`tyrex calibrate` shows what every threshold keeps and costs; then pass --tau \
+                   with a number"
+                .to_owned(),
+        }
+        .into());
+    };
+    if let Some(robustness) = request.method.robustness_mut() {
+        robustness.tau = tau;
+    }
+    Ok(())
+}
+
+/// Searches, with a bar if it takes long.
+fn search(
+    context: &Context<'_>,
+    explainer: &Explainer,
+    rows: &[usize],
+    request: &Request,
+) -> Result<Vec<Advice>> {
+    let progress = context.progress("searching", Unit::Rows);
+    let done = AtomicU64::new(0);
+    let advice = explainer.advise(rows, request, || {
+        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+        progress.at(done, rows.len() as u64, String::new());
+        ControlFlow::Continue(())
+    });
+    progress.finish();
+    advice
+}
+
+/// The retrained models for the certificates, if there are any.
+fn ensemble(
+    context: &Context<'_>,
+    explainer: &Explainer,
+    args: &ExplainArgs,
+) -> anyhow::Result<Option<Ensemble>> {
+    if let Some(folder) = &args.ensemble {
+        return Ok(Some(explainer.read_ensemble(folder)?));
+    }
+    let usual = if explainer.training().is_some() { MODELS } else { 0 };
+    let models = args.models.unwrap_or(usual);
+    if models == 0 {
+        return Ok(None);
+    }
+    let change = retrain::change(args.change)?;
+    let params = explainer.training_params()?;
+    let seed = Seed(args.search.seed).derive("certificates");
+    Ok(Some(retrain::with_progress(context, explainer, change, models, &params, seed)?.0))
+}
+
+/// A certificate for each of the advised points.
+fn certificates(
+    explainer: &Explainer,
+    advice: &[Advice],
+    ensemble: Option<&Ensemble>,
+    steered: bool,
+    seed: Seed,
+) -> Result<Vec<Option<Certificate>>> {
+    let mut points = Points::new(explainer.points().dim());
+    advice.iter().filter_map(Advice::found).for_each(|found| points.push(&found.point));
+    let fresh = ensemble.map(|ensemble| Fresh { ensemble, steered });
+    let mut certificates = explainer
+        .certify(&points, fresh, &Terms::default(), seed.derive("certificates"), || {
+            ControlFlow::Continue(())
+        })?
+        .into_iter();
+    Ok(advice.iter().map(|advice| advice.found().and_then(|_| certificates.next())).collect())
 }
 
 /// What `explain` has to say.
@@ -71,18 +231,21 @@ struct ExplainReport<'a> {
     data: DataSummary,
     model: ModelSummary,
     favourable_class: Option<FavourableClass>,
-    seed: Option<Seed>,
+    seed: Seed,
     performances: Vec<Performance>,
     part: Part,
     rejected_rows: usize,
+    request: &'a Request,
+    asked: usize,
+    found: usize,
     rejected: Vec<Applicant<'a>>,
     out: Option<String>,
-    // The same seed gives the same document, so the time is for people only.
+    // The same seed gives the same document, so times are for people only.
     #[serde(skip)]
-    training_time: Option<Duration>,
+    pairs: Vec<(&'static str, String)>,
 }
 
-/// A rejected applicant.
+/// A rejected applicant, and what to do.
 #[derive(Debug, Serialize)]
 struct Applicant<'a> {
     row: usize,
@@ -90,34 +253,111 @@ struct Applicant<'a> {
     label: Option<&'a str>,
     favourable: Option<bool>,
     features: Named<'a>,
+    advice: Advised<'a>,
+}
+
+/// What to do.
+#[derive(Debug, Serialize)]
+#[serde(tag = "status", rename_all = "snake_case")]
+enum Advised<'a> {
+    Found {
+        changes: &'a [FeatureChange],
+        score: f32,
+        stability: Option<f64>,
+        cost: Option<Costs>,
+        certificate: Option<Box<Certificate>>,
+    },
+    NotFound {
+        reason: Reason,
+        sentence: String,
+        relaxations: Option<Relaxations>,
+    },
 }
 
 impl<'a> Applicant<'a> {
-    fn of(explainer: &'a Explainer, rejected: &Rejected<'a>) -> Self {
-        Self {
-            row: rejected.row,
-            score: rejected.score,
-            label: rejected.label,
-            favourable: rejected.favourable,
-            features: Named { schema: explainer.schema(), row: rejected.values },
+    fn of(
+        explainer: &'a Explainer,
+        advice: &'a Advice,
+        certificate: Option<Certificate>,
+        request: &Request,
+    ) -> Result<Self> {
+        let data = explainer.data();
+        let advised = match (advice.found(), advice.outcome.reason()) {
+            (Some(found), _) => Advised::Found {
+                changes: &advice.changes,
+                score: found.score,
+                stability: advice.stability,
+                cost: advice.cost,
+                certificate: certificate.map(Box::new),
+            },
+            (None, reason) => {
+                let reason = reason.unwrap_or(Reason::Stuck);
+                let relaxations = match reason {
+                    Reason::Stuck | Reason::NoActionableRow | Reason::NoCandidate => {
+                        explainer.relaxations(advice.index, request, TRIES)?
+                    }
+                    Reason::AlreadyFavourable | Reason::BudgetSpent | Reason::Cancelled => None,
+                };
+                Advised::NotFound { reason, sentence: reason.to_string(), relaxations }
+            }
+        };
+        Ok(Self {
+            row: advice.row,
+            score: advice.score_before,
+            label: data.label(advice.index),
+            favourable: data.is_favourable(advice.index),
+            features: Named { schema: explainer.schema(), row: &data.rows()[advice.index] },
+            advice: advised,
+        })
+    }
+
+    fn page(&self, page: &mut Page) {
+        let label = self.label.map(|label| format!(", labelled {label}")).unwrap_or_default();
+        page.title(&format!("Row {}: rejected with a score of {:.3}{label}", self.row, self.score));
+        let schema = self.features.schema;
+        match &self.advice {
+            Advised::NotFound { sentence, relaxations, .. } => {
+                let mut pairs = vec![("advice", format!("none: {sentence}"))];
+                if let Some(relaxations) = relaxations {
+                    pairs.push(("rules", relaxations.to_string()));
+                }
+                page.pairs(&pairs);
+            }
+            Advised::Found { changes, score, stability, cost, certificate } => {
+                let mut pairs: Vec<(&str, String)> = Vec::new();
+                for change in *changes {
+                    let title = if pairs.is_empty() { "change" } else { "" };
+                    let value = |value| with_unit(schema, change.position, value);
+                    let (from, to) = (&change.from, value(&change.to));
+                    pairs.push((title, format!("{} from {from} to {to}", change.feature)));
+                }
+                let stability =
+                    stability.map(|r| format!(", stability {r:.3}")).unwrap_or_default();
+                let cost = cost
+                    .map(|cost| format!("; cost {:.3} in L1, {:.3} in L2", cost.l1, cost.l2))
+                    .unwrap_or_default();
+                pairs.push(("then", format!("a score of {score:.3}{stability}{cost}")));
+                if let Some(certificate) = certificate {
+                    pairs.push(("sure", certificate.sentence()));
+                }
+                page.pairs(&pairs);
+            }
         }
     }
+}
 
-    /// A cell for every name of [`names`](Self::names).
-    fn cells(&self, labelled: bool) -> Vec<String> {
-        let schema = self.features.schema;
-        let values = self.features.row.values().iter().enumerate();
-        let head = [self.row.to_string(), format!("{:.3}", self.score)];
-        head.into_iter()
-            .chain(labelled.then(|| self.label.unwrap_or("-").to_owned()))
-            .chain(values.map(|(position, value)| with_unit(schema, position, value)))
-            .collect()
-    }
-
-    fn names(&self, labelled: bool) -> Vec<String> {
-        let features = self.features.schema.features.iter().map(|feature| feature.name.clone());
-        let head = ["row", "score"].map(str::to_owned).into_iter();
-        head.chain(labelled.then(|| "label".to_owned())).chain(features).collect()
+impl ExplainReport<'_> {
+    /// What was asked of the search, in words.
+    fn search(&self) -> String {
+        let Request { method, norm, protocol, .. } = self.request;
+        let test = method.robustness().map(|test| {
+            format!(", stability at least {} (k {}, sigma {})", test.tau, test.samples, test.sigma)
+        });
+        let answers = match protocol {
+            Protocol::Product => "",
+            Protocol::Paper | Protocol::Reference => "; answers are points, not rows",
+        };
+        format!("{}, cost in {}{}{answers}", method.name(), norm.name(), test.unwrap_or_default())
     }
 }
 
@@ -126,31 +366,24 @@ impl Report for ExplainReport<'_> {
 
     fn page(&self, page: &mut Page) {
         page.title(&self.data.title);
-        let class = self.favourable_class.as_ref().map(FavourableClass::pairs).unwrap_or_default();
-        let mut pairs = [self.data.pairs(), self.model.pairs(), class].concat();
-        if let (Some(time), Some(seed)) = (self.training_time, self.seed) {
-            pairs.push(("trained", format!("in {:.1} s with seed {}", time.as_secs_f64(), seed.0)));
-        }
-        page.pairs(&pairs);
+        page.pairs(&self.pairs);
         page.title("Accuracy");
         performance_table(page, &self.performances);
         page.title("Rejected applicants");
         let applicants = self.performances.iter().find(|p| p.part == self.part);
         let all = applicants.map_or(0, |performance| performance.rows);
         let which = if self.part == Part::Test { "test rows" } else { "rows" };
-        let (count, shown) = (self.rejected_rows, self.rejected.len());
-        let first = match shown {
-            all if all == count => String::new(),
-            1 => "; the first one".to_owned(),
-            some => format!("; the first {some}"),
+        let asked = match self.asked {
+            asked if asked == self.rejected_rows => "all".to_owned(),
+            asked => format!("the first {asked}"),
         };
-        page.line(&format!("  {count} of {all} {which} score below 0.5{first}"));
-        if let Some(first) = self.rejected.first() {
-            page.line("");
-            let labelled = self.rejected.iter().any(|applicant| applicant.label.is_some());
-            let cells: Vec<Vec<String>> =
-                self.rejected.iter().map(|applicant| applicant.cells(labelled)).collect();
-            page.abreast(&first.names(labelled), &cells);
+        page.pairs(&[
+            ("rejected", format!("{} of {all} {which} score below 0.5", self.rejected_rows)),
+            ("search", self.search()),
+            ("found", format!("advice for {} of {asked}", counted(self.found, "applicant"))),
+        ]);
+        for applicant in &self.rejected {
+            applicant.page(page);
         }
         if let Some(out) = &self.out {
             page.title(&format!("Wrote {out}"));

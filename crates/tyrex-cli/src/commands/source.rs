@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use tyrex::counterfactual::Norm;
 use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::data::{Catalogue, Dataset, Schema, Table};
 use tyrex::explain::{Applicants, Data, Explainer, embedded_schema, import};
@@ -12,14 +13,33 @@ use tyrex::{Result, Seed};
 
 use super::summary::{DataSummary, FavourableClass, ModelSummary};
 use super::{Context, train};
-use crate::args::{ImportArgs, ModelArgs, Protocol, SourceArgs};
+use crate::args::{ImportArgs, ModelArgs, NormName, Protocol, SourceArgs};
 use crate::help::Usage;
 
 impl From<Protocol> for Variant {
     fn from(protocol: Protocol) -> Self {
         match protocol {
             Protocol::Product => Self::Product,
+            Protocol::Paper | Protocol::Reference => Self::Reference,
+        }
+    }
+}
+
+impl From<Protocol> for tyrex::counterfactual::Protocol {
+    fn from(protocol: Protocol) -> Self {
+        match protocol {
+            Protocol::Product => Self::Product,
+            Protocol::Paper => Self::Paper,
             Protocol::Reference => Self::Reference,
+        }
+    }
+}
+
+impl From<NormName> for Norm {
+    fn from(norm: NormName) -> Self {
+        match norm {
+            NormName::L1 => Self::L1,
+            NormName::L2 => Self::L2,
         }
     }
 }

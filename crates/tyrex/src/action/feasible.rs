@@ -120,6 +120,12 @@ impl FeasibleSet {
         self.answers.is_none()
     }
 
+    /// Whether both sets hold the same points, as far as their bounds say.
+    pub(crate) fn has_the_points_of(&self, other: &Self) -> bool {
+        (&self.lower, &self.upper, &self.groups, &self.slabs)
+            == (&other.lower, &other.upper, &other.groups, &other.slabs)
+    }
+
     /// Moves a point to the nearest one of the set, by Euclidean distance. A coordinate that
     /// is not a number counts as 0.
     ///

@@ -111,12 +111,7 @@ impl Answers {
         for (position, (options, value)) in self.options.iter().zip(row.values()).enumerate() {
             let others: Vec<Value> = match (options.choice(), value) {
                 (Choice::Number(numbers), Value::Number(number)) => {
-                    let back = &self.factual.values()[position];
-                    let steps = numbers.moves(*number).into_iter().map(Value::Number);
-                    std::iter::once(back.clone())
-                        .chain(steps)
-                        .filter(|other| other != value)
-                        .collect()
+                    numbers.moves(*number).into_iter().map(Value::Number).collect()
                 }
                 (Choice::Levels(levels), _) => {
                     levels.iter().map(|(level, _)| level).filter(|l| *l != value).cloned().collect()

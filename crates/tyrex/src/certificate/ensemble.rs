@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::Retrained;
-use super::assumption::{About, Assumption, Standing, Verdict, rests_on};
+use super::assumption::{About, Assumption, Standing, Verdict};
 use crate::error::Result;
 use crate::points::Points;
 use crate::statistics::Proportion;
@@ -36,7 +36,7 @@ pub struct EnsembleTier {
 impl EnsembleTier {
     /// What is claimed, for a person.
     #[must_use]
-    pub fn sentence(&self) -> String {
+    pub fn claim(&self) -> String {
         let Self { verdict, models, valid, confidence, probability, .. } = self;
         let seen = format!("{valid} of {models} retrained models keep this point valid");
         if *verdict == Verdict::Vacuous {
@@ -44,8 +44,7 @@ impl EnsembleTier {
         }
         format!(
             "{seen}: with confidence {confidence}, so does the next one with probability at least \
-             {probability:.3} ({verdict}). {}",
-            rests_on(&self.assumptions)
+             {probability:.3} ({verdict})."
         )
     }
 }

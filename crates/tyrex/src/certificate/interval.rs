@@ -13,7 +13,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::assumption::{About, Assumption, Standing, Verdict, rests_on};
+use super::assumption::{About, Assumption, Standing, Verdict};
 use crate::error::{Error, Result};
 use crate::model::interval::Interval;
 use crate::model::{Activation, Dense, Mlp, Model as _, Output};
@@ -39,7 +39,7 @@ pub struct IntervalTier {
 impl IntervalTier {
     /// What is claimed, for a person.
     #[must_use]
-    pub fn sentence(&self) -> String {
+    pub fn claim(&self) -> String {
         let Self { verdict, delta, largest_delta, .. } = self;
         if *verdict == Verdict::Vacuous {
             return format!(
@@ -49,9 +49,8 @@ impl IntervalTier {
         }
         format!(
             "Every network whose weights and biases differ by at most {delta} scores this point \
-             at least {:.3} ({verdict}; it stays valid up to {largest_delta:.2e}). {}",
-            self.lowest_score,
-            rests_on(&self.assumptions)
+             at least {:.3} ({verdict}; it stays valid up to {largest_delta:.2e}).",
+            self.lowest_score
         )
     }
 }
@@ -99,16 +98,22 @@ impl IntervalCertifier {
         Ok(self.lowest(x, delta))
     }
 
-    /// The largest `delta` for which the lowest score is at least 0.5, by bisection; 0 if there is
-    /// none.
+    /// The largest `delta` for which the lowest score is at least 0.5, less at most a millionth of
+    /// it, by bisection; 0 if there is none.
     pub fn largest_delta(&self, x: &[f32]) -> Result<f64> {
         self.check(x, 0.0)?;
         let keeps = |delta: f64| self.lowest(x, delta) >= 0.5;
+        if !keeps(0.0) {
+            return Ok(0.0);
+        }
         let (mut low, mut high) = (0.0, 1e-3);
         while high < LARGEST && keeps(high) {
             (low, high) = (high, 2.0 * high);
         }
-        for _ in 0..40 {
+        for _ in 0..60 {
+            if high - low <= 1e-6 * high {
+                break;
+            }
             let middle = f64::midpoint(low, high);
             if keeps(middle) {
                 low = middle;

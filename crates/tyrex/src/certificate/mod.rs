@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 
+use assumption::rests_on;
 pub use assumption::{About, Assumption, Standing, Verdict};
 pub use ensemble::EnsembleTier;
 pub use interval::{IntervalCertifier, IntervalTier};
@@ -29,6 +30,7 @@ use theorem::Theorem;
 pub use theorem::{Statement, TheoremTier};
 
 use crate::error::{Error, Result};
+use crate::lipschitz::LipschitzBound;
 use crate::model::{Fingerprint, Model};
 use crate::points::{Point, Points};
 use crate::seed::Seed;
@@ -93,11 +95,11 @@ impl Tier {
 
     /// What is claimed, for a person.
     #[must_use]
-    pub fn sentence(&self) -> String {
+    pub fn claim(&self) -> String {
         match self {
-            Self::Theorem(tier) => tier.sentence(),
-            Self::Interval(tier) => tier.sentence(),
-            Self::Ensemble(tier) => tier.sentence(),
+            Self::Theorem(tier) => tier.claim(),
+            Self::Interval(tier) => tier.claim(),
+            Self::Ensemble(tier) => tier.claim(),
         }
     }
 }
@@ -210,15 +212,21 @@ impl Certificate {
     #[must_use]
     pub fn sentence(&self) -> String {
         let verdict = self.verdict();
-        let mut parts: Vec<String> = self
-            .tiers
-            .iter()
-            .filter(|tier| verdict == Verdict::Vacuous || tier.verdict() > Verdict::Vacuous)
-            .map(Tier::sentence)
-            .collect();
+        let says = |tier: &&Tier| verdict == Verdict::Vacuous || tier.verdict() > Verdict::Vacuous;
+        let tiers: Vec<&Tier> = self.tiers.iter().filter(says).collect();
+        let mut parts: Vec<String> = tiers.iter().map(|tier| tier.claim()).collect();
         if verdict == Verdict::Vacuous {
             parts.insert(0, "Nothing is promised about this point once the model changes.".into());
+            return parts.join(" ");
         }
+        // Tiers share assumptions; each is said once.
+        let mut assumptions: Vec<Assumption> = Vec::new();
+        for assumption in tiers.iter().flat_map(|tier| tier.assumptions()) {
+            if !assumptions.contains(assumption) {
+                assumptions.push(assumption.clone());
+            }
+        }
+        parts.push(rests_on(&assumptions));
         parts.join(" ")
     }
 
@@ -240,6 +248,7 @@ pub struct Certifier<'a> {
     retrained: Option<Retrained<'a>>,
     terms: Terms,
     interval: Option<IntervalCertifier>,
+    slopes: Vec<Option<LipschitzBound>>,
     identity: Option<Fingerprint>,
     retraining: Option<Retraining>,
 }
@@ -257,7 +266,8 @@ impl<'a> Certifier<'a> {
                 return Err(Error::param(name, value, "a number between 0 and 1"));
             }
         }
-        for other in retrained.map_or(&[][..], |retrained| retrained.models) {
+        let models = retrained.map_or(&[][..], |retrained| retrained.models);
+        for other in models {
             if other.dim() != model.dim() {
                 return Err(Error::Dimension {
                     what: "coordinates of a retrained model".into(),
@@ -272,8 +282,11 @@ impl<'a> Certifier<'a> {
             models: retrained.models.iter().map(|model| model.identity()).collect(),
         });
         let interval = terms.delta.and(model.network()).map(IntervalCertifier::new);
+        let slope = terms.theorem.as_ref().map(|theorem| theorem.slope);
+        let slopes =
+            slope.map(|slope| theorem::global_slopes(slope, model, models)).unwrap_or_default();
         let identity = model.identity();
-        Ok(Self { model, retrained, terms, interval, identity, retraining })
+        Ok(Self { model, retrained, terms, interval, slopes, identity, retraining })
     }
 
     /// The certificate of one point, from draws of this seed. The point should be the one that is
@@ -282,6 +295,8 @@ impl<'a> Certifier<'a> {
         check_point(x, self.model.dim())?;
         let mut point = Points::new(x.len());
         point.push(x);
+        let score = self.model.score(&point)[0];
+        check_score(f64::from(score))?;
         let mut tiers = Vec::new();
         let mut omitted = Vec::new();
         let mut omit = |tier: &str, reason: &str| {
@@ -295,6 +310,7 @@ impl<'a> Certifier<'a> {
                 confidence: self.terms.confidence,
                 model: self.model,
                 retrained: models,
+                global: &self.slopes,
                 point: &point,
                 seed,
             };
@@ -325,7 +341,7 @@ impl<'a> Certifier<'a> {
             model: self.identity.clone(),
             retraining: self.retraining.clone(),
             point: x.to_vec(),
-            score: self.model.score(&point)[0],
+            score,
             seed,
             terms: self.terms.clone(),
             tiers,
@@ -400,6 +416,14 @@ fn compare(field: &str, stated: &Value, anew: &Value, differences: &mut Vec<Diff
             }
         }
     }
+}
+
+/// A score that is a number.
+fn check_score(score: f64) -> Result<f64> {
+    if score.is_finite() {
+        return Ok(score);
+    }
+    Err(Error::InvalidModel(format!("it scores the point {score}, expected a probability")))
 }
 
 /// A point a model can score.

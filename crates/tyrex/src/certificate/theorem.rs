@@ -39,7 +39,7 @@
 //! draws outside. With local slopes the draws are Gaussian with every coordinate cut off at `2
 //! sigma` and the region has to contain that box. The cut costs nothing: the distribution has a
 //! density `exp(-V)` on a convex set with `V'' >= 1/sigma^2`, so it is the image of the
-//! Gaussian under a map of slope at most 1, and the same exponential holds.
+//! Gaussian under a map of slope at most 1 (Caffarelli), and the same exponential holds.
 //!
 //! **The choice of `sigma`.** `R <= m(x)` whenever `gamma >= gamma_m`, and the smaller `sigma`, the
 //! nearer `R` comes to `m(x)` and the smaller is the exponential: left to the theorem, `sigma` goes
@@ -47,9 +47,10 @@
 //! `eps'`. The best `sigma` of a grid is found on draws of its own and without the retrained
 //! models, since a choice that had seen them would spoil the probability.
 
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use super::assumption::{About, Assumption, Standing, Verdict, computed, given, rests_on};
+use super::assumption::{About, Assumption, Standing, Verdict, computed, given};
 use super::terms::{Shift, Slope, TheoremTerms};
 use super::{Retrained, ensemble};
 use crate::error::{Error, Result};
@@ -108,7 +109,7 @@ pub struct TheoremTier {
 impl TheoremTier {
     /// What is claimed, for a person.
     #[must_use]
-    pub fn sentence(&self) -> String {
+    pub fn claim(&self) -> String {
         let Self { verdict, bound, validity, .. } = self;
         if *verdict == Verdict::Vacuous && bound.probability == 1.0 {
             return "The theorem promises nothing: there are too few retrained models for the \
@@ -126,11 +127,8 @@ impl TheoremTier {
             validity.confidence.map(|c| format!(" at confidence {c}")).unwrap_or_default();
         format!(
             "A changed model scores this point at least {:.3} with probability at least {:.3}, and \
-             at least 0.5 with probability at least {:.3}{confidence} ({verdict}). {}",
-            bound.at_least,
-            bound.probability,
-            validity.probability,
-            rests_on(&self.assumptions)
+             at least 0.5 with probability at least {:.3}{confidence} ({verdict}).",
+            bound.at_least, bound.probability, validity.probability
         )
     }
 }
@@ -142,8 +140,24 @@ pub(super) struct Theorem<'a> {
     pub(super) confidence: f64,
     pub(super) model: &'a dyn Model,
     pub(super) retrained: Option<&'a Retrained<'a>>,
+    /// What [`global_slopes`] gave.
+    pub(super) global: &'a [Option<LipschitzBound>],
     pub(super) point: &'a Points,
     pub(super) seed: Seed,
+}
+
+/// The slopes that hold everywhere, of the model and then of the retrained ones: they are the same
+/// for every point and take their time. None if others are asked for.
+pub(super) fn global_slopes(
+    slope: Slope,
+    model: &dyn Model,
+    retrained: &[&dyn Model],
+) -> Vec<Option<LipschitzBound>> {
+    if slope != Slope::Spectral {
+        return Vec::new();
+    }
+    let all: Vec<&dyn Model> = std::iter::once(model).chain(retrained.iter().copied()).collect();
+    all.par_iter().map(|model| model.network().map(spectral)).collect()
 }
 
 /// One cloud of draws, and what the model is like on it.
@@ -235,6 +249,15 @@ impl Theorem<'_> {
         self.retrained.map_or(&[], |retrained| retrained.models)
     }
 
+    /// Number 0 is the model, the others are the retrained ones.
+    fn model(&self, index: usize) -> &dyn Model {
+        index
+            .checked_sub(1)
+            .and_then(|index| self.models().get(index))
+            .copied()
+            .unwrap_or(self.model)
+    }
+
     fn is_measured(&self) -> bool {
         self.terms.shift == Shift::Measured && !self.models().is_empty()
     }
@@ -300,31 +323,32 @@ impl Theorem<'_> {
         let (gamma_m, gamma) = if let Slope::Given { model, changed } = self.terms.slope {
             (model, changed)
         } else {
-            let own = self.slope(self.model, &cloud)?;
+            let own = self.slope(0, &cloud)?;
             // Where models are measured, each answers for its own slope.
-            let others = if self.is_measured() { &[] } else { self.models() };
+            let others = if self.is_measured() { 0 } else { self.models().len() };
             let mut largest = own;
-            for &model in others {
-                largest.value = largest.value.max(self.slope(model, &cloud)?.value);
+            for index in 1..=others {
+                largest.value = largest.value.max(self.slope(index, &cloud)?.value);
             }
             (own, largest)
         };
-        let mean = self.mean(self.model, &cloud)?;
+        let mean = self.mean(0, &cloud)?;
         let stability = mean - gamma.value * cloud.mean_distance();
         Ok(View { cloud, gamma_m, gamma, mean, stability })
     }
 
     /// `1/k sum_i m(x_i)`
-    fn mean(&self, model: &dyn Model, cloud: &Neighbourhood) -> Result<f64> {
-        Ok(Gauge::new(Measure::Mean, model, cloud)?.read(self.point)[0].value)
+    fn mean(&self, index: usize, cloud: &Neighbourhood) -> Result<f64> {
+        let mean = Gauge::new(Measure::Mean, self.model(index), cloud)?.read(self.point)[0].value;
+        super::check_score(mean)
     }
 
     /// The slope of one model on the draws.
-    fn slope(&self, model: &dyn Model, cloud: &Neighbourhood) -> Result<LipschitzBound> {
-        let x = self.point.row(0);
+    fn slope(&self, index: usize, cloud: &Neighbourhood) -> Result<LipschitzBound> {
+        let (x, model) = (self.point.row(0), self.model(index));
         let unknown = || Error::InvalidModel("no slope is known of this model".into());
         let mut bound = match self.terms.slope {
-            Slope::Spectral => spectral(model.network().ok_or_else(unknown)?),
+            Slope::Spectral => self.global.get(index).copied().flatten().ok_or_else(unknown)?,
             Slope::Local => {
                 // The box of the draws, and what single precision adds to it.
                 let largest = x.iter().fold(0.0_f64, |most, &v| most.max(f64::from(v).abs()));
@@ -391,13 +415,16 @@ impl Theorem<'_> {
     /// and the largest slope among them.
     fn shifts(&self, view: &View) -> Result<(Vec<f64>, LipschitzBound)> {
         let mut steepest = LipschitzBound { soundness: Soundness::Sound, ..view.gamma };
-        let mut shifts = Vec::with_capacity(self.models().len());
-        for &model in self.models() {
-            let slope = self.slope(model, &view.cloud)?;
+        let measured: Vec<(f64, LipschitzBound)> = (1..=self.models().len())
+            .into_par_iter()
+            .map(|index| Ok((self.mean(index, &view.cloud)?, self.slope(index, &view.cloud)?)))
+            .collect::<Result<_>>()?;
+        let mut shifts = Vec::with_capacity(measured.len());
+        for (mean, slope) in measured {
             steepest.value = steepest.value.max(slope.value);
             steepest.soundness = steepest.soundness.min(slope.soundness);
             let excess = (slope.value - view.gamma.value).max(0.0) * view.cloud.mean_distance();
-            shifts.push((view.mean - self.mean(model, &view.cloud)?).abs() + excess);
+            shifts.push((view.mean - mean).abs() + excess);
         }
         shifts.sort_by(|a, b| b.total_cmp(a));
         Ok((shifts, steepest))

@@ -15,6 +15,15 @@ pub enum Norm {
 }
 
 impl Norm {
+    /// The name people use.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::L1 => "L1",
+            Self::L2 => "L2",
+        }
+    }
+
     /// The distance between two points.
     #[must_use]
     pub fn distance(self, a: &[f32], b: &[f32]) -> f64 {

@@ -149,11 +149,11 @@ impl<'a> Judge<'a> {
             };
             let Some(reading) = meter.read(&mut Reader::new(fresh), &settled.point) else { break };
             if (Test { threshold: self.tau }).passes(reading) {
-                return Ok(Judged::Passed(Candidate { point: settled.point, reading }));
+                return Ok(Judged::Passed(Candidate { reading, ..settled }));
             }
             aim.threshold += 1.2 * (self.tau - reading.value).max(0.0) + 1e-3;
             start.clone_from(&settled.point);
-            best = Some(Candidate { point: settled.point, reading });
+            best = Some(Candidate { reading, ..settled });
         }
         Ok(Judged::Failed(best, gave_up(meter)))
     }

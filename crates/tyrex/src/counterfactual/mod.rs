@@ -12,6 +12,7 @@ mod field;
 mod judge;
 mod methods;
 mod outcome;
+mod relax;
 mod search;
 
 use std::ops::ControlFlow;
@@ -25,6 +26,7 @@ pub use cost::Norm;
 pub use judge::{Cloud, Robustness};
 pub use methods::{ElasticNet, MethodSpec, MinCost, Nn, Protocol, Roar, Sns, TrexI, TrexNn, TrexO};
 pub use outcome::{Answer, Counterfactual, Outcome, Reason, Stopped};
+pub use relax::{Relaxation, Relaxations, relaxations};
 pub use search::ascent::Step;
 
 use crate::action::FeasibleSet;
@@ -135,7 +137,9 @@ pub fn find_all(
         return Err(Error::param("factual", format!("number {index}"), "finite coordinates"));
     }
     let mut points = Points::new(dim);
-    factuals.iter().for_each(|factual| points.push(factual.point));
+    for factual in factuals {
+        points.push(factual.point);
+    }
     let scores = problem.model.score(&points);
     let cancelled = AtomicBool::new(false);
     factuals

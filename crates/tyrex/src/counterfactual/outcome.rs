@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::budget::Effort;
-use super::cost::Norm;
+use crate::data::Row;
 
 /// A counterfactual: the exact point that passed the method's test.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -16,13 +16,11 @@ pub struct Counterfactual {
     pub value: f64,
     /// The distance from the factual, by the problem's norm.
     pub cost: f64,
-}
-
-impl Counterfactual {
-    pub(crate) fn new(point: Vec<f32>, score: f32, value: f64, norm: Norm, from: &[f32]) -> Self {
-        let cost = norm.distance(&point, from);
-        Self { point, score, value, cost }
-    }
+    /// The row it is the point of, to the last digit, where only rows are answers. Decoding
+    /// the point would give it but for rounding. Not written with the rest: files have rows
+    /// in a form of their own.
+    #[serde(skip)]
+    pub row: Option<Row>,
 }
 
 /// What came out for one factual.

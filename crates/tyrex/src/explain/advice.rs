@@ -8,7 +8,7 @@ use super::{Explainer, FORMAT_VERSION, Part};
 use crate::action::{Actions, FeasibleSet, Overrides};
 use crate::counterfactual::{
     Budget, Counterfactual, Factual, MethodSpec, Norm, Outcome, Problem, Protocol, Reason,
-    Robustness, find_all,
+    Relaxations, Robustness, find_all, relaxations,
 };
 use crate::data::{Column, Row, Table, Value};
 use crate::error::{Error, Result};
@@ -61,7 +61,7 @@ pub struct Advice {
     pub score_before: f32,
     /// The answer of the method.
     pub outcome: Outcome,
-    /// The advised row: what the answer's point decodes to. None if nothing was found, or if
+    /// The advised row. None if nothing was found, or if
     /// answers are points and not rows.
     pub advised: Option<Row>,
     /// What changes, in the order of the schema.
@@ -132,7 +132,7 @@ impl Explainer {
             .iter()
             .zip(outcomes)
             .zip(stabilities)
-            .map(|((&index, outcome), stability)| self.advice(index, outcome, stability, request))
+            .map(|((&index, outcome), stability)| self.advice(index, outcome, stability))
             .collect())
     }
 
@@ -155,13 +155,35 @@ impl Explainer {
         find_all(&problem, &*method, &factuals, request.budget, watch)
     }
 
+    /// For a row without advice: which single rule stands in the way, after at most `tries`
+    /// searches. Only where answers are rows.
+    pub fn relaxations(
+        &self,
+        index: usize,
+        request: &Request,
+        tries: usize,
+    ) -> Result<Option<Relaxations>> {
+        if request.protocol != Protocol::Product {
+            return Ok(None);
+        }
+        let actions = self.actions(request)?;
+        let data = self.points().select(&self.training_rows());
+        let problem = Problem::new(self.model(), request.norm, &data)?;
+        let method = request.method.prepare(&problem, request.seed)?;
+        let row = &self.data().rows()[index];
+        relaxations(&problem, &*method, &actions, row, request.budget, tries).map(Some)
+    }
+
+    fn actions(&self, request: &Request) -> Result<Actions> {
+        Actions::new(self.schema(), self.encoder())?.overridden(&request.overrides)
+    }
+
     /// Where the counterfactuals of rows may lie.
     fn feasible_sets(&self, rows: &[usize], request: &Request) -> Result<Vec<FeasibleSet>> {
         let dim = self.points().dim();
         match request.protocol {
             Protocol::Product => {
-                let actions = Actions::new(self.schema(), self.encoder())?;
-                let actions = actions.overridden(&request.overrides)?;
+                let actions = self.actions(request)?;
                 rows.iter().map(|&row| actions.for_factual(&self.data().rows()[row])).collect()
             }
             _ if request.overrides != Overrides::default() => Err(Error::param(
@@ -201,19 +223,11 @@ impl Explainer {
         Ok(outcomes.iter().map(next).collect())
     }
 
-    fn advice(
-        &self,
-        index: usize,
-        outcome: Outcome,
-        stability: Option<f64>,
-        request: &Request,
-    ) -> Advice {
+    fn advice(&self, index: usize, outcome: Outcome, stability: Option<f64>) -> Advice {
         let before = &self.data().rows()[index];
         let point = self.points().row(index);
         let found = outcome.found();
-        let advised = found
-            .filter(|_| request.protocol == Protocol::Product)
-            .map(|found| self.encoder().decode(&found.point));
+        let advised = found.and_then(|found| found.row.clone());
         Advice {
             index,
             row: self.data().table_rows()[index],

@@ -19,7 +19,7 @@ pub struct CalibrationTerms {
     pub goal: Goal,
     /// The thresholds to try.
     pub taus: Vec<f64>,
-    /// The search; the threshold of its method is not read.
+    /// How the search is done; its own threshold is not read.
     pub request: Request,
     /// The most rejected rows to search for; the first ones are taken.
     pub factuals: usize,

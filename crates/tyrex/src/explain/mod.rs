@@ -27,13 +27,13 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::data::schema::ModelInput;
-use crate::data::{Column, Dataset, Encoder, Row, Schema, Table};
+use crate::data::{Dataset, Encoder, Row, Schema};
 use crate::error::{Error, Result};
 use crate::file::{Overwrite, write_whole};
 use crate::model::onnx::{self, Core, ExportMetadata, OnnxModel};
 use crate::model::train::{EpochReport, Job, OutputLayer};
 use crate::model::{
-    DifferentiableModel, Examples, Fingerprint, Mlp, Model, THRESHOLD, TrainParams, train_all,
+    DifferentiableModel, Examples, Fingerprint, Mlp, Model, TrainParams, train_all,
 };
 use crate::points::Points;
 use crate::seed::Seed;
@@ -78,19 +78,6 @@ pub struct Rejected<'a> {
     pub favourable: Option<bool>,
     /// Its values, in the order of the schema's features.
     pub values: &'a Row,
-}
-
-/// Whether the features leave the names of [`Explainer::rejected_table`]'s own columns free:
-/// for the end of long work, asked before it.
-pub fn check_output_names(schema: &Schema) -> Result<()> {
-    let own = ["row", "score", "model", "seed", "format_version"];
-    match schema.features.iter().find(|feature| own.contains(&feature.name.as_str())) {
-        None => Ok(()),
-        Some(feature) => Err(Error::feature(
-            &feature.name,
-            "the output file has a column of this name; rename the feature",
-        )),
-    }
 }
 
 /// Whether the network's classes are those of a data set.
@@ -256,10 +243,8 @@ impl Explainer {
     /// The rows of a part that the model rejects, in the order of the table.
     #[must_use]
     pub fn rejected(&self, part: Part) -> Vec<Rejected<'_>> {
-        let mut rows = self.data.part(part);
-        rows.sort_unstable();
-        rows.into_iter()
-            .filter(|&index| self.scores[index] < THRESHOLD)
+        self.rejected_rows(part)
+            .into_iter()
             .map(|index| Rejected {
                 row: self.data.table_rows()[index],
                 score: self.scores[index],
@@ -268,39 +253,6 @@ impl Explainer {
                 values: &self.data.rows()[index],
             })
             .collect()
-    }
-
-    /// Rejected rows as a table to write: `row`, `score`, the features under their own
-    /// names, then what the answer rests on: `model` (fingerprint), `seed` (of the training;
-    /// empty for an imported model) and `format_version`.
-    pub fn rejected_table(&self, rejected: &[Rejected<'_>]) -> Result<Table> {
-        check_output_names(self.schema())?;
-        let mut columns = vec![Column::new("row"), Column::new("score")];
-        for each in rejected {
-            columns[0].push_display(each.row);
-            columns[1].push_display(each.score);
-        }
-        for (position, feature) in self.schema().features.iter().enumerate() {
-            let mut column = Column::new(&feature.name);
-            for each in rejected {
-                column.push_display(&each.values.values()[position]);
-            }
-            columns.push(column);
-        }
-        let seed = self.training.as_ref().map(|training| training.seed.0.to_string());
-        let rests_on = [
-            ("model", self.fingerprint().to_string()),
-            ("seed", seed.unwrap_or_default()),
-            ("format_version", FORMAT_VERSION.to_string()),
-        ];
-        for (name, cell) in rests_on {
-            let mut column = Column::new(name);
-            for _ in rejected {
-                column.push(&cell);
-            }
-            columns.push(column);
-        }
-        Table::new("rejected", columns)
     }
 
     /// Writes the network as an ONNX file, with the schema and the encoder in its metadata.

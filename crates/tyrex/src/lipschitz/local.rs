@@ -122,7 +122,7 @@ fn output_gradient(output: Output, logits: &[Interval]) -> Vec<Interval> {
 fn share(logits: &[Interval], class: usize) -> Interval {
     let with = |own: f64, other: fn(&Interval) -> f64| {
         let others = logits.iter().enumerate().filter(|(j, _)| *j != class);
-        1.0 / (1.0 + others.map(|(_, z)| (other(z) - own).exp()).sum::<f64>())
+        1.0 / (1.0 + others.map(|(_, z)| libm::exp(other(z) - own)).sum::<f64>())
     };
     Interval { low: with(logits[class].low, |z| z.high), high: with(logits[class].high, |z| z.low) }
 }

@@ -54,7 +54,7 @@ fn spectral_norm(layer: &Dense) -> f64 {
         if step > 0 && norm > 1.0 - 1e-12 {
             break;
         }
-        log_norm += norm.ln() / power;
+        log_norm += libm::log(norm) / power;
         for value in &mut gram {
             *value /= norm;
         }
@@ -64,7 +64,7 @@ fn spectral_norm(layer: &Dense) -> f64 {
         }
     }
     // Rounding in the squarings, and the network computes in single precision.
-    (0.5 * log_norm).exp() * (1.0 + 1e-6)
+    libm::exp(0.5 * log_norm) * (1.0 + 1e-6)
 }
 
 /// `M M` of a symmetric matrix.

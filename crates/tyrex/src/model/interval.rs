@@ -2,7 +2,8 @@
 //!
 //! Bounds are computed in double precision and widened by more than its rounding can cost.
 //! They hold for the network of exact arithmetic; the network as it is computed, in single
-//! precision, follows that one to within its own rounding.
+//! precision, follows that one to within its own rounding. `exp` and the like are libm's, so that
+//! a certificate made on one system can be verified, bit by bit, on another.
 
 use super::Activation;
 
@@ -79,11 +80,11 @@ impl Interval {
 }
 
 pub(super) fn sigmoid(z: f64) -> f64 {
-    1.0 / (1.0 + (-z).exp())
+    1.0 / (1.0 + libm::exp(-z))
 }
 
 fn normal_density(z: f64) -> f64 {
-    (-0.5 * z * z).exp() / (2.0 * std::f64::consts::PI).sqrt()
+    libm::exp(-0.5 * z * z) / (2.0 * std::f64::consts::PI).sqrt()
 }
 
 fn normal_cumulative(z: f64) -> f64 {
@@ -107,12 +108,12 @@ impl Activation {
             Self::Identity => z,
             Self::Relu => z.max(0.0),
             Self::LeakyRelu { slope } => z.max(0.0) + f64::from(slope) * z.min(0.0),
-            Self::Elu { alpha } => z.max(0.0) + f64::from(alpha) * z.min(0.0).exp_m1(),
+            Self::Elu { alpha } => z.max(0.0) + f64::from(alpha) * libm::expm1(z.min(0.0)),
             Self::Gelu => z * normal_cumulative(z),
-            Self::GeluTanh => 0.5 * z * (1.0 + gelu_inner(z).0.tanh()),
-            Self::Tanh => z.tanh(),
+            Self::GeluTanh => 0.5 * z * (1.0 + libm::tanh(gelu_inner(z).0)),
+            Self::Tanh => libm::tanh(z),
             Self::Sigmoid => sigmoid(z),
-            Self::Softplus => z.max(0.0) + (-z.abs()).exp().ln_1p(),
+            Self::Softplus => z.max(0.0) + libm::log1p(libm::exp(-z.abs())),
             Self::Silu => z * sigmoid(z),
         }
     }
@@ -134,16 +135,16 @@ impl Activation {
                 if z >= 0.0 {
                     1.0
                 } else {
-                    f64::from(alpha) * z.exp()
+                    f64::from(alpha) * libm::exp(z)
                 }
             }
             Self::Gelu => normal_cumulative(z) + z * normal_density(z),
             Self::GeluTanh => {
                 let (inner, inner_slope) = gelu_inner(z);
-                let t = inner.tanh();
+                let t = libm::tanh(inner);
                 0.5 * (1.0 + t) + 0.5 * z * (1.0 - t * t) * inner_slope
             }
-            Self::Tanh => 1.0 - z.tanh().powi(2),
+            Self::Tanh => 1.0 - libm::tanh(z).powi(2),
             Self::Sigmoid => sigmoid(z) * (1.0 - sigmoid(z)),
             Self::Softplus => sigmoid(z),
             Self::Silu => sigmoid(z) * (1.0 + z * (1.0 - sigmoid(z))),
@@ -159,18 +160,18 @@ impl Activation {
                 if z >= 0.0 {
                     0.0
                 } else {
-                    f64::from(alpha) * z.exp()
+                    f64::from(alpha) * libm::exp(z)
                 }
             }
             Self::Gelu => (2.0 - z * z) * normal_density(z),
             Self::GeluTanh => {
                 let (inner, inner_slope) = gelu_inner(z);
                 let inner_curvature = (2.0 / std::f64::consts::PI).sqrt() * 6.0 * 0.044_715 * z;
-                let t = inner.tanh();
+                let t = libm::tanh(inner);
                 (1.0 - t * t)
                     * (inner_slope + 0.5 * z * (inner_curvature - 2.0 * t * inner_slope.powi(2)))
             }
-            Self::Tanh => -2.0 * z.tanh() * (1.0 - z.tanh().powi(2)),
+            Self::Tanh => -2.0 * libm::tanh(z) * (1.0 - libm::tanh(z).powi(2)),
             Self::Sigmoid => sigmoid(z) * (1.0 - sigmoid(z)) * (1.0 - 2.0 * sigmoid(z)),
             Self::Softplus => sigmoid(z) * (1.0 - sigmoid(z)),
             Self::Silu => sigmoid(z) * (1.0 - sigmoid(z)) * (2.0 + z * (1.0 - 2.0 * sigmoid(z))),

@@ -57,9 +57,26 @@ impl Output {
         }
     }
 
-    /// `m`, and the logits replaced by `factor * dm/dz`.
-    pub(super) fn score_and_cotangent(self, logits: &mut [f32], factor: f32) -> f32 {
-        let score = self.score(logits);
+    /// `m` of many points from their logits, point by point. The same bits as one by one.
+    pub(super) fn scores(self, logits: &[f32], scores: &mut [f32]) {
+        match self {
+            Self::Sigmoid { favourable } => {
+                for (score, &logit) in scores.iter_mut().zip(logits) {
+                    *score = if favourable { logit } else { -logit };
+                }
+                kernel::activate(Activation::Sigmoid, scores);
+            }
+            Self::Softmax { favourable } => {
+                let classes = logits.len() / scores.len().max(1);
+                for (score, logits) in scores.iter_mut().zip(logits.chunks_exact(classes.max(1))) {
+                    *score = share(logits, favourable);
+                }
+            }
+        }
+    }
+
+    /// Replaces the logits of a point that scores `score` by `factor * dm/dz`.
+    pub(super) fn cotangent(self, score: f32, logits: &mut [f32], factor: f32) {
         match self {
             Self::Sigmoid { favourable } => {
                 let slope = factor * score * (1.0 - score);
@@ -72,7 +89,6 @@ impl Output {
                 }
             }
         }
-        score
     }
 }
 
@@ -390,9 +406,7 @@ impl Model for Mlp {
         let classes = self.classes();
         self.for_each_block(points, scores, 1, |pass, rows, block, scores| {
             pass.forward(self, rows, block, false);
-            for (score, logits) in scores.iter_mut().zip(pass.logits.chunks_exact(classes)) {
-                *score = self.output.score(logits);
-            }
+            self.output.scores(&pass.logits[..rows * classes], scores);
         });
     }
 }
@@ -413,10 +427,11 @@ impl DifferentiableModel for Mlp {
         self.for_each_block(points, &mut both, dim + 1, |pass, rows, block, both| {
             pass.forward(self, rows, block, true);
             let (block_scores, block_gradients) = both.split_at_mut(rows);
+            self.output.scores(&pass.logits[..rows * classes], block_scores);
             let logits = pass.logits.chunks_exact_mut(classes);
             let factors = &cotangents[block.first..];
-            for ((score, logits), factor) in block_scores.iter_mut().zip(logits).zip(factors) {
-                *score = self.output.score_and_cotangent(logits, *factor);
+            for ((score, logits), factor) in block_scores.iter().zip(logits).zip(factors) {
+                self.output.cotangent(*score, logits, *factor);
             }
             pass.backward(self, rows, block_gradients);
         });

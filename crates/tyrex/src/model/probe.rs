@@ -30,6 +30,8 @@ pub struct ProbeRoom {
     /// The sum of the first layer's gradients.
     total: Vec<Line>,
     part: Vec<Line>,
+    /// A block's scores.
+    scores: Vec<f32>,
     active: Vec<usize>,
     /// The gradient of the point, padded.
     of_point: Vec<Line>,
@@ -76,6 +78,7 @@ impl<'a> Probe<'a> {
             centre: kernel::zeros(width),
             total: kernel::zeros(width),
             part: kernel::zeros(width),
+            scores: vec![0.0; BLOCK],
             active: Vec::with_capacity(BLOCK),
             of_point: kernel::zeros(kernel::lines_for(self.network.dim)),
         }
@@ -120,10 +123,8 @@ impl<'a> Probe<'a> {
         let score = self.centre(x, room);
         for (index, scores) in scores.chunks_mut(BLOCK).enumerate() {
             self.block_forward(index * BLOCK, scores.len(), room, false);
-            let logits = room.pass.logits.chunks_exact(self.network.classes());
-            for (score, logits) in scores.iter_mut().zip(logits) {
-                *score = self.network.output().score(logits);
-            }
+            let logits = &room.pass.logits[..scores.len() * self.network.classes()];
+            self.network.output().scores(logits, scores);
         }
         score
     }
@@ -228,10 +229,12 @@ impl<'a> Probe<'a> {
         let classes = self.network.classes();
         let output = self.network.output();
         room.active.clear();
-        for (row, logits) in room.pass.logits.chunks_exact_mut(classes).take(rows).enumerate() {
-            let factor = coefficient(row, output.score(logits));
+        output.scores(&room.pass.logits[..rows * classes], &mut room.scores[..rows]);
+        let logits = room.pass.logits.chunks_exact_mut(classes);
+        for (row, (&score, logits)) in room.scores[..rows].iter().zip(logits).enumerate() {
+            let factor = coefficient(row, score);
             if factor != 0.0 {
-                output.score_and_cotangent(logits, factor);
+                output.cotangent(score, logits, factor);
                 room.active.push(row);
             }
         }

@@ -2,6 +2,7 @@
 //! fast one is compared with.
 #![allow(dead_code)] // each test file uses its part
 
+pub(crate) mod rules;
 pub(crate) mod schemas;
 
 use proptest::prelude::*;
@@ -102,6 +103,17 @@ pub(crate) fn network(
     output: Output,
     seed: u64,
 ) -> Mlp {
+    Mlp::new(dim, &layers(dim, widths, activation, output, seed), output).unwrap()
+}
+
+/// Its layers.
+pub(crate) fn layers(
+    dim: usize,
+    widths: &[usize],
+    activation: Activation,
+    output: Output,
+    seed: u64,
+) -> Vec<Dense> {
     let mut rng = Seed(seed).rng();
     let classes = match output {
         Output::Sigmoid { .. } => 1,
@@ -119,7 +131,7 @@ pub(crate) fn network(
         });
         inputs = outputs;
     }
-    Mlp::new(dim, &layers, output).unwrap()
+    layers
 }
 
 /// Points in the cube around the origin.

@@ -154,7 +154,7 @@ impl Prepared<'_> {
                 let cost = norm.distance(&point, factual.point);
                 let dearer = |b: &Candidate| norm.distance(&b.point, factual.point) > cost;
                 if best.as_ref().is_none_or(dearer) {
-                    *best = Some(Candidate { point: point.clone(), reading });
+                    *best = Some(Candidate::new(point.clone(), reading));
                 }
             }
         }

@@ -175,7 +175,7 @@ impl MethodSpec {
             Self::TrexNn(method) => method.prepare(problem, seed),
             Self::Sns(method) => method.prepare(problem, seed),
             Self::Roar(method) => method.prepare(problem),
-            Self::Nn(method) => method.prepare(problem),
+            Self::Nn(Nn {}) => Nn::prepare(problem),
         }
     }
 }
@@ -196,8 +196,9 @@ fn not_found(
 }
 
 fn counterfactual(problem: &Problem, factual: &Factual, candidate: Candidate) -> Counterfactual {
-    let Candidate { point, reading } = candidate;
-    Counterfactual::new(point, reading.score, reading.value, problem.norm, factual.point)
+    let Candidate { point, reading, row } = candidate;
+    let cost = problem.norm.distance(&point, factual.point);
+    Counterfactual { point, score: reading.score, value: reading.value, cost, row }
 }
 
 /// The answer of a search for the cheapest point: a row, if only rows are answers.

@@ -32,7 +32,7 @@ pub struct TrexNn {
 }
 
 impl Nn {
-    pub(super) fn prepare<'a>(&self, problem: &Problem<'a>) -> Result<Box<dyn Method + 'a>> {
+    pub(super) fn prepare<'a>(problem: &Problem<'a>) -> Result<Box<dyn Method + 'a>> {
         let gauge = Gauge::new(Measure::Prediction, problem.model, &unread(problem.model)?)?;
         prepared(problem, gauge, 0.5, usize::MAX)
     }

@@ -162,7 +162,7 @@ fn first_passing(
         let Some(reading) = meter.read(field, &point) else { break };
         if test.passes(reading) {
             high = middle;
-            passing = Candidate { point, reading };
+            passing = Candidate::new(point, reading);
         } else {
             low = middle;
         }

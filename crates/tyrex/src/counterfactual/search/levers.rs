@@ -188,7 +188,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn slope(point: Vec<f32>, value: f64, gradient: Vec<f32>) -> Slope {
-        Slope { at: Candidate { point, reading: Reading { score: 0.0, value } }, gradient }
+        Slope { at: Candidate::new(point, Reading { score: 0.0, value }), gradient }
     }
 
     #[test]

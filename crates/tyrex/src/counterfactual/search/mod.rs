@@ -7,6 +7,7 @@ pub(crate) mod neighbours;
 pub(crate) mod settle;
 
 use super::field::Field;
+use crate::data::Row;
 use crate::error::Result;
 use crate::measure::Reading;
 use crate::model::THRESHOLD;
@@ -16,6 +17,15 @@ use crate::model::THRESHOLD;
 pub(crate) struct Candidate {
     pub(crate) point: Vec<f32>,
     pub(crate) reading: Reading,
+    /// The row it is the point of, once it has settled.
+    pub(crate) row: Option<Row>,
+}
+
+impl Candidate {
+    /// A point of no particular row.
+    pub(crate) fn new(point: Vec<f32>, reading: Reading) -> Self {
+        Self { point, reading, row: None }
+    }
 }
 
 /// What a point must show: `m >= 0.5`, and the measure at its threshold.
@@ -45,7 +55,7 @@ impl Slope {
     ) -> Result<Option<Self>> {
         let mut gradient = vec![0.0; point.len()];
         let reading = meter.climb(field, &point, &mut gradient)?;
-        Ok(reading.map(|reading| Self { at: Candidate { point, reading }, gradient }))
+        Ok(reading.map(|reading| Self { at: Candidate::new(point, reading), gradient }))
     }
 
     /// The Euclidean length of the gradient; 0 if it is not finite, since it then shows no way.

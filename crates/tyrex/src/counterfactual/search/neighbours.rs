@@ -37,8 +37,8 @@ impl<'a> Neighbours<'a> {
 
     /// The first of the `count` nearest that passes, or the best of those that do not.
     ///
-    /// Where only rows are answers, a neighbour is first moved to the nearest row that the
-    /// factual may become.
+    /// A neighbour outside the set is first moved to the nearest point in it; where only rows
+    /// are answers, to the nearest row that the factual may become.
     pub(crate) fn nearest(
         &self,
         factual: &Factual,
@@ -55,15 +55,21 @@ impl<'a> Neighbours<'a> {
             }
             let neighbour = self.points.row(self.accepted[index]);
             let candidate = match factual.domain {
-                Domain::Relaxed => Candidate {
-                    point: neighbour.to_vec(),
-                    reading: *self.readings[index].get_or_init(|| reader.read(neighbour)),
-                },
+                Domain::Relaxed if factual.set.contains(neighbour) => Candidate::new(
+                    neighbour.to_vec(),
+                    *self.readings[index].get_or_init(|| reader.read(neighbour)),
+                ),
+                Domain::Relaxed => {
+                    let mut point = neighbour.to_vec();
+                    factual.set.project(&mut point);
+                    let reading = reader.read(&point);
+                    Candidate::new(point, reading)
+                }
                 Domain::Encodable => match factual.set.settle(neighbour) {
                     None => continue,
-                    Some((_, point)) => {
+                    Some((row, point)) => {
                         let reading = reader.read(&point);
-                        Candidate { point, reading }
+                        Candidate { point, reading, row: Some(row) }
                     }
                 },
             };

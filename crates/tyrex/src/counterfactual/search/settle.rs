@@ -45,7 +45,7 @@ pub(crate) fn settle(
             break;
         }
     }
-    Ok(Some(settled.here.at))
+    Ok(Some(Candidate { row: Some(settled.row), ..settled.here.at }))
 }
 
 /// A row that obeys the rules, and the slope of the field there.
@@ -73,7 +73,7 @@ impl Settled {
         let mut best: Option<(Row, Candidate)> = None;
         for (row, point) in self.most_promising(factual, promise) {
             let Some(reading) = meter.read(field, &point) else { break };
-            let candidate = Candidate { point, reading };
+            let candidate = Candidate::new(point, reading);
             let better = |than: &Candidate| match (test.passes(reading), test.passes(than.reading))
             {
                 (true, true) => cost(&candidate.point) < cost(&than.point),
@@ -109,7 +109,7 @@ impl Settled {
         for (row, point) in self.most_promising(factual, promise) {
             let Some(reading) = meter.read(field, &point) else { break };
             if test.passes(reading) {
-                return self.go(Some((row, Candidate { point, reading })), field, meter);
+                return self.go(Some((row, Candidate::new(point, reading))), field, meter);
             }
         }
         Ok(false)

@@ -3,8 +3,11 @@
 //! `bench/README.md` describes the protocol.
 #![allow(clippy::print_stdout)] // the protocol runs over stdout
 
+mod problem;
+mod search;
+
 use std::io::{BufRead, Write};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
@@ -16,32 +19,40 @@ use tyrex::{Points, Seed};
 
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
-    let task = arguments.next().context("expected a task: train or gemm")?;
+    let task = arguments.next().with_context(|| format!("expected a task: {TASKS}"))?;
     let options = Options::read(arguments)?;
     match task.as_str() {
         "train" => train(&options),
         "gemm" => gemm(),
-        _ => bail!("unknown task `{task}`, expected train or gemm"),
+        "stability" => search::stability(&options),
+        "trex-i" | "trex-nn" => search::explain(&task, &options),
+        _ => bail!("unknown task `{task}`, expected {TASKS}"),
     }
 }
+
+const TASKS: &str = "train, gemm, stability, trex-i or trex-nn";
 
 /// What every worker is told.
 struct Options {
     rows: Option<PathBuf>,
+    problem: Option<PathBuf>,
     threads: usize,
     seed: Seed,
 }
 
 impl Options {
     fn read(mut arguments: impl Iterator<Item = String>) -> Result<Self> {
-        let mut options = Self { rows: None, threads: 1, seed: Seed(0) };
+        let mut options = Self { rows: None, problem: None, threads: 1, seed: Seed(0) };
         while let Some(name) = arguments.next() {
             let value = arguments.next().with_context(|| format!("{name} needs a value"))?;
             match name.as_str() {
                 "--rows" => options.rows = Some(value.into()),
+                "--problem" => options.problem = Some(value.into()),
                 "--threads" => options.threads = value.parse().context("--threads")?,
                 "--seed" => options.seed = Seed(value.parse().context("--seed")?),
-                _ => bail!("unknown option `{name}`, expected --rows, --threads or --seed"),
+                _ => bail!(
+                    "unknown option `{name}`, expected --rows, --problem, --threads or --seed"
+                ),
             }
         }
         Ok(options)
@@ -145,7 +156,7 @@ fn gemm() -> Result<()> {
 }
 
 /// Reads `u32 n, u32 d`, then `n * d` coordinates and `n` labels as `f32`, little-endian.
-fn read_rows(file: &PathBuf) -> Result<(Points, Vec<u32>)> {
+fn read_rows(file: &Path) -> Result<(Points, Vec<u32>)> {
     let bytes = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
     let (words, rest) = bytes.as_chunks::<4>();
     let [rows, columns, values @ ..] = words else {

@@ -1,0 +1,129 @@
+"""What the searches are about: a network, versions of it trained anew, and rejected rows.
+
+A folder that every engine reads:
+
+- `rows.bin`: the training rows and their labels, `factuals.bin`: test rows that the network
+  rejects rightly, `offsets.bin`: Gaussian offsets of width 0.1. All in the format of rows.py.
+- `models.bin`: u32 number of models and u32 columns, then per model, first layer first, its
+  weights (inputs x outputs, row by row) and biases as f32. The first model is the one to be
+  explained. The others differ by their seed; only the driver looks at them, to judge.
+"""
+
+import hashlib
+import struct
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+import network
+import rows
+
+SIGMA, SAMPLES, TAU = 0.1, 1000, 0.85
+EPOCHS, RETRAINED, FACTUALS = 50, 10, 200
+
+
+@dataclass
+class Problem:
+    x: np.ndarray
+    y: np.ndarray
+    factuals: np.ndarray
+    offsets: np.ndarray
+    models: list
+
+    @property
+    def layers(self):
+        """The network to be explained."""
+        return self.models[0]
+
+
+def make(limit, cache, progress):
+    """Trains the models, or takes them from an earlier run on the same rows."""
+    x, y, source = rows.load(limit)
+    epochs, retrained, factuals = (EPOCHS, RETRAINED, FACTUALS) if limit is None else (10, 3, 20)
+    name = hashlib.sha256(x.tobytes() + y.tobytes() + bytes([epochs])).hexdigest()[:16]
+    models = []
+    for seed in range(retrained + 1):
+        file = Path(cache) / f"model-{name}-{seed}.bin"
+        if not file.is_file():
+            progress(f"training model {seed + 1} of {retrained + 1}")
+            file.parent.mkdir(parents=True, exist_ok=True)
+            write_models(file, [network.train(x, y, seed, epochs)])
+        models += read_models(file)
+    test_x, test_y, _ = rows.load(None, part="test")
+    rejected = (network.score(models[0], test_x) < 0.5) & (test_y < 0.5)
+    rng = np.random.default_rng(0)
+    offsets = (SIGMA * rng.standard_normal((SAMPLES, x.shape[1]))).astype("<f4")
+    return Problem(x, y, test_x[rejected][:factuals], offsets, models), source
+
+
+def write(folder, problem):
+    rows.write(folder / "rows.bin", problem.x, problem.y)
+    for name, points in (("factuals", problem.factuals), ("offsets", problem.offsets)):
+        rows.write(folder / f"{name}.bin", points, np.zeros(len(points)))
+    write_models(folder / "models.bin", problem.models)
+
+
+def read(folder):
+    folder = Path(folder)
+    x, y = rows.read(folder / "rows.bin")
+    factuals, offsets = (rows.read(folder / f"{name}.bin")[0] for name in ("factuals", "offsets"))
+    return Problem(x, y, factuals, offsets, read_models(folder / "models.bin"))
+
+
+def write_models(path, models):
+    with open(path, "wb") as file:
+        file.write(struct.pack("<II", len(models), models[0][0][0].shape[0]))
+        for layers in models:
+            for weights, bias in layers:
+                file.write(np.ascontiguousarray(weights, dtype="<f4").tobytes())
+                file.write(np.ascontiguousarray(bias, dtype="<f4").tobytes())
+
+
+def read_models(path):
+    with open(path, "rb") as file:
+        count, columns = struct.unpack("<II", file.read(8))
+        values = np.fromfile(file, dtype="<f4")
+    widths = [columns, *network.HIDDEN, 1]
+    models, at = [], 0
+    for _ in range(count):
+        layers = []
+        for inputs, outputs in zip(widths, widths[1:]):
+            weights = values[at : at + inputs * outputs].reshape(inputs, outputs).copy()
+            at += inputs * outputs
+            layers.append((weights, values[at : at + outputs].copy()))
+            at += outputs
+        models.append(layers)
+    if at != values.size:
+        raise ValueError(f"{path}: {values.size} values, expected {at}")
+    return models
+
+
+def judge(reply, problem):
+    """What an engine's counterfactuals are worth: its reply with the points judged.
+
+    `validity` is over the models that were trained anew, `stability` is the mean relaxed
+    stability on offsets that no engine has seen.
+    """
+    points = reply.pop("points")
+    first = int(reply.get("first", 0))
+    found = [i for i, point in enumerate(points) if point is not None]
+    judged = {"found": len(found) / len(points)}
+    if not found:
+        return {**judged, "validity": float("nan"), "cost": float("nan"), "stability": float("nan")}
+    after = np.array([points[i] for i in found], dtype=np.float32)
+    before = problem.factuals[[(first + i) % len(problem.factuals) for i in found]]
+    valid = [network.score(layers, after) >= 0.5 for layers in problem.models[1:]]
+    return {
+        **judged,
+        "validity": float(np.mean(valid)),
+        "cost": float(np.linalg.norm(after - before, axis=1).mean()),
+        "stability": float(np.mean([relaxed_stability(problem.layers, x) for x in after])),
+    }
+
+
+def relaxed_stability(layers, x):
+    rng = np.random.default_rng(1)
+    offsets = (SIGMA * rng.standard_normal((SAMPLES, len(x)))).astype(np.float32)
+    scores = network.score(layers, x + offsets)
+    return np.mean(scores - np.abs(network.score(layers, x[None]) - scores))

@@ -1,0 +1,106 @@
+//! Arguments of `explain`.
+
+use std::path::PathBuf;
+
+use clap::builder::PossibleValuesParser;
+use tyrex::counterfactual::MethodSpec;
+
+use super::{ChangeArgs, ForceArgs, ModelArgs, NormName, SourceArgs, whole};
+
+/// Arguments of `explain`.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+Examples:
+  tyrex explain --dataset german
+  tyrex explain --dataset german --method trex-i --norm l2 --tau 0.9
+  tyrex explain --dataset german --vary duration_months,credit_amount_dm --limit 20
+  tyrex explain --data loans.csv --schema loans.toml --tau auto --out advice.csv
+  tyrex explain --data applicants.csv --model loans.onnx --out advice.parquet --json")]
+pub struct ExplainArgs {
+    /// Where the rows come from.
+    #[command(flatten)]
+    pub source: SourceArgs,
+    /// The model.
+    #[command(flatten)]
+    pub model: ModelArgs,
+    /// How advice is found.
+    #[command(flatten)]
+    pub search: SearchArgs,
+    /// Folder of retrained models, from `tyrex retrain`, for the certificates
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["change", "fraction", "models"], help_heading = "Change")]
+    pub ensemble: Option<PathBuf>,
+    /// What is different for every model that is trained now.
+    #[command(flatten)]
+    pub change: ChangeArgs,
+    /// Models to train again for the certificates [default: 20, or none for a model file]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "Change")]
+    pub models: Option<usize>,
+    /// Rejected applicants to advise [default: 5 to show, all to write]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "Output")]
+    pub limit: Option<usize>,
+    /// Write the advice to a .csv, .jsonl, .ndjson or .parquet file
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub out: Option<PathBuf>,
+    /// Whether it may be overwritten.
+    #[command(flatten)]
+    pub force: ForceArgs,
+}
+
+/// How advice is found.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Search")]
+pub struct SearchArgs {
+    /// Method
+    #[arg(long, value_name = "NAME", default_value = "trex-o", value_parser = PossibleValuesParser::new(MethodSpec::NAMES))]
+    pub method: String,
+    /// What a change costs
+    #[arg(long, value_name = "NAME", default_value = "l1")]
+    pub norm: NormName,
+    /// Stability that advice must have: a number, or `auto` for the least that keeps 95 % valid
+    /// under retrained models
+    #[arg(long, value_name = "TAU", default_value = "0.8", value_parser = threshold, allow_negative_numbers = true)]
+    pub tau: Threshold,
+    /// Neighbours in the test of stability
+    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = whole::<usize>, allow_negative_numbers = true)]
+    pub k: usize,
+    /// How far they lie: the standard deviation in encoded columns
+    #[arg(long, value_name = "SIGMA", default_value_t = 0.1, allow_negative_numbers = true)]
+    pub sigma: f64,
+    /// Features that may change [default: those the schema lets change]
+    #[arg(long, value_name = "FEATURES", value_delimiter = ',')]
+    pub vary: Option<Vec<String>>,
+    /// Features that must not change
+    #[arg(long, value_name = "FEATURES", value_delimiter = ',')]
+    pub keep: Vec<String>,
+    /// The most steps for one applicant
+    #[arg(long, value_name = "N", value_parser = whole::<u64>, allow_negative_numbers = true)]
+    pub max_steps: Option<u64>,
+    /// The most points scored by the model for one applicant
+    #[arg(long, value_name = "N", value_parser = whole::<u64>, allow_negative_numbers = true)]
+    pub max_evaluations: Option<u64>,
+    /// The most seconds for one applicant; the result then depends on the machine
+    #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
+    pub max_seconds: Option<f64>,
+    /// Seed of the search, and of what is trained here
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = whole::<u64>, allow_negative_numbers = true)]
+    pub seed: u64,
+}
+
+/// A threshold of stability.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub enum Threshold {
+    /// By calibration.
+    Auto,
+    /// A number.
+    Given(f64),
+}
+
+fn threshold(text: &str) -> Result<Threshold, String> {
+    if text == "auto" {
+        return Ok(Threshold::Auto);
+    }
+    let number = text.parse::<f64>().ok().filter(|tau| *tau > 0.0 && *tau < 1.0);
+    number
+        .map(Threshold::Given)
+        .ok_or_else(|| "expected a number between 0 and 1, or `auto`".into())
+}

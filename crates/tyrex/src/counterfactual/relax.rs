@@ -1,0 +1,113 @@
+//! For a factual without a counterfactual: which rule stands in the way.
+//!
+//! Each constraint is let go on its own and the method asked again. Pairs are not tried: there
+//! are too many, and what to do about one rule is what a person can decide.
+
+use std::fmt;
+use std::ops::ControlFlow;
+
+use serde::Serialize;
+
+use super::{Budget, Counterfactual, Factual, Method, Problem, find_all};
+use crate::action::{Actions, Constraint, FeasibleSet, Violation};
+use crate::data::Row;
+use crate::error::Result;
+
+/// A constraint without which there is a counterfactual.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Relaxation {
+    /// The constraint that was let go.
+    pub constraint: Constraint,
+    /// What is found without it.
+    pub counterfactual: Counterfactual,
+    /// What that row breaks: the value it needs, and what is allowed. Empty if it obeys every
+    /// rule after all, and only the search had missed it.
+    pub breaks: Vec<Violation>,
+}
+
+impl fmt::Display for Relaxation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { constraint, counterfactual, breaks } = self;
+        let cost = counterfactual.cost;
+        match breaks.first() {
+            Some(Violation { found, allowed, .. }) => {
+                write!(f, "{constraint}: {found} would do (cost {cost:.3}), allowed is {allowed}")
+            }
+            None => write!(f, "a row that obeys every rule was found after all (cost {cost:.3})"),
+        }
+    }
+}
+
+/// What letting go of one constraint at a time would do for one factual.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Relaxations {
+    /// The constraints without which there is a counterfactual, the cheapest first.
+    pub helpful: Vec<Relaxation>,
+    /// The constraints that bind this factual and were let go, one at a time.
+    pub tried: usize,
+    /// The constraints that bind this factual and were not tried.
+    pub untried: usize,
+}
+
+impl fmt::Display for Relaxations {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { helpful, tried, untried } = self;
+        if let Some(best) = helpful.first() {
+            return write!(f, "{best}");
+        }
+        let rest = match untried {
+            0 => "two at a time were not tried".to_owned(),
+            more => format!("{more} more, and two at a time, were not tried"),
+        };
+        match tried {
+            0 if *untried == 0 => f.write_str("no rule binds it"),
+            1 => write!(f, "letting go of the one rule that was tried does not help; {rest}"),
+            _ => write!(f, "letting go of any one of {tried} rules does not help; {rest}"),
+        }
+    }
+}
+
+/// Lets go of the factual's constraints one at a time, at most `tries` of them, and says which
+/// ones keep the method from finding a counterfactual. Threads change nothing.
+///
+/// A constraint that leaves this factual's set of points as it is does not bind it and is
+/// passed over; so is a feature that cannot change because it is missing or special.
+pub fn relaxations(
+    problem: &Problem,
+    method: &dyn Method,
+    actions: &Actions,
+    factual: &Row,
+    budget: Budget,
+    tries: usize,
+) -> Result<Relaxations> {
+    let bound = actions.for_factual(factual)?;
+    let point = actions.encoder().encode(factual)?.into_vec();
+    let mut freed: Vec<(Constraint, FeasibleSet)> = Vec::new();
+    let mut untried = 0;
+    for constraint in actions.constraints() {
+        let set = actions.without(&constraint)?.for_factual(factual)?;
+        if set.has_the_points_of(&bound) {
+            continue;
+        }
+        if freed.len() < tries {
+            freed.push((constraint, set));
+        } else {
+            untried += 1;
+        }
+    }
+    let factuals: Vec<Factual> = freed.iter().map(|(_, set)| Factual::new(&point, set)).collect();
+    let outcomes = find_all(problem, method, &factuals, budget, || ControlFlow::Continue(()))?;
+    let tried = freed.len();
+    let mut helpful: Vec<Relaxation> = freed
+        .into_iter()
+        .zip(outcomes)
+        .filter_map(|((constraint, _), outcome)| {
+            let counterfactual = outcome.found()?.clone();
+            let breaks = counterfactual.row.as_ref().map(|row| bound.violations(row));
+            let breaks = breaks.unwrap_or_default();
+            Some(Relaxation { constraint, counterfactual, breaks })
+        })
+        .collect();
+    helpful.sort_by(|a, b| a.counterfactual.cost.total_cmp(&b.counterfactual.cost));
+    Ok(Relaxations { helpful, tried, untried })
+}

@@ -106,14 +106,14 @@ def judge(reply, problem):
     stability on offsets that no engine has seen.
     """
     points = reply.pop("points")
-    first = int(reply.get("first", 0))
+    chosen = reply.get("sample", range(len(points)))
     found = [i for i, point in enumerate(points) if point is not None]
     share = len(found) / len(points)
     if not found:
         nothing = float("nan")
         return {"found": share, "validity": nothing, "cost": nothing, "stability": nothing}
     after = np.array([points[i] for i in found], dtype=np.float32)
-    before = problem.factuals[[(first + i) % len(problem.factuals) for i in found]]
+    before = problem.factuals[[chosen[i] for i in found]]
     valid = [network.score(layers, after) >= 0.5 for layers in problem.models[1:]]
     return {
         "found": share,

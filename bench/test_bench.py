@@ -150,7 +150,7 @@ class Report(unittest.TestCase):
         self.assertEqual(len(report.disagreements(task, found, 1, 100)), 2)
         found = [engine("a", 1.0, judged=30), engine("b", 0.9, judged=30)]
         self.assertEqual(report.disagreements(task, found, 1, 100), [])
-        found = [engine("a", 1.0, judged=2000), engine("b", 0.3, judged=30, sample=True)]
+        found = [engine("a", 1.0, judged=2000), engine("b", 0.3, judged=30, sample=[0])]
         self.assertEqual(report.disagreements(task, found, 1, 100), [])
 
     def test_a_limit_is_an_aim(self):
@@ -195,7 +195,8 @@ class Searches(unittest.TestCase):
         made = self.small()
         far, near = made.factuals[1].copy(), made.factuals[2].copy()
         far[0] = 1.0
-        judged = problem.judge({"first": 1, "points": [far.tolist(), near.tolist(), None]}, made)
+        points = [far.tolist(), near.tolist(), None]
+        judged = problem.judge({"sample": [1, 2, 4], "points": points}, made)
         self.assertAlmostEqual(judged["found"], 2 / 3)
         self.assertAlmostEqual(judged["validity"], 0.5)
         self.assertEqual(judged["judged"], 4)

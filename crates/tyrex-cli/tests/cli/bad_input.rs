@@ -303,7 +303,7 @@ fn about_change() -> Vec<Case> {
         case(
             "no neighbours",
             &["stability", "--dataset", "german", "--k", "0"],
-            &["samples", "at least 1"],
+            &["`k` is 0", "at least 1"],
         ),
         case(
             "neighbours at no distance",

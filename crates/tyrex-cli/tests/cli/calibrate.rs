@@ -1,6 +1,6 @@
 //! `tyrex calibrate`
 
-use crate::{LOANS, Place};
+use crate::{LOANS, Place, assert_golden, without_times};
 
 /// A small question about the loans.
 const SMALL: [&str; 9] =
@@ -21,10 +21,11 @@ fn a_threshold_is_chosen_and_its_price_shown() {
     let costs: Vec<f64> = curve.iter().map(|p| p["mean_cost"].as_f64().unwrap()).collect();
     assert!(costs.is_sorted_by(|a, b| a >= b), "{costs:?}");
     let text = place.done(&[&SMALL[..], &LOANS[..]].concat());
+    assert_golden("calibrate_loans.txt", &without_times(&text));
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     for piece in [
         "70 % of all counterfactuals asked for hold under a retrained model, with confidence 80 %",
-        "trex-i, L1",
+        "trex-o, L1",
         "5 choose, 4 report; trained again from new weights",
         "valid under the 4 models that did not choose it",
         "Cost curve tau found cost",

@@ -1,6 +1,6 @@
 //! `tyrex certify`
 
-use crate::{LOANS, Place};
+use crate::{LOANS, Place, assert_golden};
 
 /// Loans, a model of them, an ensemble of that, and counterfactuals.
 fn place() -> Place {
@@ -45,6 +45,7 @@ fn the_certificates_are_of_the_rows_that_were_found() {
 fn people_read_what_is_promised_and_what_it_rests_on() {
     let place = place();
     let text = place.done(&[&CERTIFY[..], &["--ensemble", "fresh"]].concat());
+    assert_golden("certify_loans.txt", &text);
     for piece in [
         "2 counterfactuals; 1 more not found",
         "12 models, trained again from new weights",

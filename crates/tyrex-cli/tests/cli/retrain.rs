@@ -1,6 +1,13 @@
 //! `tyrex retrain`
 
-use crate::{LOANS, Place, without_times};
+use crate::{LOANS, Place, assert_golden, without_times};
+
+#[test]
+fn german_is_retrained_as_the_golden_file_says() {
+    let arguments = ["retrain", "--dataset", "german", "--change", "leave-out", "--models", "4"];
+    let text = Place::new().done(&[&arguments[..], &["--out", "german-ensemble"]].concat());
+    assert_golden("retrain_german.txt", &without_times(&text));
+}
 
 /// A small ensemble of the loans.
 const SMALL: [&str; 8] = ["retrain", "--models", "3", "--epochs", "4", "--hidden", "6", "--out"];

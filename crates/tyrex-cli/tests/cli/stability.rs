@@ -1,6 +1,12 @@
 //! `tyrex stability`
 
-use crate::{LOANS, Place};
+use crate::{LOANS, Place, assert_golden, without_times};
+
+#[test]
+fn german_is_as_stable_as_the_golden_file_says() {
+    let text = Place::new().done(&["stability", "--dataset", "german"]);
+    assert_golden("stability_german.txt", &without_times(&text));
+}
 
 #[test]
 fn every_row_has_its_measures() {
@@ -18,9 +24,9 @@ fn every_row_has_its_measures() {
         assert!(number("stability") <= number("relaxed_stability") + 1e-6, "{row}");
         assert!(number("gamma") >= 0.0 && number("mean") <= 1.0, "{row}");
     }
-    // Where the model is sure it is stable, and where it wavers it is not.
+    // Far from the boundary the model is more stable than next to it.
     let of = |row: usize| rows[row]["relaxed_stability"].as_f64().unwrap();
-    assert!(of(39) > 0.9 && of(18) < 0.6, "{} {}", of(39), of(18));
+    assert!(of(39) > 0.9 && of(18) < of(39) - 0.1, "{} {}", of(39), of(18));
     let file = place.read("s.csv");
     let lines: Vec<&str> = file.lines().collect();
     assert_eq!(

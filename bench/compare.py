@@ -121,7 +121,7 @@ def main():
     x, y, source = rows.load(args.rows)
     explained = None
     if any(task.is_search for task in args.tasks):
-        explained, _ = problem.make(args.rows, args.json.parent, progress)
+        explained = problem.make(args.rows, args.json.parent, progress)
     run = {
         "format_version": 1,
         "date": report.now(),
@@ -139,9 +139,13 @@ def main():
         rows.write(folder / "rows.bin", x, y)
         if explained:
             problem.write(folder, explained)
+
+        def judge(reply):
+            return problem.judge(reply, explained)
+
         for task in args.tasks:
-            for threads in set(args.thread_counts) & set(task.threads):
-                compare(run, task, threads, args, tyrex, cores, folder, x.shape, explained)
+            for threads in sorted(set(args.thread_counts) & set(task.threads)):
+                compare(run, task, threads, args, tyrex, cores, folder, x.shape, judge)
 
     args.json.parent.mkdir(parents=True, exist_ok=True)
     args.json.write_text(json.dumps(run, indent=1) + "\n")
@@ -151,7 +155,7 @@ def main():
     return 1 if run["disagreements"] else 0
 
 
-def compare(run, task, threads, args, tyrex, cores, folder, shape, explained):
+def compare(run, task, threads, args, tyrex, cores, folder, shape, judge):
     """Adds the table of one task on so many threads to the run."""
     contestants = []
     inputs = ["--problem", folder] if task.is_search else ["--rows", folder / "rows.bin"]
@@ -160,23 +164,19 @@ def compare(run, task, threads, args, tyrex, cores, folder, shape, explained):
         for processes in sorted({1, threads}):
             pinned = cores and cores[:threads]
             contestants.append(engines.Contestant(name, command, threads, pinned, processes))
+    if not contestants:
+        return
     label = f"{task.name}, {threads} thread{'s' * (threads > 1)}"
     rounds = min(args.rounds, task.rounds or args.rounds)
     engines.contest(contestants, rounds, lambda text: progress(text and f"{label}: {text}"))
     for reply in (reply for contestant in contestants for reply in contestant.replies):
         if "points" in reply:
-            reply.update(judge(reply, explained))
+            reply.update(judge(reply))
     table = report.summarise(task, threads, contestants, *shape, run["peak"], engines.TYREX)
     run["tables"].append(table)
     if threads == 1 and tyrex:
         run["aims"] += report.aims(task, table, engines.TYREX)
     run["disagreements"] += report.disagreements(task, contestants, rounds, shape[0])
-
-
-def judge(reply, explained):
-    import problem
-
-    return problem.judge(reply, explained)
 
 
 def record(run):

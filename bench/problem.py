@@ -39,7 +39,7 @@ class Problem:
 
 def make(limit, cache, progress):
     """Trains the models, or takes them from an earlier run on the same rows."""
-    x, y, source = rows.load(limit)
+    x, y, _ = rows.load(limit)
     epochs, retrained, factuals = (EPOCHS, RETRAINED, FACTUALS) if limit is None else (10, 3, 20)
     name = hashlib.sha256(x.tobytes() + y.tobytes() + bytes([epochs])).hexdigest()[:16]
     models = []
@@ -54,7 +54,7 @@ def make(limit, cache, progress):
     rejected = (network.score(models[0], test_x) < 0.5) & (test_y < 0.5)
     rng = np.random.default_rng(0)
     offsets = (SIGMA * rng.standard_normal((SAMPLES, x.shape[1]))).astype("<f4")
-    return Problem(x, y, test_x[rejected][:factuals], offsets, models), source
+    return Problem(x, y, test_x[rejected][:factuals], offsets, models)
 
 
 def write(folder, problem):
@@ -100,22 +100,24 @@ def read_models(path):
 
 
 def judge(reply, problem):
-    """What an engine's counterfactuals are worth: its reply with the points judged.
+    """What an engine's counterfactuals are worth.
 
     `validity` is over the models that were trained anew, `stability` is the mean relaxed
     stability on offsets that no engine has seen.
     """
     points = reply.pop("points")
-    first = int(reply.get("first", 0))
+    chosen = reply.get("sample", range(len(points)))
     found = [i for i, point in enumerate(points) if point is not None]
-    judged = {"found": len(found) / len(points)}
+    share = len(found) / len(points)
     if not found:
-        return {**judged, "validity": float("nan"), "cost": float("nan"), "stability": float("nan")}
+        nothing = float("nan")
+        return {"found": share, "validity": nothing, "cost": nothing, "stability": nothing}
     after = np.array([points[i] for i in found], dtype=np.float32)
-    before = problem.factuals[[(first + i) % len(problem.factuals) for i in found]]
+    before = problem.factuals[[chosen[i] for i in found]]
     valid = [network.score(layers, after) >= 0.5 for layers in problem.models[1:]]
     return {
-        **judged,
+        "found": share,
+        "judged": len(found) * len(valid),
         "validity": float(np.mean(valid)),
         "cost": float(np.linalg.norm(after - before, axis=1).mean()),
         "stability": float(np.mean([relaxed_stability(problem.layers, x) for x in after])),

@@ -1,7 +1,7 @@
 """The tasks that `bench/compare` knows.
 
 A task is a name, a line here, and one file `peers/<engine>_<task>.py` per engine; tyrex's own
-side is a subcommand of `crates/tyrex/examples/bench_worker.rs`.
+side is a subcommand of `crates/tyrex/examples/bench_worker`.
 """
 
 from dataclasses import dataclass, field
@@ -99,6 +99,14 @@ TASKS = {
             aims=(Aim(("tf",), 500.0),),
             is_search=True,
             rounds=5,
+        ),
+        Task(
+            name="interval",
+            title="The lowest score if every weight moves by up to 0.001 (tyrex alone)",
+            unit="point",
+            columns=("lowest",),
+            limit=50e-6,
+            is_search=True,
         ),
     ]
 }

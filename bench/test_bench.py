@@ -7,7 +7,9 @@ from pathlib import Path
 
 import compare
 import engines
+import network
 import numpy as np
+import problem
 import report
 import rows
 from tasks import TASKS, training_flops
@@ -31,7 +33,7 @@ def play(contestant, rounds):
 
 class Rows(unittest.TestCase):
     def test_file_round_trip(self):
-        x, y = rows.synthetic(rows=17)
+        x, y = (values[:17] for values in rows.synthetic("train"))
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "rows.bin"
             rows.write(file, x, y)
@@ -54,16 +56,20 @@ class Rows(unittest.TestCase):
             (folder / "paper_splits" / "heloc.csv").write_text(
                 "row,split\n2,train\n1,test\n0,train\n"
             )
-            x, y = rows.heloc(folder)
+            x, y = rows.heloc(folder, "train")
+            test_x, test_y = rows.heloc(folder, "test")
         # A and B scaled over all rows; then the levels -9 and 3, then 5 and 8.
         np.testing.assert_allclose(x, [[0.5, 0.5, 0, 1, 0, 1], [0, 0, 0, 1, 1, 0]])
         np.testing.assert_array_equal(y, [1, 0])
+        np.testing.assert_allclose(test_x, [[1, 1, 1, 0, 1, 0]])
+        np.testing.assert_array_equal(test_y, [1])
 
     def test_synthetic_rows_have_helocs_shape_and_both_classes(self):
-        x, y = rows.synthetic()
-        self.assertEqual(x.shape, (rows.HELOC_ROWS, rows.HELOC_COLUMNS))
-        self.assertTrue(0.3 < y.mean() < 0.7)
-        np.testing.assert_array_equal(x, rows.synthetic()[0])
+        for part, count in (("train", rows.HELOC_ROWS), ("test", rows.HELOC_TEST_ROWS)):
+            x, y = rows.synthetic(part)
+            self.assertEqual(x.shape, (count, rows.HELOC_COLUMNS))
+            self.assertTrue(0.3 < y.mean() < 0.7)
+            np.testing.assert_array_equal(x, rows.synthetic(part)[0])
 
 
 class Protocol(unittest.TestCase):
@@ -88,9 +94,14 @@ class Protocol(unittest.TestCase):
                 play(fake(script), 1)
 
     def test_every_peer_of_the_issue_is_found(self):
-        self.assertEqual(
-            list(engines.peers("train")), ["jax", "jax-vmap", "keras", "torch-bmm", "torch"]
-        )
+        for task, expected in {
+            "train": ["jax", "jax-vmap", "keras", "torch-bmm", "torch"],
+            "stability": ["jax-hoisted", "jax", "torch"],
+            "trex-i": ["jax", "tf", "torch"],
+            "trex-nn": ["tf"],
+            "interval": [],
+        }.items():
+            self.assertEqual(list(engines.peers(task)), expected)
 
 
 class Report(unittest.TestCase):
@@ -128,9 +139,69 @@ class Report(unittest.TestCase):
         lost = self.contestant("lost", 0.5, float("nan"), 4)
         self.assertIn("lost", " ".join(report.disagreements(task, [*honest, lost], 1, 100)))
 
+    def test_a_share_of_few_cases_may_differ_by_a_case(self):
+        def engine(name, validity, **more):
+            contestant = engines.Contestant(name, [], 1, None)
+            contestant.replies = [{"seconds": 1.0, "validity": validity, **more}]
+            return contestant
+
+        task = TASKS["trex-i"]
+        found = [engine("a", 1.0, judged=2000), engine("b", 0.9, judged=2000)]
+        self.assertEqual(len(report.disagreements(task, found, 1, 100)), 2)
+        found = [engine("a", 1.0, judged=30), engine("b", 0.9, judged=30)]
+        self.assertEqual(report.disagreements(task, found, 1, 100), [])
+        found = [engine("a", 1.0, judged=2000), engine("b", 0.3, judged=30, sample=[0])]
+        self.assertEqual(report.disagreements(task, found, 1, 100), [])
+
+    def test_a_limit_is_an_aim(self):
+        field = [self.contestant("tyrex", 40e-6, 0.0, 0)]
+        field[0].replies[0]["lowest"] = 0.1
+        table = report.summarise(TASKS["interval"], 1, field, 100, 39, {"gflops": 2.0}, "tyrex")
+        (verdict,) = report.aims(TASKS["interval"], table, "tyrex")
+        self.assertTrue(verdict["met"])
+        self.assertIn("microseconds", verdict["aim"])
+
     def test_tables_line_up(self):
         lines = report.grid(["engine", "s"], [["a", "1.00"], ["longer name", "2"]]).splitlines()
         self.assertEqual(len({len(line) for line in lines}), 1)
+
+
+class Searches(unittest.TestCase):
+    def small(self):
+        rng = np.random.default_rng(0)
+        x = rng.uniform(size=(300, 4)).astype(np.float32)
+        y = (x[:, 0] > 0.5).astype(np.float32)
+        models = [network.train(x, y, seed, epochs=20) for seed in range(3)]
+        offsets = (0.1 * rng.standard_normal((8, 4))).astype(np.float32)
+        return problem.Problem(x, y, x[y < 0.5][:5], offsets, models)
+
+    def test_training_learns(self):
+        made = self.small()
+        right = (network.score(made.layers, made.x) >= 0.5) == (made.y > 0.5)
+        self.assertGreater(right.mean(), 0.95)
+
+    def test_a_problem_comes_back_from_its_folder(self):
+        made = self.small()
+        with tempfile.TemporaryDirectory() as folder:
+            problem.write(Path(folder), made)
+            again = problem.read(folder)
+        for name in ("x", "y", "factuals", "offsets"):
+            np.testing.assert_array_equal(getattr(again, name), getattr(made, name))
+        np.testing.assert_array_equal(
+            network.score(again.models[2], made.x), network.score(made.models[2], made.x)
+        )
+
+    def test_counterfactuals_are_judged_by_the_other_models(self):
+        made = self.small()
+        far, near = made.factuals[1].copy(), made.factuals[2].copy()
+        far[0] = 1.0
+        points = [far.tolist(), near.tolist(), None]
+        judged = problem.judge({"sample": [1, 2, 4], "points": points}, made)
+        self.assertAlmostEqual(judged["found"], 2 / 3)
+        self.assertAlmostEqual(judged["validity"], 0.5)
+        self.assertEqual(judged["judged"], 4)
+        self.assertAlmostEqual(judged["cost"], (1.0 - made.factuals[1][0]) / 2, places=6)
+        self.assertLess(judged["stability"], 0.75)
 
 
 class Choice(unittest.TestCase):

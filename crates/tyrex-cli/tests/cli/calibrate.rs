@@ -25,7 +25,7 @@ fn a_threshold_is_chosen_and_its_price_shown() {
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     for piece in [
         "70 % of all counterfactuals asked for hold under a retrained model, with confidence 80 %",
-        "trex-i, L1",
+        "trex-o, L1",
         "5 choose, 4 report; trained again from new weights",
         "valid under the 4 models that did not choose it",
         "Cost curve tau found cost",

@@ -25,12 +25,13 @@ fn main() -> Result<()> {
         "train" => train(&options),
         "gemm" => gemm(),
         "stability" => search::stability(&options),
+        "interval" => search::interval(&options),
         "trex-i" | "trex-nn" => search::explain(&task, &options),
         _ => bail!("unknown task `{task}`, expected {TASKS}"),
     }
 }
 
-const TASKS: &str = "train, gemm, stability, trex-i or trex-nn";
+const TASKS: &str = "train, gemm, stability, trex-i, trex-nn or interval";
 
 /// What every worker is told.
 struct Options {

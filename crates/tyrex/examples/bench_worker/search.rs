@@ -6,6 +6,7 @@ use std::time::Instant;
 use anyhow::{Context, Result};
 use serde_json::json;
 use tyrex::action::FeasibleSet;
+use tyrex::certificate::IntervalCertifier;
 use tyrex::counterfactual::{
     Answer, Budget, Factual, MethodSpec, Norm, Problem as Question, Protocol, find_all,
 };
@@ -47,6 +48,25 @@ pub(crate) fn stability(options: &Options) -> Result<()> {
             "value": readings.iter().map(|r| r.value).sum::<f64>() / count as f64,
             "gradient": gradients.iter().map(norm).sum::<f64>() / count as f64,
         }))
+    };
+    round()?;
+    serve(round)
+}
+
+/// The interval tier of a certificate: the lowest score in a box of weights.
+pub(crate) fn interval(options: &Options) -> Result<()> {
+    const DELTA: f64 = 1e-3;
+    let problem = problem(options)?;
+    let certifier = IntervalCertifier::new(&problem.network);
+    let count = EVALUATIONS.min(problem.factuals.len());
+    let round = || {
+        let start = Instant::now();
+        let lowest = (0..count)
+            .map(|index| certifier.lowest_score(problem.factuals.row(index), DELTA))
+            .collect::<tyrex::Result<Vec<f64>>>()?;
+        let seconds = start.elapsed().as_secs_f64();
+        let mean = lowest.iter().sum::<f64>() / count as f64;
+        Ok(json!({"seconds": seconds, "units": count, "lowest": mean}))
     };
     round()?;
     serve(round)

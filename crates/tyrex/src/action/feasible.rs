@@ -210,7 +210,8 @@ impl FeasibleSet {
 
     /// The rows one change away that obey every rule, with their points: for each feature a
     /// number a step up or down (and by some fractions of its interval), another level, or
-    /// what the factual has. In the order of the features, small changes first.
+    /// what the factual has. If a linear rule then asks other numbers to follow, they do, as
+    /// little as they can. In the order of the features, small changes first.
     #[must_use]
     pub fn moves(&self, row: &Row) -> Vec<(Row, Vec<f32>)> {
         self.answers.as_ref().map_or_else(Vec::new, |answers| answers.moves(row))

@@ -104,8 +104,8 @@ impl Answers {
         self.actions.encoder.encode(row).ok().map(crate::Point::into_vec)
     }
 
-    /// The rows one change away that obey everything, with their points: every feature back at
-    /// the factual's value, a step up or down, or at another level.
+    /// The rows one change away that obey everything, with their points; see
+    /// [`FeasibleSet::moves`](super::FeasibleSet::moves).
     pub(super) fn moves(&self, row: &Row) -> Vec<(Row, Vec<f32>)> {
         let mut found = Vec::new();
         for (position, (options, value)) in self.options.iter().zip(row.values()).enumerate() {
@@ -122,10 +122,13 @@ impl Answers {
                 let mut values = row.values().to_vec();
                 values[position] = other;
                 if !self.hold(&values) {
-                    continue;
+                    let Some(adjusted) = self.adjusted(values, position) else { continue };
+                    values = adjusted;
                 }
                 let row = Row::from_checked(values);
-                if let Some(point) = self.encode(&row) {
+                if let Some(point) = self.encode(&row)
+                    && found.iter().all(|(other, _)| *other != row)
+                {
                     found.push((row, point));
                 }
             }

@@ -7,8 +7,10 @@ use super::slab::Slabs;
 use crate::data::schema::Interval;
 use crate::data::{Row, Value};
 
-/// Choices tried before the search gives up looking for a nearer row.
+/// Choices tried before the search gives up looking for a nearer row; fewer where it serves
+/// one of many changes to a row.
 const TRIES: usize = 4000;
+const TRIES_FOR_A_CHANGE: usize = 200;
 
 impl Answers {
     /// A row near the point that obeys everything; see [`FeasibleSet::settle`].
@@ -20,7 +22,25 @@ impl Answers {
         if self.hold(&values) {
             return Some(Row::from_checked(values));
         }
-        Search::new(self, set, &point, values).best().map(Row::from_checked)
+        let mut projected = point.clone();
+        set.project(&mut projected);
+        let numbers_at = |options: &Options, numbers: &Numbers, _| {
+            let column = options.columns.start;
+            let at = |point: &[f32]| options.number_at(numbers, point[column]);
+            (at(&point), at(&projected))
+        };
+        Search::new(self, values, None, TRIES, numbers_at).best().map(Row::from_checked)
+    }
+
+    /// The row with one number changed, and with it what linear rules then ask of the others:
+    /// those stay as near as they can.
+    pub(super) fn adjusted(&self, values: Vec<Value>, changed: usize) -> Option<Vec<Value>> {
+        let own = values.clone();
+        let numbers_at = |_: &Options, numbers: &Numbers, position: usize| {
+            let number = own[position].number().unwrap_or(numbers.hull().lower);
+            (number, number)
+        };
+        Search::new(self, values, Some(changed), TRIES_FOR_A_CHANGE, numbers_at).best()
     }
 }
 
@@ -32,6 +52,23 @@ struct Variable<'a> {
     /// there were no steps.
     asked: f64,
     target: f64,
+    /// Whether it may only be what was asked for.
+    is_given: bool,
+}
+
+impl Variable<'_> {
+    /// Whether its values have to be chosen one by one.
+    fn has_gaps(&self) -> bool {
+        self.is_given || !self.numbers.are_connected()
+    }
+
+    /// Numbers in the region to choose from, nearest first.
+    fn choices(&self, region: Interval) -> Vec<f64> {
+        if self.is_given {
+            return Some(self.asked).filter(|&asked| region.contains(asked)).into_iter().collect();
+        }
+        self.numbers.around(self.target, region)
+    }
 }
 
 /// A search over the numbers in linear rules: depth first, the nearest choice first.
@@ -53,9 +90,15 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    fn new(answers: &'a Answers, set: &FeasibleSet, point: &[f32], values: Vec<Value>) -> Self {
-        let mut projected = point.to_vec();
-        set.project(&mut projected);
+    /// A search from these values. `numbers_at` says of each variable what was asked for and
+    /// where to look for it.
+    fn new(
+        answers: &'a Answers,
+        values: Vec<Value>,
+        given: Option<usize>,
+        tries: usize,
+        numbers_at: impl Fn(&Options, &Numbers, usize) -> (f64, f64),
+    ) -> Self {
         let slabs = answers.slabs();
         let mut variables: Vec<(usize, Variable)> = answers
             .options
@@ -64,22 +107,23 @@ impl<'a> Search<'a> {
             .filter_map(|(position, options)| {
                 let (numbers, column) = (options.numbers()?, options.columns.start);
                 let place = slabs.columns().iter().position(|&own| own == column)?;
-                let asked = options.number_at(numbers, point[column]);
-                let target = options.number_at(numbers, projected[column]);
-                Some((place, Variable { position, numbers, asked, target }))
+                let (asked, target) = numbers_at(options, numbers, position);
+                let is_given = given == Some(position);
+                Some((place, Variable { position, numbers, asked, target, is_given }))
             })
             .collect();
         variables.sort_by(|(_, a), (_, b)| {
-            let connected = a.numbers.are_connected().cmp(&b.numbers.are_connected());
-            connected.then(b.numbers.encoded_step().total_cmp(&a.numbers.encoded_step()))
+            let key = |v: &Variable| (!v.is_given, !v.has_gaps());
+            let coarsest = b.numbers.encoded_step().total_cmp(&a.numbers.encoded_step());
+            key(a).cmp(&key(b)).then(coarsest)
         });
         let mut order = vec![0; slabs.columns().len()];
         for (index, (place, _)) in variables.iter().enumerate() {
             order[*place] = index;
         }
         let variables: Vec<Variable> = variables.into_iter().map(|(_, found)| found).collect();
-        let with_gaps = variables.iter().filter(|v| !v.numbers.are_connected()).count();
-        Self { answers, slabs, order, variables, with_gaps, values, tries: TRIES, best: None }
+        let with_gaps = variables.iter().filter(|v| v.has_gaps()).count();
+        Self { answers, slabs, order, variables, with_gaps, values, tries, best: None }
     }
 
     fn best(mut self) -> Option<Vec<Value>> {
@@ -96,8 +140,8 @@ impl<'a> Search<'a> {
             self.finish(spent);
             return;
         }
-        let Variable { position, numbers, asked, target, .. } = self.variables[depth];
-        for number in numbers.around(target, self.implied(depth)) {
+        let Variable { position, numbers, asked, .. } = self.variables[depth];
+        for number in self.variables[depth].choices(self.implied(depth)) {
             if self.tries == 0 {
                 return;
             }

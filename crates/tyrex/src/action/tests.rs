@@ -260,6 +260,10 @@ at_most = 0
     assert_eq!(set.settle(&[0.122, 0.122]).unwrap().0, row(10.0, 2.0));
     assert_eq!(set.settle(&[0.99, 0.95]).unwrap().0, row(95.0, 19.0));
     assert_eq!(set.settle(&[7.0, 7.0]).unwrap().0, last);
+    // A change to one is followed by the other; the least that can follow comes first.
+    let moves: Vec<Row> = set.moves(&row(50.0, 10.0)).into_iter().map(|(row, _)| row).collect();
+    assert!(moves.contains(&row(55.0, 11.0)) && moves.contains(&row(0.0, 0.0)), "{moves:?}");
+    assert!(moves.iter().all(|row| set.violations(row).is_empty()));
     assert_eq!(
         set.violations(&row(6.0, 1.0))[0].to_string(),
         "rule 0 (0 <= a - 5 * b <= 0): found 1, allowed is a sum from 0 to 0"

@@ -47,8 +47,8 @@ impl FeasibleSet {
             });
         }
         for (column, (low, high)) in lower.iter().zip(&upper).enumerate() {
-            let empty = *low == f32::INFINITY || *high == f32::NEG_INFINITY;
-            if empty || !(low <= high) {
+            let holds_a_number = low <= high && *low < f32::INFINITY && *high > f32::NEG_INFINITY;
+            if !holds_a_number {
                 return Err(Error::param(
                     "box",
                     format!("[{low}, {high}] in column {column}"),

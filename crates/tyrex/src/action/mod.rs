@@ -45,7 +45,10 @@ use crate::error::{Error, Result};
 /// What may change and how, for every factual of a schema. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Actions {
+    /// With the actions and rules in force.
     schema: Arc<Schema>,
+    /// As it was before requests changed it.
+    original: Arc<Schema>,
     encoder: Arc<Encoder>,
 }
 
@@ -91,7 +94,9 @@ impl Actions {
             }
         }
         rule::check_sizes(schema, encoder)?;
-        Ok(Self { schema: Arc::new(schema.clone()), encoder: Arc::new(encoder.clone()) })
+        let schema = Arc::new(schema.clone());
+        let original = Arc::clone(&schema);
+        Ok(Self { schema, original, encoder: Arc::new(encoder.clone()) })
     }
 
     /// The schema, with the actions and rules that are in force.
@@ -129,7 +134,7 @@ impl Actions {
             }
         }
         schema.validate()?;
-        Ok(Self { schema: Arc::new(schema), encoder: Arc::clone(&self.encoder) })
+        Ok(Self { schema: Arc::new(schema), ..self.clone() })
     }
 
     /// Every action that is not `free`, in the order of the features, then every rule.
@@ -141,13 +146,16 @@ impl Actions {
         features.chain(rules).collect()
     }
 
-    /// The same with one constraint let go: the feature is free within its range, or the
-    /// rule is gone.
+    /// The same with one constraint let go: the rule is gone; or the feature has its own
+    /// action again if a request had changed it, and else is free within its range.
     pub fn without(&self, constraint: &Constraint) -> Result<Self> {
         let mut schema = Schema::clone(&self.schema);
         match constraint {
             Constraint::Feature(name) => {
-                schema.features[self.position(name)?].action = Action::Free;
+                let position = self.position(name)?;
+                let own = &self.original.features[position].action;
+                let action = &mut schema.features[position].action;
+                *action = if action == own { Action::Free } else { own.clone() };
             }
             Constraint::Rule { index, .. } => {
                 if *index >= schema.rules.len() {
@@ -156,7 +164,7 @@ impl Actions {
                 schema.rules.remove(*index);
             }
         }
-        Ok(Self { schema: Arc::new(schema), encoder: Arc::clone(&self.encoder) })
+        Ok(Self { schema: Arc::new(schema), ..self.clone() })
     }
 
     /// Where a counterfactual of this factual may lie.

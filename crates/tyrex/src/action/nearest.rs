@@ -120,7 +120,9 @@ impl Basis {
         for (half, _) in active {
             let (mut direction, mut factors) = basis.coordinates(&half.normal);
             let length = dot(&direction, &direction).max(IN_SPAN).sqrt();
-            direction.iter_mut().for_each(|x| *x /= length);
+            for x in &mut direction {
+                *x /= length;
+            }
             factors.push(length);
             basis.directions.push(direction);
             basis.factors.push(factors);

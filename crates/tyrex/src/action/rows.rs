@@ -55,8 +55,8 @@ impl Answers {
             let Some(current) = levels.iter().position(|level| level == start) else { continue };
             let group = Group {
                 columns,
-                off: affines.iter().map(|affine| affine.apply(0.0) as f32).collect(),
-                on: affines.iter().map(|affine| affine.apply(1.0) as f32).collect(),
+                off: affines.iter().map(|affine| finite(affine.apply(0.0))).collect(),
+                on: affines.iter().map(|affine| finite(affine.apply(1.0))).collect(),
                 allowed: levels
                     .iter()
                     .map(|level| choice.iter().any(|(allowed, _)| allowed == level))
@@ -170,4 +170,9 @@ impl Answers {
         }
         found
     }
+}
+
+/// The nearest finite float, as the encoder writes it.
+fn finite(x: f64) -> f32 {
+    (x as f32).clamp(f32::MIN, f32::MAX)
 }

@@ -381,6 +381,13 @@ fn constraints_are_let_go_one_at_a_time() {
         assert_eq!(left.len(), 4);
         assert!(left.iter().all(|violation| violation.constraint != *constraint));
     }
+    // What a request has fixed goes back to what the schema says, and no further.
+    let vary = Overrides { vary: Some(vec!["income".to_owned()]), ..Overrides::default() };
+    let age = Constraint::Feature("age".to_owned());
+    let let_go = actions.overridden(&vary).unwrap().without(&age).unwrap();
+    assert_eq!(let_go.schema().features[0].action, Action::OnlyUp);
+    assert_eq!(let_go.schema().features[4].action, Action::Fixed);
+    assert_eq!(let_go.without(&age).unwrap().schema().features[0].action, Action::Free);
     let beyond = Constraint::Rule { index: 1, words: "none".to_owned() };
     let error = actions.without(&beyond).unwrap_err().to_string();
     assert_eq!(error, "schema: rule 1 (none): there is no such rule");

@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::field::Reader;
-use super::search::settle::settle;
+use super::search::settle::{Finish, settle};
 use super::search::{Candidate, Test};
 use super::{Factual, Meter, Norm, Reason};
 use crate::counterfactual::field::Field;
@@ -142,7 +142,9 @@ impl<'a> Judge<'a> {
                 return Ok(Judged::Failed(Some(candidate), gave_up(meter)));
             }
             let found = candidate.clone();
-            let Some(settled) = settle(&mut reader, factual, norm, aim, candidate, meter)? else {
+            let Some(settled) =
+                settle(&mut reader, factual, norm, aim, candidate, Finish::Trim, meter)?
+            else {
                 let reason =
                     if meter.is_spent() { Reason::BudgetSpent } else { Reason::NoActionableRow };
                 return Ok(Judged::Failed(Some(found), reason));

@@ -3,7 +3,7 @@
 use crate::data::schema::{
     Feature, FeatureKind, MissingPolicy, Schema, SpecialAs, is_representable,
 };
-use crate::data::value::{EXACT, Value, nearest_name, parse_number};
+use crate::data::value::{EXACT, Row, Value, nearest_name, parse_number};
 
 impl Schema {
     /// Whether the feature may have this value.
@@ -81,6 +81,25 @@ impl Schema {
             }
             _ => Err(self.expected(feature)),
         }
+    }
+
+    /// The text of a cell that means the value: what [`Schema::value_of_cell`] reads back.
+    /// A missing value is an empty cell, unless that would mean something else here.
+    pub(crate) fn cell_of_value(&self, feature: &Feature, value: &Value) -> String {
+        if *value != Value::Missing {
+            return value.to_string();
+        }
+        let is_free = |text: &&str| {
+            self.is_missing(text) && !feature.kind.levels().iter().any(|level| level.matches(text))
+        };
+        let tokens = self.missing.tokens.iter().map(String::as_str);
+        std::iter::once("").chain(tokens).find(is_free).unwrap_or_default().to_owned()
+    }
+
+    /// The cells of a row, in the order of the features.
+    pub(crate) fn cells_of_row<'a>(&'a self, row: &'a Row) -> impl Iterator<Item = String> + 'a {
+        let pairs = self.features.iter().zip(row.values());
+        pairs.map(|(feature, value)| self.cell_of_value(feature, value))
     }
 
     /// Whether the text means "missing".

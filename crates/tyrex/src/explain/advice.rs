@@ -285,7 +285,7 @@ impl Explainer {
             cells.extend([status.to_owned(), reason.to_owned()]);
             let width = columns.len() - 3 - OWN_TAIL.len();
             match (&each.advised, each.found()) {
-                (Some(row), _) => cells.extend(row.values().iter().map(ToString::to_string)),
+                (Some(row), _) => cells.extend(self.schema().cells_of_row(row)),
                 (None, Some(found)) => cells.extend(found.point.iter().map(ToString::to_string)),
                 (None, None) => cells.extend(vec![String::new(); width]),
             }

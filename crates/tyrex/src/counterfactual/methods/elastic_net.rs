@@ -18,7 +18,7 @@ use crate::counterfactual::{Answer, Factual, Meter, Method, Norm, Problem};
 use crate::error::{Error, Result};
 use crate::measure::{Gauge, Measure};
 
-use super::{conclude, unread};
+use super::{Finish, conclude, unread};
 
 /// Parameters of `elastic-net`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -117,7 +117,7 @@ impl Method for Prepared<'_> {
                 break;
             }
         }
-        conclude(&self.problem, factual, &mut reader, ACCEPTED, best, meter)
+        conclude(&self.problem, factual, &mut reader, ACCEPTED, best, Finish::Trim, meter)
     }
 }
 

@@ -14,7 +14,7 @@ use crate::counterfactual::{Answer, Factual, Meter, Method, Problem};
 use crate::error::{Error, Result};
 use crate::measure::{Gauge, Measure};
 
-use super::{conclude, unread};
+use super::{Finish, conclude, unread};
 
 /// Parameters of `min-cost`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -82,6 +82,6 @@ impl Method for Prepared<'_> {
                 best = again.filter(|c| ACCEPTED.passes(c.reading)).or(best);
             }
         }
-        conclude(&self.problem, factual, &mut field, ACCEPTED, best, meter)
+        conclude(&self.problem, factual, &mut field, ACCEPTED, best, Finish::Trim, meter)
     }
 }

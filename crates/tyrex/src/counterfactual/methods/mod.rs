@@ -21,7 +21,7 @@ pub use trex_o::TrexO;
 use super::field::Field;
 use super::judge::{Robustness, gave_up};
 use super::search::ascent::Step;
-use super::search::settle::settle;
+use super::search::settle::{Finish, settle};
 use super::search::{Candidate, Test};
 use super::{Answer, Counterfactual, Factual, Meter, Method, Problem, Reason, Stopped};
 use crate::error::{Error, Result};
@@ -201,19 +201,20 @@ fn counterfactual(problem: &Problem, factual: &Factual, candidate: Candidate) ->
     Counterfactual { point, score: reading.score, value: reading.value, cost, row }
 }
 
-/// The answer of a search for the cheapest point: a row, if only rows are answers.
+/// The answer of a search: a row, if only rows are answers.
 fn conclude(
     problem: &Problem,
     factual: &Factual,
     field: &mut dyn Field,
     test: Test,
     best: Option<Candidate>,
+    finish: Finish,
     meter: &mut Meter,
 ) -> Result<Answer> {
     let Some(candidate) = best.clone().filter(|candidate| test.passes(candidate.reading)) else {
         return Ok(not_found(problem, factual, best, gave_up(meter)));
     };
-    Ok(match settle(field, factual, problem.norm, test, candidate, meter)? {
+    Ok(match settle(field, factual, problem.norm, test, candidate, finish, meter)? {
         Some(settled) => found(problem, factual, settled, converged(meter)),
         None if meter.is_spent() => not_found(problem, factual, best, Reason::BudgetSpent),
         None => not_found(problem, factual, best, Reason::NoActionableRow),

@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::measure::{Gauge, Measure, Reading};
 
 use super::min_cost::ACCEPTED;
-use super::{conclude, unread};
+use super::{Finish, conclude, unread};
 
 /// Parameters of `roar`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -104,6 +104,6 @@ impl Method for Prepared<'_> {
     fn find(&self, factual: &Factual, meter: &mut Meter) -> Result<Answer> {
         let mut field = WorstCase { logit: Logit(Reader::new(&self.gauge)), delta: self.delta };
         let best = self.search.search(&mut field, factual, ACCEPTED, factual.point, meter)?;
-        conclude(&self.problem, factual, &mut field, ACCEPTED, best, meter)
+        conclude(&self.problem, factual, &mut field, ACCEPTED, best, Finish::Trim, meter)
     }
 }

@@ -16,7 +16,7 @@ use crate::error::{Error, Result};
 use crate::measure::{Gauge, Measure};
 use crate::seed::Seed;
 
-use super::{MethodSpec, conclude, unread};
+use super::{Finish, MethodSpec, conclude, unread};
 
 /// Parameters of `sns`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -92,6 +92,6 @@ impl Method for Prepared<'_> {
             ball: Some(ball),
         };
         let top = ascent.climb(&mut field, factual.set, None, &base, meter)?;
-        conclude(&self.problem, factual, &mut field, ACCEPTED, top, meter)
+        conclude(&self.problem, factual, &mut field, ACCEPTED, top, Finish::Keep, meter)
     }
 }

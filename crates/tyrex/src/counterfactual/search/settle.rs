@@ -12,6 +12,15 @@ const TRIMS: usize = 60;
 /// Changes whose promise by the gradient is tested, best first.
 const TRIED: usize = 6;
 
+/// What becomes of a row that passes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Finish {
+    /// It is made cheaper as long as it passes.
+    Trim,
+    /// It stays: what was gained beyond the test is wanted.
+    Keep,
+}
+
 /// The point itself where any point is an answer; else a row near it that passes, if there is
 /// one.
 pub(crate) fn settle(
@@ -20,6 +29,7 @@ pub(crate) fn settle(
     norm: Norm,
     test: Test,
     candidate: Candidate,
+    finish: Finish,
     meter: &mut Meter,
 ) -> Result<Option<Candidate>> {
     if factual.domain == Domain::Relaxed {
@@ -40,7 +50,8 @@ pub(crate) fn settle(
     if !test.passes(settled.here.at.reading) {
         return Ok(None);
     }
-    for _ in 0..TRIMS {
+    let trims = if finish == Finish::Trim { TRIMS } else { 0 };
+    for _ in 0..trims {
         if !settled.trim(field, factual, &cost, test, meter)? {
             break;
         }

@@ -66,13 +66,12 @@ proptest! {
         let both = points(2, dim, seed ^ 1);
         let (x, direction) = (widen(both.row(0)), widen(both.row(1)));
         let product = network.hessian_vector(both.row(0), &direction);
-        for coordinate in 0..dim {
+        for (coordinate, got) in product.into_iter().enumerate() {
             let along = |step: f64| {
                 let moved: Vec<f64> = x.iter().zip(&direction).map(|(x, v)| x + step * v).collect();
                 gradient(&layers, output, &moved)[coordinate]
             };
             if let Some(expected) = derivative(along, 1e-3) {
-                let got = product[coordinate];
                 prop_assert!((got - expected).abs() < 1e-5 * (1.0 + expected.abs()), "{} {}", got, expected);
             }
         }

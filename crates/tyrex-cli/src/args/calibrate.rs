@@ -86,7 +86,7 @@ pub struct CalibrateArgs {
     /// What is different for every model that is trained now.
     #[command(flatten)]
     pub change: ChangeArgs,
-    /// Models to train [default: the least that could show the promise]
+    /// Models to train [default: twice the least that could show the promise]
     #[arg(long, value_name = "N", value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "Change")]
     pub models: Option<usize>,
 }

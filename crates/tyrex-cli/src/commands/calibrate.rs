@@ -21,8 +21,8 @@ pub(crate) fn run(context: &mut Context<'_>, args: &CalibrateArgs) -> anyhow::Re
     let title = source::title(&args.source)?;
     let change = retrain::change(args.change)?;
     let terms = terms(args)?;
-    // The half that chooses has the odd model. Bad goals are refused here, before any work.
-    let needed = 2 * models_needed(terms.goal.validity, terms.goal.confidence)? - 1;
+    // Bad goals are refused here, before any work.
+    let needed = models_needed(terms.goal.validity, terms.goal.confidence)?;
     let params = TrainParams::default();
     let seed = Seed(args.seed);
     let subject = source::subject(context, &args.source, &args.model, &params, seed)?;
@@ -31,7 +31,8 @@ pub(crate) fn run(context: &mut Context<'_>, args: &CalibrateArgs) -> anyhow::Re
         explainer.read_ensemble(folder)?
     } else {
         let params = explainer.training_params()?;
-        let models = args.models.unwrap_or(needed);
+        // With the least number, in two halves, one failure would be too many.
+        let models = args.models.unwrap_or(needed.saturating_mul(4));
         retrain::with_progress(context, explainer, change, models, &params, seed)?.0
     };
     let calibration = with_progress(context, explainer, &terms, &ensemble)?;

@@ -194,11 +194,11 @@ impl Certified<'_> {
                     tiers[0] = format!("{verdict}: {at_least:.2} with {probability:.2}");
                 }
                 Tier::Interval(tier) => {
-                    tiers[1] = format!("{verdict}: up to {:.4}", tier.largest_delta);
+                    tiers[1] = format!("{verdict}: {:.4}", tier.largest_delta);
                 }
                 Tier::Ensemble(tier) => {
                     let (valid, models, least) = (tier.valid, tier.models, tier.probability);
-                    tiers[2] = format!("{verdict}: {valid}/{models}, {least:.3}");
+                    tiers[2] = format!("{verdict}: {least:.3} ({valid}/{models})");
                 }
             }
         }
@@ -248,9 +248,9 @@ impl Report for CertifyReport<'_> {
             right("row"),
             right("score"),
             left("verdict"),
-            left("theorem: M(x) at least"),
-            left("interval: delta"),
-            left("ensemble: valid, P at least"),
+            left("theorem: M(x) >="),
+            left("interval: delta <="),
+            left("ensemble: P >="),
         ];
         page.table(&header, &rows);
         if let Some(first) = self.certificates.first() {
@@ -261,8 +261,11 @@ impl Report for CertifyReport<'_> {
             page.title(&format!("Wrote {out}"));
         }
         if self.below > 0 {
-            let (below, required) = (self.below, self.required);
-            page.title(&format!("No: {below} of {count} are not {required}"));
+            let what = match self.required {
+                Verdict::Certified => "are not certified",
+                Verdict::Empirical | Verdict::Vacuous => "have no promise",
+            };
+            page.title(&format!("No: {} of {count} {what}", self.below));
         }
     }
 }

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 
+use super::table::table;
 use super::{Applicants, Data, Explainer, FORMAT_VERSION};
 use crate::certificate::{Certificate, Certifier, Retrained, Terms, Tier};
 use crate::change::Ensemble;
@@ -90,7 +91,9 @@ impl GivenRows {
 fn selected(table: &Table, lines: &[usize]) -> Result<Table> {
     let columns = table.columns().iter().map(|whole| {
         let mut column = Column::new(whole.name());
-        lines.iter().for_each(|&line| column.push(whole.cell(line)));
+        for &line in lines {
+            column.push(whole.cell(line));
+        }
         column
     });
     Table::new(table.source(), columns.collect())
@@ -164,38 +167,39 @@ impl Explainer {
             "seed",
             "format_version",
         ];
-        let mut columns: Vec<Column> = names.into_iter().map(Column::new).collect();
         let model = self.fingerprint().to_string();
-        for (factual, certificate) in factuals.iter().zip(certificates) {
-            let mut cells = vec![String::new(); names.len()];
-            cells[0] = factual.to_string();
-            cells[1] = certificate.score().to_string();
-            cells[2] = certificate.verdict().to_string();
+        let lines = factuals.iter().zip(certificates).map(|(factual, certificate)| {
+            let mut theorem = vec![String::new(); 3];
+            let mut interval = vec![String::new(); 2];
+            let mut ensemble = vec![String::new(); 4];
             for tier in certificate.tiers() {
                 let verdict = tier.verdict().to_string();
                 match tier {
                     Tier::Theorem(tier) => {
-                        cells[3] = verdict;
-                        cells[4] = tier.bound.at_least.to_string();
-                        cells[5] = tier.bound.probability.to_string();
+                        let bound = tier.bound;
+                        let numbers = [bound.at_least, bound.probability];
+                        theorem = [verdict].into_iter().chain(numbers.map(text)).collect();
                     }
-                    Tier::Interval(tier) => {
-                        cells[6] = verdict;
-                        cells[7] = tier.largest_delta.to_string();
-                    }
+                    Tier::Interval(tier) => interval = vec![verdict, text(tier.largest_delta)],
                     Tier::Ensemble(tier) => {
-                        cells[8] = verdict;
-                        cells[9] = tier.valid.to_string();
-                        cells[10] = tier.models.to_string();
-                        cells[11] = tier.probability.to_string();
+                        let counts = [tier.valid, tier.models].map(|count| count.to_string());
+                        ensemble = [verdict].into_iter().chain(counts).collect();
+                        ensemble.push(text(tier.probability));
                     }
                 }
             }
-            cells[12].clone_from(&model);
-            cells[13] = seed.0.to_string();
-            cells[14] = FORMAT_VERSION.to_string();
-            columns.iter_mut().zip(&cells).for_each(|(column, cell)| column.push(cell));
-        }
-        Table::new("certificates", columns)
+            let whole = [
+                factual.to_string(),
+                certificate.score().to_string(),
+                certificate.verdict().to_string(),
+            ];
+            let rests_on = [model.clone(), seed.0.to_string(), FORMAT_VERSION.to_string()];
+            [&whole[..], &theorem, &interval, &ensemble, &rests_on].concat()
+        });
+        table("certificates", &names, lines)
     }
+}
+
+fn text(number: f64) -> String {
+    number.to_string()
 }

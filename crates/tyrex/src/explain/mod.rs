@@ -12,6 +12,7 @@ mod input;
 mod performance;
 mod retrain;
 mod stability;
+mod table;
 
 pub use advice::{Advice, Costs, FeatureChange, Request, check_advice_names};
 pub use calibrate::CalibrationTerms;

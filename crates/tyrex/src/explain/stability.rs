@@ -2,8 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::table::table;
 use super::{Explainer, FORMAT_VERSION, Part};
-use crate::data::{Column, Table};
+use crate::data::Table;
 use crate::error::Result;
 use crate::measure::{Gamma, Gauge, Measure, Neighbourhood, Reading, Sampling};
 use crate::seed::Seed;
@@ -94,32 +95,35 @@ impl Explainer {
 
     /// The measures as a table to write: a column for each, then what they rest on.
     pub fn stability_table(&self, terms: &StabilityTerms, rows: &[RowStability]) -> Result<Table> {
-        let numbers: [(&str, &dyn Fn(&RowStability) -> String); 6] = [
-            ("row", &|row| row.row.to_string()),
-            ("score", &|row| row.score.to_string()),
-            ("mean", &|row| row.mean.to_string()),
-            ("relaxed_stability", &|row| row.relaxed_stability.to_string()),
-            ("stability", &|row| row.stability.to_string()),
-            ("gamma", &|row| row.gamma.to_string()),
+        let names = [
+            "row",
+            "score",
+            "mean",
+            "relaxed_stability",
+            "stability",
+            "gamma",
+            "samples",
+            "sigma",
+            "model",
+            "seed",
+            "format_version",
         ];
-        let rests_on = [
-            ("samples", terms.samples.to_string()),
-            ("sigma", terms.sigma.to_string()),
-            ("model", self.fingerprint().to_string()),
-            ("seed", terms.seed.0.to_string()),
-            ("format_version", FORMAT_VERSION.to_string()),
-        ];
-        let mut columns = Vec::with_capacity(numbers.len() + rests_on.len());
-        for (name, cell) in numbers {
-            let mut column = Column::new(name);
-            rows.iter().for_each(|row| column.push(&cell(row)));
-            columns.push(column);
-        }
-        for (name, cell) in rests_on {
-            let mut column = Column::new(name);
-            rows.iter().for_each(|_| column.push(&cell));
-            columns.push(column);
-        }
-        Table::new("stability", columns)
+        let model = self.fingerprint().to_string();
+        let line = |row: &RowStability| {
+            vec![
+                row.row.to_string(),
+                row.score.to_string(),
+                row.mean.to_string(),
+                row.relaxed_stability.to_string(),
+                row.stability.to_string(),
+                row.gamma.to_string(),
+                terms.samples.to_string(),
+                terms.sigma.to_string(),
+                model.clone(),
+                terms.seed.0.to_string(),
+                FORMAT_VERSION.to_string(),
+            ]
+        };
+        table("stability", &names, rows.iter().map(line))
     }
 }

@@ -24,7 +24,7 @@ fn prepared(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 512,   ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
 
     #[test]
     fn a_settled_row_obeys_every_rule((schema, rows, coordinates) in bound_world()) {

@@ -111,3 +111,49 @@ pub fn relaxations(
     helpful.sort_by(|a, b| a.counterfactual.cost.total_cmp(&b.counterfactual.cost));
     Ok(Relaxations { helpful, tried, untried })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn relaxation(breaks: Vec<Violation>) -> Relaxation {
+        let counterfactual =
+            Counterfactual { point: vec![1.0], score: 0.7, value: 0.7, cost: 0.25, row: None };
+        let constraint = Constraint::Feature("age".to_owned());
+        Relaxation { constraint, counterfactual, breaks }
+    }
+
+    #[test]
+    fn what_would_help_is_said_in_one_sentence() {
+        let needs = Violation {
+            constraint: Constraint::Feature("age".to_owned()),
+            found: "`43`".to_owned(),
+            allowed: "`40`, as it is".to_owned(),
+        };
+        let all = |helpful, tried, untried| Relaxations { helpful, tried, untried }.to_string();
+        let cases = [
+            (
+                all(vec![relaxation(vec![needs]), relaxation(vec![])], 2, 0),
+                "feature `age`: `43` would do (cost 0.250), allowed is `40`, as it is",
+            ),
+            (
+                all(vec![relaxation(vec![])], 1, 0),
+                "a row that obeys every rule was found after all (cost 0.250)",
+            ),
+            (all(vec![], 0, 0), "no rule binds it"),
+            (
+                all(vec![], 1, 0),
+                "letting go of the one rule that was tried does not help; two at a time were not \
+                 tried",
+            ),
+            (
+                all(vec![], 5, 2),
+                "letting go of any one of 5 rules does not help; 2 more, and two at a time, were \
+                 not tried",
+            ),
+        ];
+        for (said, expected) in cases {
+            assert_eq!(said, expected);
+        }
+    }
+}

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
 use tyrex::action::Overrides;
-use tyrex::calibrate::{Goal, Missing, Test, models_needed};
+use tyrex::calibrate::{Goal, Missing, Test, usual_models};
 use tyrex::certificate::{Certificate, Terms};
 use tyrex::change::Ensemble;
 use tyrex::counterfactual::{Budget, Protocol, Reason, Relaxations};
@@ -132,16 +132,14 @@ fn calibrate_tau(
     request: &mut Request,
 ) -> anyhow::Result<()> {
     let (validity, confidence) = PROMISE;
-    let ensemble = match &args.ensemble {
-        Some(folder) => explainer.read_ensemble(folder)?,
-        None => {
-            // The half that chooses has the odd model.
-            let needed = 2 * models_needed(validity, confidence)? - 1;
-            let change = retrain::change(args.change)?;
-            let params = explainer.training_params()?;
-            let seed = Seed(args.search.seed).derive("calibration");
-            retrain::with_progress(context, explainer, change, needed, &params, seed)?.0
-        }
+    let ensemble = if let Some(folder) = &args.ensemble {
+        explainer.read_ensemble(folder)?
+    } else {
+        let models = usual_models(validity, confidence)?;
+        let change = retrain::change(args.change)?;
+        let params = explainer.training_params()?;
+        let seed = Seed(args.search.seed).derive("calibration");
+        retrain::with_progress(context, explainer, change, models, &params, seed)?.0
     };
     let terms = CalibrationTerms {
         goal: Goal { validity, confidence, missing: Missing::LeftOut, test: Test::Betting },

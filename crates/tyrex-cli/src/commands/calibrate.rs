@@ -33,6 +33,8 @@ pub(crate) fn run(context: &mut Context<'_>, args: &CalibrateArgs) -> anyhow::Re
         let params = explainer.training_params()?;
         // With the least number, in two halves, one failure would be too many.
         let models = args.models.unwrap_or(needed.saturating_mul(4));
+        // Not the models that `retrain` makes of this seed: those may judge what is chosen here.
+        let seed = seed.derive("calibration");
         retrain::with_progress(context, explainer, change, models, &params, seed)?.0
     };
     let calibration = with_progress(context, explainer, &terms, &ensemble)?;

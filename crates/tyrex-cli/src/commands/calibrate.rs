@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde::Serialize;
 use tyrex::calibrate::{Calibration, Goal, Missing, Test, Verdict, models_needed};
 use tyrex::change::{Ensemble, ModelChange};
-use tyrex::counterfactual::Protocol;
 use tyrex::explain::{CalibrationTerms, Explainer, Request};
 use tyrex::model::TrainParams;
 use tyrex::{Result, Seed};
@@ -54,9 +53,11 @@ pub(crate) fn run(context: &mut Context<'_>, args: &CalibrateArgs) -> anyhow::Re
 
 fn terms(args: &CalibrateArgs) -> Result<CalibrationTerms> {
     let seed = Seed(args.seed).derive("search");
-    let mut request = Request::new(&args.method, Protocol::Product, args.norm.into(), seed)?;
+    let protocol = args.source.protocol.into();
+    let mut request = Request::new(&args.method, protocol, args.norm.into(), seed)?;
     if let Some(robustness) = request.method.robustness_mut() {
-        (robustness.samples, robustness.sigma) = (args.k, args.sigma);
+        robustness.samples = args.k.unwrap_or(robustness.samples);
+        robustness.sigma = args.sigma.unwrap_or(robustness.sigma);
     }
     let goal = Goal {
         validity: args.target,

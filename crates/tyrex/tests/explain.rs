@@ -8,7 +8,9 @@ use tyrex::counterfactual::{Norm, Protocol};
 use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::data::schema::Split;
 use tyrex::data::{Catalogue, Column, Dataset, Row, Schema, Table, Value};
-use tyrex::explain::{Applicants, Data, Explainer, Part, Request, embedded_schema, import};
+use tyrex::explain::{
+    Applicants, Data, Explainer, GivenRows, Part, Request, embedded_schema, import,
+};
 use tyrex::model::onnx::{
     Block, Category, Cell, Core, ImportOptions, InputColumn, InputKind, Inputs, OnnxModel,
 };
@@ -478,6 +480,20 @@ fn advice_becomes_a_table_under_the_names_of_the_features() {
 }
 
 #[test]
+fn rows_that_are_not_there_are_refused() {
+    let explainer = trained(0);
+    let request = request("nn");
+    let rows = explainer.points().len();
+    for error in [
+        explainer.advise(&[0, rows], &request, || ControlFlow::Continue(())).unwrap_err(),
+        explainer.relaxations(rows, &request, 1).unwrap_err(),
+    ] {
+        let says = format!("parameter `row` is {rows}, expected an index below {rows}");
+        assert_eq!(error.to_string(), says);
+    }
+}
+
+#[test]
 fn overrides_bind_the_search_and_are_refused_by_name() {
     let explainer = trained(0);
     let rows = &explainer.rejected_rows(Part::Test)[..6];
@@ -511,6 +527,9 @@ fn answers_of_the_paper_are_points_and_are_written_as_such() {
             assert_eq!(table.column(name).unwrap().cell(line), value.to_string());
         }
     }
+    // Read as rows, points would be encoded once more.
+    let error = GivenRows::read(explainer.schema(), &table).unwrap_err().to_string();
+    assert!(error.contains("row 0 is a point of the protocol `paper`"), "{error}");
 }
 
 #[test]

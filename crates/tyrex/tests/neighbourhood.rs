@@ -157,6 +157,13 @@ fn what_cannot_be_drawn_is_refused() {
     };
     assert_eq!(draw(0, 0.1), "parameter `k` is 0, expected at least 1 sample");
     assert_eq!(
+        draw(usize::MAX, 0.1),
+        format!(
+            "parameter `k` is {}, expected at most 1048576 samples of 3 coordinates",
+            usize::MAX
+        )
+    );
+    assert_eq!(
         draw(5, 0.0),
         "parameter `sigma` is 0, expected a positive number from 1e-30 to 1e30"
     );

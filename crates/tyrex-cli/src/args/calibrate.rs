@@ -62,18 +62,12 @@ pub struct CalibrateArgs {
         help_heading = "Search"
     )]
     pub tau: Vec<f64>,
-    /// Neighbours in the test of stability
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "Search")]
-    pub k: usize,
-    /// How far they lie: the standard deviation in encoded columns
-    #[arg(
-        long,
-        value_name = "SIGMA",
-        default_value_t = 0.1,
-        allow_negative_numbers = true,
-        help_heading = "Search"
-    )]
-    pub sigma: f64,
+    /// Neighbours in the test of stability [default: the protocol's; 1000]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "Search")]
+    pub k: Option<usize>,
+    /// How far they lie: the standard deviation in encoded columns [default: the protocol's; 0.1]
+    #[arg(long, value_name = "SIGMA", allow_negative_numbers = true, help_heading = "Search")]
+    pub sigma: Option<f64>,
     /// Rejected applicants to search for; the first ones are taken
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "Search")]
     pub limit: usize,

@@ -57,15 +57,15 @@ pub struct SearchArgs {
     #[arg(long, value_name = "NAME", default_value = "l1")]
     pub norm: NormName,
     /// Stability that advice must have: a number, or `auto` for the least that keeps 95 % valid
-    /// under retrained models
-    #[arg(long, value_name = "TAU", default_value = "0.8", value_parser = threshold, allow_negative_numbers = true)]
-    pub tau: Threshold,
-    /// Neighbours in the test of stability
-    #[arg(long, value_name = "N", default_value_t = 1000, value_parser = whole::<usize>, allow_negative_numbers = true)]
-    pub k: usize,
-    /// How far they lie: the standard deviation in encoded columns
-    #[arg(long, value_name = "SIGMA", default_value_t = 0.1, allow_negative_numbers = true)]
-    pub sigma: f64,
+    /// under retrained models [default: the protocol's; 0.8]
+    #[arg(long, value_name = "TAU", value_parser = threshold, allow_negative_numbers = true)]
+    pub tau: Option<Threshold>,
+    /// Neighbours in the test of stability [default: the protocol's; 1000]
+    #[arg(long, value_name = "N", value_parser = whole::<usize>, allow_negative_numbers = true)]
+    pub k: Option<usize>,
+    /// How far they lie: the standard deviation in encoded columns [default: the protocol's; 0.1]
+    #[arg(long, value_name = "SIGMA", allow_negative_numbers = true)]
+    pub sigma: Option<f64>,
     /// Features that may change [default: those the schema lets change]
     #[arg(long, value_name = "FEATURES", value_delimiter = ',')]
     pub vary: Option<Vec<String>>,

@@ -6,7 +6,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde::Serialize;
 use tyrex::calibrate::{Calibration, Goal, Missing, Test, Verdict, usual_models};
 use tyrex::change::{Ensemble, ModelChange};
-use tyrex::counterfactual::Protocol;
 use tyrex::explain::{CalibrationTerms, Explainer, Request};
 use tyrex::model::TrainParams;
 use tyrex::{Result, Seed};
@@ -33,6 +32,8 @@ pub(crate) fn run(context: &mut Context<'_>, args: &CalibrateArgs) -> anyhow::Re
         let params = explainer.training_params()?;
         // With the least number, in two halves, one failure would be too many.
         let models = args.models.unwrap_or(usual);
+        // Not the models that `retrain` makes of this seed: those may judge what is chosen here.
+        let seed = seed.derive("calibration");
         retrain::with_progress(context, explainer, change, models, &params, seed)?.0
     };
     let calibration = with_progress(context, explainer, &terms, &ensemble)?;
@@ -52,9 +53,11 @@ pub(crate) fn run(context: &mut Context<'_>, args: &CalibrateArgs) -> anyhow::Re
 
 fn terms(args: &CalibrateArgs) -> Result<CalibrationTerms> {
     let seed = Seed(args.seed).derive("search");
-    let mut request = Request::new(&args.method, Protocol::Product, args.norm.into(), seed)?;
+    let protocol = args.source.protocol.into();
+    let mut request = Request::new(&args.method, protocol, args.norm.into(), seed)?;
     if let Some(robustness) = request.method.robustness_mut() {
-        (robustness.samples, robustness.sigma) = (args.k, args.sigma);
+        robustness.samples = args.k.unwrap_or(robustness.samples);
+        robustness.sigma = args.sigma.unwrap_or(robustness.sigma);
     }
     let goal = Goal {
         validity: args.target,

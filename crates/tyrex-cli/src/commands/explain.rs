@@ -58,9 +58,11 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
     if args.out.is_some() && request.protocol == Protocol::Product {
         check_advice_names(explainer.schema())?;
     }
-    let calibrated = args.search.tau == Threshold::Auto && request.method.robustness().is_some();
+    let given =
+        args.ensemble.as_deref().map(|folder| explainer.read_ensemble(folder)).transpose()?;
+    let calibrated = args.search.tau == Some(Threshold::Auto);
     if calibrated {
-        calibrate_tau(context, explainer, args, &mut request)?;
+        calibrate_tau(context, explainer, args, given.as_ref(), &mut request)?;
     }
     let part = explainer.data().applicants();
     let rejected = explainer.rejected_rows(part);
@@ -72,9 +74,14 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
         interrupt::whole(|| table.write(path, overwrite))?;
     }
     let presented = &advice[..advice.len().min(args.limit.unwrap_or(SHOWN))];
-    let ensemble = ensemble(context, explainer, args)?;
     // A folder of models that also chose the threshold is not fresh any more.
-    let steered = calibrated && args.ensemble.is_some();
+    let steered = calibrated && given.is_some();
+    let ensemble = match given {
+        None if presented.iter().any(|advice| advice.found().is_some()) => {
+            retrained(context, explainer, args)?
+        }
+        given => given,
+    };
     let certificates = certificates(explainer, presented, ensemble.as_ref(), steered, seed)?;
     let found = advice.iter().filter(|advice| advice.found().is_some()).count();
     let pairs = subject.pairs(&title);
@@ -101,16 +108,23 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
 }
 
 /// The request that was typed.
-fn request(args: &ExplainArgs) -> Result<Request> {
+fn request(args: &ExplainArgs) -> anyhow::Result<Request> {
     let SearchArgs { method, norm, tau, k, sigma, vary, keep, seed, .. } = &args.search;
     let protocol = args.source.protocol.into();
     let seed = Seed(*seed).derive("search");
     let mut request = Request::new(method, protocol, (*norm).into(), seed)?;
     if let Some(robustness) = request.method.robustness_mut() {
-        (robustness.samples, robustness.sigma) = (*k, *sigma);
-        if let Threshold::Given(tau) = tau {
+        robustness.samples = k.unwrap_or(robustness.samples);
+        robustness.sigma = sigma.unwrap_or(robustness.sigma);
+        if let Some(Threshold::Given(tau)) = tau {
             robustness.tau = *tau;
         }
+    } else if tau.is_some() || k.is_some() || sigma.is_some() {
+        return Err(Usage {
+            problem: format!("{method} has no test of stability for --tau, --k and --sigma"),
+            help: "leave them out, or choose trex-o, trex-i or trex-nn with --method".to_owned(),
+        }
+        .into());
     }
     request.budget = Budget {
         steps: args.search.max_steps,
@@ -129,17 +143,20 @@ fn calibrate_tau(
     context: &Context<'_>,
     explainer: &Explainer,
     args: &ExplainArgs,
+    given: Option<&Ensemble>,
     request: &mut Request,
 ) -> anyhow::Result<()> {
     let (validity, confidence) = PROMISE;
-    let ensemble = if let Some(folder) = &args.ensemble {
-        explainer.read_ensemble(folder)?
+    let trained;
+    let ensemble = if let Some(given) = given {
+        given
     } else {
         let models = usual_models(validity, confidence)?;
         let change = retrain::change(args.change)?;
         let params = explainer.training_params()?;
         let seed = Seed(args.search.seed).derive("calibration");
-        retrain::with_progress(context, explainer, change, models, &params, seed)?.0
+        trained = retrain::with_progress(context, explainer, change, models, &params, seed)?.0;
+        &trained
     };
     let terms = CalibrationTerms {
         goal: Goal { validity, confidence, missing: Missing::LeftOut, test: Test::Betting },
@@ -147,7 +164,7 @@ fn calibrate_tau(
         request: request.clone(),
         factuals: CALIBRATED_ON,
     };
-    let calibration = calibrate::with_progress(context, explainer, &terms, &ensemble)?;
+    let calibration = calibrate::with_progress(context, explainer, &terms, ensemble)?;
     let Some(tau) = calibration.tau() else {
         return Err(Usage {
             problem: format!(
@@ -184,15 +201,12 @@ fn search(
     advice
 }
 
-/// The retrained models for the certificates, if there are any.
-fn ensemble(
+/// Models trained again for the certificates, if there are to be any.
+fn retrained(
     context: &Context<'_>,
     explainer: &Explainer,
     args: &ExplainArgs,
 ) -> anyhow::Result<Option<Ensemble>> {
-    if let Some(folder) = &args.ensemble {
-        return Ok(Some(explainer.read_ensemble(folder)?));
-    }
     let usual = if explainer.training().is_some() { MODELS } else { 0 };
     let models = args.models.unwrap_or(usual);
     if models == 0 {

@@ -151,6 +151,16 @@ fn about_arguments() -> Vec<Case> {
         case("an unknown command", &["explian"], &["explian", "explain"]),
         case("no data", &["explain"], &["--dataset", "--data"]),
         case(
+            "a threshold for a method without a test",
+            &["explain", "--dataset", "german", "--method", "nn", "--tau", "auto"],
+            &["nn has no test of stability", "--tau", "help:", "trex-o"],
+        ),
+        case(
+            "more neighbours than a machine can hold",
+            &["explain", "--dataset", "german", "--k", "18446744073709551615"],
+            &["parameter `k`", "at most 1048576 samples"],
+        ),
+        case(
             "two sources",
             &["explain", "--dataset", "german", "--data", "loans.csv"],
             &["cannot be used with"],
@@ -261,6 +271,11 @@ fn about_change() -> Vec<Case> {
     let rows = "row,status,income,age,housing,owner\n0,not_found,,,,\n1,found,50,30,own,yes\n";
     let plain = format!("{LOANS_SCHEMA}\n[scaling]\nmethod = \"none\"\n");
     vec![
+        case(
+            "more models than a machine can hold",
+            &retrain(&["--models", "99999999999999999"]),
+            &["parameter `models`", "expected at most 10000"],
+        ),
         case("an unknown change", &retrain(&["--change", "reset"]), &["reset", "leave-out"]),
         case("no models", &retrain(&["--models", "0"]), &["models", "at least 1", "help:"]),
         case(

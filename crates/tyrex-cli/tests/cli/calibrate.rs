@@ -48,14 +48,37 @@ fn a_promise_that_cannot_be_shown_is_answered_with_no() {
     );
 }
 
+/// Else `calibrate`, `explain`, `retrain` and `certify`, all with the usual seed, would certify
+/// advice by the very models that chose its threshold.
 #[test]
-fn an_ensemble_from_a_folder_gives_the_same_answer_as_one_trained_now() {
+fn the_models_that_choose_are_not_those_that_retrain_makes_of_the_same_seed() {
     let place = Place::with_loans();
     let now = place.json(&[&SMALL[..], &LOANS[..]].concat());
     // Without --models there are twice as many as two halves of five.
     place.done(&[&["retrain", "--models", "20", "--out", "e"], &LOANS[..]].concat());
-    let before = place.json(&[&SMALL[..], &["--ensemble", "e"], &LOANS[..]].concat());
-    assert_eq!(now["calibration"], before["calibration"]);
+    let folder = place.json(&[&SMALL[..], &["--ensemble", "e"], &LOANS[..]].concat());
+    assert_eq!(now["calibration"]["choosing"], folder["calibration"]["choosing"]);
+    assert_eq!(now["change"], folder["change"]);
+    let validities = |document: &serde_json::Value| -> Vec<String> {
+        let curve = document["calibration"]["curve"].as_array().unwrap();
+        let halves = ["validity_choosing", "validity_reporting"];
+        curve.iter().flat_map(|point| halves.map(|half| point[half].to_string())).collect()
+    };
+    assert_ne!(validities(&now), validities(&folder));
+}
+
+#[test]
+fn the_protocol_reaches_the_search() {
+    let place = Place::new();
+    let flags = ["--protocol", "reference", "--method", "trex-nn", "--limit", "2", "--tau", "0.6"];
+    let goal = ["--target", "0.5", "--confidence", "0.5", "--models", "2", "--json"];
+    let answer =
+        place.run(&[&["calibrate", "--dataset", "german"], &flags[..], &goal[..]].concat());
+    assert!(answer.code < 2, "{}", answer.stderr);
+    let document: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
+    let request = &document["terms"]["request"];
+    assert_eq!(request["protocol"], "reference");
+    assert_eq!(request["method"]["robustness"]["sigma"], 0.05);
 }
 
 #[test]

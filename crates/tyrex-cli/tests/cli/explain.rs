@@ -64,6 +64,23 @@ fn every_method_of_the_catalogue_can_be_named() {
     }
 }
 
+/// Parameters that were not typed are the protocol's own.
+#[test]
+fn protocols_keep_their_parameters() {
+    let place = Place::new();
+    let explain = |flags: &[&str]| {
+        let fixed = ["explain", "--dataset", "german", "--method", "trex-nn", "--limit", "1"];
+        let answer = place.run(&[&fixed, flags, &["--models", "0", "--json"]].concat());
+        assert!(answer.code < 2, "{}", answer.stderr);
+        let document: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
+        let test = &document["request"]["method"]["robustness"];
+        ["tau", "sigma", "samples"].map(|name| test[name].as_f64().unwrap())
+    };
+    assert_eq!(explain(&[]), [0.8, 0.1, 1000.0]);
+    assert_eq!(explain(&["--protocol", "reference"]), [0.75, 0.05, 1000.0]);
+    assert_eq!(explain(&["--protocol", "reference", "--sigma", "0.2"]), [0.75, 0.2, 1000.0]);
+}
+
 /// Somebody of whom nothing may change.
 #[test]
 fn no_advice_for_anyone_is_the_answer_no() {

@@ -7,8 +7,8 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Retrained;
 use super::assumption::{About, Assumption, Standing, Verdict};
+use super::{Retrained, at_least};
 use crate::error::Result;
 use crate::points::Points;
 use crate::statistics::Proportion;
@@ -44,7 +44,8 @@ impl EnsembleTier {
         }
         format!(
             "{seen}: with confidence {confidence}, so does the next one with probability at least \
-             {probability:.3} ({verdict})."
+             {} ({verdict}).",
+            at_least(*probability)
         )
     }
 }

@@ -14,6 +14,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::assumption::{About, Assumption, Standing, Verdict};
+use super::at_least;
 use crate::error::{Error, Result};
 use crate::model::interval::Interval;
 use crate::model::{Activation, Dense, Mlp, Model as _, Output};
@@ -49,8 +50,8 @@ impl IntervalTier {
         }
         format!(
             "Every network whose weights and biases differ by at most {delta} scores this point \
-             at least {:.3} ({verdict}; it stays valid up to {largest_delta:.2e}).",
-            self.lowest_score
+             at least {} ({verdict}; it stays valid up to {largest_delta:.2e}).",
+            at_least(self.lowest_score)
         )
     }
 }

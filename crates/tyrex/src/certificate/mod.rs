@@ -238,6 +238,12 @@ impl Certificate {
     }
 }
 
+/// A lower bound for a person: rounded down, since rounded up it would claim too much.
+fn at_least(bound: f64) -> String {
+    // The tolerance is for numbers that should have three digits, like 0.29.
+    format!("{:.3}", (1000.0 * bound + 1e-9).floor() / 1000.0)
+}
+
 fn unwritable(problem: &serde_json::Error) -> Error {
     Error::InvalidModel(format!("a certificate that cannot be written: {problem}"))
 }

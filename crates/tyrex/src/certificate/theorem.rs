@@ -52,7 +52,7 @@ use serde::{Deserialize, Serialize};
 
 use super::assumption::{About, Assumption, Standing, Verdict, computed, given};
 use super::terms::{Shift, Slope, TheoremTerms};
-use super::{Retrained, ensemble};
+use super::{Retrained, at_least, ensemble};
 use crate::error::{Error, Result};
 use crate::lipschitz::{LipschitzBound, Region, Soundness, local, sampled_gradients, spectral};
 use crate::measure::{Gauge, Measure, Neighbourhood, Sampling};
@@ -119,16 +119,28 @@ impl TheoremTier {
         if *verdict == Verdict::Vacuous {
             return format!(
                 "The theorem promises nothing for this point: of a changed model's score it only \
-                 says that it is at least {:.3} with probability {:.3}.",
-                bound.at_least, bound.probability
+                 says that it is at least {} with probability {}.",
+                at_least(bound.at_least),
+                at_least(bound.probability)
+            );
+        }
+        if self.assumptions.iter().any(|assumption| assumption.standing == Standing::Unknown) {
+            return format!(
+                "Supposing that changed models score around this point as the model does, which \
+                 nobody has looked at, a changed model scores it at least {} with probability at \
+                 least {} ({verdict}).",
+                at_least(bound.at_least),
+                at_least(bound.probability)
             );
         }
         let confidence =
             validity.confidence.map(|c| format!(" at confidence {c}")).unwrap_or_default();
         format!(
-            "A changed model scores this point at least {:.3} with probability at least {:.3}, and \
-             at least 0.5 with probability at least {:.3}{confidence} ({verdict}).",
-            bound.at_least, bound.probability, validity.probability
+            "A changed model scores this point at least {} with probability at least {}, and at \
+             least 0.5 with probability at least {}{confidence} ({verdict}).",
+            at_least(bound.at_least),
+            at_least(bound.probability),
+            at_least(validity.probability)
         )
     }
 }

@@ -33,6 +33,9 @@ impl Plan<'_> {
     }
 }
 
+/// The most members: what a machine can hold.
+const MOST_MEMBERS: usize = 10_000;
+
 /// A base model and what one change made of it, many times.
 ///
 /// The members are exchangeable: each comes from its own seed in the same way. Those that
@@ -58,6 +61,10 @@ impl Ensemble {
     ) -> Result<Self> {
         if plan.members == 0 {
             return Err(Error::param("models", 0, "at least 1"));
+        }
+        if plan.members > MOST_MEMBERS {
+            let expected = format!("at most {MOST_MEMBERS}");
+            return Err(Error::param("models", plan.members, expected));
         }
         let examples = plan.examples;
         if base.dim() != examples.points.dim() {

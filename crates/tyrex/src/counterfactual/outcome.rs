@@ -74,11 +74,11 @@ pub enum Reason {
     AlreadyFavourable,
     /// The budget was spent first.
     BudgetSpent,
-    /// No small step raises the measure any more.
+    /// No small step raises the measure any more, or the method's own steps are used up.
     Stuck,
-    /// No data point passes.
+    /// None of the data points that were tried passes.
     NoCandidate,
-    /// Points pass, but none that is a row which obeys the rules.
+    /// Points pass, but no row that was found near them obeys the rules and passes.
     NoActionableRow,
     /// The search was cancelled.
     Cancelled,
@@ -104,9 +104,13 @@ impl std::fmt::Display for Reason {
         f.write_str(match self {
             Self::AlreadyFavourable => "the model accepts it already",
             Self::BudgetSpent => "the budget was spent before a point passed",
-            Self::Stuck => "no allowed change raises the score or stability far enough",
-            Self::NoCandidate => "no data point passes the test",
-            Self::NoActionableRow => "points pass, but no row that obeys the rules does",
+            Self::Stuck => {
+                "the search found no allowed change that raises the score or stability far enough"
+            }
+            Self::NoCandidate => "none of the data points that were tried passes the test",
+            Self::NoActionableRow => {
+                "points pass, but no row near them that obeys the rules was found to"
+            }
             Self::Cancelled => "the search was cancelled",
         })
     }

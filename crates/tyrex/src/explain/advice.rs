@@ -143,6 +143,7 @@ impl Explainer {
         request: &Request,
         watch: impl Fn() -> ControlFlow<()> + Sync,
     ) -> Result<Vec<Outcome>> {
+        rows.iter().try_for_each(|&row| self.check_row(row))?;
         let sets = self.feasible_sets(rows, request)?;
         let factuals: Vec<Factual> = rows
             .iter()
@@ -163,6 +164,7 @@ impl Explainer {
         request: &Request,
         tries: usize,
     ) -> Result<Option<Relaxations>> {
+        self.check_row(index)?;
         if request.protocol != Protocol::Product {
             return Ok(None);
         }
@@ -172,6 +174,13 @@ impl Explainer {
         let method = request.method.prepare(&problem, request.seed)?;
         let row = &self.data().rows()[index];
         relaxations(&problem, &*method, &actions, row, request.budget, tries).map(Some)
+    }
+
+    fn check_row(&self, index: usize) -> Result<()> {
+        match self.points().len() {
+            rows if index < rows => Ok(()),
+            rows => Err(Error::param("row", index, format!("an index below {rows}"))),
+        }
     }
 
     fn actions(&self, request: &Request) -> Result<Actions> {

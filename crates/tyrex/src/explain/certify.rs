@@ -44,6 +44,7 @@ impl GivenRows {
     /// the row of the factual.
     pub fn read(schema: &Schema, table: &Table) -> Result<Self> {
         let column = |name: &str| table.columns().iter().find(|column| column.name() == name);
+        check_rows(table)?;
         let status = column("status");
         let lines: Vec<usize> = (0..table.rows())
             .filter(|&line| status.is_none_or(|status| status.cell(line) == "found"))
@@ -85,6 +86,29 @@ impl GivenRows {
         let factuals = data.table_rows().iter().map(|&line| factuals[line]).collect();
         Ok(Self { data, factuals, not_found: table.rows() - lines.len(), model })
     }
+}
+
+/// Refuses what [`Explainer::advice_table`] writes where answers are points and not rows: its
+/// encoded columns may have the names of features, and would be encoded once more.
+fn check_rows(table: &Table) -> Result<()> {
+    let Some(parameters) = table.columns().iter().find(|column| column.name() == "parameters")
+    else {
+        return Ok(());
+    };
+    for line in 0..table.rows() {
+        let request: serde_json::Value =
+            serde_json::from_str(parameters.cell(line)).unwrap_or_default();
+        if let Some(protocol) = request["protocol"].as_str().filter(|name| *name != "product") {
+            return Err(Error::Table {
+                file: table.source().to_owned(),
+                problem: format!(
+                    "row {line} is a point of the protocol `{protocol}`, expected rows of the \
+                     protocol `product`"
+                ),
+            });
+        }
+    }
+    Ok(())
 }
 
 /// Some lines of a table.

@@ -50,6 +50,11 @@ pub struct Neighbourhood {
     distances: Vec<f64>,
 }
 
+/// The most offsets, and the most coordinates of all of them together: what a machine can hold
+/// several of.
+const MOST_SAMPLES: usize = 1 << 20;
+const MOST_NUMBERS: usize = 1 << 27;
+
 impl Neighbourhood {
     /// The most coordinates of Sobol points.
     pub const SOBOL_DIMENSIONS: usize = sobol_burley::NUM_DIMENSIONS as usize;
@@ -101,6 +106,11 @@ impl Neighbourhood {
         }
         if dim == 0 {
             return Err(Error::param("dim", dim, "at least 1 coordinate"));
+        }
+        let most = MOST_SAMPLES.min(MOST_NUMBERS / dim);
+        if samples > most {
+            let expected = format!("at most {most} samples of {dim} coordinates");
+            return Err(Error::param("k", samples, expected));
         }
         // Offsets are in single precision: beyond these they would all be 0 or infinite.
         if !(1e-30..=1e30).contains(&sigma) {

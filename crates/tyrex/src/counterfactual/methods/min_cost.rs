@@ -3,7 +3,7 @@
 //! `min ||x' - x||  subject to  m(x') >= 0.5`
 //!
 //! The search climbs the logit of `m`, which has a slope where `m` itself is flat. If it gets
-//! nowhere, it starts again from the nearest data point the model accepts.
+//! nowhere, or farther than the nearest data point the model accepts, it starts again there.
 
 use serde::{Deserialize, Serialize};
 
@@ -67,21 +67,56 @@ impl Method for Prepared<'_> {
     fn find(&self, factual: &Factual, meter: &mut Meter) -> Result<Answer> {
         let norm = self.problem.norm;
         let mut field = Logit(Reader::new(&self.gauge));
-        let passes = |c: &Option<Candidate>| {
-            c.as_ref().is_some_and(|candidate| ACCEPTED.passes(candidate.reading))
-        };
+        let passing = |found: Option<Candidate>| found.filter(|c| ACCEPTED.passes(c.reading));
+        let cost = |candidate: &Candidate| norm.distance(&candidate.point, factual.point);
         let mut best = self.search.search(&mut field, factual, ACCEPTED, factual.point, meter)?;
-        if !passes(&best) && !self.neighbours.is_empty() {
-            let accepted = Test { threshold: 0.5 };
-            let relaxed = factual.relaxed();
-            let start = self.neighbours.nearest(&relaxed, norm, accepted, 1, meter);
-            if let Some(mut start) = start {
-                factual.set.project(&mut start.point);
-                let again =
-                    self.search.search(&mut field, factual, ACCEPTED, &start.point, meter)?;
-                best = again.filter(|c| ACCEPTED.passes(c.reading)).or(best);
-            }
+        let start =
+            self.neighbours.nearest(&factual.relaxed(), norm, Test { threshold: 0.5 }, 1, meter);
+        let reached = passing(best.clone()).map_or(f64::INFINITY, |found| cost(&found));
+        if let Some(start) = start.filter(|start| cost(start) < reached) {
+            let again = self.search.search(&mut field, factual, ACCEPTED, &start.point, meter)?;
+            best = passing(again).filter(|found| cost(found) < reached).or(best);
         }
         conclude(&self.problem, factual, &mut field, ACCEPTED, best, Finish::Trim, meter)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::ControlFlow;
+
+    use super::*;
+    use crate::action::FeasibleSet;
+    use crate::counterfactual::{Budget, Norm, find_all};
+    use crate::model::{Activation, Dense, Mlp, Output};
+    use crate::points::Points;
+
+    /// Downhill from 0 to the left the model accepts far out, and to the right close by, behind
+    /// a dip: `z = -1 - 0.1 x + 2 max(0, x - 0.2)`.
+    #[test]
+    fn a_slope_that_leads_away_is_not_followed_past_the_data() {
+        let dense = |weights: &[f32], bias: &[f32], activation| Dense {
+            weights: weights.to_vec(),
+            bias: bias.to_vec(),
+            activation,
+        };
+        let layers = [
+            dense(&[-1.0, 1.0], &[1000.0, -0.2], Activation::Relu),
+            dense(&[0.1, 2.0], &[-101.0], Activation::Identity),
+        ];
+        let model = Mlp::new(1, &layers, Output::Sigmoid { favourable: true }).unwrap();
+        let data = Points::from_rows(1, vec![0.0, 0.9, 3.0]).unwrap();
+        let set = FeasibleSet::everywhere(1);
+        for norm in [Norm::L1, Norm::L2] {
+            let problem = Problem::new(&model, norm, &data).unwrap();
+            let method = MinCost::default().prepare(&problem).unwrap();
+            let factuals = [Factual::new(&[0.0], &set)];
+            let go_on = || ControlFlow::Continue(());
+            let outcomes =
+                find_all(&problem, &*method, &factuals, Budget::default(), go_on).unwrap();
+            let found = outcomes[0].found().expect("both ways lead there");
+            // 0.1 x + 1 = 2 (x - 0.2), at 1.4 / 1.9.
+            assert!((found.point[0] - 0.7368).abs() < 2e-3, "{norm:?}: {:?}", found.point);
+        }
     }
 }

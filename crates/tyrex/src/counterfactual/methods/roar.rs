@@ -85,9 +85,14 @@ impl<F: Field> Field for WorstCase<F> {
 
     fn read_with_gradient(&mut self, x: &[f32], gradient: &mut [f32]) -> Result<Reading> {
         let reading = self.logit.read_with_gradient(x, gradient)?;
+        let delta = self.delta as f32;
         for (partial, &x) in gradient.iter_mut().zip(x) {
-            let sign = if x == 0.0 { 0.0 } else { x.signum() };
-            *partial -= self.delta as f32 * sign;
+            *partial = if x == 0.0 {
+                // The kink of `|x|`: both ways cost `delta`, so only what is left leads up.
+                partial.signum() * (partial.abs() - delta).max(0.0)
+            } else {
+                *partial - delta * x.signum()
+            };
         }
         Ok(self.least(reading, x))
     }
@@ -105,5 +110,40 @@ impl Method for Prepared<'_> {
         let mut field = WorstCase { logit: Logit(Reader::new(&self.gauge)), delta: self.delta };
         let best = self.search.search(&mut field, factual, ACCEPTED, factual.point, meter)?;
         conclude(&self.problem, factual, &mut field, ACCEPTED, best, Finish::Trim, meter)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::ops::ControlFlow;
+
+    use super::*;
+    use crate::action::FeasibleSet;
+    use crate::counterfactual::{Budget, Norm, find_all};
+    use crate::model::{Activation, Dense, Mlp, Output};
+    use crate::points::Points;
+
+    /// One column that decides and many at 0 whose weights are below `delta`: to move those is
+    /// to lose. The worst case `z - delta (|z| + 1) >= 0` needs `z = delta / (1 - delta)`.
+    #[test]
+    fn columns_that_the_worst_model_turns_around_stay() {
+        let mut weights = vec![0.05; 41];
+        weights[0] = 1.0;
+        let layer = Dense { weights, bias: vec![0.0], activation: Activation::Identity };
+        let model = Mlp::new(41, &[layer], Output::Sigmoid { favourable: true }).unwrap();
+        let mut point = vec![0.0; 41];
+        point[0] = -1.0;
+        let (data, set) = (Points::new(41), FeasibleSet::everywhere(41));
+        for norm in [Norm::L1, Norm::L2] {
+            let problem = Problem::new(&model, norm, &data).unwrap();
+            let method = Roar::default().prepare(&problem).unwrap();
+            let factuals = [Factual::new(&point, &set)];
+            let go_on = || ControlFlow::Continue(());
+            let outcomes =
+                find_all(&problem, &*method, &factuals, Budget::default(), go_on).unwrap();
+            let found = outcomes[0].found().expect("a linear model has a closest point");
+            assert!((found.cost - (1.0 + 0.1 / 0.9)).abs() < 5e-3, "{norm:?}: {}", found.cost);
+            assert!(found.point[1..].iter().all(|&x| x == 0.0), "{norm:?}");
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! The cheapest step to a plane.
 //!
-//! At a point `y` a field `f` with gradient `g` is nearly `f(y) + g (z - y)`. This solves,
-//! exactly,
+//! At a point `y` a field `f` with gradient `g` is nearly `f(y) + g (z - y)`. Over a box this
+//! solves, exactly,
 //!
 //! `min ||z - x||  subject to  f(y) + g (z - y) >= aim,  z feasible,  |z_j - y_j| <= radius`
 //!
@@ -10,7 +10,8 @@
 //! `s_j = clip(t g_j)`, with `t` by bisection.
 //!
 //! What can be moved are *levers*: a column, or a one-hot group that leaves the factual's
-//! level for the most promising other one.
+//! level for the most promising other one. Mixtures of several other levels and rules between
+//! features are not levers: there the step is a good one, and the search tests it like any.
 
 use crate::action::FeasibleSet;
 use crate::counterfactual::Norm;
@@ -170,7 +171,14 @@ fn clipped(levers: &[Lever], missing: f64) -> Vec<f64> {
         let end = if l.gain > 0.0 { l.high } else { l.low };
         (end * l.weight * l.weight / l.gain).abs()
     });
-    let (mut low, mut high) = (0.0, ends.filter(|t| t.is_finite()).fold(1.0, f64::max));
+    let end = ends.filter(|t| t.is_finite()).fold(0.0, f64::max);
+    // With no lever clipped; from there up, since the end of a lever that adds next to nothing
+    // may be so far that halving would never come back.
+    let slope: f64 = levers.iter().map(|l| (l.gain / l.weight).powi(2)).sum();
+    let (mut low, mut high) = (0.0, ((missing - added(0.0)) / slope).min(end));
+    while high < end && added(high) < missing {
+        (low, high) = (high, (2.0 * high).min(end));
+    }
     if added(high) > missing {
         for _ in 0..HALVINGS {
             let middle = 0.5 * (low + high);
@@ -202,6 +210,18 @@ mod tests {
         // The foot of the perpendicular: 2 g / |g|^2.
         for (got, want) in dense.iter().zip([6.0 / 25.0, 8.0 / 25.0, 0.0]) {
             assert!((got - want).abs() < 1e-6);
+        }
+    }
+
+    /// The end of a lever that adds nothing to speak of is far out, and says nothing of the others.
+    #[test]
+    fn in_l2_a_column_that_hardly_matters_leaves_the_others_alone() {
+        let set = FeasibleSet::everywhere(2);
+        let x = [0.0; 2];
+        for small in [1e-12, 1e-20, 1e-30, 1e-40] {
+            let plane = slope(x.to_vec(), 0.0, vec![1.0, small]);
+            let step = cheapest_step(Norm::L2, &x, &set, &plane, 0.1, 0.25);
+            assert!((step[0] - 0.1).abs() < 1e-6 && step[1].abs() < 1e-6, "{small}: {step:?}");
         }
     }
 

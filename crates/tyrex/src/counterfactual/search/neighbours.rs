@@ -30,11 +30,6 @@ impl<'a> Neighbours<'a> {
         Self { points, accepted, readings, gauge }
     }
 
-    /// Whether the model accepts any data point.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.accepted.is_empty()
-    }
-
     /// The first of the `count` nearest that passes, or the best of those that do not.
     ///
     /// A neighbour outside the set is first moved to the nearest point in it; where only rows

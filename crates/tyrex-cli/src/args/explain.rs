@@ -13,7 +13,7 @@ use super::{ChangeArgs, ForceArgs, ModelArgs, NormName, SourceArgs, whole};
 Examples:
   tyrex explain --dataset german
   tyrex explain --dataset german --method trex-i --norm l2 --tau 0.9
-  tyrex explain --dataset german --vary duration_months,credit_amount_dm --limit 20
+  tyrex explain --dataset german --vary duration,credit_amount --limit 20
   tyrex explain --data loans.csv --schema loans.toml --tau auto --out advice.csv
   tyrex explain --data applicants.csv --model loans.onnx --out advice.parquet --json")]
 pub struct ExplainArgs {

@@ -223,6 +223,12 @@ pub fn models_needed(validity: f64, confidence: f64) -> Result<usize> {
     Ok(models)
 }
 
+/// The models to train for a calibration: with twice the least in either half the promise can
+/// be shown even if some of its advice breaks.
+pub fn usual_models(validity: f64, confidence: f64) -> Result<usize> {
+    Ok(models_needed(validity, confidence)?.saturating_mul(4))
+}
+
 /// Searches with every threshold, asks every model about what was found, and chooses.
 ///
 /// `search` gives, for a threshold, what was found for each factual. The models must have had

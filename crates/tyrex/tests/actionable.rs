@@ -144,7 +144,6 @@ fn no_method_returns_a_row_that_breaks_a_rule() {
         Ok(())
     });
     let found_by = found_by.into_inner().unwrap();
-    println!("found of 400: {found_by:?}");
     // A test that nobody's answer reaches shows nothing.
     for name in MethodSpec::NAMES {
         assert!(found_by.get(name).is_some_and(|&count| count >= 15), "{name}: {found_by:?}");
@@ -188,6 +187,5 @@ fn what_one_rule_less_would_allow_breaks_that_rule_alone() {
         Ok(())
     });
     let (helped, asked) = helped.into_inner().unwrap();
-    println!("one rule less helps {helped} of {asked}");
     assert!(helped >= 10, "{helped} of {asked}");
 }

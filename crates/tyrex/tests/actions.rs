@@ -4,7 +4,7 @@ mod support;
 
 use proptest::prelude::*;
 use support::rules::{bound_world, broken};
-use support::schemas::{fitted, same};
+use support::schemas::fitted;
 use tyrex::action::{Actions, Constraint, FeasibleSet};
 use tyrex::data::encode::Coding;
 use tyrex::data::{Encoder, Row, Schema};
@@ -24,7 +24,7 @@ fn prepared(
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 512, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: 512,   ..ProptestConfig::default() })]
 
     #[test]
     fn a_settled_row_obeys_every_rule((schema, rows, coordinates) in bound_world()) {
@@ -34,14 +34,20 @@ proptest! {
             if skip % 2 == 1 {
                 set.project(&mut point);
             }
-            let Some((row, settled)) = set.settle(&point) else { continue };
+            // In small worlds there is always one: the factual itself, if nothing else.
+            let Some((row, settled)) = set.settle(&point) else {
+                return Err(TestCaseError::fail(format!("no row near {point:?}\n{set:?}")));
+            };
             prop_assert_eq!(broken(&schema, &rows[0], &row), Vec::<String>::new());
             prop_assert_eq!(set.violations(&row), vec![]);
             prop_assert!(Row::new(&schema, row.values().to_vec()).is_ok());
             prop_assert!(set.contains(&settled), "{settled:?}\n{set:?}");
             let encoded = encoder.encode(&row)?;
             prop_assert_eq!(encoded.as_slice(), &settled[..]);
-            prop_assert!(same(&schema, &rows, &row, &encoder.decode(&settled)));
+            let again = encoder.encode(&encoder.decode(&settled))?;
+            for (x, y) in settled.iter().zip(again.as_slice()) {
+                prop_assert!((x - y).abs() <= 1e-6 * x.abs().max(1.0), "{settled:?}\n{again:?}");
+            }
         }
     }
 

@@ -108,7 +108,6 @@ fn a_file_of_advice_holds_the_rows_that_were_tested() {
         }
         let advice = explainer.advise(rows, &request, || ControlFlow::Continue(())).unwrap();
         let found: Vec<_> = advice.iter().filter(|each| each.found().is_some()).collect();
-        println!("{name}: {} of {}", found.len(), rows.len());
         // ROAR guards against more than some of these people can do.
         assert!(found.len() >= if name == "roar" { 5 } else { 40 }, "{name}: {}", found.len());
         for each in &found {

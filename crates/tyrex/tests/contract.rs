@@ -154,12 +154,6 @@ fn what_is_found_is_valid_feasible_stable_and_costs_what_it_says() {
                         assert!(again >= robustness.tau - 0.04, "{place}: {again}");
                     }
                 }
-                println!(
-                    "{:24} {:12} {norm:?} {found} of {}",
-                    world.name,
-                    spec.name(),
-                    outcomes.len()
-                );
                 // ROAR may find the worst case too bad; the others have what they need here.
                 if world.name != "german, with rules" && spec.name() != "roar" {
                     assert_eq!(found, outcomes.len(), "{} {}", world.name, spec.name());
@@ -275,7 +269,6 @@ fn min_cost_is_as_close_as_a_fine_grid() {
             excess.push(outcome.found().unwrap().cost / nearest);
         }
         excess.sort_by(f64::total_cmp);
-        println!("{norm:?} cost / nearest on the grid: {excess:.3?}");
         // A local search may end at another piece of the boundary, but rarely.
         assert!(excess[excess.len() / 2] < 1.02, "{excess:?}");
         assert!(excess[excess.len() - 2] < 1.3, "{excess:?}");

@@ -517,7 +517,7 @@ fn overrides_bind_the_search_and_are_refused_by_name() {
 fn answers_of_the_paper_are_points_and_are_written_as_such() {
     let explainer = trained(0);
     let rows = &explainer.rejected_rows(Part::Test)[..2];
-    let request = Request::new("trex-i", Protocol::Paper, Norm::L2, Seed(3)).unwrap();
+    let request = Request::new("min-cost", Protocol::Paper, Norm::L2, Seed(3)).unwrap();
     let advice = explainer.advise(rows, &request, || ControlFlow::Continue(())).unwrap();
     let table = explainer.advice_table(&advice, &request).unwrap();
     for (line, each) in advice.iter().enumerate() {

@@ -187,7 +187,7 @@ fn calibration() -> CalibrationTerms {
         robustness.samples = 50;
     }
     let goal = Goal { validity: 0.6, confidence: 0.8, ..Goal::default() };
-    CalibrationTerms { goal, taus: vec![0.55, 0.6, 0.65], request, factuals: 10 }
+    CalibrationTerms { goal, taus: vec![0.55, 0.6, 0.65], request, factuals: 5 }
 }
 
 #[test]
@@ -195,7 +195,7 @@ fn a_calibration_tries_every_threshold_on_the_first_rejected_rows() {
     let explainer = trained();
     let ensemble = ensemble(&explainer, 9);
     let answer = explainer.calibrate(&calibration(), &ensemble, GO_ON).unwrap();
-    assert_eq!((answer.factuals, answer.choosing, answer.reporting), (10, 5, 4));
+    assert_eq!((answer.factuals, answer.choosing, answer.reporting), (5, 5, 4));
     assert_eq!(answer.curve.iter().map(|p| p.tau).collect::<Vec<_>>(), [0.65, 0.6, 0.55]);
     assert!(answer.curve.windows(2).all(|pair| pair[0].coverage <= pair[1].coverage));
     let mut plain = calibration();

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
-use tyrex::calibrate::{Calibration, Goal, Missing, Test, Verdict, models_needed};
+use tyrex::calibrate::{Calibration, Goal, Missing, Test, Verdict, usual_models};
 use tyrex::change::{Ensemble, ModelChange};
 use tyrex::explain::{CalibrationTerms, Explainer, Request};
 use tyrex::model::TrainParams;
@@ -21,7 +21,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &CalibrateArgs) -> anyhow::Re
     let change = retrain::change(args.change)?;
     let terms = terms(args)?;
     // Bad goals are refused here, before any work.
-    let needed = models_needed(terms.goal.validity, terms.goal.confidence)?;
+    let usual = usual_models(terms.goal.validity, terms.goal.confidence)?;
     let params = TrainParams::default();
     let seed = Seed(args.seed);
     let subject = source::subject(context, &args.source, &args.model, &params, seed)?;
@@ -31,7 +31,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &CalibrateArgs) -> anyhow::Re
     } else {
         let params = explainer.training_params()?;
         // With the least number, in two halves, one failure would be too many.
-        let models = args.models.unwrap_or(needed.saturating_mul(4));
+        let models = args.models.unwrap_or(usual);
         // Not the models that `retrain` makes of this seed: those may judge what is chosen here.
         let seed = seed.derive("calibration");
         retrain::with_progress(context, explainer, change, models, &params, seed)?.0

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
 use tyrex::action::Overrides;
-use tyrex::calibrate::{Goal, Missing, Test, models_needed};
+use tyrex::calibrate::{Goal, Missing, Test, usual_models};
 use tyrex::certificate::{Certificate, Terms};
 use tyrex::change::Ensemble;
 use tyrex::counterfactual::{Budget, Protocol, Reason, Relaxations};
@@ -151,12 +151,11 @@ fn calibrate_tau(
     let ensemble = if let Some(given) = given {
         given
     } else {
-        // The half that chooses has the odd model.
-        let needed = 2 * models_needed(validity, confidence)? - 1;
+        let models = usual_models(validity, confidence)?;
         let change = retrain::change(args.change)?;
         let params = explainer.training_params()?;
         let seed = Seed(args.search.seed).derive("calibration");
-        trained = retrain::with_progress(context, explainer, change, needed, &params, seed)?.0;
+        trained = retrain::with_progress(context, explainer, change, models, &params, seed)?.0;
         &trained
     };
     let terms = CalibrationTerms {

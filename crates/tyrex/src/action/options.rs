@@ -222,6 +222,11 @@ impl Numbers {
         self.affine
     }
 
+    /// The factual's own number.
+    pub(super) fn start(&self) -> f64 {
+        self.start
+    }
+
     /// Whether every number between two that are allowed is allowed too.
     pub(super) fn are_connected(&self) -> bool {
         self.step.is_none() && self.interval.contains(self.start)

@@ -2,8 +2,8 @@
 
 use super::Actions;
 use super::group::Group;
-use super::options::{Choice, Options};
-use super::rule::BoundRule;
+use super::options::{Choice, Numbers, Options};
+use super::rule::{BoundRule, ROUNDING};
 use super::slab::Slabs;
 use super::violation::{Constraint, Violation};
 use crate::data::encode::Coding;
@@ -77,18 +77,21 @@ impl Answers {
         let mut slabs = Slabs::default();
         for rule in &self.rules {
             let mut terms = Vec::new();
-            let mut constant = 0.0;
+            let (mut constant, mut size) = (0.0, 0.0);
             for &(position, coefficient) in &rule.terms {
                 let options = &self.options[position];
-                if let Some(numbers) = options.numbers() {
-                    let affine = numbers.affine();
-                    terms.push((options.columns.start, coefficient / affine.scale));
-                    constant += coefficient * affine.offset;
-                } else if let Some(number) = self.factual.values()[position].number() {
-                    constant += coefficient * number;
-                }
+                let fixed = match options.numbers().map(Numbers::affine) {
+                    Some(affine) => {
+                        terms.push((options.columns.start, coefficient / affine.scale));
+                        coefficient * affine.offset
+                    }
+                    None => coefficient * self.factual.values()[position].number().unwrap_or(0.0),
+                };
+                constant += fixed;
+                size += fixed.abs();
             }
-            slabs.add(&terms, rule.bounds.lower - constant, rule.bounds.upper - constant);
+            let Interval { lower, upper } = rule.bounds;
+            slabs.add(&terms, lower - constant, upper - constant, ROUNDING * size);
         }
         slabs
     }

@@ -8,7 +8,7 @@ use crate::data::{Encoder, Value};
 use crate::error::{Error, Result};
 
 /// The part of its terms' sizes by which a sum may miss its bounds: `0.1 + 0.2` is not `0.3`.
-const ROUNDING: f64 = 1e-11;
+pub(super) const ROUNDING: f64 = 1e-12;
 
 /// A linear rule as one factual has to keep it: `sum of coefficient * number` lies in the
 /// bounds, which reach as far as the factual's own sum.

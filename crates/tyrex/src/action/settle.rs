@@ -3,6 +3,7 @@
 use super::feasible::FeasibleSet;
 use super::options::{Numbers, Options};
 use super::rows::Answers;
+use super::rule::ROUNDING;
 use super::slab::Slabs;
 use crate::data::schema::Interval;
 use crate::data::{Row, Value};
@@ -161,7 +162,8 @@ impl<'a> Search<'a> {
         let mut implied = Interval::ALL;
         for rule in &self.answers.rules {
             let mut coefficient = 0.0;
-            let (mut least, mut most, mut size) = (0.0, 0.0, 0.0);
+            let (mut least, mut most) = (0.0, 0.0);
+            let mut size = largest([rule.bounds.lower, rule.bounds.upper]);
             for &(position, factor) in &rule.terms {
                 if position == own {
                     coefficient = factor;
@@ -172,18 +174,19 @@ impl<'a> Search<'a> {
                     (Some(numbers), _) if !chosen(position) => numbers.hull(),
                     (_, value) => {
                         let number = value.number().unwrap_or(0.0);
-                        size += (factor * number).abs();
                         Interval { lower: number, upper: number }
                     }
                 };
                 let ends = [factor * range.lower, factor * range.upper];
                 least += ends[0].min(ends[1]);
                 most += ends[0].max(ends[1]);
+                size += largest(ends);
             }
             if coefficient == 0.0 {
                 continue;
             }
-            let slack = 1e-12 * size;
+            // What is let through by rounding, the row as a whole is held to again.
+            let slack = ROUNDING * size;
             let ends = [
                 (rule.bounds.lower - most - slack) / coefficient,
                 (rule.bounds.upper - least + slack) / coefficient,
@@ -199,6 +202,7 @@ impl<'a> Search<'a> {
     /// Gives the real numbers their values, and keeps the row if it is the nearest so far.
     fn finish(&mut self, spent: f64) {
         self.place_real_numbers();
+        self.pull_real_numbers();
         let mut distance = spent;
         for Variable { position, numbers, asked, .. } in &self.variables[self.with_gaps..] {
             if let Some(number) = self.values[*position].number() {
@@ -208,6 +212,23 @@ impl<'a> Search<'a> {
         let nearer = self.best.as_ref().is_none_or(|(best, _)| distance < *best);
         if nearer && self.answers.hold(&self.values) {
             self.best = Some((distance, self.values.clone()));
+        }
+    }
+
+    /// Where rounding has left the projection outside, a little back towards the factual, and
+    /// at last all the way.
+    fn pull_real_numbers(&mut self) {
+        let placed = self.values.clone();
+        for part in [1e-9, 1e-6, 1e-3, 1.0] {
+            if self.answers.hold(&self.values) {
+                return;
+            }
+            for Variable { position, numbers, .. } in &self.variables[self.with_gaps..] {
+                if let Some(number) = placed[*position].number() {
+                    let back = number + part * (numbers.start() - number);
+                    self.values[*position] = Value::Number(numbers.hull().nearest(back));
+                }
+            }
         }
     }
 
@@ -242,6 +263,11 @@ impl<'a> Search<'a> {
             }
         }
     }
+}
+
+/// The size of the larger end; an infinite one has no rounding errors.
+fn largest(ends: [f64; 2]) -> f64 {
+    ends.into_iter().filter(|end| end.is_finite()).fold(0.0, |size, end| size.max(end.abs()))
 }
 
 /// The squared distance in the encoded column.

@@ -9,6 +9,8 @@ struct Slab {
     normal: Vec<(usize, f64)>,
     lower: f64,
     upper: f64,
+    /// How far outside rounding may leave a point, beside what its own size explains.
+    slack: f64,
 }
 
 /// The slabs of a set, and the columns they speak about.
@@ -19,8 +21,9 @@ pub(super) struct Slabs {
 }
 
 impl Slabs {
-    /// Adds `lower <= sum of coefficient * x_column <= upper`; nothing if there is no term.
-    pub(super) fn add(&mut self, terms: &[(usize, f64)], lower: f64, upper: f64) {
+    /// Adds `lower <= sum of coefficient * x_column <= upper`, where rounding may leave a sum
+    /// outside by `slack`; nothing if there is no term.
+    pub(super) fn add(&mut self, terms: &[(usize, f64)], lower: f64, upper: f64, slack: f64) {
         let length = terms.iter().map(|(_, a)| a * a).sum::<f64>().sqrt();
         if length == 0.0 {
             return;
@@ -36,7 +39,8 @@ impl Slabs {
                 (place, a / length)
             })
             .collect();
-        self.slabs.push(Slab { normal, lower: lower / length, upper: upper / length });
+        let [lower, upper, slack] = [lower, upper, slack].map(|x| x / length);
+        self.slabs.push(Slab { normal, lower, upper, slack });
     }
 
     /// Widens every slab so that it holds the point, if it does not already.
@@ -65,7 +69,8 @@ impl Slabs {
 
     /// Whether the point lies in every slab, but for this part of its size.
     pub(super) fn hold(&self, point: &[f64], tolerance: f64) -> bool {
-        self.slabs.iter().all(|slab| slab.excess(point) <= tolerance * slab.size(point))
+        let slack = |slab: &Slab| tolerance * slab.size(point) + slab.slack;
+        self.slabs.iter().all(|slab| slab.excess(point) <= slack(slab))
     }
 
     /// Moves the point, in the box given by `lower` and `upper`, to the nearest one there
@@ -165,7 +170,7 @@ mod tests {
                     let level: f64 = normal.iter().zip(&inside).map(|(a, x)| a * x).sum();
                     let terms: Vec<(usize, f64)> =
                         normal.into_iter().enumerate().filter(|(_, a)| *a != 0.0).collect();
-                    slabs.add(&terms, level - below, level + above);
+                    slabs.add(&terms, level - below, level + above, 0.0);
                 }
                 let lower = coordinates.iter().map(|c| c.0 - c.1).collect();
                 let upper = coordinates.iter().map(|c| c.0 + c.2).collect();
@@ -216,7 +221,7 @@ mod tests {
     #[test]
     fn one_slab_is_met_exactly() {
         let mut slabs = Slabs::default();
-        slabs.add(&[(0, 3.0), (1, 4.0)], f64::NEG_INFINITY, 5.0);
+        slabs.add(&[(0, 3.0), (1, 4.0)], f64::NEG_INFINITY, 5.0, 0.0);
         let everywhere = [f64::NEG_INFINITY; 2];
         let mut point = [3.0, 4.0];
         slabs.solve(&mut point, &everywhere, &[f64::INFINITY; 2]);

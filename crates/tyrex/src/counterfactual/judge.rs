@@ -30,6 +30,9 @@ pub struct Robustness {
 }
 
 /// The neighbours a search looks at on its way.
+///
+/// Sobol points are turned towards where the network is most sensitive. There are none with
+/// more than 256 coordinates; beyond that orthogonal ones take their place.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Cloud {
@@ -41,8 +44,8 @@ pub struct Cloud {
 
 impl Default for Cloud {
     fn default() -> Self {
-        // As accurate as 1000 plain samples on every network tried.
-        Self { sampling: Sampling::Orthogonal, samples: 256 }
+        // More accurate than 1000 plain samples on every network tried.
+        Self { sampling: Sampling::Sobol, samples: 256 }
     }
 }
 
@@ -98,9 +101,13 @@ pub(crate) enum Judged {
 impl<'a> Judge<'a> {
     pub(crate) fn new(robustness: &Robustness, model: &'a dyn Model, seed: Seed) -> Result<Self> {
         robustness.check()?;
-        let Cloud { sampling, samples } = robustness.search;
         let (dim, sigma) = (model.dim(), robustness.sigma);
-        let cloud = Neighbourhood::draw(sampling, dim, samples, sigma, seed.derive("search"))?;
+        let Cloud { mut sampling, samples } = robustness.search;
+        if sampling == Sampling::Sobol && dim > Neighbourhood::SOBOL_DIMENSIONS {
+            sampling = Sampling::Orthogonal;
+        }
+        let cloud =
+            Neighbourhood::for_model(sampling, model, samples, sigma, seed.derive("search"))?;
         let search = Gauge::new(robustness.measure, model, &cloud)?;
         let fresh = (0..ATTEMPTS)
             .map(|attempt| {

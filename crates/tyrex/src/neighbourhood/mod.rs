@@ -55,10 +55,10 @@ pub struct Neighbourhood {
 const MOST_SAMPLES: usize = 1 << 20;
 const MOST_NUMBERS: usize = 1 << 27;
 
-/// The most dimensions the Sobol sequence is defined for.
-const SOBOL_DIMENSIONS: usize = sobol_burley::NUM_DIMENSIONS as usize;
-
 impl Neighbourhood {
+    /// The most coordinates of Sobol points.
+    pub const SOBOL_DIMENSIONS: usize = sobol_burley::NUM_DIMENSIONS as usize;
+
     /// Draws `samples` offsets of `dim` coordinates and width `sigma`.
     pub fn draw(
         sampling: Sampling,
@@ -83,7 +83,7 @@ impl Neighbourhood {
     ) -> Result<Self> {
         let rotation = match (sampling, model.network()) {
             // More coordinates than the sequence has are refused below.
-            (Sampling::Sobol, Some(network)) if model.dim() <= SOBOL_DIMENSIONS => {
+            (Sampling::Sobol, Some(network)) if model.dim() <= Self::SOBOL_DIMENSIONS => {
                 Some(sensitivity::directions(network))
             }
             _ => None,
@@ -259,11 +259,14 @@ fn norm(vector: &[f64]) -> f64 {
 }
 
 fn sobol(dim: usize, samples: usize, seed: u32) -> Result<Vec<f64>> {
-    if dim > SOBOL_DIMENSIONS || samples > 1 << 16 {
+    if dim > Neighbourhood::SOBOL_DIMENSIONS || samples > 1 << 16 {
         return Err(Error::param(
             "sampling",
             format!("sobol with {dim} coordinates and {samples} samples"),
-            format!("at most {SOBOL_DIMENSIONS} coordinates and 65536 samples; use orthogonal"),
+            format!(
+                "at most {} coordinates and 65536 samples; use orthogonal",
+                Neighbourhood::SOBOL_DIMENSIONS
+            ),
         ));
     }
     Ok((0..samples)

@@ -125,9 +125,11 @@ pub(crate) fn broken(schema: &Schema, factual: &Row, row: &Row) -> Vec<String> {
         if from == to {
             continue;
         }
-        let order = |value: &Value| match feature.kind.is_number() {
-            true => value.number().unwrap(),
-            false => feature.kind.levels().iter().position(|level| level == value).unwrap() as f64,
+        let order = |value: &Value| {
+            if feature.kind.is_number() {
+                return value.number().unwrap();
+            }
+            feature.kind.levels().iter().position(|level| level == value).unwrap() as f64
         };
         let steps = to.number().zip(feature.step).map(|(number, step)| number / step);
         let is_good = schema.accepts(feature, to)

@@ -2,10 +2,11 @@
 
 use std::ops::ControlFlow;
 
+use tyrex::action::{Constraint, Violation};
 use tyrex::calibrate::Goal;
 use tyrex::certificate::{Certificate, Terms, Tier, Verdict, verify};
 use tyrex::change::{Ensemble, ModelChange};
-use tyrex::counterfactual::{Norm, Protocol};
+use tyrex::counterfactual::{Counterfactual, Norm, Protocol, Relaxation};
 use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::data::{Catalogue, Column, Dataset, Table};
 use tyrex::explain::{
@@ -229,4 +230,23 @@ fn a_file_of_counterfactuals_is_read_line_by_line() {
     assert_eq!((given.not_found, given.model.as_deref()), (1, Some("abc")));
     let rows = given.data.rows();
     assert_eq!(rows, [dataset.rows()[3].clone(), dataset.rows()[8].clone()]);
+}
+
+/// One value is named of all that change: it does not do alone.
+#[test]
+fn a_rule_that_is_let_go_is_said_to_be_one_change_among_others() {
+    let constraint = Constraint::Feature("age".to_owned());
+    let counterfactual =
+        Counterfactual { point: vec![0.0], score: 0.9, value: 0.9, cost: 1.5, row: None };
+    let broken = Violation {
+        constraint: constraint.clone(),
+        found: "`30`".to_owned(),
+        allowed: "`20`, as it is".to_owned(),
+    };
+    let relaxation = Relaxation { constraint, counterfactual, breaks: vec![broken] };
+    assert_eq!(
+        relaxation.to_string(),
+        "feature `age`: with `30` among the changes the search finds advice (cost 1.500); \
+         allowed is `20`, as it is"
+    );
 }

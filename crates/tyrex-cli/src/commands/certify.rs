@@ -191,14 +191,16 @@ impl Certified<'_> {
             match tier {
                 Tier::Theorem(tier) => {
                     let Statement { at_least, probability, .. } = tier.bound;
-                    tiers[0] = format!("{verdict}: {at_least:.2} with {probability:.2}");
+                    let (at_least, probability) = (down(at_least, 2), down(probability, 2));
+                    tiers[0] = format!("{verdict}: {at_least} with {probability}");
                 }
                 Tier::Interval(tier) => {
-                    tiers[1] = format!("{verdict}: {:.4}", tier.largest_delta);
+                    tiers[1] = format!("{verdict}: {}", down(tier.largest_delta, 4));
                 }
                 Tier::Ensemble(tier) => {
-                    let (valid, models, least) = (tier.valid, tier.models, tier.probability);
-                    tiers[2] = format!("{verdict}: {least:.3} ({valid}/{models})");
+                    let (valid, models) = (tier.valid, tier.models);
+                    let least = down(tier.probability, 3);
+                    tiers[2] = format!("{verdict}: {least} ({valid}/{models})");
                 }
             }
         }
@@ -209,6 +211,13 @@ impl Certified<'_> {
         ];
         head.into_iter().chain(tiers).collect()
     }
+}
+
+/// A bound with so many digits, rounded down: rounded up it would claim too much.
+fn down(bound: f64, digits: i32) -> String {
+    let unit = 10_f64.powi(digits);
+    // The tolerance is for numbers that have just these digits.
+    format!("{:.*}", digits as usize, (unit * bound + 1e-9).floor() / unit)
 }
 
 impl Report for CertifyReport<'_> {

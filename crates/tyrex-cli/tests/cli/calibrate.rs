@@ -52,11 +52,14 @@ fn a_promise_that_cannot_be_shown_is_answered_with_no() {
 /// advice by the very models that chose its threshold.
 #[test]
 fn the_models_that_choose_are_not_those_that_retrain_makes_of_the_same_seed() {
-    let place = Place::with_loans();
-    let now = place.json(&[&SMALL[..], &LOANS[..]].concat());
-    // Without --models there are twice as many as two halves of five.
-    place.done(&[&["retrain", "--models", "20", "--out", "e"], &LOANS[..]].concat());
-    let folder = place.json(&[&SMALL[..], &["--ensemble", "e"], &LOANS[..]].concat());
+    let place = Place::new();
+    let goal = ["--target", "0.5", "--confidence", "0.5", "--tau", "0.6,0.8", "--limit", "20"];
+    let german = ["--dataset", "german"];
+    let calibrate = [&["calibrate", "--method", "trex-nn"], &german[..], &goal[..]].concat();
+    let now = place.json(&calibrate);
+    // Without --models there are four: twice as many as two halves of one.
+    place.done(&[&["retrain", "--models", "4", "--out", "e"], &german[..]].concat());
+    let folder = place.json(&[&calibrate[..], &["--ensemble", "e"]].concat());
     assert_eq!(now["calibration"]["choosing"], folder["calibration"]["choosing"]);
     assert_eq!(now["change"], folder["change"]);
     let validities = |document: &serde_json::Value| -> Vec<String> {

@@ -31,7 +31,8 @@ impl fmt::Display for Relaxation {
         let cost = counterfactual.cost;
         match breaks.first() {
             Some(Violation { found, allowed, .. }) => {
-                write!(f, "{constraint}: {found} would do (cost {cost:.3}), allowed is {allowed}")
+                write!(f, "{constraint}: with {found} among the changes the search finds advice ")?;
+                write!(f, "(cost {cost:.3}); allowed is {allowed}")
             }
             None => write!(f, "a row that obeys every rule was found after all (cost {cost:.3})"),
         }

@@ -10,7 +10,10 @@ use std::time::Instant;
 use anyhow::{Context, Result, bail};
 use tyrex::Seed;
 use tyrex::action::FeasibleSet;
-use tyrex::counterfactual::{Budget, Factual, MethodSpec, Norm, Problem, Protocol, find_all};
+use tyrex::counterfactual::{
+    Budget, ElasticNet, Factual, MethodSpec, Norm, Problem, Protocol, Robustness, Step, TrexI,
+    find_all,
+};
 use tyrex::data::catalogue::{Catalogue, Direction, Variant};
 use tyrex::model::train::Job;
 use tyrex::model::{Examples, Mlp, Model as _, THRESHOLD, TrainParams, train_all};
@@ -68,6 +71,13 @@ fn main() -> Result<()> {
         let mut spec = match method.split_once('@') {
             Some((name, "paper")) => MethodSpec::named(name, Protocol::Paper)?,
             Some((name, "reference")) => MethodSpec::named(name, Protocol::Reference)?,
+            // The authors' base and steps, with the paper's sigma and most steps.
+            Some(("trex-i", "released")) => MethodSpec::TrexI(TrexI {
+                base: Box::new(MethodSpec::ElasticNet(ElasticNet::reference())),
+                robustness: Robustness::paper(),
+                step: Step::Unit(0.01),
+                steps: 200,
+            }),
             _ => MethodSpec::named(method, Protocol::Product)?,
         };
         if let Some(robustness) = spec.robustness_mut() {

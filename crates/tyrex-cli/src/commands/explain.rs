@@ -20,7 +20,8 @@ use tyrex::model::TrainParams;
 use tyrex::{Points, Result, Seed};
 
 use super::summary::{
-    DataSummary, FavourableClass, ModelSummary, Named, counted, performance_table, shown, with_unit,
+    DataSummary, FavourableClass, ModelSummary, Named, counted, for_people, performance_table,
+    shown, with_unit,
 };
 use super::{Answer, Context, calibrate, retrain, source};
 use crate::args::{ExplainArgs, SearchArgs, SourceArgs, Threshold};
@@ -340,7 +341,7 @@ impl<'a> Applicant<'a> {
                 for change in *changes {
                     let title = if pairs.is_empty() { "change" } else { "" };
                     let value = |value| with_unit(schema, change.position, value);
-                    let (from, to) = (&change.from, value(&change.to));
+                    let (from, to) = (for_people(&change.from), value(&change.to));
                     pairs.push((title, format!("{} from {from} to {to}", change.feature)));
                 }
                 let stability =

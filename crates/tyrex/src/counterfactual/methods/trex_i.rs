@@ -71,7 +71,7 @@ impl TrexI {
 pub(super) struct Climber<'a> {
     pub(super) problem: Problem<'a>,
     base: Box<dyn Method + 'a>,
-    pub(super) judge: Judge<'a>,
+    judge: Judge<'a>,
     ascent: Ascent<'static>,
 }
 

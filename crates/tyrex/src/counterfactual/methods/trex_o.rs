@@ -7,7 +7,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::counterfactual::judge::Judged;
+use crate::counterfactual::judge::{Judge, Judged};
 use crate::counterfactual::search::{Candidate, min_cost};
 use crate::counterfactual::{Answer, Factual, Meter, Method, Problem};
 use crate::error::{Error, Result};
@@ -47,6 +47,8 @@ impl TrexO {
         problem.differentiable("trex-o")?;
         Ok(Box::new(Prepared {
             climber: self.start.climber(problem, seed)?,
+            // The climb's point depends on the noise of its own tests.
+            judge: Judge::new(&self.start.robustness, problem.model, seed.derive("trex-o"))?,
             search: min_cost::MinCost {
                 norm: problem.norm,
                 steps: self.steps,
@@ -59,6 +61,7 @@ impl TrexO {
 
 struct Prepared<'a> {
     climber: Climber<'a>,
+    judge: Judge<'a>,
     search: min_cost::MinCost,
 }
 
@@ -73,7 +76,7 @@ impl Method for Prepared<'_> {
             Judged::Passed(candidate) => (candidate.point.clone(), Ok(candidate)),
             Judged::Failed(best, reason) => (base, Err((best, reason))),
         };
-        let cheapest = self.climber.judge.judge(
+        let cheapest = self.judge.judge(
             factual,
             problem.norm,
             &start,

@@ -36,7 +36,7 @@ pub(crate) struct Precision {
 
 impl Precision {
     /// For fields that cost little to read.
-    pub(crate) const FINE: Self = Self { worth: 1e-4, patience: 8, radius: 1e-5 };
+    pub(crate) const FINE: Self = Self { worth: 1e-4, patience: 5, radius: 1e-5 };
     /// For fields that score a neighbourhood at every reading; ten times the work would find
     /// points less than half a percent cheaper.
     pub(crate) const COARSE: Self = Self { worth: 2e-3, patience: 3, radius: 1e-3 };

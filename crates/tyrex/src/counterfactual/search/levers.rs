@@ -175,7 +175,9 @@ fn clipped(levers: &[Lever], missing: f64) -> Vec<f64> {
     // With no lever clipped; from there up, since the end of a lever that adds next to nothing
     // may be so far that halving would never come back.
     let slope: f64 = levers.iter().map(|l| (l.gain / l.weight).powi(2)).sum();
-    let (mut low, mut high) = (0.0, ((missing - added(0.0)) / slope).min(end));
+    let free = (missing - added(0.0)) / slope;
+    // Steep beyond all numbers, there is nothing to double.
+    let (mut low, mut high) = (0.0, if free > 0.0 { free.min(end) } else { end });
     while high < end && added(high) < missing {
         (low, high) = (high, (2.0 * high).min(end));
     }
@@ -222,6 +224,16 @@ mod tests {
             let plane = slope(x.to_vec(), 0.0, vec![1.0, small]);
             let step = cheapest_step(Norm::L2, &x, &set, &plane, 0.1, 0.25);
             assert!((step[0] - 0.1).abs() < 1e-6 && step[1].abs() < 1e-6, "{small}: {step:?}");
+        }
+    }
+
+    #[test]
+    fn a_slope_beyond_all_numbers_still_gives_a_step() {
+        let set = FeasibleSet::everywhere(2);
+        let plane = slope(vec![0.0; 2], 0.0, vec![3e38, 1e-30]);
+        for norm in [Norm::L1, Norm::L2] {
+            let step = cheapest_step(norm, &[0.0; 2], &set, &plane, 1.0, 0.5);
+            assert!(step.iter().all(|x| x.abs() <= 0.5), "{norm:?} {step:?}");
         }
     }
 

@@ -135,7 +135,8 @@ mod tests {
         let cases = [
             (
                 all(vec![relaxation(vec![needs]), relaxation(vec![])], 2, 0),
-                "feature `age`: `43` would do (cost 0.250), allowed is `40`, as it is",
+                "feature `age`: with `43` among the changes the search finds advice (cost 0.250); \
+                 allowed is `40`, as it is",
             ),
             (
                 all(vec![relaxation(vec![])], 1, 0),

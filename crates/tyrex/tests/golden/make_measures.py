@@ -52,7 +52,10 @@ class Network:
         self.activation = activation
         self.output = output
         self.layers = [
-            (rounded(random.normal(size=(a, b)) * 1.4 / math.sqrt(a)), rounded(random.normal(size=b)))
+            (
+                rounded(random.normal(size=(a, b)) * 1.4 / math.sqrt(a)),
+                rounded(random.normal(size=b)),
+            )
             for a, b in zip(sizes, sizes[1:], strict=False)
         ]
 

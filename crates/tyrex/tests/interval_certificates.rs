@@ -209,23 +209,3 @@ proptest! {
         prop_assert!(lowest <= attained && attained - lowest < 2e-5, "{} {}", lowest, attained);
     }
 }
-
-/// `cargo test --release -p tyrex --test interval_certificates -- --ignored --nocapture` prints the time.
-#[test]
-#[ignore = "a measurement"]
-#[allow(clippy::print_stdout)]
-fn time_of_an_interval_certificate() {
-    let network = network(39, &[128, 128], Activation::Relu, TWO_CLASSES[0], 1);
-    let points = points(200, 39, 2);
-    let certifier = IntervalCertifier::new(&network);
-    let mut best = f64::INFINITY;
-    for _ in 0..50 {
-        let start = std::time::Instant::now();
-        for x in points.rows() {
-            std::hint::black_box(certifier.lowest_score(x, 0.005).unwrap());
-        }
-        best = best.min(start.elapsed().as_secs_f64() / points.len() as f64);
-    }
-    println!("one interval certificate, 39-128-128-1: {:.1} microseconds", best * 1e6);
-    assert!(best < 50e-6, "{best}");
-}

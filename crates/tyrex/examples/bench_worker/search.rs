@@ -53,7 +53,7 @@ pub(crate) fn stability(options: &Options) -> Result<()> {
     serve(round)
 }
 
-/// The interval tier of a certificate: the lowest score in a box of weights.
+/// The proof in the interval tier of a certificate: the lowest score in a box of weights.
 pub(crate) fn interval(options: &Options) -> Result<()> {
     const DELTA: f64 = 1e-3;
     let problem = problem(options)?;

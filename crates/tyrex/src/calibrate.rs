@@ -223,6 +223,9 @@ pub fn models_needed(validity: f64, confidence: f64) -> Result<usize> {
     Ok(models)
 }
 
+/// The thresholds to try, unless said otherwise.
+pub const TAUS: [f64; 10] = [0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95];
+
 /// The models to train for a calibration: with twice the least in either half the promise can
 /// be shown even if some of its advice breaks.
 pub fn usual_models(validity: f64, confidence: f64) -> Result<usize> {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::ValueEnum;
 use clap::builder::PossibleValuesParser;
+use tyrex::calibrate::TAUS;
 use tyrex::counterfactual::MethodSpec;
 
 use super::{ChangeArgs, ModelArgs, SourceArgs, whole};
@@ -57,7 +58,7 @@ pub struct CalibrateArgs {
         long,
         value_name = "TAUS",
         value_delimiter = ',',
-        default_value = "0.5,0.55,0.6,0.65,0.7,0.75,0.8,0.85,0.9,0.95",
+        default_values_t = TAUS,
         allow_negative_numbers = true,
         help_heading = "Search"
     )]

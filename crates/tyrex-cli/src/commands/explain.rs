@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
 use tyrex::action::Overrides;
-use tyrex::calibrate::{Goal, Missing, Test, usual_models};
+use tyrex::calibrate::{Goal, Missing, TAUS, Test, usual_models};
 use tyrex::certificate::{Certificate, Terms};
 use tyrex::change::Ensemble;
 use tyrex::counterfactual::{Budget, Protocol, Reason, Relaxations};
@@ -36,8 +36,7 @@ const SHOWN: usize = 5;
 const MODELS: usize = 20;
 /// What `--tau auto` promises: so much validity, with so much confidence.
 const PROMISE: (f64, f64) = (0.95, 0.95);
-/// The thresholds it tries, and the most rows it tries them on.
-const TAUS: [f64; 10] = [0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95];
+/// The most rows it tries thresholds on.
 const CALIBRATED_ON: usize = 100;
 /// Rules let go one at a time for an applicant without advice.
 const TRIES: usize = 24;

@@ -77,6 +77,7 @@ fn main() -> Result<()> {
                 robustness: Robustness::paper(),
                 step: Step::Unit(0.01),
                 steps: 200,
+                rescue: false,
             }),
             _ => MethodSpec::named(method, Protocol::Product)?,
         };

@@ -54,6 +54,8 @@ pub mod change;
 
 pub mod counterfactual;
 
+pub mod metric;
+
 pub mod calibrate;
 
 pub mod explain;

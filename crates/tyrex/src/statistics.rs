@@ -119,6 +119,18 @@ pub fn beta_quantile(p: f64, a: f64, b: f64) -> f64 {
     x
 }
 
+/// The `t` with `P(|T| > t) = alpha` for Student's `T` with `degrees` degrees of freedom: since
+/// `T^2 / (degrees + T^2)` has the distribution `Beta(1/2, degrees/2)`, it is
+/// `sqrt(degrees y / (1 - y))` with `y` that one's quantile at `1 - alpha`.
+pub fn student_quantile(alpha: f64, degrees: f64) -> Result<f64> {
+    check(alpha)?;
+    if !(degrees > 0.0 && degrees.is_finite()) {
+        return Err(Error::param("degrees of freedom", degrees, "a positive number"));
+    }
+    let y = beta_quantile(1.0 - alpha, 0.5, 0.5 * degrees);
+    Ok((degrees * y / (1.0 - y)).sqrt())
+}
+
 /// `P(Bin(n, p) <= k)`
 #[must_use]
 pub fn binomial_cumulative(k: usize, n: usize, p: f64) -> f64 {

@@ -7,10 +7,13 @@
 
 pub mod normal;
 mod sensitivity;
+mod symmetric;
 
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
+
+pub(crate) use symmetric::eigen;
 
 use crate::error::{Error, Result};
 use crate::model::Model;

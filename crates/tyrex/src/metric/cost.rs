@@ -1,0 +1,138 @@
+//! What a change costs beyond its length: deviations that count by how rare they are, and how
+//! many things change. The lengths themselves are [`Norm::distance`].
+//!
+//! [`Norm::distance`]: crate::counterfactual::Norm::distance
+
+use std::ops::Range;
+
+use super::check_training;
+use crate::error::{Error, Result};
+use crate::points::Points;
+
+/// `Phi^-1(3/4)`: the median absolute deviation of a normal variable of standard deviation 1.
+const NORMAL_DEVIATION: f64 = 0.674_489_750_196_081_7;
+
+/// Wachter's cost, `sum_j |x'_j - x_j| / MAD_j` with
+/// `MAD_j = median_i |x_ij - median_i x_ij|` over the training points.
+///
+/// A column whose deviation is 0, because more than half of the points share one value, has no
+/// scale by this rule; nearly every one-hot column is such. Dividing by 1 there, as is often
+/// done, would mix units: the cost would no longer stay the same when a column is rescaled. So
+/// its scale is `0.6745` times its standard deviation, which is what the median absolute
+/// deviation would be if the column were normal with that spread. A column that never varies
+/// has no scale at all and counts as it is.
+#[derive(Debug, Clone, PartialEq)]
+pub struct MedianDeviations {
+    scales: Vec<f64>,
+}
+
+impl MedianDeviations {
+    /// The scales of the training points' columns.
+    pub fn fit(training: &Points) -> Result<Self> {
+        check_training(training, 1)?;
+        let scale = |column: usize| {
+            let mut values: Vec<f64> = training.rows().map(|row| f64::from(row[column])).collect();
+            let centre = median(&mut values);
+            let mut deviations: Vec<f64> = values.iter().map(|x| (x - centre).abs()).collect();
+            match median(&mut deviations) {
+                0.0 => match NORMAL_DEVIATION * standard_deviation(&values) {
+                    0.0 => 1.0,
+                    spread => spread,
+                },
+                deviation => deviation,
+            }
+        };
+        Ok(Self { scales: (0..training.dim()).map(scale).collect() })
+    }
+
+    /// What each column's change is divided by.
+    #[must_use]
+    pub fn scales(&self) -> &[f64] {
+        &self.scales
+    }
+
+    /// The cost of a change.
+    pub fn distance(&self, factual: &[f32], point: &[f32]) -> Result<f64> {
+        check_pair(factual, point, self.scales.len())?;
+        let steps = factual.iter().zip(point).zip(&self.scales);
+        Ok(steps.map(|((&a, &b), scale)| (f64::from(a) - f64::from(b)).abs() / scale).sum())
+    }
+}
+
+/// The middle number, or the mean of the two in the middle; the numbers end up in another
+/// order.
+fn median(numbers: &mut [f64]) -> f64 {
+    let middle = numbers.len() / 2;
+    if middle == 0 {
+        return numbers.first().copied().unwrap_or(0.0);
+    }
+    let is_odd = numbers.len() % 2 == 1;
+    let (below, &mut upper, _) = numbers.select_nth_unstable_by(middle, f64::total_cmp);
+    if is_odd {
+        return upper;
+    }
+    0.5 * (below.iter().copied().fold(f64::NEG_INFINITY, f64::max) + upper)
+}
+
+fn standard_deviation(numbers: &[f64]) -> f64 {
+    // Numbers that are all the same have no spread, whatever their mean is rounded to.
+    if numbers.iter().all(|x| *x == numbers[0]) {
+        return 0.0;
+    }
+    let n = numbers.len() as f64;
+    let mean = numbers.iter().sum::<f64>() / n;
+    (numbers.iter().map(|x| (x - mean) * (x - mean)).sum::<f64>() / n).sqrt()
+}
+
+/// `#{ j : |x'_j - x_j| > tolerance }`: how many columns change.
+pub fn changed_columns(factual: &[f32], point: &[f32], tolerance: f64) -> Result<usize> {
+    check_pair(factual, point, factual.len())?;
+    Ok((0..factual.len()).filter(|&j| changes(factual, point, j, tolerance)).count())
+}
+
+/// The number of features of which some column changes; a feature is a range of columns.
+pub fn changed_features(
+    factual: &[f32],
+    point: &[f32],
+    features: &[Range<usize>],
+    tolerance: f64,
+) -> Result<usize> {
+    check_pair(factual, point, factual.len())?;
+    check_features(features, factual.len())?;
+    let change = |columns: &&Range<usize>| {
+        (*columns).clone().any(|column| changes(factual, point, column, tolerance))
+    };
+    Ok(features.iter().filter(change).count())
+}
+
+fn changes(factual: &[f32], point: &[f32], column: usize, tolerance: f64) -> bool {
+    (f64::from(point[column]) - f64::from(factual[column])).abs() > tolerance
+}
+
+/// Features lie within the columns.
+pub(super) fn check_features(features: &[Range<usize>], columns: usize) -> Result<()> {
+    match features.iter().find(|range| range.start >= range.end || range.end > columns) {
+        None => Ok(()),
+        Some(range) => Err(Error::param(
+            "feature",
+            format!("columns {}..{}", range.start, range.end),
+            format!("a range of some of the {columns} columns"),
+        )),
+    }
+}
+
+fn check_pair(factual: &[f32], point: &[f32], dim: usize) -> Result<()> {
+    for (what, point) in [("factual", factual), ("counterfactual", point)] {
+        if point.len() != dim {
+            return Err(Error::Dimension {
+                what: format!("coordinates of a {what}"),
+                expected: dim,
+                got: point.len(),
+            });
+        }
+        if !point.iter().all(|x| x.is_finite()) {
+            return Err(Error::param("point", what, "finite coordinates"));
+        }
+    }
+    Ok(())
+}

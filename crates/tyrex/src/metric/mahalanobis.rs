@@ -1,0 +1,100 @@
+//! Mahalanobis' distance: how many standard deviations from the centre of the data.
+
+use rayon::prelude::*;
+
+use super::{check_points, check_training};
+use crate::error::Result;
+use crate::neighbourhood::eigen;
+use crate::points::Points;
+
+/// Directions with less than this share of the largest variance do not vary.
+const NO_VARIANCE: f64 = 1e-10;
+
+/// `sqrt( (x - mu)^T S^+ (x - mu) )` with the training points' mean `mu` and covariance
+/// `S = 1/n sum_i (x_i - mu)(x_i - mu)^T`, and `S^+` its pseudo-inverse.
+///
+/// The columns of a one-hot group sum to one, so `S` has directions without variance and no
+/// inverse. The pseudo-inverse leaves these directions out: it measures along those in which
+/// the data vary, as scikit-learn's `EmpiricalCovariance` does (which gives the square). What
+/// a point moves along the others, where no training point ever went, has no number of
+/// standard deviations; its length is given beside.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Mahalanobis {
+    mean: Vec<f64>,
+    /// Eigenvectors, row by row, each divided by its standard deviation.
+    whitened: Vec<f64>,
+    /// The eigenvectors along which the data do not vary.
+    flat: Vec<f64>,
+}
+
+/// Where a point lies beside the centre of the data.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Offset {
+    /// Mahalanobis' distance, within the directions in which the data vary.
+    pub distance: f64,
+    /// The Euclidean length of what remains, across those directions.
+    pub outside: f64,
+}
+
+impl Mahalanobis {
+    /// The training points' mean and covariance.
+    pub fn fit(training: &Points) -> Result<Self> {
+        check_training(training, 2)?;
+        let dim = training.dim();
+        let n = training.len() as f64;
+        let mean: Vec<f64> = (0..dim)
+            .map(|column| training.rows().map(|row| f64::from(row[column])).sum::<f64>() / n)
+            .collect();
+        let mut covariance = vec![0.0; dim * dim];
+        let mut gap = vec![0.0; dim];
+        for row in training.rows() {
+            for ((gap, &x), mean) in gap.iter_mut().zip(row).zip(&mean) {
+                *gap = f64::from(x) - mean;
+            }
+            for (sums, &a) in covariance.chunks_exact_mut(dim).zip(&gap) {
+                for (sum, b) in sums.iter_mut().zip(&gap) {
+                    *sum += a * b;
+                }
+            }
+        }
+        for value in &mut covariance {
+            *value /= n;
+        }
+        let eigen = eigen(covariance, dim);
+        let least = NO_VARIANCE * eigen.values.first().copied().unwrap_or(0.0);
+        let (mut whitened, mut flat) = (Vec::new(), Vec::new());
+        for (direction, &variance) in eigen.vectors.chunks_exact(dim).zip(&eigen.values) {
+            if variance > least {
+                let deviation = variance.sqrt();
+                whitened.extend(direction.iter().map(|x| x / deviation));
+            } else {
+                flat.extend_from_slice(direction);
+            }
+        }
+        Ok(Self { mean, whitened, flat })
+    }
+
+    /// The number of directions in which the training points vary.
+    #[must_use]
+    pub fn rank(&self) -> usize {
+        self.whitened.len() / self.mean.len()
+    }
+
+    /// Where every point lies.
+    pub fn of(&self, points: &Points) -> Result<Vec<Offset>> {
+        let dim = self.mean.len();
+        check_points(points, dim)?;
+        let length = |directions: &[f64], gap: &[f64]| {
+            let along = directions
+                .chunks_exact(dim)
+                .map(|direction| direction.iter().zip(gap).map(|(a, b)| a * b).sum::<f64>());
+            along.map(|step| step * step).sum::<f64>().sqrt()
+        };
+        let offset = |point: &[f32]| {
+            let gap: Vec<f64> =
+                point.iter().zip(&self.mean).map(|(&x, mean)| f64::from(x) - mean).collect();
+            Offset { distance: length(&self.whitened, &gap), outside: length(&self.flat, &gap) }
+        };
+        Ok(points.as_slice().par_chunks(dim).map(offset).collect())
+    }
+}

@@ -1,0 +1,56 @@
+//! Numbers about outcomes: what a change costs, whether it lasts, whether it looks like data.
+//!
+//! A metric of one counterfactual is a number; [`Metrics`] computes all of them for many pairs
+//! of factual and counterfactual. A metric of a method is the mean of such numbers with its
+//! spread and its interval: a [`Summary`]. [`Validity`] looks at counterfactuals and models.
+//!
+//! `docs/metrics.md` has the formulas side by side.
+
+mod cost;
+mod density;
+mod lof;
+mod mahalanobis;
+mod metrics;
+mod neighbours;
+mod summary;
+mod validity;
+
+pub use cost::{MedianDeviations, changed_columns, changed_features};
+pub use density::Density;
+pub use lof::{INLIER, LocalOutlierFactor, is_inlier};
+pub use mahalanobis::{Mahalanobis, Offset};
+pub use metrics::{MetricParams, Metrics, PointMetrics};
+pub use neighbours::{Neighbour, NeighbourIndex, mean_distance};
+pub use summary::Summary;
+pub use validity::{Validity, coverage, found_points, label_agreement};
+
+use crate::error::{Error, Result};
+use crate::points::Points;
+
+/// Points to learn from: at least `least` of them, all finite.
+fn check_training(points: &Points, least: usize) -> Result<()> {
+    if points.len() < least {
+        let expected = format!("at least {least}");
+        return Err(Error::param("training points", points.len(), expected));
+    }
+    check_finite("training point", points)
+}
+
+/// Points to judge: of the training points' dimension, all finite.
+fn check_points(points: &Points, dim: usize) -> Result<()> {
+    if points.dim() != dim {
+        return Err(Error::Dimension {
+            what: "coordinates of a point, as many as the training points have".into(),
+            expected: dim,
+            got: points.dim(),
+        });
+    }
+    check_finite("point", points)
+}
+
+fn check_finite(name: &'static str, points: &Points) -> Result<()> {
+    match points.rows().position(|point| !point.iter().all(|x| x.is_finite())) {
+        None => Ok(()),
+        Some(index) => Err(Error::param(name, format!("number {index}"), "finite coordinates")),
+    }
+}

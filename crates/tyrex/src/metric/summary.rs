@@ -1,0 +1,106 @@
+//! The mean of some numbers, their spread, and how well the mean is known.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, Result};
+use crate::statistics::{Proportion, student_quantile};
+
+/// One minus the confidence of every interval here.
+const ALPHA: f64 = 0.05;
+
+/// Numbers beyond this have squares that overflow.
+const LARGEST: f64 = 1e150;
+
+/// A mean with its spread and its interval.
+///
+/// `sd` and the interval answer different questions: how much the numbers differ (the paper's
+/// plus-minus), and where the mean of many more of them would lie.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// `n`, how many numbers.
+    pub count: usize,
+    /// `1/n sum_i x_i`
+    pub mean: f64,
+    /// `sqrt( 1/(n-1) sum_i (x_i - mean)^2 )`; unknown for one number.
+    pub sd: Option<f64>,
+    /// The lower end of the 95 % interval of the mean; unknown where nothing bounds it.
+    pub low: Option<f64>,
+    /// The upper end.
+    pub high: Option<f64>,
+}
+
+impl Summary {
+    /// `mean +- t_{n-1} sd / sqrt(n)`, Student's interval; nothing for no numbers.
+    ///
+    /// Exact for normal numbers, and close for any others of finite variance once there are
+    /// some tens of them. It needs no bounds, which costs, distances and seconds do not have.
+    pub fn of(numbers: &[f64]) -> Result<Option<Self>> {
+        if let Some(wrong) = numbers.iter().find(|x| !(x.abs() <= LARGEST)) {
+            let expected = format!("a number within {LARGEST:e} of zero");
+            return Err(Error::param("number to summarise", wrong, expected));
+        }
+        if numbers.is_empty() {
+            return Ok(None);
+        }
+        let count = numbers.len();
+        let n = count as f64;
+        let mean = numbers.iter().sum::<f64>() / n;
+        if count == 1 {
+            return Ok(Some(Self { count, mean, sd: None, low: None, high: None }));
+        }
+        let squares: f64 = numbers.iter().map(|x| (x - mean) * (x - mean)).sum();
+        let sd = (squares / (n - 1.0)).sqrt();
+        let margin = student_quantile(ALPHA, n - 1.0)? * sd / n.sqrt();
+        let (low, high) = (Some(mean - margin), Some(mean + margin));
+        Ok(Some(Self { count, mean, sd: Some(sd), low, high }))
+    }
+
+    /// The same for shares, which lie in `[0, 1]`: Student's interval, cut to `[0, 1]`.
+    ///
+    /// A share over hundreds of factuals is nearly normal over models. Where all shares are the
+    /// same number `s` Student's interval would be that point, as if no other model could
+    /// differ. There the interval is `s a^(1/n)` to `1 - (1 - s) a^(1/n)` with `a = 0.025`: it
+    /// needs no distribution, since `P(all of n are >= s) <= (E[S] / s)^n` by Markov's
+    /// inequality.
+    pub fn of_shares(shares: &[f64]) -> Result<Option<Self>> {
+        if let Some(wrong) = shares.iter().find(|share| !(0.0..=1.0).contains(*share)) {
+            return Err(Error::param("share", wrong, "a number between 0 and 1"));
+        }
+        let Some(summary) = Self::of(shares)? else { return Ok(None) };
+        let first = shares[0];
+        let (low, high) = if shares.iter().all(|&share| share == first) {
+            let shrink = libm::pow(0.5 * ALPHA, 1.0 / shares.len() as f64);
+            (Some(first * shrink), Some(1.0 - (1.0 - first) * shrink))
+        } else {
+            (summary.low.map(|low| low.max(0.0)), summary.high.map(|high| high.min(1.0)))
+        };
+        Ok(Some(Self { low, high, ..summary }))
+    }
+
+    /// The share of events that happened, of independent ones: Clopper and Pearson's interval,
+    /// exact for any number of them, also where all or none happened.
+    pub fn of_events(happened: usize, of: usize) -> Result<Option<Self>> {
+        let proportion = Proportion::new(happened, of)?;
+        if of == 0 {
+            return Ok(None);
+        }
+        let n = of as f64;
+        let mean = happened as f64 / n;
+        let sd = (of > 1).then(|| (mean * (1.0 - mean) * n / (n - 1.0)).sqrt());
+        let (low, high) = proportion.between(ALPHA)?;
+        Ok(Some(Self { count: of, mean, sd, low: Some(low), high: Some(high) }))
+    }
+
+    /// The mean of `+1` for what happened and `-1` for what did not, as the paper prints the
+    /// local outlier factor's verdict: `2 p - 1`, with the exact interval of `p`.
+    pub fn of_signs(positive: usize, of: usize) -> Result<Option<Self>> {
+        let sign = |share: f64| 2.0 * share - 1.0;
+        Ok(Self::of_events(positive, of)?.map(|share| Self {
+            count: share.count,
+            mean: sign(share.mean),
+            sd: share.sd.map(|sd| 2.0 * sd),
+            low: share.low.map(sign),
+            high: share.high.map(sign),
+        }))
+    }
+}

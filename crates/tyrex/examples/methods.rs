@@ -37,9 +37,8 @@ fn main() -> Result<()> {
     let labels: Vec<u32> = data.labels().iter().map(|&label| u32::from(label)).collect();
     let examples = Examples::new(data.points(), &labels).with_rows(data.train());
     let params = TrainParams::default();
-    let jobs: Vec<Job> = (0..11)
-        .map(|index| Job { examples, params: &params, seed: Seed(0).index(index) })
-        .collect();
+    let jobs: Vec<Job> =
+        (0..11).map(|index| Job::new(examples, &params, Seed(0).index(index))).collect();
     let networks: Vec<Mlp> = train_all(&jobs, |_, _| ControlFlow::Continue(()))?
         .into_iter()
         .map(|trained| trained.network)
@@ -77,6 +76,7 @@ fn main() -> Result<()> {
                 robustness: Robustness::paper(),
                 step: Step::Unit(0.01),
                 steps: 200,
+                rescue: false,
             }),
             _ => MethodSpec::named(method, Protocol::Product)?,
         };

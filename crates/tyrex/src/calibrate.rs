@@ -121,7 +121,7 @@ pub struct Candidate {
 }
 
 /// A mean validity with its uncertainty.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Validity {
     /// The mean over the models that report.
     pub mean: f64,
@@ -132,7 +132,7 @@ pub struct Validity {
 }
 
 /// One threshold of the cost curve.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct CurvePoint {
     /// The threshold.
     pub tau: f64,
@@ -149,7 +149,7 @@ pub struct CurvePoint {
 }
 
 /// The answer.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "verdict", rename_all = "kebab-case")]
 pub enum Verdict {
     /// The smallest threshold that was shown to keep the promise.
@@ -181,7 +181,7 @@ pub enum Verdict {
 }
 
 /// The answer and what it rests on.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Calibration {
     /// What was asked for.
     pub goal: Goal,
@@ -279,14 +279,26 @@ fn judged(tau: f64, outcomes: &[Outcome], models: &[&dyn Model]) -> Result<Candi
 
 /// The smallest threshold whose validity reaches the goal, by what models said of every
 /// candidate. Every candidate must speak of the same models and factuals.
-pub fn choose(goal: &Goal, mut candidates: Vec<Candidate>) -> Result<Calibration> {
+pub fn choose(goal: &Goal, candidates: Vec<Candidate>) -> Result<Calibration> {
+    let (models, _) = sizes(&candidates)?;
+    choose_by(goal, candidates, models.div_ceil(2))
+}
+
+/// The same, where the first `choosing` models choose and the others report.
+pub fn choose_by(
+    goal: &Goal,
+    mut candidates: Vec<Candidate>,
+    choosing: usize,
+) -> Result<Calibration> {
     check(goal)?;
     let (models, factuals) = sizes(&candidates)?;
+    if choosing >= models {
+        return Err(Error::param("choosing", choosing, format!("fewer than all {models} models")));
+    }
     candidates.sort_by(|a, b| b.tau.total_cmp(&a.tau));
     if let Some(pair) = candidates.windows(2).find(|pair| pair[0].tau == pair[1].tau) {
         return Err(Error::param("tau", pair[0].tau, "every threshold once"));
     }
-    let choosing = models.div_ceil(2);
     let mut curve = Vec::with_capacity(candidates.len());
     for candidate in &candidates {
         let found: Vec<f64> = candidate.costs.iter().copied().flatten().collect();

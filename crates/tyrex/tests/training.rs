@@ -103,6 +103,7 @@ fn one_seed_gives_the_same_bits_on_any_number_of_threads() {
             },
             params: &params,
             seed: Seed(5).index(index),
+            start: None,
         })
         .collect();
     let on = |threads: usize| {
@@ -228,7 +229,7 @@ fn schedules_end_where_they_say() {
 fn a_watcher_can_end_training_early() {
     let (points, labels) = exclusive_or(64, 13);
     let params = small();
-    let job = Job { examples: Examples::new(&points, &labels), params: &params, seed: Seed(1) };
+    let job = Job::new(Examples::new(&points, &labels), &params, Seed(1));
     let trained = train_all(&[job], |_, report| match report.epoch {
         2 => ControlFlow::Break(()),
         _ => ControlFlow::Continue(()),

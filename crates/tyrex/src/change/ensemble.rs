@@ -1,13 +1,17 @@
 //! A base model and its changed versions.
 
 use std::borrow::Cow;
+use std::cell::Cell;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rayon::prelude::*;
+
 use super::ModelChange;
+use super::member::{Base, Member};
 use crate::error::{Error, Result};
 use crate::model::train::{EpochReport, Job};
-use crate::model::{Examples, Mlp, Model, TrainParams, train_all};
+use crate::model::{Examples, Mlp, Model, TrainParams};
 use crate::seed::Seed;
 
 /// How the members of an ensemble are to be made.
@@ -15,21 +19,118 @@ use crate::seed::Seed;
 pub struct Plan<'a> {
     /// What the base model was trained on.
     pub examples: Examples<'a>,
+    /// Rows of the same points and labels that it was not trained on; a change that takes in
+    /// new rows draws from them, others leave them alone.
+    pub fresh: &'a [usize],
     /// How it was trained.
     pub params: &'a TrainParams,
     /// What is different for every member.
-    pub change: ModelChange,
+    pub change: &'a ModelChange,
     /// The number of members.
     pub members: usize,
     /// Where the members' randomness comes from.
     pub seed: Seed,
 }
 
-impl Plan<'_> {
+impl<'a> Plan<'a> {
     /// Where the randomness of one member comes from: not from any other member, nor from
     /// how many there are.
     fn seed_of(&self, member: usize) -> Seed {
         self.seed.derive(self.change.name()).index(member)
+    }
+
+    /// The rows the base was trained on.
+    fn rows(&self) -> Cow<'a, [usize]> {
+        match self.examples.rows {
+            Some(rows) => rows.into(),
+            None => (0..self.examples.points.len()).collect(),
+        }
+    }
+
+    /// Whether it can be carried out, as far as that can be known before.
+    pub(super) fn check(&self, network: &Mlp) -> Result<()> {
+        if self.members == 0 {
+            return Err(Error::param("models", 0, "at least 1"));
+        }
+        if self.members > MOST_MEMBERS {
+            let expected = format!("at most {MOST_MEMBERS}");
+            return Err(Error::param("models", self.members, expected));
+        }
+        if network.dim() != self.examples.points.dim() {
+            return Err(Error::Dimension {
+                what: "inputs of the base model, one for each coordinate of the examples".into(),
+                expected: self.examples.points.dim(),
+                got: network.dim(),
+            });
+        }
+        self.change.change().check(&self.base(network, &self.rows()))
+    }
+
+    fn base<'b>(&self, network: &'b Mlp, rows: &'b [usize]) -> Base<'b>
+    where
+        'a: 'b,
+    {
+        Base { network, rows, fresh: self.fresh, params: self.params }
+    }
+
+    /// Makes the given members, many at once, and hands each to `keep` as soon as it is there.
+    ///
+    /// After a `Break` from `watch` no other member begins, and those under way are given up.
+    pub(super) fn carry_out<T: Send>(
+        &self,
+        network: &Mlp,
+        members: &[usize],
+        watch: impl Fn(usize, &EpochReport) -> ControlFlow<()> + Sync,
+        keep: impl Fn(usize, Mlp) -> Result<T> + Sync,
+    ) -> Result<Vec<T>> {
+        let rows = self.rows();
+        let base = self.base(network, &rows);
+        let stopped = AtomicBool::new(false);
+        let make = |member: usize| {
+            if stopped.load(Ordering::Relaxed) {
+                return Err(self.cancelled());
+            }
+            let made = self.make(member, &base, |report| {
+                if stopped.load(Ordering::Relaxed) || watch(member, report).is_break() {
+                    stopped.store(true, Ordering::Relaxed);
+                    return ControlFlow::Break(());
+                }
+                ControlFlow::Continue(())
+            })?;
+            keep(member, made)
+        };
+        members.par_iter().with_max_len(1).map(|&member| make(member)).collect()
+    }
+
+    fn make(
+        &self,
+        member: usize,
+        base: &Base<'_>,
+        watch: impl Fn(&EpochReport) -> ControlFlow<()>,
+    ) -> Result<Mlp> {
+        let seed = self.seed_of(member);
+        let training = match self.change.change().member(base, seed)? {
+            Member::Made(network) => return Ok(network),
+            Member::Trained(training) => training,
+        };
+        let job = Job {
+            examples: self.examples.with_rows(&training.rows),
+            params: &training.params,
+            seed,
+            start: training.start.as_deref(),
+        };
+        // What was not trained to its end is no member.
+        let given_up = Cell::new(false);
+        let trained = job.run(|report| {
+            let next = watch(report);
+            given_up.set(next.is_break());
+            next
+        })?;
+        if given_up.get() { Err(self.cancelled()) } else { Ok(trained.network) }
+    }
+
+    fn cancelled(&self) -> Error {
+        Error::Cancelled(format!("not all {} models were made", self.members))
     }
 }
 
@@ -50,7 +151,7 @@ pub struct Ensemble {
 }
 
 impl Ensemble {
-    /// Trains the members.
+    /// Makes the members.
     ///
     /// `watch` hears of every epoch of every member, from whichever thread trains it. After a
     /// `Break` there is no ensemble: what was not trained to its end is no member.
@@ -59,63 +160,20 @@ impl Ensemble {
         plan: &Plan<'_>,
         watch: impl Fn(usize, &EpochReport) -> ControlFlow<()> + Sync,
     ) -> Result<Self> {
-        if plan.members == 0 {
-            return Err(Error::param("models", 0, "at least 1"));
-        }
-        if plan.members > MOST_MEMBERS {
-            let expected = format!("at most {MOST_MEMBERS}");
-            return Err(Error::param("models", plan.members, expected));
-        }
-        let examples = plan.examples;
-        if base.dim() != examples.points.dim() {
-            return Err(Error::Dimension {
-                what: "inputs of the base model, one for each coordinate of the examples".into(),
-                expected: examples.points.dim(),
-                got: base.dim(),
-            });
-        }
-        let all: Cow<'_, [usize]> = match examples.rows {
-            Some(rows) => rows.into(),
-            None => (0..examples.points.len()).collect(),
-        };
-        let retraining = plan.change.retraining();
-        retraining.check(all.len())?;
-        let rows: Vec<Cow<'_, [usize]>> =
-            (0..plan.members).map(|member| retraining.rows(&all, plan.seed_of(member))).collect();
-        let jobs: Vec<Job<'_>> = rows
-            .iter()
-            .enumerate()
-            .map(|(member, rows)| Job {
-                examples: examples.with_rows(rows),
-                params: plan.params,
-                seed: plan.seed_of(member),
-            })
-            .collect();
-        let stopped = AtomicBool::new(false);
-        let trained = train_all(&jobs, |member, report| {
-            // Members that have not begun when another is stopped are not asked again.
-            if stopped.load(Ordering::Relaxed) {
-                return ControlFlow::Break(());
-            }
-            let next = watch(member, report);
-            if next.is_break() {
-                stopped.store(true, Ordering::Relaxed);
-            }
-            next
-        })?;
-        if stopped.into_inner() {
-            return Err(Error::Cancelled(format!(
-                "not all {} models were trained, and none is kept",
-                plan.members
-            )));
-        }
-        Ok(Self {
+        plan.check(&base)?;
+        let all: Vec<usize> = (0..plan.members).collect();
+        let members = plan.carry_out(&base, &all, watch, |_, network| Ok(network))?;
+        Ok(Self::of(base, members, plan))
+    }
+
+    pub(super) fn of(base: Mlp, members: Vec<Mlp>, plan: &Plan<'_>) -> Self {
+        Self {
             base,
-            members: trained.into_iter().map(|trained| trained.network).collect(),
-            change: plan.change,
+            members,
+            change: plan.change.clone(),
             seed: plan.seed,
             params: plan.params.clone(),
-        })
+        }
     }
 
     /// The model before the change.
@@ -132,8 +190,8 @@ impl Ensemble {
 
     /// The change.
     #[must_use]
-    pub fn change(&self) -> ModelChange {
-        self.change
+    pub fn change(&self) -> &ModelChange {
+        &self.change
     }
 
     /// Where the members' randomness came from.

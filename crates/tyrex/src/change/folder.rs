@@ -2,12 +2,14 @@
 //! what they are.
 //!
 //! Every file appears whole or not at all, and the manifest comes last: a folder without one
-//! is no ensemble yet, and a folder with one is complete.
+//! is no ensemble yet, and a folder with one is complete. [`Ensemble::train_into`] fills one
+//! member by member.
 
 use std::path::{Component, Path};
 
 use serde::{Deserialize, Serialize};
 
+use super::resume::PLAN;
 use super::{Ensemble, ModelChange};
 use crate::error::{Error, Result};
 use crate::file::{Overwrite, write_whole};
@@ -18,8 +20,16 @@ use crate::seed::Seed;
 /// The file that makes a folder an ensemble.
 pub const MANIFEST: &str = "ensemble.json";
 
-/// The version of the manifest.
-const FORMAT_VERSION: u32 = 1;
+/// The base's file.
+pub(super) const BASE: &str = "base.onnx";
+
+/// A member's file.
+pub(super) fn member_file(index: usize) -> String {
+    format!("member-{index:04}.onnx")
+}
+
+/// The version of the manifest, and of the plan beside it.
+pub(super) const FORMAT_VERSION: u32 = 1;
 
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -68,29 +78,39 @@ impl Ensemble {
                 }
             }
         }
-        let write = |file: String, network: &Mlp| {
-            let bytes = onnx::write(network, metadata);
-            write_whole(&folder.join(&file), overwrite, |out| out.write_all(&bytes))?;
-            Ok(Entry { file, fingerprint: network.fingerprint() })
-        };
-        let base = write("base.onnx".to_owned(), &self.base)?;
-        let members = self
-            .members
-            .iter()
-            .enumerate()
-            .map(|(index, member)| write(format!("member-{index:04}.onnx"), member))
-            .collect::<Result<Vec<Entry>>>()?;
+        // The files are no longer those that the plan made, if there was one.
+        let plan = folder.join(PLAN);
+        if plan.exists() {
+            match overwrite {
+                Overwrite::Refuse => return Err(Error::Exists { path: plan }),
+                Overwrite::Force => {
+                    std::fs::remove_file(&plan).map_err(Error::io("write", &plan))?
+                }
+            }
+        }
+        write_network(folder, BASE, &self.base, metadata, overwrite)?;
+        for (index, member) in self.members.iter().enumerate() {
+            write_network(folder, &member_file(index), member, metadata, overwrite)?;
+        }
+        let text = self.manifest().map_err(Error::io("write", &manifest))?;
+        write_whole(&manifest, overwrite, |out| out.write_all(text.as_bytes()))
+    }
+
+    /// The text of the manifest.
+    pub(super) fn manifest(&self) -> std::io::Result<String> {
+        let entry =
+            |file: String, network: &Mlp| Entry { file, fingerprint: network.fingerprint() };
+        let members = self.members.iter().enumerate();
         let text = serde_json::to_string_pretty(&Manifest {
             format_version: FORMAT_VERSION,
-            change: self.change,
+            change: self.change.clone(),
             seed: self.seed,
             params: self.params.clone(),
             dim: self.base.dim(),
-            base,
-            members,
-        })
-        .map_err(|error| Error::io("write", &manifest)(error.into()))?;
-        write_whole(&manifest, overwrite, |out| writeln!(out, "{text}"))
+            base: entry(BASE.to_owned(), &self.base),
+            members: members.map(|(index, member)| entry(member_file(index), member)).collect(),
+        })?;
+        Ok(text + "\n")
     }
 
     /// Reads an ensemble from its folder. Every model must have the size and the fingerprint
@@ -118,7 +138,18 @@ impl Ensemble {
                     entry.file
                 )));
             }
-            network(&folder.join(&entry.file), entry, manifest.dim)
+            let path = folder.join(&entry.file);
+            let network = read_network(&path, manifest.dim)?;
+            let found = network.fingerprint();
+            if found == entry.fingerprint {
+                return Ok(network);
+            }
+            let expected = &entry.fingerprint;
+            let problem = format!(
+                "the model's fingerprint is {found}, expected {expected} as in {MANIFEST}: the \
+                 file was changed or belongs to another ensemble"
+            );
+            Err(Error::Model { file: path, problem })
         };
         Ok(Self {
             base: read(&manifest.base)?,
@@ -130,8 +161,20 @@ impl Ensemble {
     }
 }
 
-/// The network in a file, if it is the one the manifest means.
-fn network(path: &Path, entry: &Entry, dim: usize) -> Result<Mlp> {
+/// Writes one model file.
+pub(super) fn write_network(
+    folder: &Path,
+    file: &str,
+    network: &Mlp,
+    metadata: &ExportMetadata,
+    overwrite: Overwrite,
+) -> Result<()> {
+    let bytes = onnx::write(network, metadata);
+    write_whole(&folder.join(file), overwrite, |out| out.write_all(&bytes))
+}
+
+/// The network in a file, if it has so many inputs.
+pub(super) fn read_network(path: &Path, dim: usize) -> Result<Mlp> {
     let wrong = |problem| Error::Model { file: path.to_owned(), problem };
     let Core::Mlp(network) = OnnxModel::read(path, &ImportOptions::default())?.core else {
         return Err(wrong("trees, expected a network".to_owned()));
@@ -139,14 +182,6 @@ fn network(path: &Path, entry: &Entry, dim: usize) -> Result<Mlp> {
     if network.dim() != dim {
         let got = network.dim();
         return Err(wrong(format!("the model has {got} inputs, expected {dim} as in {MANIFEST}")));
-    }
-    let found = network.fingerprint();
-    if found != entry.fingerprint {
-        return Err(wrong(format!(
-            "the model's fingerprint is {found}, expected {} as in {MANIFEST}: the file was \
-             changed or belongs to another ensemble",
-            entry.fingerprint
-        )));
     }
     Ok(network)
 }

@@ -1,16 +1,18 @@
 //! Trained again without some of the rows.
 
-use std::borrow::Cow;
-
 use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
 
-use super::Retraining;
+use super::member::{Base, Change, Member, Training};
 use crate::error::{Error, Result};
 use crate::seed::Seed;
 
 /// A random share of the rows is left out, and the weights start anew; the paper's *leave
-/// some out*. At least one row is left out, whatever the share.
+/// some out*.
+///
+/// | name | default | meaning | range |
+/// |---|---|---|---|
+/// | `fraction` | 0.01 | share of the rows that are left out, at least one | between 0 and 1 |
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct LeaveOut {
@@ -25,6 +27,15 @@ impl LeaveOut {
     fn count(self, rows: usize) -> usize {
         ((rows as f64 * self.fraction).round() as usize).max(1)
     }
+
+    /// The rows that stay.
+    fn rows(self, rows: &[usize], seed: Seed) -> Vec<usize> {
+        let mut places: Vec<usize> = (0..rows.len()).collect();
+        let (_, kept) =
+            places.partial_shuffle(&mut seed.derive("left out").rng(), self.count(rows.len()));
+        kept.sort_unstable();
+        kept.iter().map(|&place| rows[place]).collect()
+    }
 }
 
 impl Default for LeaveOut {
@@ -33,7 +44,7 @@ impl Default for LeaveOut {
     }
 }
 
-impl Retraining for LeaveOut {
+impl Change for LeaveOut {
     fn name(&self) -> &'static str {
         "leave-out"
     }
@@ -42,7 +53,8 @@ impl Retraining for LeaveOut {
         format!("trained again without {} % of the rows, from new weights", 100.0 * self.fraction)
     }
 
-    fn check(&self, rows: usize) -> Result<()> {
+    fn check(&self, base: &Base<'_>) -> Result<()> {
+        let rows = base.rows.len();
         if !(self.fraction > 0.0 && self.fraction < 1.0) {
             return Err(Error::param("fraction", self.fraction, "a number between 0 and 1"));
         }
@@ -56,12 +68,9 @@ impl Retraining for LeaveOut {
         Ok(())
     }
 
-    fn rows<'a>(&self, rows: &'a [usize], seed: Seed) -> Cow<'a, [usize]> {
-        let mut places: Vec<usize> = (0..rows.len()).collect();
-        let (_, kept) =
-            places.partial_shuffle(&mut seed.derive("left out").rng(), self.count(rows.len()));
-        kept.sort_unstable();
-        kept.iter().map(|&place| rows[place]).collect()
+    fn member<'a>(&self, base: &Base<'a>, seed: Seed) -> Result<Member<'a>> {
+        let rows = self.rows(base.rows, seed).into();
+        Ok(Member::Trained(Training { rows, ..base.again() }))
     }
 }
 

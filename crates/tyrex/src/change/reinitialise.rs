@@ -1,10 +1,8 @@
 //! Trained again on the same rows.
 
-use std::borrow::Cow;
-
 use serde::{Deserialize, Serialize};
 
-use super::Retraining;
+use super::member::{Base, Change, Member};
 use crate::error::Result;
 use crate::seed::Seed;
 
@@ -13,7 +11,7 @@ use crate::seed::Seed;
 #[serde(deny_unknown_fields)]
 pub struct Reinitialise {}
 
-impl Retraining for Reinitialise {
+impl Change for Reinitialise {
     fn name(&self) -> &'static str {
         "reinitialise"
     }
@@ -22,11 +20,11 @@ impl Retraining for Reinitialise {
         "trained again from new weights".to_owned()
     }
 
-    fn check(&self, _: usize) -> Result<()> {
+    fn check(&self, _: &Base<'_>) -> Result<()> {
         Ok(())
     }
 
-    fn rows<'a>(&self, rows: &'a [usize], _: Seed) -> Cow<'a, [usize]> {
-        Cow::Borrowed(rows)
+    fn member<'a>(&self, base: &Base<'a>, _: Seed) -> Result<Member<'a>> {
+        Ok(Member::Trained(base.again()))
     }
 }

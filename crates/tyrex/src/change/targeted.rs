@@ -22,6 +22,14 @@ pub struct Targeted<'a> {
 }
 
 impl Targeted<'_> {
+    /// What people may call it.
+    pub(super) const NAME: &'static str = "targeted";
+
+    /// Why it is not among the changes that make an ensemble.
+    pub(super) const WHY_NOT: &'static str = "; a targeted change is aimed at one point and not \
+        random, so nothing can be concluded from many of them: build one with \
+        `tyrex::change::Targeted`, and see docs/model-change.md";
+
     /// A network `M` with `M = m` at every data point and
     /// `M(x) = min(1 - m(x), 0.27)` at the target.
     ///

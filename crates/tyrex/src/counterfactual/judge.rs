@@ -160,7 +160,7 @@ impl<'a> Judge<'a> {
             if (Test { threshold: self.tau }).passes(reading) {
                 return Ok(Judged::Passed(Candidate { reading, ..settled }));
             }
-            aim.threshold += 1.2 * (self.tau - reading.value).max(0.0) + 1e-3;
+            aim = aim.raised(self.tau, reading.value);
             start.clone_from(&settled.point);
             best = Some(Candidate { reading, ..settled });
         }

@@ -20,6 +20,7 @@ pub use certify::{Fresh, GivenRows};
 pub use data::{Applicants, Data};
 pub use import::{embedded_schema, import};
 pub use performance::{Part, Performance};
+pub use retrain::RetrainingTerms;
 pub use stability::{RowStability, StabilityTerms};
 
 use std::ops::ControlFlow;
@@ -109,7 +110,7 @@ impl Explainer {
         check_output(params)?;
         let labels: Vec<u32> = dataset.labels().iter().map(|&label| u32::from(label)).collect();
         let examples = Examples::new(dataset.points(), &labels).with_rows(dataset.train());
-        let trained = train_all(&[Job { examples, params, seed }], |_, report| watch(report))?
+        let trained = train_all(&[Job::new(examples, params, seed)], |_, report| watch(report))?
             .pop()
             .ok_or_else(|| Error::Training("no model came back".to_owned()))?;
         let training = Training {

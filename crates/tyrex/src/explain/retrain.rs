@@ -11,6 +11,27 @@ use crate::model::train::EpochReport;
 use crate::model::{Examples, Mlp, TrainParams};
 use crate::seed::Seed;
 
+/// How a model is to be changed.
+#[derive(Debug, Clone, PartialEq)]
+pub struct RetrainingTerms {
+    /// What is different for every model.
+    pub change: ModelChange,
+    /// The number of models.
+    pub models: usize,
+    /// How they are trained, but for what the change says.
+    pub params: TrainParams,
+    /// Where their randomness comes from.
+    pub seed: Seed,
+}
+
+impl RetrainingTerms {
+    /// The epochs that all models take, about: for how long it will be.
+    #[must_use]
+    pub fn epochs(&self) -> u64 {
+        (self.models as f64 * self.change.epochs(&self.params)).round() as u64
+    }
+}
+
 impl Explainer {
     /// How the model would be trained again: as it was trained, or, for a model from a file,
     /// with its layers and the usual training.
@@ -30,22 +51,46 @@ impl Explainer {
         Ok(params)
     }
 
-    /// Trains the model again, `models` times, on the rows it was trained on: the training rows
-    /// of the data, or all rows where the data name none.
+    /// Changes the model many times, on the rows it was trained on: the training rows of the
+    /// data, or all rows where the data name none. A change that takes in new rows draws from
+    /// all others that have a label.
     ///
     /// `watch` hears of every epoch of every model, from whichever thread trains it.
     pub fn retrain(
         &self,
-        change: ModelChange,
-        models: usize,
-        params: &TrainParams,
-        seed: Seed,
+        terms: &RetrainingTerms,
         watch: impl Fn(usize, &EpochReport) -> ControlFlow<()> + Sync,
     ) -> Result<Ensemble> {
+        self.with_plan(terms, |base, plan| Ensemble::train(base, plan, watch))
+    }
+
+    /// The same, with every model written into a folder as soon as it is there, together with
+    /// the schema and the encoder. If it is interrupted, the same call goes on where it was;
+    /// see [`Ensemble::train_into`].
+    pub fn retrain_into(
+        &self,
+        folder: &Path,
+        terms: &RetrainingTerms,
+        overwrite: Overwrite,
+        watch: impl Fn(usize, &EpochReport) -> ControlFlow<()> + Sync,
+    ) -> Result<Ensemble> {
+        let metadata = self.export_metadata()?;
+        self.with_plan(terms, |base, plan| {
+            Ensemble::train_into(folder, base, plan, &metadata, overwrite, watch)
+        })
+    }
+
+    fn with_plan<T>(
+        &self,
+        terms: &RetrainingTerms,
+        carry_out: impl FnOnce(Mlp, &Plan<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let RetrainingTerms { change, models, params, seed } = terms;
         check_output(params)?;
         let base = self.base()?.clone();
         let rows = self.training_rows();
         let mut labels = vec![0; self.points().len()];
+        let mut fresh = vec![true; self.points().len()];
         for &row in &rows {
             let favourable = self.data().is_favourable(row).ok_or_else(|| Error::Table {
                 file: self.data().source().to_owned(),
@@ -56,10 +101,24 @@ impl Explainer {
                 ),
             })?;
             labels[row] = u32::from(favourable);
+            fresh[row] = false;
         }
-        let examples = Examples::new(self.points(), &labels).with_rows(&rows);
-        let plan = Plan { examples, params, change, members: models, seed };
-        Ensemble::train(base, &plan, watch)
+        let mut others = Vec::new();
+        for row in (0..fresh.len()).filter(|&row| fresh[row]) {
+            if let Some(favourable) = self.data().is_favourable(row) {
+                labels[row] = u32::from(favourable);
+                others.push(row);
+            }
+        }
+        let plan = Plan {
+            examples: Examples::new(self.points(), &labels).with_rows(&rows),
+            fresh: &others,
+            params,
+            change,
+            members: *models,
+            seed: *seed,
+        };
+        carry_out(base, &plan)
     }
 
     /// Writes an ensemble of this model into a folder, with the schema and the encoder in every

@@ -23,7 +23,7 @@ use super::mlp::{Hidden, Mlp, pad_rows, rows_of, softmax};
 use crate::error::{Error, Result};
 use crate::points::Points;
 use crate::seed::{Rng, Seed};
-use initial::initial;
+use initial::{initial, started};
 pub use params::{ClassWeights, EarlyStopping, Initialisation, OutputLayer, Schedule, TrainParams};
 
 /// The rows to learn from. Many models share them; nothing is copied.
@@ -92,11 +92,28 @@ pub struct Job<'a> {
     pub params: &'a TrainParams,
     /// Where its randomness comes from.
     pub seed: Seed,
+    /// The network to go on from, with the layers that `params` asks for; new weights if absent.
+    pub start: Option<&'a Mlp>,
+}
+
+impl<'a> Job<'a> {
+    /// A model that starts from new weights.
+    #[must_use]
+    pub fn new(examples: Examples<'a>, params: &'a TrainParams, seed: Seed) -> Self {
+        Self { examples, params, seed, start: None }
+    }
+
+    /// Trains the model.
+    ///
+    /// `watch` hears of every epoch; after a `Break` training ends with the network it has.
+    pub fn run(&self, watch: impl Fn(&EpochReport) -> ControlFlow<()>) -> Result<Trained> {
+        Trainer::of(self)?.run(watch)
+    }
 }
 
 /// Trains one model.
 pub fn train(examples: Examples, params: &TrainParams, seed: Seed) -> Result<Trained> {
-    Trainer::new(examples, params, seed)?.run(|_| ControlFlow::Continue(()))
+    Job::new(examples, params, seed).run(|_| ControlFlow::Continue(()))
 }
 
 /// Trains many models, one per thread at a time, in the order of the jobs.
@@ -110,9 +127,7 @@ pub fn train_all(
     jobs.par_iter()
         .enumerate()
         .with_max_len(1)
-        .map(|(index, job)| {
-            Trainer::new(job.examples, job.params, job.seed)?.run(|report| watch(index, report))
-        })
+        .map(|(index, job)| job.run(|report| watch(index, report)))
         .collect()
 }
 
@@ -167,8 +182,14 @@ pub struct Trainer<'a> {
 }
 
 impl<'a> Trainer<'a> {
-    /// Checks everything and draws the first weights.
-    pub fn new(examples: Examples<'a>, params: &TrainParams, seed: Seed) -> Result<Self> {
+    /// A model that starts from new weights.
+    pub fn new(examples: Examples<'a>, params: &'a TrainParams, seed: Seed) -> Result<Self> {
+        Self::of(&Job::new(examples, params, seed))
+    }
+
+    /// Checks everything and takes or draws the first weights.
+    pub fn of(job: &Job<'a>) -> Result<Self> {
+        let Job { examples, params, seed, start } = *job;
         params.check()?;
         let classes = check_examples(&examples, params)?;
         let mut rows: Vec<usize> =
@@ -191,14 +212,18 @@ impl<'a> Trainer<'a> {
                 Some((examples.points.select(&held), labels))
             }
         };
-        let network = initial(examples.points.dim(), params, seed.derive("weights"))?;
+        let dim = examples.points.dim();
+        let network = match start {
+            Some(start) => started(start, dim, params)?,
+            None => initial(dim, params, seed.derive("weights"))?,
+        };
         let batch = params.batch.min(rows.len());
         let moments = |weights: &[Line], bias: &[Line]| LayerMoments {
             weights: Moments::of(weights),
             bias: Moments::of(bias),
         };
         let widths: Vec<usize> = network.hidden.iter().map(Hidden::width).collect();
-        let input_width = kernel::lines_for(examples.points.dim());
+        let input_width = kernel::lines_for(dim);
         let widest = widths.iter().copied().fold(input_width, usize::max);
         let room = || widths.iter().map(|width| kernel::zeros(batch * width)).collect();
         Ok(Self {

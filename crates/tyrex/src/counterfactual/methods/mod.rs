@@ -98,13 +98,20 @@ impl MethodSpec {
             Protocol::Paper => (Step::Raw(0.01), 200),
             Protocol::Reference => (Step::Unit(0.01), 20),
         };
-        let trex_i = || TrexI { base: base(), robustness: robustness(), step, steps };
+        let rescue = protocol == Protocol::Product;
+        let trex_i = || TrexI { base: base(), robustness: robustness(), step, steps, rescue };
         Ok(match name {
             "min-cost" => *base(),
             "elastic-net" if protocol == Protocol::Reference => *released(),
             "elastic-net" => Self::ElasticNet(ElasticNet::default()),
             "trex-i" => Self::TrexI(trex_i()),
-            "trex-o" => Self::TrexO(TrexO { start: trex_i(), ..TrexO::default() }),
+            // Not the paper's: it gets to its start our way, whatever must be shown in the end.
+            "trex-o" => {
+                let search = Robustness::default().search;
+                let robustness = Robustness { search, ..robustness() };
+                let start = TrexI { base: base(), robustness, ..TrexI::default() };
+                Self::TrexO(TrexO { start, ..TrexO::default() })
+            }
             "trex-nn" => {
                 let neighbours = (protocol == Protocol::Paper).then_some(1000);
                 Self::TrexNn(TrexNn { neighbours, robustness: robustness() })

@@ -3,6 +3,10 @@
 //!
 //! `x' <- x' + eta dR^/dx'  while  R^(x') < tau`
 //!
+//! A climb may end on a hill that is too low. Then the nearest data point that passes shows a
+//! way: the answer is the first point that passes on the line from the base to it. The paper
+//! leaves the start open ("any technique"); under its protocol there is one start only.
+//!
 //! Deviations. The paper draws fresh noise at every step and returns the last point; here the
 //! noise of the search is fixed, and the point returned is the one that passed the test, on
 //! noise the search did not see. The step is adaptive unless said otherwise.
@@ -10,12 +14,17 @@
 use serde::{Deserialize, Serialize};
 
 use crate::counterfactual::judge::{Judge, Judged};
-use crate::counterfactual::search::ascent::{Ascent, Step};
+use crate::counterfactual::search::ascent::{Ascent, Step, first_passing};
+use crate::counterfactual::search::neighbours::Neighbours;
+use crate::counterfactual::search::{Candidate, Test};
 use crate::counterfactual::{Answer, Factual, Meter, Method, Problem, Robustness, Stopped};
 use crate::error::{Error, Result};
 use crate::seed::Seed;
 
 use super::{MethodSpec, found, not_found};
+
+/// How many times the line to a data point is halved.
+const PULLS: usize = 10;
 
 /// Parameters of `trex-i`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -29,6 +38,8 @@ pub struct TrexI {
     pub step: Step,
     /// The most steps.
     pub steps: usize,
+    /// Whether a data point shows the way where the climb does not arrive.
+    pub rescue: bool,
 }
 
 impl Default for TrexI {
@@ -38,6 +49,7 @@ impl Default for TrexI {
             robustness: Robustness::default(),
             step: Step::Adaptive,
             steps: 200,
+            rescue: true,
         }
     }
 }
@@ -58,11 +70,19 @@ impl TrexI {
         {
             return Err(Error::param("step", rate, "a number above 0"));
         }
+        let rescue = if self.rescue && !problem.data.is_empty() {
+            let gauge = Judge::test(&self.robustness, problem.model, seed.derive("rescue"))?;
+            Some(Neighbours::new(problem.data, problem.model, gauge))
+        } else {
+            None
+        };
         Ok(Climber {
             problem: *problem,
             base: self.base.prepare(problem, seed)?,
             judge: Judge::new(&self.robustness, problem.model, seed)?,
             ascent: Ascent { step: self.step, steps: self.steps, ball: None },
+            test: Test { threshold: self.robustness.tau },
+            rescue,
         })
     }
 }
@@ -73,6 +93,8 @@ pub(super) struct Climber<'a> {
     base: Box<dyn Method + 'a>,
     judge: Judge<'a>,
     ascent: Ascent<'static>,
+    test: Test,
+    rescue: Option<Neighbours<'a>>,
 }
 
 impl Climber<'_> {
@@ -96,9 +118,50 @@ impl Climber<'_> {
         meter: &mut Meter,
     ) -> Result<Judged> {
         let norm = self.problem.norm;
-        self.judge.judge(factual, norm, start, meter, |field, test, start, meter| {
+        let climbed = self.judge.judge(factual, norm, start, meter, |field, test, start, meter| {
             self.ascent.climb(field, factual.set, Some(test), start, meter)
-        })
+        })?;
+        match (climbed, &self.rescue) {
+            (Judged::Failed(best, reason), Some(data)) => {
+                let rescued = self.rescue(data, factual, start, meter)?;
+                Ok(rescued.map_or(Judged::Failed(best, reason), Judged::Passed))
+            }
+            (climbed, _) => Ok(climbed),
+        }
+    }
+
+    /// The first point that passes on the line from the base to the nearest data point that
+    /// does; that data point if none is found.
+    fn rescue(
+        &self,
+        data: &Neighbours,
+        factual: &Factual,
+        base: &[f32],
+        meter: &mut Meter,
+    ) -> Result<Option<Candidate>> {
+        let norm = self.problem.norm;
+        let Some(neighbour) = data.nearest(factual, norm, self.test, usize::MAX, meter) else {
+            return Ok(None);
+        };
+        if !self.test.passes(neighbour.reading) {
+            return Ok(None);
+        }
+        let on_the_way =
+            self.judge.judge(factual, norm, base, meter, |field, test, _, meter| {
+                let Some(failing) = meter.read(field, base) else { return Ok(None) };
+                let Some(reading) = meter.read(field, &neighbour.point) else { return Ok(None) };
+                let end = Candidate::new(neighbour.point.clone(), reading);
+                if !test.passes(reading) {
+                    return Ok(Some(end));
+                }
+                let start = Candidate::new(base.to_vec(), failing);
+                Ok(Some(first_passing(field, test, &start, end, PULLS, meter)))
+            })?;
+        let cost = |candidate: &Candidate| norm.distance(&candidate.point, factual.point);
+        Ok(Some(match on_the_way {
+            Judged::Passed(candidate) if cost(&candidate) < cost(&neighbour) => candidate,
+            _ => neighbour,
+        }))
     }
 }
 

@@ -32,8 +32,10 @@ impl Default for TrexO {
     }
 }
 
-/// How far above the threshold a step aims.
+/// How far above the threshold a step aims: so much, but no more than this share of what is
+/// left above it.
 const MARGIN: f64 = 2e-3;
+const MARGIN_SHARE: f64 = 0.05;
 
 impl TrexO {
     pub(super) fn prepare<'a>(
@@ -52,7 +54,7 @@ impl TrexO {
             search: min_cost::MinCost {
                 norm: problem.norm,
                 steps: self.steps,
-                margin: MARGIN,
+                margin: MARGIN.min(MARGIN_SHARE * (1.0 - self.start.robustness.tau)),
                 precision: min_cost::Precision::COARSE,
             },
         }))

@@ -130,7 +130,7 @@ impl Ascent<'_> {
             }
             let Some(next) = Slope::read(field, next, meter)? else { break };
             if test.passes(next.at.reading) {
-                return Ok(Some(first_passing(field, test, &here.at, next.at, meter)));
+                return Ok(Some(first_passing(field, test, &here.at, next.at, HALVINGS, meter)));
             }
             if next.at.reading.value > here.at.reading.value {
                 longest = (2.0 * length).min(LONGEST);
@@ -146,16 +146,17 @@ impl Ascent<'_> {
 }
 
 /// The point nearest to one that fails, on the way to one that passes.
-fn first_passing(
+pub(crate) fn first_passing(
     field: &mut dyn Field,
     test: Test,
     failing: &Candidate,
     mut passing: Candidate,
+    halvings: usize,
     meter: &mut Meter,
 ) -> Candidate {
     let (mut low, mut high) = (0.0_f32, 1.0_f32);
     let end = passing.point.clone();
-    for _ in 0..HALVINGS {
+    for _ in 0..halvings {
         let middle = 0.5 * (low + high);
         let point: Vec<f32> =
             failing.point.iter().zip(&end).map(|(&a, &b)| a + middle * (b - a)).collect();

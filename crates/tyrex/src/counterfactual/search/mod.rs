@@ -38,6 +38,16 @@ impl Test {
     pub(crate) fn passes(self, reading: Reading) -> bool {
         reading.score >= THRESHOLD && reading.value >= self.threshold
     }
+
+    /// Where to aim next time: what passed this test had only `value` on draws it was not
+    /// found with, and should have had `tau`.
+    ///
+    /// No measure exceeds 1, and near 1 what is missing must be judged by what is left: the
+    /// distance to 1 shrinks by the factor by which it was too large, and a little more.
+    pub(crate) fn raised(self, tau: f64, value: f64) -> Self {
+        let too_large = ((1.0 - value) / (1.0 - tau)).max(1.0);
+        Self { threshold: 1.0 - (1.0 - self.threshold) / (1.005 * too_large.powf(1.2)) }
+    }
 }
 
 /// A candidate with the gradient there.

@@ -4,7 +4,7 @@ use rand_distr::{Distribution, Normal, Uniform};
 
 use super::params::{Initialisation, OutputLayer, TrainParams};
 use crate::error::{Error, Result};
-use crate::model::{Activation, Dense, Mlp, Output};
+use crate::model::{Activation, Dense, Mlp, Model as _, Output};
 use crate::seed::Seed;
 
 /// What training keeps in memory is some five times the weights: 2 GB at this number.
@@ -12,10 +12,7 @@ const MOST_WEIGHTS: usize = 100_000_000;
 
 /// A network with weights drawn as asked.
 pub(super) fn initial(dim: usize, params: &TrainParams, seed: Seed) -> Result<Mlp> {
-    let (classes, output) = match params.output {
-        OutputLayer::Sigmoid => (1, Output::Sigmoid { favourable: true }),
-        OutputLayer::Softmax { classes, favourable } => (classes, Output::Softmax { favourable }),
-    };
+    let (classes, output) = logits(params.output);
     let widths = || [dim].into_iter().chain(params.hidden.iter().copied()).chain([classes]);
     let weights = widths().zip(widths().skip(1)).try_fold(0_usize, |sum, (inputs, outputs)| {
         inputs.checked_mul(outputs).and_then(|weights| sum.checked_add(weights))
@@ -39,6 +36,40 @@ pub(super) fn initial(dim: usize, params: &TrainParams, seed: Seed) -> Result<Ml
         inputs = outputs;
     }
     Mlp::new(dim, &layers, output)
+}
+
+/// A network that was trained before, if it is one that the parameters describe. Its
+/// activations are its own.
+pub(super) fn started(start: &Mlp, dim: usize, params: &TrainParams) -> Result<Mlp> {
+    if start.dim() != dim {
+        let what = "inputs of the network to start from, one for each coordinate of the rows";
+        return Err(Error::Dimension { what: what.into(), expected: dim, got: start.dim() });
+    }
+    let hidden: Vec<usize> = start.hidden.iter().map(|layer| layer.outputs).collect();
+    if hidden != params.hidden {
+        return Err(Error::param(
+            "hidden",
+            format!("{:?}", params.hidden),
+            format!("{hidden:?}, the layers of the network to start from"),
+        ));
+    }
+    let (classes, output) = logits(params.output);
+    if (start.classes(), start.output()) != (classes, output) {
+        return Err(Error::param(
+            "output",
+            format!("{:?}", params.output),
+            format!("{:?} of the network to start from", start.output()),
+        ));
+    }
+    Ok(start.clone())
+}
+
+/// The number of logits, and what becomes of them.
+fn logits(output: OutputLayer) -> (usize, Output) {
+    match output {
+        OutputLayer::Sigmoid => (1, Output::Sigmoid { favourable: true }),
+        OutputLayer::Softmax { classes, favourable } => (classes, Output::Softmax { favourable }),
+    }
 }
 
 fn no_width() -> Error {

@@ -1,0 +1,62 @@
+//! Trained again with other hidden layers.
+
+use std::borrow::Cow;
+
+use rand::RngExt;
+use serde::{Deserialize, Serialize};
+
+use super::member::{Base, Change, Member, Training};
+use crate::error::{Error, Result};
+use crate::model::TrainParams;
+use crate::seed::Seed;
+
+/// Hidden layers drawn from a list, and new weights.
+///
+/// | name | default | meaning | range |
+/// |---|---|---|---|
+/// | `hidden` | one, two or three layers, all 64, 128 or 256 wide | the lists of widths to draw from, each as likely | at least one list; every width at least 1 |
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Architecture {
+    /// The widths of the hidden layers, one list for each choice.
+    pub hidden: Vec<Vec<usize>>,
+}
+
+impl Default for Architecture {
+    fn default() -> Self {
+        let choices = (1..=3).flat_map(|layers| [64, 128, 256].map(|width| vec![width; layers]));
+        Self { hidden: choices.collect() }
+    }
+}
+
+impl Change for Architecture {
+    fn name(&self) -> &'static str {
+        "architecture"
+    }
+
+    fn description(&self) -> String {
+        format!(
+            "trained again with hidden layers drawn from {} choices, from new weights",
+            self.hidden.len()
+        )
+    }
+
+    fn check(&self, _: &Base<'_>) -> Result<()> {
+        let wrong = |value: &dyn std::fmt::Debug, expected| {
+            Err(Error::param("hidden", format!("{value:?}"), expected))
+        };
+        if self.hidden.is_empty() {
+            return wrong(&self.hidden, "at least one list of widths to draw from");
+        }
+        match self.hidden.iter().find(|widths| widths.contains(&0)) {
+            Some(widths) => wrong(widths, "widths of at least 1"),
+            None => Ok(()),
+        }
+    }
+
+    fn member<'a>(&self, base: &Base<'a>, seed: Seed) -> Result<Member<'a>> {
+        let drawn = seed.derive("architecture").rng().random_range(0..self.hidden.len());
+        let params = TrainParams { hidden: self.hidden[drawn].clone(), ..base.params.clone() };
+        Ok(Member::Trained(Training { params: Cow::Owned(params), ..base.again() }))
+    }
+}

@@ -1,0 +1,165 @@
+//! Trained on from the base's weights, on new rows.
+
+use std::borrow::Cow;
+
+use rand::seq::SliceRandom;
+use serde::{Deserialize, Serialize};
+
+use super::member::{Base, Change, Member, Training};
+use crate::error::{Error, Result};
+use crate::model::train::OutputLayer;
+use crate::model::{Mlp, Model, Output, TrainParams};
+use crate::seed::Seed;
+
+/// Training goes on from the base's weights, after a random share of the rows was replaced by
+/// as many rows that the base has not seen: the model that is kept up to date instead of being
+/// built anew.
+///
+/// The new rows are drawn without replacement from those of [`Plan::fresh`](super::Plan::fresh);
+/// there must be enough of them. Adam's averages start anew.
+///
+/// | name | default | meaning | range |
+/// |---|---|---|---|
+/// | `fraction` | 0.1 | share of the rows that are replaced, at least one | above 0, at most 1 |
+/// | `epochs` | 5 | passes over the rows | at least 1 |
+/// | `learning-rate` | 0.001 | of Adam | positive |
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
+pub struct FineTune {
+    /// The share of the rows that are replaced by new ones.
+    pub fraction: f64,
+    /// Passes over the rows.
+    pub epochs: usize,
+    /// Adam's step size.
+    pub learning_rate: f64,
+}
+
+impl Default for FineTune {
+    fn default() -> Self {
+        Self { fraction: 0.1, epochs: 5, learning_rate: 1e-3 }
+    }
+}
+
+impl FineTune {
+    fn count(self, rows: usize) -> usize {
+        ((rows as f64 * self.fraction).round() as usize).max(1)
+    }
+
+    /// The old rows that stay, and the new ones.
+    fn rows(self, base: &Base<'_>, seed: Seed) -> Vec<usize> {
+        let count = self.count(base.rows.len());
+        let mut old: Vec<usize> = base.rows.to_vec();
+        let (_, kept) = old.partial_shuffle(&mut seed.derive("replaced").rng(), count);
+        let mut fresh: Vec<usize> = base.fresh.to_vec();
+        let (new, _) = fresh.partial_shuffle(&mut seed.derive("fresh").rng(), count);
+        let mut rows: Vec<usize> = kept.iter().chain(new.iter()).copied().collect();
+        rows.sort_unstable();
+        rows
+    }
+}
+
+impl Change for FineTune {
+    fn name(&self) -> &'static str {
+        "fine-tune"
+    }
+
+    fn description(&self) -> String {
+        format!(
+            "trained on for {} epochs from the base's weights, with {} % of the rows replaced by \
+             new ones",
+            self.epochs,
+            100.0 * self.fraction
+        )
+    }
+
+    fn check(&self, base: &Base<'_>) -> Result<()> {
+        if !(self.fraction > 0.0 && self.fraction <= 1.0) {
+            let expected = "a number above 0 and at most 1";
+            return Err(Error::param("fraction", self.fraction, expected));
+        }
+        if self.epochs == 0 {
+            return Err(Error::param("epochs", 0, "at least 1"));
+        }
+        if !(self.learning_rate > 0.0 && self.learning_rate.is_finite()) {
+            return Err(Error::param("learning-rate", self.learning_rate, "a positive number"));
+        }
+        let mut trained: Vec<usize> = base.rows.to_vec();
+        trained.sort_unstable();
+        if let Some(row) = base.fresh.iter().find(|row| trained.binary_search(row).is_ok()) {
+            let expected = "rows that the base was not trained on";
+            return Err(Error::param("fresh", format!("row {row} among others"), expected));
+        }
+        let needed = self.count(base.rows.len());
+        if base.fresh.len() < needed {
+            return Err(Error::param(
+                "fresh",
+                format!("{} rows", base.fresh.len()),
+                format!(
+                    "at least {needed}, with labels, that the base was not trained on: {} % of \
+                     its {} rows are replaced by new ones",
+                    100.0 * self.fraction,
+                    base.rows.len()
+                ),
+            ));
+        }
+        start(base).map(drop)
+    }
+
+    fn member<'a>(&self, base: &Base<'a>, seed: Seed) -> Result<Member<'a>> {
+        let (start, output) = start(base)?;
+        let params = TrainParams {
+            output,
+            epochs: self.epochs,
+            learning_rate: self.learning_rate,
+            ..base.params.clone()
+        };
+        Ok(Member::Trained(Training {
+            rows: self.rows(base, seed).into(),
+            params: Cow::Owned(params),
+            start: Some(start),
+        }))
+    }
+
+    fn epochs(&self, _: &TrainParams) -> f64 {
+        self.epochs as f64
+    }
+}
+
+/// The base as a network that can be trained on labels, and its output.
+///
+/// Labels of one logit are 1 for the favourable class. A network from elsewhere may have its
+/// logit against that class, or have two logits; it is trained as it is, with its last layer
+/// turned round where the favourable class does not come last.
+fn start<'a>(base: &Base<'a>) -> Result<(Cow<'a, Mlp>, OutputLayer)> {
+    let network = base.network;
+    let (output, comes_last) = match (base.params.output, network.output()) {
+        (OutputLayer::Sigmoid, Output::Sigmoid { favourable }) => {
+            (OutputLayer::Sigmoid, favourable)
+        }
+        (OutputLayer::Sigmoid, Output::Softmax { favourable }) if network.classes() == 2 => {
+            (OutputLayer::Softmax { classes: 2, favourable: 1 }, favourable == 1)
+        }
+        // As the base was trained; what does not fit is refused by the training.
+        (output, _) => (output, true),
+    };
+    let network = if comes_last { Cow::Borrowed(network) } else { Cow::Owned(turned(network)?) };
+    Ok((network, output))
+}
+
+/// The same scores from a network whose favourable class is the other of two.
+fn turned(network: &Mlp) -> Result<Mlp> {
+    let mut layers = network.layers();
+    let output = match network.output() {
+        Output::Sigmoid { favourable } => Output::Sigmoid { favourable: !favourable },
+        Output::Softmax { favourable } => Output::Softmax { favourable: 1 - favourable },
+    };
+    if let Some(last) = layers.last_mut() {
+        for row in last.weights.chunks_exact_mut(last.bias.len()).chain([&mut last.bias[..]]) {
+            match row {
+                [logit] => *logit = -*logit,
+                classes => classes.reverse(),
+            }
+        }
+    }
+    Mlp::new(network.dim(), &layers, output)
+}

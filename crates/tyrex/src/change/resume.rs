@@ -1,0 +1,200 @@
+//! Training into a folder: an ensemble that takes long, and may be interrupted.
+//!
+//! The plan is written first, every member as soon as it is made, the manifest last. A member
+//! depends on the plan and on its own number alone, so whoever comes back with the same plan
+//! makes what is missing and gets the bits of an undisturbed run.
+
+use std::io::ErrorKind;
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+
+use rayon::prelude::*;
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+
+use super::folder::{BASE, FORMAT_VERSION, MANIFEST, member_file, read_network, write_network};
+use super::{Ensemble, ModelChange, Plan};
+use crate::error::{Error, Result};
+use crate::file::{Overwrite, write_whole};
+use crate::model::onnx::ExportMetadata;
+use crate::model::train::EpochReport;
+use crate::model::{Examples, Fingerprint, Mlp, Model, TrainParams};
+use crate::seed::Seed;
+
+/// The file that says what the members of a folder are made from.
+pub const PLAN: &str = "plan.json";
+
+/// All that a member depends on, but for its number.
+#[derive(Serialize)]
+struct Written<'a> {
+    format_version: u32,
+    /// Another version may train other bits.
+    tyrex: &'static str,
+    base: Fingerprint,
+    change: &'a ModelChange,
+    seed: Seed,
+    params: &'a TrainParams,
+    /// SHA-256 of the rows, and of what goes into the files beside the weights.
+    data: String,
+}
+
+impl Ensemble {
+    /// Makes the members and writes each into the folder as soon as it is there; the folder is
+    /// made if need be. `metadata` goes into every model file.
+    ///
+    /// Members that the folder has already are read, if it is a folder of the same plan; their
+    /// number may be another. So an interrupted call is repeated to go on, and gives the same
+    /// bits as one that was not interrupted. What another plan has left is an error, or is
+    /// replaced if `overwrite` says so.
+    ///
+    /// `watch` hears of every epoch of every member that is made, from whichever thread trains
+    /// it. After a `Break` the members that are finished stay in the folder.
+    pub fn train_into(
+        folder: &Path,
+        base: Mlp,
+        plan: &Plan<'_>,
+        metadata: &ExportMetadata,
+        overwrite: Overwrite,
+        watch: impl Fn(usize, &EpochReport) -> ControlFlow<()> + Sync,
+    ) -> Result<Self> {
+        plan.check(&base)?;
+        std::fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
+        claim(folder, &base, plan, metadata, overwrite)?;
+        // A file that cannot be read is as good as missing: its member is made again.
+        let read = |file: &str| read_network(&folder.join(file), base.dim()).ok();
+        if read(BASE).as_ref() != Some(&base) {
+            write_network(folder, BASE, &base, metadata, Overwrite::Force)?;
+        }
+        let mut members: Vec<Option<Mlp>> =
+            (0..plan.members).into_par_iter().map(|index| read(&member_file(index))).collect();
+        let missing: Vec<usize> =
+            (0..plan.members).filter(|&index| members[index].is_none()).collect();
+        let made = plan.carry_out(&base, &missing, watch, |index, network| {
+            write_network(folder, &member_file(index), &network, metadata, Overwrite::Force)?;
+            Ok(network)
+        })?;
+        for (index, network) in missing.into_iter().zip(made) {
+            members[index] = Some(network);
+        }
+        let ensemble = Self::of(base, members.into_iter().flatten().collect(), plan);
+        let path = folder.join(MANIFEST);
+        let text = ensemble.manifest().map_err(Error::io("write", &path))?;
+        if !std::fs::read_to_string(&path).is_ok_and(|old| old == text) {
+            write_whole(&path, Overwrite::Force, |out| out.write_all(text.as_bytes()))?;
+        }
+        Ok(ensemble)
+    }
+}
+
+/// Makes the folder one of this plan: it is so already, has nothing in it, or may be emptied.
+fn claim(
+    folder: &Path,
+    base: &Mlp,
+    plan: &Plan<'_>,
+    metadata: &ExportMetadata,
+    overwrite: Overwrite,
+) -> Result<()> {
+    let path = folder.join(PLAN);
+    let text = serde_json::to_string_pretty(&Written {
+        format_version: FORMAT_VERSION,
+        tyrex: env!("CARGO_PKG_VERSION"),
+        base: base.fingerprint(),
+        change: plan.change,
+        seed: plan.seed,
+        params: plan.params,
+        data: digest(plan, metadata),
+    })
+    .map_err(|error| Error::io("write", &path)(error.into()))?;
+    let there = match std::fs::read_to_string(&path) {
+        Ok(there) => Some(there),
+        Err(error) if error.kind() == ErrorKind::NotFound => None,
+        Err(error) => return Err(Error::io("read", &path)(error)),
+    };
+    if there.as_deref() == Some(&text) {
+        return Ok(());
+    }
+    let others = model_files(folder)?;
+    if overwrite == Overwrite::Refuse {
+        if let Some(there) = there {
+            return Err(Error::Model { file: path, problem: difference(&there, &text) });
+        }
+        if let Some(path) = others.into_iter().next() {
+            return Err(Error::Exists { path });
+        }
+    } else {
+        // The manifest first: what it says ends to be true with the first file. The plan last:
+        // members must never lie beside a plan that is not theirs.
+        for path in others {
+            std::fs::remove_file(&path).map_err(Error::io("write", &path))?;
+        }
+    }
+    write_whole(&path, Overwrite::Force, |out| out.write_all(text.as_bytes()))
+}
+
+/// The manifest and the members in the folder, in this order.
+fn model_files(folder: &Path) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(Error::io("read", folder))? {
+        let name = entry.map_err(Error::io("read", folder))?.file_name();
+        let is_ours = name.to_str().is_some_and(|name| {
+            let number = name.strip_prefix("member-").and_then(|rest| rest.strip_suffix(".onnx"));
+            name == MANIFEST || number.is_some_and(|number| number.parse::<usize>().is_ok())
+        });
+        if is_ours {
+            found.push(folder.join(name));
+        }
+    }
+    // "ensemble" comes before "member".
+    found.sort_unstable();
+    Ok(found)
+}
+
+/// In what the plan that is there is another one, for people.
+fn difference(there: &str, own: &str) -> String {
+    type Fields = serde_json::Map<String, serde_json::Value>;
+    let (Ok(there), Ok(own)) =
+        (serde_json::from_str::<Fields>(there), serde_json::from_str::<Fields>(own))
+    else {
+        return format!("not a plan, expected one as `{PLAN}` of an ensemble");
+    };
+    let differ: Vec<String> = own
+        .iter()
+        .filter(|(name, value)| there.get(*name) != Some(value))
+        .map(|(name, _)| format!("`{name}`"))
+        .collect();
+    format!("the models in this folder come from another plan: {} differ", differ.join(", "))
+}
+
+/// SHA-256 of everything that is learnt from, and of what goes into the files beside it.
+fn digest(plan: &Plan<'_>, metadata: &ExportMetadata) -> String {
+    let Examples { points, labels, weights, rows } = plan.examples;
+    let mut parts = Parts(Sha256::new());
+    let row = |row: &usize| (*row as u64).to_le_bytes();
+    parts.add("dim", [points.dim()].iter().map(row));
+    parts.add("points", points.as_slice().iter().map(|value| value.to_le_bytes()));
+    parts.add("labels", labels.iter().map(|label| label.to_le_bytes()));
+    if let Some(weights) = weights {
+        parts.add("weights", weights.iter().map(|weight| weight.to_le_bytes()));
+    }
+    if let Some(rows) = rows {
+        parts.add("rows", rows.iter().map(row));
+    }
+    parts.add("fresh", plan.fresh.iter().map(row));
+    for (name, text) in [("schema", &metadata.schema), ("encoder", &metadata.encoder)] {
+        if let Some(text) = text {
+            parts.add(name, text.as_bytes().iter().map(|&byte| [byte]));
+        }
+    }
+    parts.0.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+/// Named parts with their sizes, so that no two inputs are the same bytes.
+struct Parts(Sha256);
+
+impl Parts {
+    fn add<const N: usize>(&mut self, name: &str, values: impl ExactSizeIterator<Item = [u8; N]>) {
+        self.0.update(name);
+        self.0.update((values.len() as u64).to_le_bytes());
+        values.for_each(|value| self.0.update(value));
+    }
+}

@@ -1,0 +1,77 @@
+//! Moved a little, without training.
+
+use rand::RngExt;
+use serde::{Deserialize, Serialize};
+
+use super::member::{Base, Change, Member};
+use crate::error::{Error, Result};
+use crate::model::{Mlp, Model, TrainParams};
+use crate::seed::{Rng, Seed};
+
+/// `w + u` with `u` uniform in `[-delta, delta]`, for every weight and bias `w` of the base.
+///
+/// Every member lies in the box that the interval tier of a certificate speaks about: what is
+/// certified at `delta` holds for all of them.
+///
+/// | name | default | meaning | range |
+/// |---|---|---|---|
+/// | `delta` | 0.01 | the most that a weight or bias moves | positive |
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct WeightNoise {
+    /// The most that a weight or bias moves.
+    pub delta: f64,
+}
+
+impl Default for WeightNoise {
+    fn default() -> Self {
+        Self { delta: 0.01 }
+    }
+}
+
+impl Change for WeightNoise {
+    fn name(&self) -> &'static str {
+        "weight-noise"
+    }
+
+    fn description(&self) -> String {
+        format!("every weight and bias moved by at most {}, without training", self.delta)
+    }
+
+    fn check(&self, _: &Base<'_>) -> Result<()> {
+        // Twice as much must be a number too, in single precision.
+        if self.delta > 0.0 && self.delta <= f64::from(f32::MAX) / 4.0 {
+            return Ok(());
+        }
+        Err(Error::param("delta", self.delta, "a positive number"))
+    }
+
+    fn member<'a>(&self, base: &Base<'a>, seed: Seed) -> Result<Member<'a>> {
+        let mut rng = seed.derive("weight-noise").rng();
+        let mut layers = base.network.layers();
+        for layer in &mut layers {
+            for weight in layer.weights.iter_mut().chain(&mut layer.bias) {
+                *weight = moved(*weight, self.delta, &mut rng);
+            }
+        }
+        Mlp::new(base.network.dim(), &layers, base.network.output()).map(Member::Made)
+    }
+
+    fn epochs(&self, _: &TrainParams) -> f64 {
+        0.0
+    }
+}
+
+/// A number within `delta` of `weight`, after rounding too.
+fn moved(weight: f32, delta: f64, rng: &mut Rng) -> f32 {
+    let exact = f64::from(weight) + rng.random_range(-delta..=delta);
+    let rounded = exact as f32;
+    let moved = f64::from(rounded) - f64::from(weight);
+    if moved > delta {
+        rounded.next_down()
+    } else if moved < -delta {
+        rounded.next_up()
+    } else {
+        rounded
+    }
+}

@@ -1,0 +1,310 @@
+//! The data and the models of an experiment, trained or read from an earlier run.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::progress::Tracker;
+use super::result::{BaseSummary, ChangeSummary, DataSummary};
+use super::spec::World;
+use super::store::{Store, digest};
+use crate::action::{Actions, FeasibleSet};
+use crate::change::{Ensemble, LeaveOut, ModelChange, Plan, Reinitialise};
+use crate::counterfactual::{
+    Budget, Factual, MethodSpec, Norm, Outcome, Problem, Protocol, Reason, find_all,
+};
+use crate::data::Dataset;
+use crate::data::catalogue::Catalogue;
+use crate::error::{Error, Result};
+use crate::metric::Metrics;
+use crate::model::onnx::ExportMetadata;
+use crate::model::{Examples, Mlp, Model, THRESHOLD, train};
+use crate::points::Points;
+use crate::seed::Seed;
+
+/// Seconds one thread takes to train on one row once, for each weight of the network: what the
+/// time left is guessed from.
+const SECONDS_PER_ROW_AND_WEIGHT: f64 = 6.5e-11;
+
+/// The data and the models of an experiment.
+pub(super) struct Setup {
+    world: World,
+    data: Dataset,
+    /// The training points.
+    pub(super) train: Points,
+    /// All models trained from new weights: the first base, then the retrained ones.
+    models: Vec<Mlp>,
+    left_out: Option<Ensemble>,
+    calibration: Option<Ensemble>,
+    changes: Vec<ChangeSummary>,
+    metrics: OnceLock<Metrics>,
+    seed: Seed,
+}
+
+/// The retrained models of one change that judge a base.
+pub(super) struct Judges<'a> {
+    /// The change.
+    pub(super) change: &'static str,
+    /// The models; the base is not among them.
+    pub(super) models: Vec<&'a dyn Model>,
+}
+
+impl Setup {
+    /// The seconds of one thread that training takes, roughly.
+    pub(super) fn weight(world: &World, catalogue: &Catalogue) -> Result<f64> {
+        let data = catalogue.load(&world.dataset, world.variant, world.direction)?;
+        let mut inputs = data.points().dim();
+        let mut weights = 0;
+        for &width in &world.training.hidden {
+            weights += inputs * width;
+            inputs = width;
+        }
+        let rows = data.train().len() * world.training.epochs;
+        let models = 1 + world.reinitialise + world.leave_out + world.calibration;
+        Ok(SECONDS_PER_ROW_AND_WEIGHT * (rows * weights * models) as f64)
+    }
+
+    /// What tells the models of one world from those of another.
+    pub(super) fn key(world: &World, seed: Seed) -> Result<String> {
+        let World { dataset, variant, direction, training, .. } = world;
+        let World { reinitialise, leave_out, calibration, .. } = world;
+        let counts = (reinitialise, leave_out, calibration);
+        Ok(format!(
+            "{dataset}-{}",
+            digest(&(dataset, variant, direction, training, counts, seed))?
+        ))
+    }
+
+    /// Loads the data and trains the models, as far as an earlier run has not.
+    pub(super) fn new(
+        world: &World,
+        catalogue: &Catalogue,
+        seed: Seed,
+        store: &Store,
+        tracker: &Tracker<'_>,
+    ) -> Result<Self> {
+        let data = catalogue.load(&world.dataset, world.variant, world.direction)?;
+        if data.test().is_empty() {
+            return Err(Error::Catalogue {
+                name: world.dataset.clone(),
+                problem: "it has no test rows, expected some to explain".to_owned(),
+            });
+        }
+        let weight = Self::weight(world, catalogue)?;
+        let folder = store.folder(&Path::new("models").join(Self::key(world, seed)?))?;
+        let labels: Vec<u32> = data.labels().iter().map(|&label| u32::from(label)).collect();
+        let examples = Examples::new(data.points(), &labels).with_rows(data.train());
+        let seed = seed.derive(&world.dataset);
+        let doing = format!("training models on {}", world.dataset);
+        let total = world.training.epochs
+            * (world.reinitialise + world.leave_out + world.calibration).max(1);
+        let (base, reinitialised, left_out, calibration) =
+            tracker.step(&doing, weight, |share| {
+                let base = train(examples, &world.training, seed.derive("base"))?.network;
+                let epochs = AtomicU64::new(0);
+                let ensemble = |name: &str, change, members| {
+                    if members == 0 {
+                        return Ok(None);
+                    }
+                    let plan = Plan {
+                        examples,
+                        params: &world.training,
+                        change,
+                        members,
+                        seed: seed.derive(name),
+                    };
+                    let metadata = ExportMetadata::default();
+                    let watch = |_: usize, _: &_| {
+                        let done = epochs.fetch_add(1, Ordering::Relaxed) + 1;
+                        share(done as f64 / total as f64)
+                    };
+                    Ensemble::train_into(&folder.join(name), base.clone(), &plan, &metadata, watch)
+                        .map(Some)
+                };
+                let reinitialise = ModelChange::Reinitialise(Reinitialise {});
+                let leave_out = ModelChange::LeaveOut(LeaveOut::default());
+                let reinitialised = ensemble("reinitialise", reinitialise, world.reinitialise)?;
+                let left_out = ensemble("leave-out", leave_out, world.leave_out)?;
+                let calibration = ensemble("calibration", leave_out, world.calibration)?;
+                Ok((base, reinitialised, left_out, calibration))
+            })?;
+        let test = data.points().select(data.test());
+        let changes = [&reinitialised, &left_out]
+            .into_iter()
+            .flatten()
+            .filter(|ensemble| ensemble.members().len() > 1)
+            .map(|ensemble| {
+                let observed = ensemble.observed_change(&test)?;
+                Ok(ChangeSummary {
+                    change: ensemble.change().name().to_owned(),
+                    models: observed.models,
+                    mean_change: observed.mean_change,
+                    lemma_bound: observed.lemma_bound(),
+                    bias: observed.bias,
+                    flipped: observed.flipped,
+                })
+            })
+            .collect::<Result<_>>()?;
+        let mut models = vec![base];
+        if let Some(ensemble) = &reinitialised {
+            models.extend_from_slice(ensemble.members());
+        }
+        Ok(Self {
+            train: data.points().select(data.train()),
+            world: world.clone(),
+            data,
+            models,
+            left_out,
+            calibration,
+            changes,
+            metrics: OnceLock::new(),
+            seed,
+        })
+    }
+
+    /// The number of base models.
+    pub(super) fn bases(&self) -> usize {
+        self.world.bases.min(self.models.len())
+    }
+
+    /// A base model.
+    pub(super) fn base(&self, base: usize) -> &Mlp {
+        &self.models[base]
+    }
+
+    /// All models from new weights but one.
+    pub(super) fn reinitialised(&self, base: usize) -> impl Iterator<Item = &Mlp> {
+        self.models.iter().enumerate().filter(move |(index, _)| *index != base).map(|(_, m)| m)
+    }
+
+    /// The models that judge what is found for a base.
+    pub(super) fn judges(&self, base: usize) -> Vec<Judges<'_>> {
+        let dynamic = |model| model as &dyn Model;
+        let reinitialised = Judges {
+            change: "reinitialise",
+            models: self.reinitialised(base).map(|model| model as &dyn Model).collect(),
+        };
+        let left_out = self.left_out.iter().map(|ensemble| Judges {
+            change: "leave-out",
+            models: ensemble.members().iter().map(dynamic).collect(),
+        });
+        std::iter::once(reinitialised).chain(left_out).collect()
+    }
+
+    /// The models that calibrate and certify, and judge nothing.
+    pub(super) fn calibrators(&self) -> Vec<&dyn Model> {
+        let members = self.calibration.iter().flat_map(Ensemble::members);
+        members.map(|model| model as &dyn Model).collect()
+    }
+
+    /// How the calibrating models came about, for people.
+    pub(super) fn calibrators_family(&self) -> String {
+        let change = self.calibration.as_ref().map(Ensemble::change);
+        change.map(|change| change.description()).unwrap_or_default()
+    }
+
+    /// The first test rows that a base rejects and whose label is not favourable: the paper's
+    /// true negatives.
+    pub(super) fn factuals(&self, base: usize, most: usize) -> Vec<usize> {
+        let mut rows = self.rejected(base);
+        rows.truncate(most.min(self.world.factuals));
+        rows
+    }
+
+    fn rejected(&self, base: usize) -> Vec<usize> {
+        let test = self.data.points().select(self.data.test());
+        let scores = self.base(base).score(&test);
+        let pairs = self.data.test().iter().zip(scores);
+        pairs
+            .filter(|&(&row, score)| score < THRESHOLD && !self.data.labels()[row])
+            .map(|(&row, _)| row)
+            .collect()
+    }
+
+    /// The data and the bases in numbers.
+    pub(super) fn summary(&self) -> DataSummary {
+        let test = self.data.points().select(self.data.test());
+        let bases = (0..self.bases())
+            .map(|base| {
+                let scores = self.base(base).score(&test);
+                let labels = self.data.test().iter().map(|&row| self.data.labels()[row]);
+                let right =
+                    scores.iter().zip(labels).filter(|(score, label)| (**score >= THRESHOLD) == *label);
+                BaseSummary {
+                    model: self.base(base).fingerprint().to_string(),
+                    accuracy: right.count() as f64 / test.len() as f64,
+                    rejected: self.rejected(base).len(),
+                    factuals: self.factuals(base, usize::MAX).len(),
+                }
+            })
+            .collect();
+        DataSummary {
+            dataset: self.world.dataset.clone(),
+            columns: self.data.points().dim(),
+            train: self.data.train().len(),
+            test: self.data.test().len(),
+            bases,
+        }
+    }
+
+    /// How far the retrained models moved.
+    pub(super) fn changes(&self) -> &[ChangeSummary] {
+        &self.changes
+    }
+
+    /// All encoded rows.
+    pub(super) fn points(&self) -> &Points {
+        self.data.points()
+    }
+
+    /// Whether a row's label is favourable.
+    pub(super) fn is_favourable(&self, row: usize) -> bool {
+        self.data.labels()[row]
+    }
+
+    /// The row of the table that a row was read from.
+    pub(super) fn table_row(&self, row: usize) -> usize {
+        self.data.table_rows()[row]
+    }
+
+    /// Cost and plausibility, fitted on the training points.
+    pub(super) fn metrics(&self) -> Result<&Metrics> {
+        if let Some(metrics) = self.metrics.get() {
+            return Ok(metrics);
+        }
+        let metrics = Metrics::fit(&self.train)?;
+        Ok(self.metrics.get_or_init(|| metrics))
+    }
+
+    /// Searches counterfactuals of rows for a base.
+    pub(super) fn search(
+        &self,
+        method: &MethodSpec,
+        protocol: Protocol,
+        norm: Norm,
+        base: usize,
+        rows: &[usize],
+        watch: impl Fn() -> ControlFlow<()> + Sync,
+    ) -> Result<Vec<Outcome>> {
+        let dim = self.data.points().dim();
+        let sets: Vec<FeasibleSet> = match protocol {
+            Protocol::Product => {
+                let actions = Actions::new(self.data.schema(), self.data.encoder())?;
+                let each = rows.iter().map(|&row| actions.for_factual(&self.data.rows()[row]));
+                each.collect::<Result<_>>()?
+            }
+            Protocol::Paper | Protocol::Reference => vec![FeasibleSet::everywhere(dim); rows.len()],
+        };
+        let points = self.data.points();
+        let factuals: Vec<Factual> =
+            rows.iter().zip(&sets).map(|(&row, set)| Factual::new(points.row(row), set)).collect();
+        let problem = Problem::new(self.base(base), norm, &self.train)?;
+        let prepared = method.prepare(&problem, self.seed.derive("search").index(base))?;
+        let outcomes = find_all(&problem, &*prepared, &factuals, Budget::default(), watch)?;
+        if outcomes.iter().any(|outcome| outcome.reason() == Some(Reason::Cancelled)) {
+            return Err(Error::Cancelled("the run was stopped; it can go on".to_owned()));
+        }
+        Ok(outcomes)
+    }
+}

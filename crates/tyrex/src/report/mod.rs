@@ -1,0 +1,7 @@
+//! Reports.
+mod document;
+mod html;
+mod markdown;
+pub mod printed;
+mod scale;
+mod svg;

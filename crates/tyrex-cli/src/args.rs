@@ -2,6 +2,7 @@
 
 mod calibrate;
 mod certify;
+mod experiment;
 mod explain;
 mod retrain;
 mod stability;
@@ -11,6 +12,7 @@ use std::path::PathBuf;
 
 pub use calibrate::{CalibrateArgs, MissingName, NormName, TestName};
 pub use certify::{CertifyArgs, Required};
+pub use experiment::{ExperimentCommand, ExperimentRunArgs, ExperimentShowArgs};
 pub use explain::{ExplainArgs, SearchArgs, Threshold};
 pub use retrain::{ChangeArgs, ChangeName, RetrainArgs};
 pub use stability::{GammaName, StabilityArgs};
@@ -100,6 +102,15 @@ pub enum Command {
     /// Half of the retrained models choose the smallest threshold that keeps the promise; the
     /// other half says how well it does. The answer is "no" if none is shown to keep it.
     Calibrate(CalibrateArgs),
+    /// Run experiments: the paper's tables and figures, or your own
+    #[command(
+        subcommand,
+        after_help = "\
+Examples:
+  tyrex experiment run experiments/paper.toml --out results
+  tyrex experiment show experiments/paper.toml"
+    )]
+    Experiment(ExperimentCommand),
     /// List, show and fetch data sets
     #[command(
         subcommand,

@@ -15,7 +15,7 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 
-use args::{Args, Command, DataCommand, ModelCommand, SchemaCommand};
+use args::{Args, Command, DataCommand, ExperimentCommand, ModelCommand, SchemaCommand};
 use commands::{Answer, Context};
 use printer::Printer;
 
@@ -57,6 +57,12 @@ fn dispatch(args: Args, printer: &mut Printer) -> anyhow::Result<Answer> {
         Command::Explain(args) => return commands::explain::run(context, &args),
         Command::Certify(args) => return commands::certify::run(context, &args),
         Command::Calibrate(args) => return commands::calibrate::run(context, &args),
+        Command::Experiment(ExperimentCommand::Run(args)) => {
+            commands::experiment::run(context, &args)
+        }
+        Command::Experiment(ExperimentCommand::Show(args)) => {
+            commands::experiment::show(context, &args)
+        }
         Command::Data(DataCommand::List) => commands::data::list(context),
         Command::Data(DataCommand::Show(args)) => commands::data::show(context, &args),
         Command::Data(DataCommand::Fetch(args)) => commands::data::fetch(context, &args),

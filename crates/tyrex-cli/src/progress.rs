@@ -16,6 +16,8 @@ pub(crate) enum Unit {
     Epochs,
     /// Rows that were dealt with.
     Rows,
+    /// Seconds of work, as guessed beforehand.
+    Seconds,
     /// Bytes of a download.
     Bytes,
 }
@@ -34,6 +36,7 @@ impl Progress {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         let counts = match unit {
             Unit::Epochs | Unit::Rows => "{pos}/{len}",
+            Unit::Seconds => "{percent} %",
             Unit::Bytes => "{bytes}/{total_bytes}",
         };
         let template = format!("{{prefix}} [{{bar:32}}] {counts}, {{eta}} left {{msg}}");

@@ -60,6 +60,8 @@ pub mod calibrate;
 
 pub mod explain;
 
+pub mod experiment;
+
 pub use error::{Error, Result};
 pub use explain::Explainer;
 pub use file::Overwrite;

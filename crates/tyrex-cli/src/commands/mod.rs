@@ -4,6 +4,7 @@ pub(crate) mod calibrate;
 pub(crate) mod certify;
 pub(crate) mod completions;
 pub(crate) mod data;
+pub(crate) mod experiment;
 pub(crate) mod explain;
 pub(crate) mod model;
 pub(crate) mod retrain;

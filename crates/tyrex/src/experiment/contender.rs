@@ -103,6 +103,22 @@ impl Contender {
 }
 
 impl Entrant {
+    /// A method as its protocol has it.
+    #[must_use]
+    pub fn plain(method: &str) -> Self {
+        Self {
+            method: method.to_owned(),
+            label: None,
+            protocol: None,
+            tau: None,
+            measures: Vec::new(),
+            sigmas: Vec::new(),
+            samples: Vec::new(),
+            set: BTreeMap::new(),
+            vary: BTreeMap::new(),
+        }
+    }
+
     /// The contenders it stands for.
     pub fn contenders(&self, protocol: Protocol) -> Result<Vec<Contender>> {
         let protocol = self.protocol.unwrap_or(protocol);
@@ -261,7 +277,10 @@ mod tests {
         for (text, expected) in [
             ("method = \"min-cost\"\ntau = 0.5", "expected a method with a test of robustness"),
             ("method = \"trex-p\"", "expected one of min-cost"),
-            ("method = \"sns\"\nset = { radus = 1 }", "`set` is radus, expected a parameter of sns"),
+            (
+                "method = \"sns\"\nset = { radus = 1 }",
+                "`set` is radus, expected a parameter of sns",
+            ),
             ("method = \"sns\"\nset = { radius = \"x\" }", "expected a parameter of sns"),
             ("method = \"sns\"\nset = { \"radius.x\" = 1 }", "expected a parameter of sns"),
         ] {

@@ -55,8 +55,7 @@ impl<'a> Tracker<'a> {
     /// Adds to what is finished; what it was before.
     fn locked(&self, more: f64) -> f64 {
         // A panic elsewhere leaves a number that is as good as any.
-        let mut finished =
-            self.finished.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        let mut finished = self.finished.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let before = *finished;
         *finished += more;
         before

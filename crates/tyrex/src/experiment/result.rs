@@ -170,9 +170,9 @@ pub struct Family {
     pub change: String,
     /// Model by model, the share of *all* factuals whose counterfactual it accepts.
     pub validities: Vec<f64>,
-    /// Model by model, the share on which it agrees with the base about what was returned, as
-    /// the authors' code counts validity.
-    pub agreements: Vec<f64>,
+    /// The share of counterfactuals on which they agree with the base: what the authors' code
+    /// calls validity. None if nothing was found.
+    pub agreement: Option<f64>,
 }
 
 /// How long a cell took; kept apart, since it differs from run to run.
@@ -202,7 +202,9 @@ pub struct Line {
     /// The factuals, of all bases together.
     pub factuals: usize,
     /// The share with a counterfactual.
-    pub coverage: f64,
+    pub coverage: Summary,
+    /// The share the base itself accepts: all that were found.
+    pub base_validity: f64,
     /// The cost by the line's norm.
     pub cost: Option<Summary>,
     /// The cost by each norm.
@@ -213,12 +215,20 @@ pub struct Line {
     pub cost_mad: Option<Summary>,
     /// Encoded columns that change.
     pub changed: Option<Summary>,
+    /// The outlier factor itself, for each number of neighbours.
+    pub outlier_factor: Vec<(usize, Summary)>,
+    /// The mean distance to the nearest training points.
+    pub neighbour_distance: Option<Summary>,
+    /// The Mahalanobis distance to the training points.
+    pub mahalanobis: Option<Summary>,
+    /// The logarithm of the density of the training points.
+    pub log_density: Option<Summary>,
     /// The mean of +1 for inliers and -1 for outliers, for each number of neighbours.
     pub lof: Vec<(usize, Summary)>,
     /// Validity under each family: over its models, for all bases together.
     pub validity: Vec<(String, Summary)>,
-    /// The same as the authors' code counts it.
-    pub agreement: Vec<(String, Summary)>,
+    /// The mean over the bases of what the authors' code calls validity.
+    pub agreement: Vec<(String, f64)>,
     /// Base by base: mean cost, and validity under each family.
     pub bases: Vec<BaseLine>,
 }

@@ -5,19 +5,19 @@ use std::path::Path;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use super::contender::Contender;
 use super::progress::Tracker;
 use super::result::{BaseSummary, ChangeSummary, DataSummary};
 use super::spec::World;
 use super::store::{Store, digest};
 use crate::action::{Actions, FeasibleSet};
 use crate::change::{Ensemble, LeaveOut, ModelChange, Plan, Reinitialise};
-use crate::counterfactual::{
-    Budget, Factual, MethodSpec, Norm, Outcome, Problem, Protocol, Reason, find_all,
-};
+use crate::counterfactual::{Budget, Factual, Norm, Outcome, Problem, Protocol, Reason, find_all};
 use crate::data::Dataset;
 use crate::data::catalogue::Catalogue;
 use crate::error::{Error, Result};
-use crate::metric::Metrics;
+use crate::file::Overwrite;
+use crate::metric::{MetricParams, Metrics};
 use crate::model::onnx::ExportMetadata;
 use crate::model::{Examples, Mlp, Model, THRESHOLD, train};
 use crate::points::Points;
@@ -70,10 +70,7 @@ impl Setup {
         let World { dataset, variant, direction, training, .. } = world;
         let World { reinitialise, leave_out, calibration, .. } = world;
         let counts = (reinitialise, leave_out, calibration);
-        Ok(format!(
-            "{dataset}-{}",
-            digest(&(dataset, variant, direction, training, counts, seed))?
-        ))
+        Ok(format!("{dataset}-{}", digest(&(dataset, variant, direction, training, counts, seed))?))
     }
 
     /// Loads the data and trains the models, as far as an earlier run has not.
@@ -109,8 +106,9 @@ impl Setup {
                     }
                     let plan = Plan {
                         examples,
+                        fresh: &[],
                         params: &world.training,
-                        change,
+                        change: &change,
                         members,
                         seed: seed.derive(name),
                     };
@@ -119,14 +117,16 @@ impl Setup {
                         let done = epochs.fetch_add(1, Ordering::Relaxed) + 1;
                         share(done as f64 / total as f64)
                     };
-                    Ensemble::train_into(&folder.join(name), base.clone(), &plan, &metadata, watch)
-                        .map(Some)
+                    let (folder, base) = (folder.join(name), base.clone());
+                    let force = Overwrite::Force;
+                    Ensemble::train_into(&folder, base, &plan, &metadata, force, watch).map(Some)
                 };
                 let reinitialise = ModelChange::Reinitialise(Reinitialise {});
                 let leave_out = ModelChange::LeaveOut(LeaveOut::default());
+                let same = leave_out.clone();
                 let reinitialised = ensemble("reinitialise", reinitialise, world.reinitialise)?;
                 let left_out = ensemble("leave-out", leave_out, world.leave_out)?;
-                let calibration = ensemble("calibration", leave_out, world.calibration)?;
+                let calibration = ensemble("calibration", same, world.calibration)?;
                 Ok((base, reinitialised, left_out, calibration))
             })?;
         let test = data.points().select(data.test());
@@ -229,8 +229,10 @@ impl Setup {
             .map(|base| {
                 let scores = self.base(base).score(&test);
                 let labels = self.data.test().iter().map(|&row| self.data.labels()[row]);
-                let right =
-                    scores.iter().zip(labels).filter(|(score, label)| (**score >= THRESHOLD) == *label);
+                let right = scores
+                    .iter()
+                    .zip(labels)
+                    .filter(|(score, label)| (**score >= THRESHOLD) == *label);
                 BaseSummary {
                     model: self.base(base).fingerprint().to_string(),
                     accuracy: right.count() as f64 / test.len() as f64,
@@ -273,22 +275,22 @@ impl Setup {
         if let Some(metrics) = self.metrics.get() {
             return Ok(metrics);
         }
-        let metrics = Metrics::fit(&self.train)?;
+        let features = self.data.encoder().placed().map(|(_, range, _)| range).collect();
+        let metrics = Metrics::fit(&self.train, &MetricParams { features, ..Default::default() })?;
         Ok(self.metrics.get_or_init(|| metrics))
     }
 
     /// Searches counterfactuals of rows for a base.
     pub(super) fn search(
         &self,
-        method: &MethodSpec,
-        protocol: Protocol,
+        contender: &Contender,
         norm: Norm,
         base: usize,
         rows: &[usize],
         watch: impl Fn() -> ControlFlow<()> + Sync,
     ) -> Result<Vec<Outcome>> {
         let dim = self.data.points().dim();
-        let sets: Vec<FeasibleSet> = match protocol {
+        let sets: Vec<FeasibleSet> = match contender.protocol {
             Protocol::Product => {
                 let actions = Actions::new(self.data.schema(), self.data.encoder())?;
                 let each = rows.iter().map(|&row| actions.for_factual(&self.data.rows()[row]));
@@ -300,7 +302,8 @@ impl Setup {
         let factuals: Vec<Factual> =
             rows.iter().zip(&sets).map(|(&row, set)| Factual::new(points.row(row), set)).collect();
         let problem = Problem::new(self.base(base), norm, &self.train)?;
-        let prepared = method.prepare(&problem, self.seed.derive("search").index(base))?;
+        let prepared =
+            contender.method.prepare(&problem, self.seed.derive("search").index(base))?;
         let outcomes = find_all(&problem, &*prepared, &factuals, Budget::default(), watch)?;
         if outcomes.iter().any(|outcome| outcome.reason() == Some(Reason::Cancelled)) {
             return Err(Error::Cancelled("the run was stopped; it can go on".to_owned()));

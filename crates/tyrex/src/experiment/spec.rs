@@ -99,8 +99,9 @@ impl TryFrom<ExperimentFile> for Experiment {
         .into_iter()
         .flatten();
         let (Some(task), None) = (tasks.next(), tasks.next()) else {
-            return Err("expected one table of comparison, moons, histograms or certificates"
-                .to_owned());
+            return Err(
+                "expected one table of comparison, moons, histograms or certificates".to_owned()
+            );
         };
         Ok(Self { name, title, about, beside, world, task })
     }
@@ -296,9 +297,12 @@ impl Suite {
             toml::from_str(&text).map_err(|error| wrong(in_short_lines(&error.to_string())))?;
         if !table.contains_key("include") {
             let experiment = experiment(path, &text)?;
-            return Self::new(experiment.name.clone(), experiment.title.clone(), Seed(0), vec![
-                experiment,
-            ])
+            return Self::new(
+                experiment.name.clone(),
+                experiment.title.clone(),
+                Seed(0),
+                vec![experiment],
+            )
             .map_err(|error| wrong(error.to_string()));
         }
         let file: SuiteFile =

@@ -3,7 +3,6 @@
 //! A piece is a file that appears whole or not at all. Its name carries a digest of all that
 //! decides what is in it; a piece of other work, or of another version, is another file.
 
-use std::io::Write as _;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;

@@ -118,9 +118,10 @@ impl Climber<'_> {
         meter: &mut Meter,
     ) -> Result<Judged> {
         let norm = self.problem.norm;
-        let climbed = self.judge.judge(factual, norm, start, meter, |field, test, start, meter| {
-            self.ascent.climb(field, factual.set, Some(test), start, meter)
-        })?;
+        let climbed =
+            self.judge.judge(factual, norm, start, meter, |field, test, start, meter| {
+                self.ascent.climb(field, factual.set, Some(test), start, meter)
+            })?;
         match (climbed, &self.rescue) {
             (Judged::Failed(best, reason), Some(data)) => {
                 let rescued = self.rescue(data, factual, start, meter)?;

@@ -1,0 +1,88 @@
+//! Thresholds, chosen on models that judge nothing else.
+
+use super::contender::Contender;
+use super::progress::Share;
+use super::result::Calibrated;
+use super::setup::Setup;
+use super::spec::CalibrationTask;
+use crate::calibrate::{Calibration, Candidate, CurvePoint, choose_by, judged};
+use crate::counterfactual::Norm;
+use crate::error::Result;
+use crate::model::Model;
+
+/// Chooses the threshold of a contender for all bases together: the promise is about the mean
+/// over the bases. The calibrating models choose; those that judge the table only report.
+///
+/// Thresholds are tried from the largest down, until one is below the goal.
+pub(super) fn threshold(
+    setup: &Setup,
+    task: &CalibrationTask,
+    contender: &Contender,
+    norm: Norm,
+    share: &Share<'_>,
+) -> Result<Calibrated> {
+    let mut taus = task.taus.clone();
+    taus.sort_by(|a, b| b.total_cmp(a));
+    let choosing = setup.calibrators().len();
+    let mut candidates: Vec<Candidate> = Vec::new();
+    let mut calibration = None;
+    for (index, &tau) in taus.iter().enumerate() {
+        candidates.push(tried(setup, task, &contender.at(tau), norm, |within| {
+            share((index as f64 + within) / taus.len() as f64)
+        })?);
+        let answer = choose_by(&task.goal, candidates.clone(), choosing)?;
+        let goes_on = answer.curve.last().is_none_or(|point| {
+            let mean = point.validity_choosing.unwrap_or(0.0);
+            // Where too little is found, a lower threshold finds more.
+            point.coverage < task.goal.validity || mean >= task.goal.validity
+        });
+        calibration = Some(answer);
+        if !goes_on {
+            break;
+        }
+    }
+    // There is at least one threshold: the experiment was checked.
+    let calibration =
+        calibration.map_or_else(|| choose_by(&task.goal, Vec::new(), choosing), Ok)?;
+    let tau = calibration.tau().unwrap_or_else(|| next_best(&calibration));
+    Ok(Calibrated { contender: contender.full_label(), norm, tau, calibration })
+}
+
+/// Where nothing was shown: the smallest threshold whose validity is at the goal nevertheless,
+/// or else the one with the highest.
+fn next_best(calibration: &Calibration) -> f64 {
+    let validity = |point: &CurvePoint| point.validity_choosing.unwrap_or(0.0);
+    let good = |point: &&CurvePoint| validity(point) >= calibration.goal.validity;
+    let smallest = calibration.curve.iter().filter(good).min_by(|a, b| a.tau.total_cmp(&b.tau));
+    let best = || {
+        let by_validity = |a: &&CurvePoint, b: &&CurvePoint| validity(a).total_cmp(&validity(b));
+        calibration.curve.iter().max_by(by_validity)
+    };
+    smallest.or_else(best).map_or(0.5, |point| point.tau)
+}
+
+/// What the models say of one threshold, the factuals of all bases in one row.
+fn tried(
+    setup: &Setup,
+    task: &CalibrationTask,
+    contender: &Contender,
+    norm: Norm,
+    share: impl Fn(f64) -> std::ops::ControlFlow<()> + Sync,
+) -> Result<Candidate> {
+    let tau = contender.tau().unwrap_or(0.5);
+    let mut all = Candidate { tau, costs: Vec::new(), valid: Vec::new() };
+    for base in 0..setup.bases() {
+        let rows = setup.factuals(base, task.factuals);
+        let within = (base as f64 + 0.5) / setup.bases() as f64;
+        let outcomes = setup.search(contender, norm, base, &rows, || share(within))?;
+        let mut models: Vec<&dyn Model> = setup.calibrators();
+        models.extend(setup.judges(base).into_iter().flat_map(|judges| judges.models));
+        let candidate = judged(tau, &outcomes, &models)?;
+        all.costs.extend(candidate.costs);
+        all.valid.resize(candidate.valid.len(), Vec::new());
+        for (all, more) in all.valid.iter_mut().zip(candidate.valid) {
+            all.extend(more);
+        }
+    }
+    Ok(all)
+}

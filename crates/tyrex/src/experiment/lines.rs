@@ -1,0 +1,111 @@
+//! Cells gathered into the lines of a table.
+
+use super::result::{BaseLine, Cell, Comparison, Found, Line};
+use crate::counterfactual::Norm;
+use crate::error::Result;
+use crate::metric::Summary;
+
+/// The numbers of neighbours of the outlier factors, in the order of the metrics.
+fn outlier_neighbours() -> Vec<usize> {
+    crate::metric::MetricParams::default().outlier_neighbours
+}
+
+impl Comparison {
+    /// One line for each contender and norm, over all bases, in the order of the experiment.
+    pub fn lines(&self) -> Result<Vec<Line>> {
+        let mut groups: Vec<Vec<&Cell>> = Vec::new();
+        for cell in &self.cells {
+            let same = |group: &&mut Vec<&Cell>| {
+                let first = group[0];
+                first.norm == cell.norm
+                    && first.contender.full_label() == cell.contender.full_label()
+            };
+            match groups.iter_mut().find(same) {
+                Some(group) => group.push(cell),
+                None => groups.push(vec![cell]),
+            }
+        }
+        groups.iter().filter_map(|cells| line(cells).transpose()).collect()
+    }
+}
+
+/// What one contender did with one norm; nothing if there were no factuals.
+fn line(cells: &[&Cell]) -> Result<Option<Line>> {
+    let Some(first) = cells.first() else { return Ok(None) };
+    let factuals: usize = cells.iter().map(|cell| cell.answers.len()).sum();
+    let found: Vec<&Found> =
+        cells.iter().flat_map(|cell| &cell.answers).filter_map(|a| a.found.as_ref()).collect();
+    let Some(coverage) = Summary::of_events(found.len(), factuals)? else { return Ok(None) };
+    let over = |value: &dyn Fn(&Found) -> f64| {
+        Summary::of(&found.iter().map(|found| value(found)).collect::<Vec<_>>())
+    };
+    let cost = |found: &Found| match first.norm {
+        Norm::L1 => found.metrics.cost_l1,
+        Norm::L2 => found.metrics.cost_l2,
+    };
+    let mut lof = Vec::new();
+    let mut outlier_factor = Vec::new();
+    for (place, neighbours) in outlier_neighbours().into_iter().enumerate() {
+        let known: Vec<&&Found> =
+            found.iter().filter(|found| found.metrics.inlier.len() > place).collect();
+        let inliers = known.iter().filter(|found| found.metrics.inlier[place]).count();
+        if let Some(summary) = Summary::of_signs(inliers, known.len())? {
+            lof.push((neighbours, summary));
+        }
+        let factors: Vec<f64> =
+            known.iter().filter_map(|f| f.metrics.outlier_factors.get(place).copied()).collect();
+        if let Some(summary) = Summary::of(&factors)? {
+            outlier_factor.push((neighbours, summary));
+        }
+    }
+    let (mut validity, mut agreement) = (Vec::new(), Vec::new());
+    for (place, family) in first.families.iter().enumerate() {
+        let of_bases = || cells.iter().filter_map(|cell| cell.families.get(place));
+        let shares: Vec<f64> =
+            of_bases().flat_map(|family| family.validities.iter().copied()).collect();
+        if let Some(summary) = Summary::of_shares(&shares)? {
+            validity.push((family.change.clone(), summary));
+        }
+        let agreements: Vec<f64> = of_bases().filter_map(|family| family.agreement).collect();
+        if let Some(mean) = mean(&agreements) {
+            agreement.push((family.change.clone(), mean));
+        }
+    }
+    let bases = cells
+        .iter()
+        .map(|cell| {
+            let own: Vec<f64> =
+                cell.answers.iter().filter_map(|a| a.found.as_ref()).map(cost).collect();
+            BaseLine {
+                base: cell.base,
+                cost: mean(&own),
+                coverage: own.len() as f64 / cell.answers.len().max(1) as f64,
+                validity: cell.families.iter().filter_map(|f| mean(&f.validities)).collect(),
+            }
+        })
+        .collect();
+    Ok(Some(Line {
+        norm: first.norm,
+        contender: first.contender.clone(),
+        factuals,
+        coverage,
+        base_validity: coverage.mean,
+        cost: over(&cost)?,
+        cost_l1: over(&|found| found.metrics.cost_l1)?,
+        cost_l2: over(&|found| found.metrics.cost_l2)?,
+        cost_mad: over(&|found| found.metrics.cost_mad)?,
+        changed: over(&|found| found.metrics.changed_columns as f64)?,
+        outlier_factor,
+        neighbour_distance: over(&|found| found.metrics.neighbour_distance)?,
+        mahalanobis: over(&|found| found.metrics.mahalanobis)?,
+        log_density: over(&|found| found.metrics.log_density)?,
+        lof,
+        validity,
+        agreement,
+        bases,
+    }))
+}
+
+fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}

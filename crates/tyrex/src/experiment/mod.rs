@@ -1,0 +1,29 @@
+//! Experiments: tables and figures as data in, results as data out.
+//!
+//! A [`Suite`] is a list of [`Experiment`]s read from TOML. [`run()`] trains the models they
+//! need, searches, judges, and keeps every finished piece in a folder: a run that was killed
+//! goes on where it stopped, and ends with the same bits as one that was not.
+
+mod calibration;
+mod certificates;
+mod comparison;
+mod contender;
+mod histograms;
+mod lines;
+mod moons;
+mod progress;
+pub mod result;
+mod run;
+mod setup;
+mod spec;
+mod store;
+mod tables;
+
+pub use contender::{Choice, Contender, Entrant, Threshold};
+pub use progress::{Progress, Watch};
+pub use result::Results;
+pub use run::{RESULTS, TIMINGS, read_timings, run};
+pub use spec::{
+    CalibrationTask, CertificatesTask, ComparisonTask, Experiment, HistogramsTask, MoonsTask,
+    Suite, Task, World,
+};

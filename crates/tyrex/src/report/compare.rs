@@ -7,7 +7,9 @@
 use std::collections::BTreeMap;
 
 use crate::counterfactual::Norm;
-use crate::experiment::{Cell, Comparison, Experiment, Finding, Line, Results};
+use crate::error::Result;
+use crate::experiment::result::{Cell, Comparison, Finding, Line};
+use crate::experiment::{Experiment, Results};
 use crate::metric::Summary;
 
 use super::printed;
@@ -32,13 +34,13 @@ pub(super) fn comparisons(results: &Results) -> impl Iterator<Item = (&Experimen
 }
 
 /// All lines of a suite.
-pub(super) fn entries(results: &Results) -> Vec<Entry<'_>> {
-    comparisons(results)
-        .flat_map(|(experiment, comparison)| {
-            let lines = comparison.lines().into_iter();
-            lines.map(move |line| Entry { experiment, comparison, line })
-        })
-        .collect()
+pub(super) fn entries(results: &Results) -> Result<Vec<Entry<'_>>> {
+    let mut all = Vec::new();
+    for (experiment, comparison) in comparisons(results) {
+        let lines = comparison.lines()?.into_iter();
+        all.extend(lines.map(|line| Entry { experiment, comparison, line }));
+    }
+    Ok(all)
 }
 
 /// Whether an experiment is one of the paper's tables of methods.
@@ -51,8 +53,7 @@ impl<'a> Entry<'a> {
     pub(super) fn cells(&self) -> impl Iterator<Item = &'a Cell> + use<'a, '_> {
         self.comparison.cells.iter().filter(|cell| {
             cell.norm == self.line.norm
-                && cell.contender.label == self.line.contender.label
-                && cell.contender.settings == self.line.contender.settings
+                && cell.contender.full_label() == self.line.contender.full_label()
         })
     }
 

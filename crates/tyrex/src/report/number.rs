@@ -1,7 +1,9 @@
 //! Numbers and names as people read them.
 
-use crate::experiment::Contender;
+use std::fmt::Write as _;
+
 use crate::counterfactual::Protocol;
+use crate::experiment::Contender;
 use crate::metric::Summary;
 
 use super::svg::Style;
@@ -76,9 +78,10 @@ fn unsigned_zero(text: String) -> String {
     if text.trim_matches(['-', '0', '.']).is_empty() { text.replace('-', "") } else { text }
 }
 
-/// What a method is called in the report.
-pub(super) fn method_name(label: &str) -> &str {
-    match label {
+/// What a method, or a variant of it such as `trex-i (paper's step)`, is called.
+pub(super) fn method_name(label: &str) -> String {
+    let (method, variant) = label.split_once(' ').unwrap_or((label, ""));
+    let name = match method {
         "trex-i" => "T-Rex:I",
         "trex-o" => "T-Rex:O (ours)",
         "trex-nn" => "T-Rex:NN",
@@ -86,36 +89,41 @@ pub(super) fn method_name(label: &str) -> &str {
         "roar" => "ROAR",
         "nn" => "NN",
         other => other,
-    }
+    };
+    format!("{name} {variant}").trim_end().to_owned()
 }
 
 /// What a contender is called: its label, and what tells it from others of that label.
 pub(super) fn contender_name(contender: &Contender) -> String {
-    let mut name = method_name(&contender.label).to_owned();
-    if contender.protocol == Protocol::Reference && contender.label == contender.method.name() {
-        name.push_str(" (authors' code)");
-    }
+    let mut name = method_name(&contender.label);
     for (setting, value) in &contender.settings {
-        name.push_str(&format!(", {setting} {value}"));
+        let _ = write!(name, ", {setting} {value}");
     }
     name
 }
 
-/// The colour and shape of a contender's method.
-pub(super) fn style(contender: &Contender) -> Style {
-    if contender.protocol == Protocol::Reference {
-        return Style(7);
-    }
-    Style(match contender.method.name() {
+/// The colour and shape of a method.
+pub(super) fn method_style(method: &str) -> Style {
+    Style::of(match method {
         "trex-i" => 1,
         "trex-o" => 2,
         "sns" => 3,
         "roar" => 4,
         "nn" => 5,
         "trex-nn" => 6,
-        "elastic-net" => 7,
+        "factual" => 7,
         _ => 0,
     })
+}
+
+/// The colour of a contender's method; its shape too, unless it is a variant of it.
+pub(super) fn style(contender: &Contender) -> Style {
+    let style = method_style(contender.method.name());
+    match contender.protocol {
+        Protocol::Reference => Style { shape: 8, ..style },
+        _ if contender.label != contender.method.name() => Style { shape: 9, ..style },
+        _ => style,
+    }
 }
 
 #[cfg(test)]

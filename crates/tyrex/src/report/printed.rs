@@ -137,6 +137,12 @@ pub struct Anchor {
 }
 
 impl Anchor {
+    /// Whether it was measured of the authors' released code, not of another's.
+    #[must_use]
+    pub fn is_of_released_code(&self) -> bool {
+        self.source == "authors-code"
+    }
+
     /// Who measured it, and how.
     #[must_use]
     pub fn source(&self) -> &str {

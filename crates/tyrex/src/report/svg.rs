@@ -19,12 +19,26 @@ const BOTTOM: f64 = 40.0;
 const LETTER: f64 = 5.8;
 const LINE: f64 = 12.0;
 
-/// Colours and shapes that can be told apart, also without one of the two.
-pub(super) const STYLES: usize = 8;
+/// Colours that can be told apart, also by the colour-blind.
+const COLOURS: usize = 8;
 
-/// How a series looks: a colour and a shape, by number.
+/// How a series looks: a colour and a shape, by number, so that either tells it from others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Style(pub(super) usize);
+pub(super) struct Style {
+    pub(super) colour: usize,
+    pub(super) shape: usize,
+}
+
+impl Style {
+    /// The colour and the shape of this number.
+    pub(super) fn of(number: usize) -> Self {
+        Self { colour: number % COLOURS, shape: number % COLOURS }
+    }
+
+    fn class(self) -> usize {
+        self.colour % COLOURS
+    }
+}
 
 /// How a dot is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -125,7 +139,7 @@ impl Chart {
                 }
                 if !path.is_empty() {
                     let dash = if *dashed { " d" } else { "" };
-                    let _ = write!(out, r#"<path class="c{} k{dash}" d="{path}"/>"#, colour(*style));
+                    let _ = write!(out, r#"<path class="c{} k{dash}" d="{path}"/>"#, style.class());
                 }
             }
             Mark::Dot { at, range, style, fill, tip } => {
@@ -138,7 +152,7 @@ impl Chart {
                     let _ = write!(
                         out,
                         r#"<path class="c{} e" d="M{x:.1} {low:.1}V{high:.1}"/>"#,
-                        colour(*style)
+                        style.class()
                     );
                 }
                 dot(out, x, y, *style, *fill, tip);
@@ -152,7 +166,7 @@ impl Chart {
                 let _ = write!(
                     out,
                     r#"<rect class="c{} b" x="{left:.1}" y="{top:.1}" width="{:.1}" height="{:.1}"><title>{}</title></rect>"#,
-                    colour(*style),
+                    style.class(),
                     (right - left - 1.0).max(0.5),
                     (bottom - top).max(0.0),
                     escape(tip)
@@ -274,10 +288,6 @@ pub(super) fn text(out: &mut String, x: f64, y: f64, anchor: &str, class: &str, 
     );
 }
 
-fn colour(style: Style) -> usize {
-    style.0 % STYLES
-}
-
 /// Draws a dot in the shape of its series.
 pub(super) fn dot(out: &mut String, x: f64, y: f64, style: Style, fill: Fill, tip: &str) {
     let size = match fill {
@@ -296,7 +306,7 @@ pub(super) fn dot(out: &mut String, x: f64, y: f64, style: Style, fill: Fill, ti
     let _ = write!(
         out,
         r#"<path class="c{} {class}" d="{}"><title>{}</title></path>"#,
-        colour(style),
+        style.class(),
         shape(x, y, size, style),
         escape(tip)
     );
@@ -312,7 +322,7 @@ fn shape(x: f64, y: f64, size: f64, style: Style) -> String {
         }
         path + "Z"
     };
-    match colour(style) {
+    match style.shape {
         0 => format!(
             "M{:.1} {y:.1}a{size} {size} 0 1 0 {:.1} 0a{size} {size} 0 1 0 {:.1} 0Z",
             x - size,
@@ -331,7 +341,12 @@ fn shape(x: f64, y: f64, size: f64, style: Style) -> String {
             ])
         }
         6 => polygon(&[(0.0, -1.25), (1.2, -0.35), (0.75, 1.05), (-0.75, 1.05), (-1.2, -0.35)]),
-        _ => polygon(&[(-1.2, 0.0), (-0.6, -1.05), (0.6, -1.05), (1.2, 0.0), (0.6, 1.05), (-0.6, 1.05)]),
+        7 => polygon(&[(-1.2, 0.0), (-0.6, -1.05), (0.6, -1.05), (1.2, 0.0), (0.6, 1.05), (-0.6, 1.05)]),
+        8 => polygon(&[(-1.1, -1.1), (1.1, 1.1), (1.1, -1.1), (-1.1, 1.1)]),
+        _ => polygon(&[
+            (0.0, -1.5), (0.38, -0.38), (1.5, 0.0), (0.38, 0.38),
+            (0.0, 1.5), (-0.38, 0.38), (-1.5, 0.0), (-0.38, -0.38),
+        ]),
     }
 }
 
@@ -364,7 +379,7 @@ mod tests {
         let dot = Mark::Dot {
             at: (0.5, 0.5),
             range: Some((0.4, 0.6)),
-            style: Style(3),
+            style: Style::of(3),
             fill: Fill::Full,
             tip: "<script>".to_owned(),
         };
@@ -376,8 +391,8 @@ mod tests {
 
     #[test]
     fn what_is_no_number_is_not_drawn() {
-        let dot = |at| Mark::Dot { at, range: None, style: Style(0), fill: Fill::Full, tip: String::new() };
-        let line = Mark::Line { points: vec![(f64::NAN, 1.0)], style: Style(0), dashed: false };
+        let dot = |at| Mark::Dot { at, range: None, style: Style::of(0), fill: Fill::Full, tip: String::new() };
+        let line = Mark::Line { points: vec![(f64::NAN, 1.0)], style: Style::of(0), dashed: false };
         let empty = chart(Vec::new()).svg();
         assert_eq!(chart(vec![dot((f64::NAN, 0.5)), dot((0.1, f64::INFINITY)), line]).svg(), empty);
     }

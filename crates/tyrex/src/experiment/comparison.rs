@@ -164,7 +164,7 @@ impl Run<'_> {
             let done = done.fetch_add(1, Ordering::Relaxed) + 1;
             share(done as f64 / rows.len() as f64)
         })?;
-        let dim = setup.train.dim();
+        let dim = setup.train().dim();
         let (mut factuals, mut points) = (Points::new(dim), Points::new(dim));
         for (&row, outcome) in rows.iter().zip(&outcomes) {
             if let Some(found) = outcome.found() {

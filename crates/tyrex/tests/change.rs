@@ -20,7 +20,7 @@ const LEAVE_OUT: ModelChange = ModelChange::LeaveOut(LeaveOut { fraction: 0.05 }
 
 /// One of each, quick to train.
 fn changes() -> Vec<ModelChange> {
-    let small = Architecture { hidden: vec![vec![], vec![4], vec![6, 5]] };
+    let small = Architecture { hidden: vec![vec![12], vec![16, 20], vec![16, 8, 8]] };
     let mut all = ModelChange::all();
     for change in &mut all {
         if let ModelChange::Architecture(architecture) = change {
@@ -128,7 +128,7 @@ fn leaving_rows_out_is_training_without_them() {
 
 #[test]
 fn every_change_moves_scores_on_the_data_a_little() {
-    let params = TrainParams { hidden: vec![16, 16], epochs: 30, ..TrainParams::default() };
+    let params = TrainParams { hidden: vec![16, 16], epochs: 80, ..TrainParams::default() };
     let workshop = Workshop::new(250, params);
     for change in &changes() {
         let observed = workshop.ensemble(change, 8).observed_change(&workshop.points).unwrap();

@@ -164,7 +164,11 @@ fn difference(there: &str, own: &str) -> String {
         .filter(|(name, value)| there.get(*name) != Some(value))
         .map(|(name, _)| format!("`{name}`"))
         .collect();
-    format!("the models in this folder come from another plan: {} differ", differ.join(", "))
+    format!(
+        "the models in this folder are of another plan: {} differ; take another folder, or \
+         overwrite this one",
+        differ.join(", ")
+    )
 }
 
 /// SHA-256 of everything that is learnt from, and of what goes into the files beside it.

@@ -62,6 +62,8 @@ pub mod explain;
 
 pub mod experiment;
 
+pub mod report;
+
 pub use error::{Error, Result};
 pub use explain::Explainer;
 pub use file::Overwrite;

@@ -1,0 +1,564 @@
+//! What the paper claims and what is aimed at here, decided cell by cell from the results.
+//!
+//! A cell is a data set and a norm. "At the same validity" means no more than half a point below
+//! under either family of retrained models; where several thresholds were tried, the cheapest
+//! that is as valid takes part. Costs are compared factual by factual and validities model by
+//! model; a claim holds if the 95 % interval of the differences is on its side of zero.
+
+use super::certified;
+use super::compare::{Entry, cheapest_as_valid, entries, is_main};
+use super::number::{amount, family, interval, method_name, percent, percent_with_interval, signed};
+use super::printed::{self, ABLATION};
+use crate::counterfactual::{Norm, Protocol};
+use crate::error::Result;
+use crate::experiment::Results;
+use crate::metric::Summary;
+
+/// What the results say of a claim.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Verdict {
+    /// It holds.
+    Holds,
+    /// It does not.
+    DoesNot,
+    /// The interval has room for both.
+    Undecided,
+    /// The results have nothing on it.
+    NotTested,
+}
+
+impl Verdict {
+    /// In words.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Holds => "holds",
+            Self::DoesNot => "does not",
+            Self::Undecided => "undecided",
+            Self::NotTested => "not tested",
+        }
+    }
+}
+
+/// A claim about one cell.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Claim {
+    /// What is claimed.
+    pub title: String,
+    /// Of which data set and norm.
+    pub place: String,
+    /// What the results say.
+    pub verdict: Verdict,
+    /// Why.
+    pub evidence: String,
+}
+
+/// A claim that is decided in the same way for every cell.
+struct Rule {
+    title: &'static str,
+    decide: fn(&Place<'_>) -> Decision,
+}
+
+type Decision = (Verdict, String);
+
+const RULES: [Rule; 9] = [
+    Rule { title: "min-cost is fragile: fewer survive than of T-Rex:I", decide: is_fragile },
+    Rule {
+        title: "T-Rex:I reaches the validity of SNS at a lower cost",
+        decide: |place| is_cheaper_at_same_validity(place, "trex-i", "sns"),
+    },
+    Rule { title: "T-Rex:NN is valid more often than NN", decide: beats_nn },
+    Rule {
+        title: "Aim: calibrated T-Rex:I is valid as often as promised, WI and LO",
+        decide: |place| keeps_the_promise(place, "trex-i"),
+    },
+    Rule {
+        title: "Aim: calibrated T-Rex:O is valid as often as promised, WI and LO",
+        decide: |place| keeps_the_promise(place, "trex-o"),
+    },
+    Rule {
+        title: "Aim: T-Rex:O costs less than T-Rex:I at the same validity",
+        decide: |place| is_cheaper_at_same_validity(place, "trex-o", "trex-i"),
+    },
+    Rule { title: "Aim: T-Rex:O costs less than T-Rex:NN", decide: is_cheaper_than_neighbours },
+    Rule {
+        title: "Aim: T-Rex:O costs less than the authors' code at the same validity",
+        decide: is_cheaper_than_released,
+    },
+    Rule {
+        title: "Aim: T-Rex:O costs less than what others measured of the authors' code, at the \
+                same validity",
+        decide: is_cheaper_than_measured,
+    },
+];
+
+/// All claims, in the order of the report: rule by rule, cell by cell.
+pub fn claims(results: &Results) -> Result<Vec<Claim>> {
+    let all = entries(results)?;
+    let places = places(&all);
+    let mut claims = Vec::new();
+    for Rule { title, decide } in RULES {
+        for place in &places {
+            let (verdict, evidence) = decide(place);
+            let (title, place) = (title.to_owned(), place.title.clone());
+            claims.push(Claim { title, place, verdict, evidence });
+        }
+    }
+    claims.extend(ablation(&all));
+    claims.extend(estimated_gamma(&all));
+    claims.extend(certified::claims(results));
+    Ok(claims)
+}
+
+/// A data set and a norm of the paper's tables, with all that is known of it.
+struct Place<'a> {
+    title: String,
+    beside: &'a str,
+    norm: Norm,
+    /// The lines of the table itself.
+    table: Vec<&'a Entry<'a>>,
+    /// Every line of this data set and norm, of any experiment.
+    all: Vec<&'a Entry<'a>>,
+}
+
+fn places<'a>(entries: &'a [Entry<'a>]) -> Vec<Place<'a>> {
+    let mut places: Vec<Place<'a>> = Vec::new();
+    for entry in entries.iter().filter(|entry| is_main(entry.experiment)) {
+        let title = place_title(entry);
+        if let Some(place) = places.iter_mut().find(|place| place.title == title) {
+            place.table.push(entry);
+            continue;
+        }
+        let (world, norm) = (&entry.experiment.world, entry.line.norm);
+        let is_same = |other: &&Entry<'_>| {
+            let theirs = &other.experiment.world;
+            other.line.norm == norm
+                && theirs.dataset == world.dataset
+                && theirs.variant == world.variant
+                && theirs.direction == world.direction
+        };
+        places.push(Place {
+            title,
+            beside: entry.experiment.beside.as_deref().unwrap_or_default(),
+            norm,
+            table: vec![entry],
+            all: entries.iter().filter(is_same).collect(),
+        });
+    }
+    places
+}
+
+fn place_title(entry: &Entry<'_>) -> String {
+    format!("{} {}", entry.experiment.world.dataset, entry.line.norm.name())
+}
+
+impl<'a> Place<'a> {
+    /// The table's line of a method, as its protocol has it.
+    fn line(&self, method: &str) -> Option<&'a Entry<'a>> {
+        self.table.iter().copied().find(|entry| is_plain(entry, method))
+    }
+
+    /// The lines of a method with any threshold, all else as its protocol has it.
+    fn with_any_threshold(&self, method: &str) -> impl Iterator<Item = &'a Entry<'a>> {
+        self.all.iter().copied().filter(move |entry| {
+            let settings = &entry.line.contender.settings;
+            is_of(entry, method) && settings.iter().all(|(name, _)| name == "tau")
+        })
+    }
+}
+
+/// Whether a line is a method's own, not a variant's.
+fn is_of(entry: &Entry<'_>, method: &str) -> bool {
+    entry.line.contender.label == method && entry.line.contender.protocol != Protocol::Reference
+}
+
+fn is_plain(entry: &Entry<'_>, method: &str) -> bool {
+    is_of(entry, method) && entry.line.contender.settings.is_empty()
+}
+
+fn missing(methods: &[&str]) -> Decision {
+    (Verdict::NotTested, format!("the table has no line of {}", methods.join(" and ")))
+}
+
+fn is_fragile(place: &Place<'_>) -> Decision {
+    let (Some(cheap), Some(robust)) = (place.line("min-cost"), place.line("trex-i")) else {
+        return missing(&["min-cost", "trex-i"]);
+    };
+    let mut verdicts = Vec::new();
+    let mut evidence = Vec::new();
+    for change in cheap.shared_families(robust) {
+        let (Some(weak), Some(strong)) = (cheap.validity(change), robust.validity(change)) else {
+            continue;
+        };
+        verdicts.push(match (weak.high, strong.low) {
+            _ if weak.mean >= strong.mean => Verdict::DoesNot,
+            (Some(high), Some(low)) if high < low => Verdict::Holds,
+            _ => Verdict::Undecided,
+        });
+        evidence.push(format!(
+            "{} {} against {}",
+            family(change),
+            percent_with_interval(&weak),
+            percent_with_interval(&strong)
+        ));
+    }
+    (all_of(&verdicts), evidence.join("; "))
+}
+
+fn beats_nn(place: &Place<'_>) -> Decision {
+    let (Some(robust), Some(plain)) = (place.line("trex-nn"), place.line("nn")) else {
+        return missing(&["trex-nn", "nn"]);
+    };
+    let (mut verdicts, mut evidence) = (Vec::new(), Vec::new());
+    for change in robust.shared_families(plain) {
+        let Some(difference) = robust.validity_difference(plain, change) else { continue };
+        verdicts.push(above_zero(&difference));
+        evidence.push(format!("{} {}", family(change), points(&difference)));
+    }
+    (all_of(&verdicts), evidence.join("; "))
+}
+
+fn keeps_the_promise(place: &Place<'_>, method: &str) -> Decision {
+    let Some(entry) = place.line(method).filter(|entry| entry.line.contender.calibrated) else {
+        return (Verdict::NotTested, format!("the table has no calibrated line of {method}"));
+    };
+    let comparison = entry.comparison;
+    let chosen = comparison
+        .calibrations
+        .iter()
+        .find(|chosen| chosen.contender == entry.line.contender.full_label() && chosen.norm == place.norm);
+    let promise = chosen.map_or(0.95, |chosen| chosen.calibration.goal.validity);
+    let verdicts: Vec<Verdict> = entry
+        .line
+        .validity
+        .iter()
+        .map(|(_, validity)| {
+            if validity.mean >= promise { Verdict::Holds } else { Verdict::DoesNot }
+        })
+        .collect();
+    let tau = entry.line.contender.tau().map(|tau| format!(" at tau {tau}")).unwrap_or_default();
+    let evidence =
+        format!("promised {}{tau}: {}", percent(promise), validities(entry));
+    (all_of(&verdicts), evidence)
+}
+
+/// Whether a method's cheapest line that is as valid as the other's costs less than it.
+fn is_cheaper_at_same_validity(place: &Place<'_>, method: &str, other: &str) -> Decision {
+    let Some(target) = place.line(other) else { return missing(&[other]) };
+    at_same_validity(place, method, target)
+}
+
+fn is_cheaper_than_released(place: &Place<'_>) -> Decision {
+    let released: Vec<&Entry<'_>> = place
+        .all
+        .iter()
+        .copied()
+        .filter(|entry| {
+            let contender = &entry.line.contender;
+            contender.protocol == Protocol::Reference && contender.method.name() == "trex-i"
+        })
+        .collect();
+    if released.is_empty() {
+        return (Verdict::NotTested, "the authors' code has no line here".to_owned());
+    }
+    let (verdicts, evidence): (Vec<_>, Vec<_>) =
+        released.iter().map(|target| at_same_validity(place, "trex-o", target)).unzip();
+    (all_of(&verdicts), evidence.join("; "))
+}
+
+fn at_same_validity(place: &Place<'_>, method: &str, target: &Entry<'_>) -> Decision {
+    let candidates = || place.with_any_threshold(method);
+    if candidates().next().is_none() {
+        return missing(&[method]);
+    }
+    let name = method_name(method);
+    let theirs = format!(
+        "{} ({}, cost {})",
+        super::number::contender_name(&target.line.contender),
+        validities(target),
+        target.cost().map_or_else(|| "none".to_owned(), amount)
+    );
+    if target.line.cost.is_none() {
+        return (Verdict::NotTested, format!("{theirs} found nothing"));
+    }
+    let Some(cheapest) = cheapest_as_valid(candidates(), target) else {
+        let best = candidates().max_by(|a, b| {
+            let validity = |entry: &Entry<'_>| super::compare::weakest(&entry.line).map_or(0.0, |v| v.mean);
+            validity(a).total_cmp(&validity(b))
+        });
+        let best = best.map(validities).unwrap_or_default();
+        return (Verdict::DoesNot, format!("{name} at its best ({best}) does not reach {theirs}"));
+    };
+    let tau = cheapest.line.contender.tau().map(|tau| format!(" at tau {tau}")).unwrap_or_default();
+    let ours = format!(
+        "{name}{tau} ({}, cost {})",
+        validities(cheapest),
+        cheapest.cost().map_or_else(|| "none".to_owned(), amount)
+    );
+    match cheapest.cost_difference(target) {
+        Some(difference) => (
+            above_zero(&negated(&difference)),
+            format!("{ours} against {theirs}: {} on the same factuals", difference_of_costs(&difference)),
+        ),
+        None => (
+            by_means(cheapest.cost(), target.cost()),
+            format!("{ours} against {theirs}: no factual in common"),
+        ),
+    }
+}
+
+fn is_cheaper_than_neighbours(place: &Place<'_>) -> Decision {
+    let (Some(ours), Some(theirs)) = (place.line("trex-o"), place.line("trex-nn")) else {
+        return missing(&["trex-o", "trex-nn"]);
+    };
+    let Some(difference) = ours.cost_difference(theirs) else {
+        return (Verdict::NotTested, "no factual has an answer of both".to_owned());
+    };
+    let evidence = format!(
+        "{} on the same factuals; {} against {}",
+        difference_of_costs(&difference),
+        validities(ours),
+        validities(theirs)
+    );
+    (above_zero(&negated(&difference)), evidence)
+}
+
+fn is_cheaper_than_measured(place: &Place<'_>) -> Decision {
+    let anchors: Vec<_> = printed::anchors(place.beside)
+        .filter(|anchor| anchor.method == "trex-i" && anchor.norm == place.norm.name())
+        .filter(|anchor| anchor.is_of_released_code())
+        .collect();
+    if anchors.is_empty() {
+        return (Verdict::NotTested, "nobody's measurement is known here".to_owned());
+    }
+    let (mut verdicts, mut evidence) = (Vec::new(), Vec::new());
+    for anchor in anchors {
+        let theirs = format!("WI {} %, LO {} %, cost {}", anchor.wi, anchor.lo, amount(anchor.cost));
+        let reaches = |entry: &&Entry<'_>| {
+            let is_least = |name: &str, least: f64| {
+                let validity = entry.line.validity.iter().find(|(change, _)| family(change) == name);
+                validity.is_some_and(|(_, v)| v.mean >= least / 100.0 - super::compare::SAME_VALIDITY)
+            };
+            is_least("WI", anchor.wi) && is_least("LO", anchor.lo)
+        };
+        let best = place
+            .with_any_threshold("trex-o")
+            .filter(reaches)
+            .filter_map(|entry| entry.cost().map(|cost| (entry, cost)))
+            .min_by(|a, b| a.1.total_cmp(&b.1));
+        match best {
+            Some((entry, cost)) => {
+                verdicts.push(by_means(Some(cost), Some(anchor.cost)));
+                evidence.push(format!("{}, cost {} against {theirs}", validities(entry), amount(cost)));
+            }
+            None => {
+                verdicts.push(Verdict::DoesNot);
+                evidence.push(format!("no line of T-Rex:O is as valid as {theirs}"));
+            }
+        }
+    }
+    (all_of(&verdicts), evidence.join("; "))
+}
+
+/// The ablation: at the same threshold, and at the same cost.
+fn ablation(entries: &[Entry<'_>]) -> Vec<Claim> {
+    let of_ablation: Vec<&Entry<'_>> = entries
+        .iter()
+        .filter(|entry| entry.experiment.beside.as_deref() == Some(ABLATION))
+        .collect();
+    let mut claims = Vec::new();
+    for norm in [Norm::L1, Norm::L2] {
+        for (better, worse) in [("R^", "r_k"), ("r_k", "m")] {
+            let curve = |measure: &str| -> Vec<&Entry<'_>> {
+                of_ablation
+                    .iter()
+                    .copied()
+                    .filter(|entry| entry.line.norm == norm && setting(entry, "measure") == Some(measure))
+                    .collect()
+            };
+            let (better_curve, worse_curve) = (curve(better), curve(worse));
+            let Some(place) = better_curve.first().map(|entry| place_title(entry)) else { continue };
+            let mut claim = |how: &str, (verdict, evidence): Decision| {
+                let title = format!("Ablation: {better} beats {worse} at the same {how}");
+                claims.push(Claim { title, place: place.clone(), verdict, evidence });
+            };
+            claim("threshold", at_same_threshold(&better_curve, &worse_curve));
+            claim("cost", at_same_cost(&better_curve, &worse_curve));
+        }
+    }
+    claims
+}
+
+fn setting<'b>(entry: &'b Entry<'_>, name: &str) -> Option<&'b str> {
+    let settings = &entry.line.contender.settings;
+    settings.iter().find(|(setting, _)| setting == name).map(|(_, value)| value.as_str())
+}
+
+fn at_same_threshold(better: &[&Entry<'_>], worse: &[&Entry<'_>]) -> Decision {
+    let (mut verdicts, mut evidence) = (Vec::new(), Vec::new());
+    for entry in better {
+        let tau = entry.line.contender.tau();
+        let Some(other) = worse.iter().find(|other| other.line.contender.tau() == tau) else {
+            continue;
+        };
+        for change in entry.shared_families(other).into_iter().take(1) {
+            let Some(difference) = entry.validity_difference(other, change) else { continue };
+            verdicts.push(above_zero(&difference));
+            let tau = tau.map(|tau| tau.to_string()).unwrap_or_default();
+            evidence.push(format!("tau {tau}: {} {}", family(change), points(&difference)));
+        }
+    }
+    (all_of(&verdicts), evidence.join("; "))
+}
+
+fn at_same_cost(better: &[&Entry<'_>], worse: &[&Entry<'_>]) -> Decision {
+    let curve = |entries: &[&Entry<'_>]| -> Vec<(f64, f64)> {
+        let mut points: Vec<(f64, f64)> = entries
+            .iter()
+            .filter_map(|entry| Some((entry.cost()?, entry.line.validity.first()?.1.mean)))
+            .collect();
+        points.sort_by(|a, b| a.0.total_cmp(&b.0));
+        points
+    };
+    let worse = curve(worse);
+    let (mut verdicts, mut evidence) = (Vec::new(), Vec::new());
+    for (cost, validity) in curve(better) {
+        let Some(other) = between(&worse, cost) else { continue };
+        verdicts.push(if validity > other { Verdict::Holds } else { Verdict::DoesNot });
+        evidence.push(format!("cost {}: {} against {}", amount(cost), percent(validity), percent(other)));
+    }
+    if verdicts.is_empty() {
+        return (Verdict::NotTested, "the two have no range of cost in common".to_owned());
+    }
+    let holds = verdicts.iter().filter(|verdict| **verdict == Verdict::Holds).count();
+    let verdict = match holds {
+        0 => Verdict::DoesNot,
+        all if all == verdicts.len() => Verdict::Holds,
+        _ => Verdict::Undecided,
+    };
+    (verdict, format!("{}; the other's curve is read between its thresholds", evidence.join("; ")))
+}
+
+/// The height of a curve at `x`, on straight lines between its points.
+fn between(curve: &[(f64, f64)], x: f64) -> Option<f64> {
+    curve.windows(2).find_map(|pair| {
+        let ((left, low), (right, high)) = (pair[0], pair[1]);
+        let share = if right > left { (x - left) / (right - left) } else { 0.0 };
+        (left..=right).contains(&x).then_some(low + share * (high - low))
+    })
+}
+
+/// How far apart two costs or validities may be to be of the same size.
+const BALLPARK_COST: f64 = 1.25;
+const BALLPARK_VALIDITY: f64 = 0.05;
+
+/// The paper's remark that an estimated `gamma` gives results "in the same ballpark".
+fn estimated_gamma(entries: &[Entry<'_>]) -> Vec<Claim> {
+    let estimated = entries.iter().filter(|entry| setting(entry, "measure") == Some("R"));
+    let mut claims: Vec<Claim> = Vec::new();
+    for entry in estimated {
+        let contender = &entry.line.contender;
+        let is_counterpart = |other: &&Entry<'_>| {
+            let is_same = |(own, theirs): (&(String, String), &(String, String))| {
+                own == theirs || (own.0 == "measure" && theirs.1 == "R^")
+            };
+            let settings = &other.line.contender.settings;
+            std::ptr::eq(entry.experiment, other.experiment)
+                && other.line.norm == entry.line.norm
+                && other.line.contender.label == contender.label
+                && settings.len() == contender.settings.len()
+                && contender.settings.iter().zip(settings).all(is_same)
+                && setting(other, "measure") == Some("R^")
+        };
+        let Some(relaxed) = entries.iter().find(is_counterpart) else { continue };
+        let (verdict, evidence) = is_same_ballpark(entry, relaxed);
+        let tau = contender.tau().map(|tau| format!(", tau {tau}")).unwrap_or_default();
+        claims.push(Claim {
+            title: "An estimated gamma gives results in the same ballpark as R^ (validity within \
+                    5 points, cost within a quarter)"
+                .to_owned(),
+            place: format!("{}{tau}", place_title(entry)),
+            verdict,
+            evidence,
+        });
+    }
+    claims
+}
+
+fn is_same_ballpark(estimated: &Entry<'_>, relaxed: &Entry<'_>) -> Decision {
+    let (Some(own), Some(theirs)) = (estimated.cost(), relaxed.cost()) else {
+        return (Verdict::DoesNot, format!("coverage {} against {}",
+            percent(estimated.line.coverage.mean), percent(relaxed.line.coverage.mean)));
+    };
+    let ratio = (own / theirs).max(theirs / own);
+    let is_near = estimated.shared_families(relaxed).iter().all(|change| {
+        let means = (estimated.validity(change), relaxed.validity(change));
+        matches!(means, (Some(a), Some(b)) if (a.mean - b.mean).abs() <= BALLPARK_VALIDITY)
+    });
+    let verdict =
+        if is_near && ratio <= BALLPARK_COST { Verdict::Holds } else { Verdict::DoesNot };
+    let evidence = format!(
+        "{}, cost {} against {}, cost {}",
+        validities(estimated),
+        amount(own),
+        validities(relaxed),
+        amount(theirs)
+    );
+    (verdict, evidence)
+}
+
+/// All hold; one does not; nothing was tested; or it is open.
+fn all_of(verdicts: &[Verdict]) -> Verdict {
+    match verdicts {
+        [] => Verdict::NotTested,
+        all if all.contains(&Verdict::DoesNot) => Verdict::DoesNot,
+        all if all.iter().all(|verdict| *verdict == Verdict::Holds) => Verdict::Holds,
+        all if all.contains(&Verdict::Undecided) => Verdict::Undecided,
+        _ => Verdict::NotTested,
+    }
+}
+
+/// Whether a mean is above zero, as far as its interval tells.
+fn above_zero(difference: &Summary) -> Verdict {
+    match (difference.low, difference.high) {
+        (Some(low), _) if low > 0.0 => Verdict::Holds,
+        (_, Some(high)) if high <= 0.0 => Verdict::DoesNot,
+        (None, None) if difference.mean <= 0.0 => Verdict::DoesNot,
+        _ => Verdict::Undecided,
+    }
+}
+
+fn by_means(own: Option<f64>, other: Option<f64>) -> Verdict {
+    match (own, other) {
+        (Some(own), Some(other)) if own < other => Verdict::Holds,
+        (Some(_), Some(_)) => Verdict::DoesNot,
+        _ => Verdict::NotTested,
+    }
+}
+
+fn negated(summary: &Summary) -> Summary {
+    let negative = |end: Option<f64>| end.map(|end| -end);
+    Summary { mean: -summary.mean, low: negative(summary.high), high: negative(summary.low), ..*summary }
+}
+
+/// "WI 98.2 %, LO 97.9 %"
+fn validities(entry: &Entry<'_>) -> String {
+    let all: Vec<String> = entry
+        .line
+        .validity
+        .iter()
+        .map(|(change, validity)| format!("{} {}", family(change), percent(validity.mean)))
+        .collect();
+    all.join(", ")
+}
+
+/// "+4.2 points [3.9, 4.5]"
+fn points(difference: &Summary) -> String {
+    let text = |share: f64| format!("{:.1}", 100.0 * share);
+    format!("{} points {}", signed(&text(difference.mean)), interval(difference, text))
+}
+
+fn difference_of_costs(difference: &Summary) -> String {
+    let text = format!("{} {}", signed(&amount(difference.mean)), interval(difference, amount));
+    text.trim_end().to_owned()
+}

@@ -1,0 +1,188 @@
+//! A report as one HTML file that needs nothing else: no scripts, no fonts, no network.
+
+use std::fmt::Write as _;
+
+use super::document::{Block, Document, Figures, Row, Table, TableCell, Tone, escape};
+use super::svg;
+
+/// Colours, shapes and spacing.
+const STYLE: &str = include_str!("style.css");
+
+/// Writes a report.
+pub(super) fn render(document: &Document) -> String {
+    let mut out = String::new();
+    let title = escape(&document.title);
+    let _ = write!(
+        out,
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <meta name=\"color-scheme\" content=\"light dark\">\n<title>{title}</title>\n\
+         <style>\n{STYLE}</style>\n</head>\n<body>\n<header>\n<h1>{title}</h1>\n<p>{}</p>\n",
+        escape(&document.subtitle)
+    );
+    out.push_str("<nav aria-label=\"Contents\"><ol>");
+    for section in &document.sections {
+        let _ = write!(out, "<li><a href=\"#{}\">{}</a></li>", word(&section.name), escape(&section.title));
+    }
+    out.push_str("</ol></nav>\n</header>\n<main>\n");
+    for section in &document.sections {
+        let (name, title) = (word(&section.name), escape(&section.title));
+        let _ = writeln!(out, "<section id=\"{name}\">\n<h2>{title}</h2>");
+        blocks(&mut out, &section.blocks);
+        out.push_str("</section>\n");
+    }
+    out.push_str("</main>\n</body>\n</html>\n");
+    out
+}
+
+/// A name that can stand in an address.
+fn word(name: &str) -> String {
+    name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect()
+}
+
+fn blocks(out: &mut String, blocks_to_write: &[Block]) {
+    for block in blocks_to_write {
+        match block {
+            Block::Heading(text) => {
+                let _ = writeln!(out, "<h3>{}</h3>", escape(text));
+            }
+            Block::Text(text) => {
+                let _ = writeln!(out, "<p>{}</p>", escape(text));
+            }
+            Block::Facts(facts) => {
+                out.push_str("<dl>");
+                for (name, value) in facts {
+                    let _ = write!(out, "<div><dt>{}</dt><dd>{}</dd></div>", escape(name), escape(value));
+                }
+                out.push_str("</dl>\n");
+            }
+            Block::List(items) => {
+                out.push_str("<ul>");
+                for item in items {
+                    let _ = write!(out, "<li>{}</li>", escape(item));
+                }
+                out.push_str("</ul>\n");
+            }
+            Block::Table(content) => table(out, content),
+            Block::Shades(shades) => {
+                out.push_str("<ul class=\"shades\">");
+                for (tone, text) in shades {
+                    let _ = write!(out, "<li><span class=\"{}\"></span>{}</li>", class(*tone), escape(text));
+                }
+                out.push_str("</ul>\n");
+            }
+            Block::Figures(content) => figures(out, content),
+            Block::Folded { title, blocks: inner } => {
+                let _ = writeln!(out, "<details><summary>{}</summary>", escape(title));
+                blocks(out, inner);
+                out.push_str("</details>\n");
+            }
+        }
+    }
+}
+
+fn table(out: &mut String, table: &Table) {
+    let caption = escape(&table.caption);
+    let _ = write!(
+        out,
+        "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{caption}\"><table>\
+         <caption>{caption}</caption><thead>"
+    );
+    let has_groups = table.columns.iter().any(|column| !column.group.is_empty());
+    let span = if has_groups { " rowspan=\"2\"" } else { "" };
+    let _ = write!(out, "<tr><th scope=\"col\"{span}>{}</th>", escape(&table.corner));
+    if has_groups {
+        for columns in table.columns.chunk_by(|a, b| a.group == b.group) {
+            let _ = write!(
+                out,
+                "<th scope=\"colgroup\" class=\"group\" colspan=\"{}\">{}</th>",
+                columns.len(),
+                escape(&columns[0].group)
+            );
+        }
+        out.push_str("</tr><tr>");
+    }
+    let mut group = None;
+    let mut starts = Vec::with_capacity(table.columns.len());
+    for column in &table.columns {
+        let is_start = has_groups && group != Some(&column.group);
+        group = Some(&column.group);
+        starts.push(is_start);
+        let class = match (is_start, column.is_text) {
+            (true, _) => " class=\"start\"",
+            (_, true) => " class=\"words\"",
+            _ => "",
+        };
+        let _ = write!(out, "<th scope=\"col\"{class}>{}</th>", escape(&column.title));
+    }
+    out.push_str("</tr></thead><tbody>");
+    for row in &table.rows {
+        self::row(out, table, row, &starts);
+    }
+    out.push_str("</tbody></table></div>\n");
+}
+
+fn row(out: &mut String, table: &Table, row: &Row, starts: &[bool]) {
+    let ours = if row.is_ours { " class=\"ours\"" } else { "" };
+    let key = row.style.map(|style| svg::key(style, svg::Fill::Full)).unwrap_or_default();
+    let _ = write!(out, "<tr{ours}><th scope=\"row\">{key}{}</th>", escape(&row.head));
+    for (index, cell) in row.cells.iter().enumerate() {
+        let is_text = table.columns.get(index).is_some_and(|column| column.is_text);
+        let start = if starts.get(index) == Some(&true) { " start" } else { "" };
+        let words = if is_text { " words" } else { "" };
+        let classes = format!("{}{start}{words}", class(cell.tone));
+        let _ = write!(out, "<td class=\"{}\">", classes.trim());
+        self::cell(out, cell);
+        out.push_str("</td>");
+    }
+    out.push_str("</tr>");
+}
+
+fn cell(out: &mut String, cell: &TableCell) {
+    let _ = write!(out, "<b>{}</b>", escape(&cell.text));
+    if !cell.detail.is_empty() {
+        let _ = write!(out, " <small>{}</small>", escape(&cell.detail));
+    }
+    if !cell.beside.is_empty() {
+        let _ = write!(out, "<span class=\"beside\">{}", escape(&cell.beside));
+        if !cell.difference.is_empty() {
+            let _ = write!(out, " <i>{}</i>", escape(&cell.difference));
+        }
+        out.push_str("</span>");
+    }
+}
+
+fn class(tone: Tone) -> &'static str {
+    match tone {
+        Tone::Plain => "",
+        Tone::Higher(0 | 1) => "hi1",
+        Tone::Higher(2) => "hi2",
+        Tone::Higher(_) => "hi3",
+        Tone::Lower(0 | 1) => "lo1",
+        Tone::Lower(2) => "lo2",
+        Tone::Lower(_) => "lo3",
+        Tone::Holds => "holds",
+        Tone::Fails => "fails",
+        Tone::Open => "open",
+    }
+}
+
+fn figures(out: &mut String, figures: &Figures) {
+    out.push_str("<figure>");
+    if !figures.legend.is_empty() {
+        out.push_str("<ul class=\"legend\">");
+        for key in &figures.legend {
+            let _ = write!(out, "<li>{}{}</li>", svg::key(key.style, key.fill), escape(&key.text));
+        }
+        out.push_str("</ul>");
+    }
+    let _ = write!(out, "<div class=\"charts n{}\">", figures.charts.len().min(3));
+    for chart in &figures.charts {
+        out.push_str(chart);
+    }
+    let _ = write!(out, "</div><figcaption>{}", escape(&figures.caption));
+    if !figures.said.is_empty() {
+        let _ = write!(out, " <strong>{}</strong>", escape(&figures.said));
+    }
+    out.push_str("</figcaption></figure>\n");
+}

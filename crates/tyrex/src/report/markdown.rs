@@ -1,0 +1,108 @@
+//! A report as Markdown: the same text and tables, and a sentence for every figure.
+
+use std::fmt::Write as _;
+
+use super::document::{Block, Document, Figures, Table, TableCell, Tone};
+
+/// Writes a report.
+pub(super) fn render(document: &Document) -> String {
+    let mut out = format!("# {}\n\n{}\n", line(&document.title), line(&document.subtitle));
+    for section in &document.sections {
+        let _ = write!(out, "\n## {}\n", line(&section.title));
+        blocks(&mut out, &section.blocks, 3);
+    }
+    out
+}
+
+fn blocks(out: &mut String, all: &[Block], level: usize) {
+    for block in all {
+        out.push('\n');
+        match block {
+            Block::Heading(text) => heading(out, level, text),
+            Block::Text(text) => {
+                let _ = writeln!(out, "{}", line(text));
+            }
+            Block::Facts(facts) => {
+                for (name, value) in facts {
+                    let _ = writeln!(out, "- {}: {}", line(name), line(value));
+                }
+            }
+            Block::List(items) => {
+                for item in items {
+                    let _ = writeln!(out, "- {}", line(item));
+                }
+            }
+            Block::Table(content) => table(out, content),
+            // There are no colours here.
+            Block::Shades(_) => {
+                out.pop();
+            }
+            Block::Figures(Figures { caption, said, .. }) => {
+                let _ = writeln!(out, "Figure: {} {}", line(caption), line(said));
+            }
+            Block::Folded { title, blocks: inner } => {
+                heading(out, level, title);
+                blocks(out, inner, level + 1);
+            }
+        }
+    }
+}
+
+fn heading(out: &mut String, level: usize, text: &str) {
+    let _ = writeln!(out, "{} {}", "#".repeat(level.min(6)), line(text));
+}
+
+fn table(out: &mut String, table: &Table) {
+    let _ = writeln!(out, "{}\n", line(&table.caption));
+    let _ = write!(out, "| {} |", line(&table.corner));
+    for column in &table.columns {
+        let title = [column.group.as_str(), column.title.as_str()];
+        let title: Vec<&str> = title.into_iter().filter(|part| !part.is_empty()).collect();
+        let _ = write!(out, " {} |", line(&title.join(" ")));
+    }
+    out.push_str("\n|---|");
+    for column in &table.columns {
+        out.push_str(if column.is_text { "---|" } else { "---:|" });
+    }
+    out.push('\n');
+    for row in &table.rows {
+        let _ = write!(out, "| {} |", line(&row.head));
+        for cell in &row.cells {
+            let _ = write!(out, " {} |", self::cell(cell));
+        }
+        out.push('\n');
+    }
+}
+
+fn cell(cell: &TableCell) -> String {
+    let mut text = line(&cell.text);
+    if cell.tone == Tone::Fails {
+        text = format!("**{text}**");
+    }
+    if !cell.detail.is_empty() {
+        let _ = write!(text, " {}", line(&cell.detail));
+    }
+    if !cell.beside.is_empty() {
+        let _ = write!(text, " ({})", line(&cell.beside));
+    }
+    text
+}
+
+/// The text on one line, with nothing in it that Markdown would read as its own.
+fn line(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for c in text.trim().chars() {
+        match c {
+            '\\' | '|' | '*' | '_' | '`' | '[' | ']' | '#' => {
+                safe.push('\\');
+                safe.push(c);
+            }
+            '<' => safe.push_str("&lt;"),
+            '>' => safe.push_str("&gt;"),
+            '&' => safe.push_str("&amp;"),
+            c if c.is_control() => safe.push(' '),
+            c => safe.push(c),
+        }
+    }
+    safe
+}

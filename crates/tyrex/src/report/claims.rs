@@ -7,7 +7,9 @@
 
 use super::certified;
 use super::compare::{Entry, cheapest_as_valid, entries, is_main};
-use super::number::{amount, family, interval, method_name, percent, percent_with_interval, signed};
+use super::number::{
+    amount, family, interval, method_name, percent, percent_with_interval, signed,
+};
 use super::printed::{self, ABLATION};
 use crate::counterfactual::{Norm, Protocol};
 use crate::error::Result;
@@ -223,22 +225,22 @@ fn keeps_the_promise(place: &Place<'_>, method: &str) -> Decision {
         return (Verdict::NotTested, format!("the table has no calibrated line of {method}"));
     };
     let comparison = entry.comparison;
-    let chosen = comparison
-        .calibrations
-        .iter()
-        .find(|chosen| chosen.contender == entry.line.contender.full_label() && chosen.norm == place.norm);
+    let chosen = comparison.calibrations.iter().find(|chosen| {
+        chosen.contender == entry.line.contender.full_label() && chosen.norm == place.norm
+    });
     let promise = chosen.map_or(0.95, |chosen| chosen.calibration.goal.validity);
     let verdicts: Vec<Verdict> = entry
         .line
         .validity
         .iter()
-        .map(|(_, validity)| {
-            if validity.mean >= promise { Verdict::Holds } else { Verdict::DoesNot }
-        })
+        .map(
+            |(_, validity)| {
+                if validity.mean >= promise { Verdict::Holds } else { Verdict::DoesNot }
+            },
+        )
         .collect();
     let tau = entry.line.contender.tau().map(|tau| format!(" at tau {tau}")).unwrap_or_default();
-    let evidence =
-        format!("promised {}{tau}: {}", percent(promise), validities(entry));
+    let evidence = format!("promised {}{tau}: {}", percent(promise), validities(entry));
     (all_of(&verdicts), evidence)
 }
 
@@ -283,7 +285,8 @@ fn at_same_validity(place: &Place<'_>, method: &str, target: &Entry<'_>) -> Deci
     }
     let Some(cheapest) = cheapest_as_valid(candidates(), target) else {
         let best = candidates().max_by(|a, b| {
-            let validity = |entry: &Entry<'_>| super::compare::weakest(&entry.line).map_or(0.0, |v| v.mean);
+            let validity =
+                |entry: &Entry<'_>| super::compare::weakest(&entry.line).map_or(0.0, |v| v.mean);
             validity(a).total_cmp(&validity(b))
         });
         let best = best.map(validities).unwrap_or_default();
@@ -298,7 +301,10 @@ fn at_same_validity(place: &Place<'_>, method: &str, target: &Entry<'_>) -> Deci
     match cheapest.cost_difference(target) {
         Some(difference) => (
             above_zero(&negated(&difference)),
-            format!("{ours} against {theirs}: {} on the same factuals", difference_of_costs(&difference)),
+            format!(
+                "{ours} against {theirs}: {} on the same factuals",
+                difference_of_costs(&difference)
+            ),
         ),
         None => (
             by_means(cheapest.cost(), target.cost()),
@@ -333,11 +339,14 @@ fn is_cheaper_than_measured(place: &Place<'_>) -> Decision {
     }
     let (mut verdicts, mut evidence) = (Vec::new(), Vec::new());
     for anchor in anchors {
-        let theirs = format!("WI {} %, LO {} %, cost {}", anchor.wi, anchor.lo, amount(anchor.cost));
+        let theirs =
+            format!("WI {} %, LO {} %, cost {}", anchor.wi, anchor.lo, amount(anchor.cost));
         let reaches = |entry: &&Entry<'_>| {
             let is_least = |name: &str, least: f64| {
-                let validity = entry.line.validity.iter().find(|(change, _)| family(change) == name);
-                validity.is_some_and(|(_, v)| v.mean >= least / 100.0 - super::compare::SAME_VALIDITY)
+                let validity =
+                    entry.line.validity.iter().find(|(change, _)| family(change) == name);
+                validity
+                    .is_some_and(|(_, v)| v.mean >= least / 100.0 - super::compare::SAME_VALIDITY)
             };
             is_least("WI", anchor.wi) && is_least("LO", anchor.lo)
         };
@@ -349,7 +358,11 @@ fn is_cheaper_than_measured(place: &Place<'_>) -> Decision {
         match best {
             Some((entry, cost)) => {
                 verdicts.push(by_means(Some(cost), Some(anchor.cost)));
-                evidence.push(format!("{}, cost {} against {theirs}", validities(entry), amount(cost)));
+                evidence.push(format!(
+                    "{}, cost {} against {theirs}",
+                    validities(entry),
+                    amount(cost)
+                ));
             }
             None => {
                 verdicts.push(Verdict::DoesNot);
@@ -373,11 +386,15 @@ fn ablation(entries: &[Entry<'_>]) -> Vec<Claim> {
                 of_ablation
                     .iter()
                     .copied()
-                    .filter(|entry| entry.line.norm == norm && setting(entry, "measure") == Some(measure))
+                    .filter(|entry| {
+                        entry.line.norm == norm && setting(entry, "measure") == Some(measure)
+                    })
                     .collect()
             };
             let (better_curve, worse_curve) = (curve(better), curve(worse));
-            let Some(place) = better_curve.first().map(|entry| place_title(entry)) else { continue };
+            let Some(place) = better_curve.first().map(|entry| place_title(entry)) else {
+                continue;
+            };
             let mut claim = |how: &str, (verdict, evidence): Decision| {
                 let title = format!("Ablation: {better} beats {worse} at the same {how}");
                 claims.push(Claim { title, place: place.clone(), verdict, evidence });
@@ -425,7 +442,12 @@ fn at_same_cost(better: &[&Entry<'_>], worse: &[&Entry<'_>]) -> Decision {
     for (cost, validity) in curve(better) {
         let Some(other) = between(&worse, cost) else { continue };
         verdicts.push(if validity > other { Verdict::Holds } else { Verdict::DoesNot });
-        evidence.push(format!("cost {}: {} against {}", amount(cost), percent(validity), percent(other)));
+        evidence.push(format!(
+            "cost {}: {} against {}",
+            amount(cost),
+            percent(validity),
+            percent(other)
+        ));
     }
     if verdicts.is_empty() {
         return (Verdict::NotTested, "the two have no range of cost in common".to_owned());
@@ -487,16 +509,21 @@ fn estimated_gamma(entries: &[Entry<'_>]) -> Vec<Claim> {
 
 fn is_same_ballpark(estimated: &Entry<'_>, relaxed: &Entry<'_>) -> Decision {
     let (Some(own), Some(theirs)) = (estimated.cost(), relaxed.cost()) else {
-        return (Verdict::DoesNot, format!("coverage {} against {}",
-            percent(estimated.line.coverage.mean), percent(relaxed.line.coverage.mean)));
+        return (
+            Verdict::DoesNot,
+            format!(
+                "coverage {} against {}",
+                percent(estimated.line.coverage.mean),
+                percent(relaxed.line.coverage.mean)
+            ),
+        );
     };
     let ratio = (own / theirs).max(theirs / own);
     let is_near = estimated.shared_families(relaxed).iter().all(|change| {
         let means = (estimated.validity(change), relaxed.validity(change));
         matches!(means, (Some(a), Some(b)) if (a.mean - b.mean).abs() <= BALLPARK_VALIDITY)
     });
-    let verdict =
-        if is_near && ratio <= BALLPARK_COST { Verdict::Holds } else { Verdict::DoesNot };
+    let verdict = if is_near && ratio <= BALLPARK_COST { Verdict::Holds } else { Verdict::DoesNot };
     let evidence = format!(
         "{}, cost {} against {}, cost {}",
         validities(estimated),
@@ -538,7 +565,12 @@ fn by_means(own: Option<f64>, other: Option<f64>) -> Verdict {
 
 fn negated(summary: &Summary) -> Summary {
     let negative = |end: Option<f64>| end.map(|end| -end);
-    Summary { mean: -summary.mean, low: negative(summary.high), high: negative(summary.low), ..*summary }
+    Summary {
+        mean: -summary.mean,
+        low: negative(summary.high),
+        high: negative(summary.low),
+        ..*summary
+    }
 }
 
 /// "WI 98.2 %, LO 97.9 %"

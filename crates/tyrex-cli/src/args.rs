@@ -16,7 +16,7 @@ pub use certify::{CertifyArgs, Required};
 pub use experiment::{ExperimentCommand, ExperimentRunArgs, ExperimentShowArgs};
 pub use explain::{ExplainArgs, SearchArgs, Threshold};
 pub use report::ReportArgs;
-pub use retrain::{ChangeArgs, ChangeName, RetrainArgs};
+pub use retrain::{ChangeArgs, RetrainArgs};
 pub use stability::{GammaName, StabilityArgs};
 
 use clap::{ArgGroup, Parser, Subcommand, ValueEnum, value_parser};
@@ -84,10 +84,11 @@ pub enum Command {
     /// The file holds the schema and the encoding too, so `explain` needs nothing else. Flags
     /// win over --params.
     Train(TrainArgs),
-    /// Train a model again, many times, and write the ensemble
+    /// Change a model, many times, and write the ensemble
     ///
     /// What is found for one model is tested on its ensemble. The folder holds every model as an
-    /// ONNX file. Models of another --seed are fresh ones of the same kind.
+    /// ONNX file, written as soon as it is there: an interrupted call goes on where it was when it
+    /// is repeated. Models of another --seed are fresh ones of the same kind.
     Retrain(RetrainArgs),
     /// Show how stable a model's scores are, row by row
     ///

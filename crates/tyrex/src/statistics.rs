@@ -119,16 +119,23 @@ pub fn beta_quantile(p: f64, a: f64, b: f64) -> f64 {
     x
 }
 
-/// The `t` with `P(|T| > t) = alpha` for Student's `T` with `degrees` degrees of freedom: since
-/// `T^2 / (degrees + T^2)` has the distribution `Beta(1/2, degrees/2)`, it is
-/// `sqrt(degrees y / (1 - y))` with `y` that one's quantile at `1 - alpha`.
+/// The `t` with `P(|T| > t) = alpha` for Student's `T` with `degrees` degrees of freedom:
+/// `sqrt(degrees (1 - x) / x)` with the `x` for which `I_x(degrees/2, 1/2) = alpha`, since
+/// `degrees / (degrees + T^2)` has that beta distribution.
 pub fn student_quantile(alpha: f64, degrees: f64) -> Result<f64> {
     check(alpha)?;
     if !(degrees > 0.0 && degrees.is_finite()) {
         return Err(Error::param("degrees of freedom", degrees, "a positive number"));
     }
-    let y = beta_quantile(1.0 - alpha, 0.5, 0.5 * degrees);
-    Ok((degrees * y / (1.0 - y)).sqrt())
+    let x = beta_quantile(alpha, 0.5 * degrees, 0.5);
+    // With many degrees x is near 1, and 1 - x has its digits from its own quantile.
+    let ratio = if x < 0.5 {
+        (1.0 - x) / x
+    } else {
+        let rest = beta_quantile(1.0 - alpha, 0.5, 0.5 * degrees);
+        rest / (1.0 - rest)
+    };
+    Ok((degrees * ratio).sqrt())
 }
 
 /// `P(Bin(n, p) <= k)`

@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use rand::RngExt;
 use tyrex::action::FeasibleSet;
 use tyrex::calibrate::{Candidate, Goal, Test, Verdict, calibrate, choose};
-use tyrex::change::{Ensemble, ModelChange, Plan};
+use tyrex::change::{Ensemble, ModelChange, Plan, Reinitialise};
 use tyrex::counterfactual::{Budget, Factual, MethodSpec, Norm, Problem, Protocol, find_all};
 use tyrex::data::moons::moons;
 use tyrex::model::{Examples, Mlp, Model, TrainParams, train};
@@ -156,8 +156,9 @@ fn a_search_is_calibrated_on_retrained_networks() {
     let examples = Examples::new(&points, &labels);
     let params = TrainParams { hidden: vec![16, 16], epochs: 40, ..TrainParams::default() };
     let base = train(examples, &params, Seed(0)).unwrap().network;
-    let [change, _] = ModelChange::ALL;
-    let plan = Plan { examples, params: &params, change, members: 32, seed: Seed(1) };
+    let change = ModelChange::Reinitialise(Reinitialise {});
+    let plan =
+        Plan { examples, fresh: &[], params: &params, change: &change, members: 32, seed: Seed(1) };
     let quietly = |_: usize, _: &_| ControlFlow::Continue(());
     let ensemble = Ensemble::train(base.clone(), &plan, quietly).unwrap();
     let members: Vec<&dyn Model> = ensemble.members().iter().map(|m: &Mlp| m as _).collect();

@@ -3,12 +3,16 @@
 
 mod support;
 
+use std::ops::ControlFlow;
+
 use proptest::prelude::*;
 use rand::RngExt;
 use support::{network, points};
 use tyrex::Seed;
 use tyrex::certificate::IntervalCertifier;
-use tyrex::model::{Activation, Mlp, Output};
+use tyrex::change::{Ensemble, ModelChange, Plan, WeightNoise};
+use tyrex::model::train::EpochReport;
+use tyrex::model::{Activation, Examples, Mlp, Output, TrainParams};
 
 /// A layer in double precision.
 struct Exact {
@@ -207,5 +211,40 @@ proptest! {
         let lowest = IntervalCertifier::new(&network).lowest_score(x, delta).unwrap();
         // Apart from the widening by what rounding may cost.
         prop_assert!(lowest <= attained && attained - lowest < 2e-5, "{} {}", lowest, attained);
+    }
+
+    /// The box of the certificate is the box of the change.
+    #[test]
+    fn what_is_certified_at_delta_holds_for_weight_noise_of_delta(
+        dim in 1..6_usize,
+        widths in prop::collection::vec(1..8_usize, 0..4),
+        activation in support::activations(),
+        output in support::outputs(),
+        share in 0.05..1.0_f64,
+        seed in any::<u64>(),
+    ) {
+        let network = network(dim, &widths, activation, output, seed);
+        let point = points(1, dim, seed ^ 1);
+        let x = point.row(0);
+        let certifier = IntervalCertifier::new(&network);
+        let largest = certifier.largest_delta(x).unwrap();
+        let delta = share * largest.max(0.02);
+        let lowest = certifier.lowest_score(x, delta).unwrap();
+        let params = TrainParams::default();
+        let plan = Plan {
+            examples: Examples::new(&point, &[0]),
+            fresh: &[],
+            params: &params,
+            change: &ModelChange::WeightNoise(WeightNoise { delta }),
+            members: 20,
+            seed: Seed(seed),
+        };
+        let go_on = |_: usize, _: &EpochReport| ControlFlow::Continue(());
+        let ensemble = Ensemble::train(network, &plan, go_on).unwrap();
+        for member in ensemble.members() {
+            let seen = score(&exact(member), output, x);
+            prop_assert!(seen >= lowest, "{} < {}", seen, lowest);
+            prop_assert!(share * largest < delta || seen >= 0.5);
+        }
     }
 }

@@ -5,13 +5,13 @@ use std::ops::ControlFlow;
 use tyrex::action::{Constraint, Violation};
 use tyrex::calibrate::Goal;
 use tyrex::certificate::{Certificate, Terms, Tier, Verdict, verify};
-use tyrex::change::{Ensemble, ModelChange};
+use tyrex::change::{Ensemble, ModelChange, Reinitialise};
 use tyrex::counterfactual::{Counterfactual, Norm, Protocol, Relaxation};
 use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::data::{Catalogue, Column, Dataset, Table};
 use tyrex::explain::{
-    Applicants, CalibrationTerms, Data, Explainer, Fresh, GivenRows, Part, Request, StabilityTerms,
-    embedded_schema,
+    Applicants, CalibrationTerms, Data, Explainer, Fresh, GivenRows, Part, Request,
+    RetrainingTerms, StabilityTerms, embedded_schema,
 };
 use tyrex::measure::Gamma;
 use tyrex::model::onnx::{ImportOptions, OnnxModel};
@@ -32,10 +32,13 @@ fn trained() -> Explainer {
 }
 
 fn ensemble(explainer: &Explainer, models: usize) -> Ensemble {
-    let [change, _] = ModelChange::ALL;
     let params = explainer.training_params().unwrap();
-    let go_on = |_: usize, _: &_| ControlFlow::Continue(());
-    explainer.retrain(change, models, &params, Seed(1), go_on).unwrap()
+    let terms = RetrainingTerms { change: reinitialise(), models, params, seed: Seed(1) };
+    explainer.retrain(&terms, |_, _| ControlFlow::Continue(())).unwrap()
+}
+
+fn reinitialise() -> ModelChange {
+    ModelChange::Reinitialise(Reinitialise {})
 }
 
 #[test]
@@ -87,11 +90,9 @@ fn rows_without_labels_cannot_train() {
     // A model from a file is trained again with its own layers.
     let params = explainer.training_params().unwrap();
     assert_eq!(params.hidden, [8]);
-    let [change, _] = ModelChange::ALL;
-    let error = explainer
-        .retrain(change, 1, &params, Seed(0), |_, _| ControlFlow::Continue(()))
-        .unwrap_err()
-        .to_string();
+    let terms = RetrainingTerms { change: reinitialise(), models: 1, params, seed: Seed(0) };
+    let error =
+        explainer.retrain(&terms, |_, _| ControlFlow::Continue(())).unwrap_err().to_string();
     assert!(error.starts_with("applicants.csv: row 0 has no label"), "{error}");
 }
 

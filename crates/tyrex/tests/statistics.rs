@@ -8,6 +8,7 @@ use std::path::Path;
 use proptest::prelude::*;
 use tyrex::statistics::{
     Proportion, beta_quantile, betting, binomial_cumulative, hoeffding_bentkus, incomplete_beta,
+    student_quantile,
 };
 
 fn golden() -> BTreeMap<String, Vec<Vec<f64>>> {
@@ -45,6 +46,9 @@ fn agree_with_scipy() {
     }
     for case in &golden["hoeffding_bentkus"] {
         agree(hoeffding_bentkus(case[0], case[1] as usize, case[2]).unwrap(), case[3], case);
+    }
+    for case in &golden["student"] {
+        agree(student_quantile(case[0], case[1]).unwrap(), case[2], case);
     }
     let sizes: Vec<usize> = golden.values().map(Vec::len).collect();
     assert!(sizes.iter().all(|&size| size > 100), "{sizes:?}");

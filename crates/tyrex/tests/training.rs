@@ -245,6 +245,68 @@ fn a_watcher_can_end_training_early() {
 }
 
 #[test]
+fn training_goes_on_from_the_network_it_is_given() {
+    let (points, labels) = exclusive_or(200, 15);
+    let examples = Examples::new(&points, &labels);
+    for output in [OutputLayer::Sigmoid, OutputLayer::Softmax { classes: 2, favourable: 1 }] {
+        let params = TrainParams { output, epochs: 40, ..small() };
+        let before = train(examples, &params, Seed(0)).unwrap();
+        let few = TrainParams { epochs: 3, ..params };
+        let job =
+            |seed| Job { start: Some(&before.network), ..Job::new(examples, &few, Seed(seed)) };
+        // No step, no change.
+        assert_eq!(Trainer::of(&job(1)).unwrap().network(), before.network);
+        let run = |seed| job(seed).run(|_| ControlFlow::Continue(())).unwrap();
+        let after = run(1);
+        assert_eq!(after, run(1));
+        assert_ne!(after.network, before.network);
+        assert_ne!(after.network, run(2).network, "the order of the rows comes from the seed");
+        // It starts where the other ended, far below where new weights start.
+        let first = after.history[0].loss;
+        let (start, end) = (before.history[0].loss, before.history[39].loss);
+        assert!(first < (start + end) / 2.0, "{first} {start} {end}");
+        let on = |threads: usize| {
+            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+            let jobs: Vec<Job> = (0..5).map(job).collect();
+            pool.install(|| train_all(&jobs, |_, _| ControlFlow::Continue(())).unwrap())
+        };
+        assert_eq!(on(1), on(3));
+    }
+}
+
+#[test]
+fn a_network_that_does_not_fit_is_no_start() {
+    let (points, labels) = exclusive_or(40, 16);
+    let examples = Examples::new(&points, &labels);
+    let params = TrainParams { epochs: 1, ..small() };
+    let before = train(examples, &params, Seed(0)).unwrap().network;
+    let wider = Points::zeros(40, 3);
+    let softmax = OutputLayer::Softmax { classes: 2, favourable: 1 };
+    for (examples, params, expected) in [
+        (
+            Examples::new(&wider, &labels),
+            params.clone(),
+            "inputs of the network to start from, one for each coordinate of the rows: expected \
+             3, got 2",
+        ),
+        (
+            examples,
+            TrainParams { hidden: vec![16], ..params.clone() },
+            "parameter `hidden` is [16], expected [16, 16], the layers of the network to start from",
+        ),
+        (
+            examples,
+            TrainParams { output: softmax, ..params },
+            "parameter `output` is Softmax { classes: 2, favourable: 1 }, expected Sigmoid { \
+             favourable: true } of the network to start from",
+        ),
+    ] {
+        let job = Job { start: Some(&before), ..Job::new(examples, &params, Seed(0)) };
+        assert_eq!(Trainer::of(&job).err().unwrap().to_string(), expected);
+    }
+}
+
+#[test]
 fn what_cannot_be_trained_is_refused_with_a_reason() {
     let (points, labels) = exclusive_or(20, 14);
     let examples = Examples::new(&points, &labels);

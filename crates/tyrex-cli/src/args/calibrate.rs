@@ -76,7 +76,7 @@ pub struct CalibrateArgs {
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = whole::<u64>, allow_negative_numbers = true, help_heading = "Search")]
     pub seed: u64,
     /// Folder of retrained models, from `tyrex retrain` [default: they are trained now]
-    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["change", "fraction", "models"], help_heading = "Change")]
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["change", "change_params", "models"], help_heading = "Change")]
     pub ensemble: Option<PathBuf>,
     /// What is different for every model that is trained now.
     #[command(flatten)]

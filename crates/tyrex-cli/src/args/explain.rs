@@ -27,7 +27,7 @@ pub struct ExplainArgs {
     #[command(flatten)]
     pub search: SearchArgs,
     /// Folder of retrained models, from `tyrex retrain`, for the certificates
-    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["change", "fraction", "models"], help_heading = "Change")]
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["change", "change_params", "models"], help_heading = "Change")]
     pub ensemble: Option<PathBuf>,
     /// What is different for every model that is trained now.
     #[command(flatten)]

@@ -2,7 +2,8 @@
 
 use std::path::PathBuf;
 
-use clap::ValueEnum;
+use clap::builder::{PossibleValue, PossibleValuesParser};
+use tyrex::change::{ModelChange, Targeted};
 
 use super::{ForceArgs, ModelArgs, SourceArgs, TrainingArgs, whole};
 
@@ -11,7 +12,9 @@ use super::{ForceArgs, ModelArgs, SourceArgs, TrainingArgs, whole};
 #[command(after_help = "\
 Examples:
   tyrex retrain --dataset german --out german-ensemble
-  tyrex retrain --dataset german --change leave-out --fraction 0.05 --models 20 --out left-out
+  tyrex retrain --dataset german --change leave-out --change-params 'fraction = 0.05' --out left
+  tyrex retrain --dataset german --change fine-tune --change-params 'epochs = 3' --out tuned
+  tyrex retrain --dataset german --change weight-noise --change-params 'delta = 1e-3' --out moved
   tyrex retrain --data loans.csv --schema loans.toml --model loans.onnx --seed 1 --out fresh")]
 pub struct RetrainArgs {
     /// Where the rows come from.
@@ -41,22 +44,26 @@ pub struct RetrainArgs {
 }
 
 /// What is different for every model.
-#[derive(Debug, Clone, Copy, clap::Args)]
+#[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Change")]
 pub struct ChangeArgs {
     /// What is different for every model
-    #[arg(long, value_name = "NAME", default_value = "reinitialise")]
-    pub change: ChangeName,
-    /// Share of the training rows that leave-out leaves out [default: 0.01]
-    #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
-    pub fraction: Option<f64>,
+    #[arg(
+        long,
+        value_name = "NAME",
+        default_value = "reinitialise",
+        value_parser = PossibleValuesParser::new(change_names())
+    )]
+    pub change: String,
+    /// Parameters of the change, such as 'fraction = 0.05' [default: those of --help]
+    #[arg(long, value_name = "PAIRS")]
+    pub change_params: Option<String>,
 }
 
 /// Changes by name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ChangeName {
-    /// New weights and another order of the rows
-    Reinitialise,
-    /// The same, without some of the rows
-    LeaveOut,
+fn change_names() -> Vec<PossibleValue> {
+    // Known, so that it can be said why it is not one of them.
+    let targeted = PossibleValue::new(Targeted::NAME).hide(true);
+    let name = |change: ModelChange| PossibleValue::new(change.name()).help(change.description());
+    ModelChange::all().into_iter().map(name).chain([targeted]).collect()
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde::Serialize;
 use tyrex::calibrate::{Calibration, Goal, Missing, Test, Verdict, usual_models};
 use tyrex::change::{Ensemble, ModelChange};
-use tyrex::explain::{CalibrationTerms, Explainer, Request};
+use tyrex::explain::{CalibrationTerms, Explainer, Request, RetrainingTerms};
 use tyrex::model::TrainParams;
 use tyrex::{Result, Seed};
 
@@ -18,7 +18,7 @@ use crate::progress::Unit;
 
 pub(crate) fn run(context: &mut Context<'_>, args: &CalibrateArgs) -> anyhow::Result<Answer> {
     let title = source::title(&args.source)?;
-    let change = retrain::change(args.change)?;
+    let change = retrain::change(&args.change)?;
     let terms = terms(args)?;
     // Bad goals are refused here, before any work.
     let usual = usual_models(terms.goal.validity, terms.goal.confidence)?;
@@ -34,7 +34,8 @@ pub(crate) fn run(context: &mut Context<'_>, args: &CalibrateArgs) -> anyhow::Re
         let models = args.models.unwrap_or(usual);
         // Not the models that `retrain` makes of this seed: those may judge what is chosen here.
         let seed = seed.derive("calibration");
-        retrain::with_progress(context, explainer, change, models, &params, seed)?.0
+        let terms = RetrainingTerms { change, models, params, seed };
+        retrain::with_progress(context, explainer, &terms)?
     };
     let calibration = with_progress(context, explainer, &terms, &ensemble)?;
     let answer = if calibration.tau().is_some() { Answer::Yes } else { Answer::No };
@@ -43,7 +44,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &CalibrateArgs) -> anyhow::Re
         data: DataSummary::of(title, explainer.data()),
         model: ModelSummary::of(explainer.core()),
         favourable_class: subject.class,
-        change: ensemble.change(),
+        change: ensemble.change().clone(),
         terms,
         calibration,
         pairs,

@@ -14,7 +14,7 @@ use tyrex::data::Table;
 use tyrex::data::schema::Action;
 use tyrex::explain::{
     Advice, CalibrationTerms, Costs, Explainer, FeatureChange, Fresh, Part, Performance, Request,
-    check_advice_names,
+    RetrainingTerms, check_advice_names,
 };
 use tyrex::model::TrainParams;
 use tyrex::{Points, Result, Seed};
@@ -152,10 +152,11 @@ fn calibrate_tau(
         given
     } else {
         let models = usual_models(validity, confidence)?;
-        let change = retrain::change(args.change)?;
+        let change = retrain::change(&args.change)?;
         let params = explainer.training_params()?;
         let seed = Seed(args.search.seed).derive("calibration");
-        trained = retrain::with_progress(context, explainer, change, models, &params, seed)?.0;
+        let terms = RetrainingTerms { change, models, params, seed };
+        trained = retrain::with_progress(context, explainer, &terms)?;
         &trained
     };
     let terms = CalibrationTerms {
@@ -212,10 +213,11 @@ fn retrained(
     if models == 0 {
         return Ok(None);
     }
-    let change = retrain::change(args.change)?;
+    let change = retrain::change(&args.change)?;
     let params = explainer.training_params()?;
     let seed = Seed(args.search.seed).derive("certificates");
-    Ok(Some(retrain::with_progress(context, explainer, change, models, &params, seed)?.0))
+    let terms = RetrainingTerms { change, models, params, seed };
+    retrain::with_progress(context, explainer, &terms).map(Some).map_err(Into::into)
 }
 
 /// A certificate for each of the advised points.

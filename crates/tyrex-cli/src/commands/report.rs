@@ -73,8 +73,7 @@ impl Report for WrittenReport {
                 titles.push(&claim.title);
             }
         }
-        let verdicts =
-            [Verdict::Holds, Verdict::DoesNot, Verdict::Undecided, Verdict::NotTested];
+        let verdicts = [Verdict::Holds, Verdict::DoesNot, Verdict::Undecided, Verdict::NotTested];
         let rows: Vec<Vec<String>> = titles
             .iter()
             .map(|title| {

@@ -5,23 +5,23 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde::Serialize;
-use tyrex::change::{Ensemble, LeaveOut, MANIFEST, ModelChange, ObservedChange, Reinitialise};
-use tyrex::explain::{Explainer, Part};
+use tyrex::change::{Ensemble, MANIFEST, ModelChange, ObservedChange};
+use tyrex::explain::{Explainer, Part, RetrainingTerms};
 use tyrex::model::TrainParams;
+use tyrex::model::train::EpochReport;
 use tyrex::{Error, Overwrite, Result, Seed};
 
 use super::source::Subject;
 use super::summary::{DataSummary, FavourableClass, ModelSummary, counted, name_of, shown};
 use super::{Context, source, train};
-use crate::args::{ChangeArgs, ChangeName, RetrainArgs};
-use crate::help::Usage;
+use crate::args::{ChangeArgs, RetrainArgs};
 use crate::interrupt;
 use crate::printer::{Page, Report, Stand};
-use crate::progress::Unit;
+use crate::progress::{Progress, Unit};
 
 pub(crate) fn run(context: &mut Context<'_>, args: &RetrainArgs) -> anyhow::Result<()> {
     let title = source::title(&args.source)?;
-    let change = change(args.change)?;
+    let change = change(&args.change)?;
     let overwrite = args.force.overwrite();
     // Minutes of training should not end in a refusal that could be had at once.
     check_folder(&args.out, overwrite)?;
@@ -30,48 +30,58 @@ pub(crate) fn run(context: &mut Context<'_>, args: &RetrainArgs) -> anyhow::Resu
     let subject = source::subject(context, &args.source, &args.model, &params, seed)?;
     // A model from a file is trained again with its own layers.
     let params = train::params(&args.training, subject.explainer.training_params()?)?;
-    let (ensemble, time) =
-        with_progress(context, &subject.explainer, change, args.models, &params, seed)?;
-    interrupt::whole(|| subject.explainer.write_ensemble(&ensemble, &args.out, overwrite))?;
-    context.printer.show(&RetrainReport::of(title, subject, &ensemble, shown(&args.out), time)?)
+    let terms = RetrainingTerms { change, models: args.models, params, seed };
+    let progress = EpochProgress::new(context, &terms);
+    // An interrupt waits for the files under way; those that are there will be gone on from.
+    let ensemble = interrupt::whole(|| {
+        let watch = |_: usize, _: &EpochReport| progress.epoch();
+        subject.explainer.retrain_into(&args.out, &terms, overwrite, watch)
+    });
+    let time = progress.finish();
+    context.printer.show(&RetrainReport::of(title, subject, &ensemble?, shown(&args.out), time)?)
 }
 
 /// The change of the flags.
-pub(super) fn change(args: ChangeArgs) -> Result<ModelChange, Usage> {
-    match (args.change, args.fraction) {
-        (ChangeName::Reinitialise, None) => Ok(ModelChange::Reinitialise(Reinitialise {})),
-        (ChangeName::Reinitialise, Some(_)) => Err(Usage {
-            problem: "--fraction is the share that `--change leave-out` leaves out, and \
-                      `reinitialise` leaves out nothing"
-                .to_owned(),
-            help: "pass --change leave-out, or no --fraction".to_owned(),
-        }),
-        (ChangeName::LeaveOut, fraction) => {
-            let usual = LeaveOut::default().fraction;
-            Ok(ModelChange::LeaveOut(LeaveOut { fraction: fraction.unwrap_or(usual) }))
-        }
-    }
+pub(super) fn change(args: &ChangeArgs) -> Result<ModelChange> {
+    ModelChange::with_params(&args.change, args.change_params.as_deref().unwrap_or_default())
 }
 
-/// Trains the models again, with a bar if it takes long; also how long it took.
+/// Trains the models again, with a bar if it takes long.
 pub(super) fn with_progress(
     context: &Context<'_>,
     explainer: &Explainer,
-    change: ModelChange,
-    models: usize,
-    params: &TrainParams,
-    seed: Seed,
-) -> Result<(Ensemble, Duration)> {
-    let progress = context.progress("training again", Unit::Epochs);
-    let done = AtomicU64::new(0);
-    let total = (models as u64).saturating_mul(params.epochs as u64);
-    let ensemble = explainer.retrain(change, models, params, seed, |_, _| {
-        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-        progress.at(done, total, "(epochs)".to_owned());
-        ControlFlow::Continue(())
-    });
-    let time = progress.finish();
-    Ok((ensemble?, time))
+    terms: &RetrainingTerms,
+) -> Result<Ensemble> {
+    let progress = EpochProgress::new(context, terms);
+    let ensemble = explainer.retrain(terms, |_, _| progress.epoch());
+    progress.finish();
+    ensemble
+}
+
+/// A bar that counts the epochs of all models.
+struct EpochProgress {
+    progress: Progress,
+    done: AtomicU64,
+    total: u64,
+}
+
+impl EpochProgress {
+    fn new(context: &Context<'_>, terms: &RetrainingTerms) -> Self {
+        let progress = context.progress("training again", Unit::Epochs);
+        Self { progress, done: AtomicU64::new(0), total: terms.epochs() }
+    }
+
+    /// One more is done.
+    fn epoch(&self) -> ControlFlow<()> {
+        let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
+        // Where epochs are drawn, the total is what they take on average.
+        self.progress.at(done, self.total.max(done), "(epochs)".to_owned());
+        if interrupt::requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    }
+
+    fn finish(self) -> Duration {
+        self.progress.finish()
+    }
 }
 
 /// Whether the folder may be written to.
@@ -114,6 +124,7 @@ struct Moved {
     part: Part,
     rows: usize,
     mean_change: f64,
+    mean_variance: f64,
     largest_variance: f64,
     lemma_bound: f64,
     lemma_holds: bool,
@@ -127,6 +138,7 @@ impl Moved {
             part,
             rows: observed.points,
             mean_change: observed.mean_change,
+            mean_variance: observed.mean_variance(),
             largest_variance: observed.largest_variance(),
             lemma_bound: observed.lemma_bound(),
             lemma_holds: observed.lemma_holds(),
@@ -159,7 +171,7 @@ impl RetrainReport {
             data: DataSummary::of(title, explainer.data()),
             model: ModelSummary::of(explainer.core()),
             favourable_class: subject.class,
-            change: ensemble.change(),
+            change: ensemble.change().clone(),
             models: ensemble.members().len(),
             seed: ensemble.seed(),
             params: ensemble.params().clone(),
@@ -199,6 +211,7 @@ impl Report for RetrainReport {
                         moved.rows.to_string(),
                         format!("{:.3}", moved.mean_change),
                         format!("{:.3}", moved.lemma_bound),
+                        if moved.lemma_holds { "holds" } else { "fails" }.to_owned(),
                         format!("{:.3}", moved.bias),
                         format!("{:.1} %", 100.0 * moved.flipped),
                     ]
@@ -210,6 +223,7 @@ impl Report for RetrainReport {
                 right("rows"),
                 right("mean change"),
                 right("sqrt(nu)"),
+                right("Lemma 1"),
                 right("bias"),
                 right("flipped"),
             ];

@@ -280,13 +280,33 @@ fn about_change() -> Vec<Case> {
         case("no models", &retrain(&["--models", "0"]), &["models", "at least 1", "help:"]),
         case(
             "a share of everything",
-            &retrain(&["--change", "leave-out", "--fraction", "1"]),
+            &retrain(&["--change", "leave-out", "--change-params", "fraction = 1"]),
             &["fraction", "between 0 and 1"],
         ),
         case(
             "a share of nothing in particular",
-            &retrain(&["--fraction", "0.1"]),
-            &["--fraction", "--change leave-out"],
+            &retrain(&["--change-params", "fraction = 0.1"]),
+            &["change-params", "those of reinitialise: none", "no parameters"],
+        ),
+        case(
+            "a parameter of another change",
+            &retrain(&["--change", "weight-noise", "--change-params", "epochs = 1"]),
+            &["change-params", "those of weight-noise: pairs such as delta = 0.01", "epochs"],
+        ),
+        case(
+            "parameters that are no pairs",
+            &retrain(&["--change", "weight-noise", "--change-params", "0.1"]),
+            &["change-params", "is 0.1", "pairs such as delta = 0.01"],
+        ),
+        case(
+            "a change that is aimed",
+            &retrain(&["--change", "targeted"]),
+            &["aimed at one point and not random", "docs/model-change.md"],
+        ),
+        case(
+            "more new rows than there are",
+            &retrain(&["--change", "fine-tune", "--change-params", "fraction = 1"]),
+            &["parameter `fresh` is 10 rows, expected at least 30, with labels"],
         ),
         case(
             "an ensemble in place of a file",

@@ -1,5 +1,9 @@
 //! `tyrex retrain`
 
+use std::collections::BTreeMap;
+use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
+
 use crate::{LOANS, Place, assert_golden, without_times};
 
 #[test]
@@ -22,6 +26,7 @@ fn the_report_says_what_changed_and_how_far_the_models_moved() {
         "3 models in [time] s, seed 0",
         "mean change",
         "sqrt(nu)",
+        "Lemma 1",
         "flipped",
         "Wrote fresh",
     ] {
@@ -31,7 +36,12 @@ fn the_report_says_what_changed_and_how_far_the_models_moved() {
     assert_eq!(document["change"]["name"], "leave-out");
     assert_eq!(document["change"]["fraction"], 0.01);
     assert_eq!(document["moved"].as_array().unwrap().len(), 2);
-    assert!(document["moved"][0]["mean_change"].as_f64().unwrap() > 0.0);
+    let moved = &document["moved"][0];
+    let number = |name: &str| moved[name].as_f64().unwrap();
+    assert!(number("mean_change") > 0.0);
+    assert!(number("mean_variance") <= number("largest_variance"));
+    assert_eq!(number("lemma_bound"), number("largest_variance").sqrt());
+    assert_eq!(moved["lemma_holds"], number("mean_change") <= number("lemma_bound"));
     let prints = document["fingerprints"].as_array().unwrap();
     assert_eq!(prints.len(), 3);
     // What was written is what was reported, and every model is a model file.
@@ -75,7 +85,8 @@ fn every_flag_reaches_the_change() {
     let plain = retrain(&[]);
     let left_out = retrain(&["--change", "leave-out"]);
     assert_ne!(left_out, plain);
-    assert_ne!(retrain(&["--change", "leave-out", "--fraction", "0.5"]), left_out);
+    let half = ["--change", "leave-out", "--change-params", "fraction = 0.5"];
+    assert_ne!(retrain(&half), left_out);
     assert_ne!(retrain(&["--seed", "1"]), plain);
     assert_ne!(retrain(&["--batch", "7"]), plain);
     assert_eq!(retrain(&["--threads", "1"]), plain);
@@ -87,4 +98,117 @@ fn one_model_is_an_ensemble_without_a_spread() {
     let arguments = ["retrain", "--models", "1", "--epochs", "2", "--out", "one"];
     let document = place.json(&[&arguments, &LOANS[..]].concat());
     assert_eq!(document["moved"].as_array().unwrap().len(), 0);
+}
+
+#[test]
+fn every_change_makes_an_ensemble_that_certifies() {
+    let place = Place::with_loans();
+    place.done(
+        &[&["train", "--epochs", "4", "--hidden", "6", "--out", "m.onnx"], &LOANS[..]].concat(),
+    );
+    place.write("cf.csv", "row,status,income,age,housing,owner\n1,found,80,30,own,yes\n");
+    for (change, params, description) in [
+        ("reinitialise", "", "trained again from new weights"),
+        ("leave-out", "fraction = 0.1", "trained again without 10 % of the rows, from new weights"),
+        ("bootstrap", "", "trained again on as many rows drawn with replacement, from new weights"),
+        (
+            "architecture",
+            "hidden = [[4], [5, 5]]",
+            "trained again with hidden layers drawn from 2 choices, from new weights",
+        ),
+        (
+            "hyperparameters",
+            "epochs = 1.5",
+            "trained again with epochs within a factor of 1.5, batches of 2 and a learning rate of \
+             2 of the base's, from new weights",
+        ),
+        (
+            "fine-tune",
+            "epochs = 2",
+            "trained on for 2 epochs from the base's weights, with 10 % of the rows replaced by \
+             new ones",
+        ),
+        (
+            "weight-noise",
+            "delta = 0.001",
+            "every weight and bias moved by at most 0.001, without training",
+        ),
+    ] {
+        let flags = ["--model", "m.onnx", "--change", change, "--change-params", params];
+        let fixed = ["retrain", "--models", "3", "--epochs", "4", "--out", change];
+        let document = place.json(&[&fixed, &flags, &LOANS[..]].concat());
+        assert_eq!(document["change"]["name"], change);
+        assert_eq!(document["fingerprints"].as_array().unwrap().len(), 3);
+        let certify = ["certify", "--counterfactuals", "cf.csv", "--model", "m.onnx"];
+        let answer = place.run(&[&certify, &["--ensemble", change, "--json"][..]].concat());
+        assert!(answer.code < 2, "{change}: {}", answer.stderr);
+        assert!(answer.stdout.contains(description), "{change}: {}", answer.stdout);
+    }
+}
+
+/// Every file of a folder with its bytes.
+fn files(place: &Place, folder: &str) -> BTreeMap<String, Vec<u8>> {
+    let entries = std::fs::read_dir(place.path(folder)).unwrap().map(Result::unwrap);
+    let name = |entry: &std::fs::DirEntry| entry.file_name().into_string().unwrap();
+    entries
+        .map(|entry| (name(&entry), std::fs::read(entry.path()).unwrap()))
+        .filter(|(name, _)| !name.starts_with(".tyrex-"))
+        .collect()
+}
+
+/// Starts a long retraining, ends it when two models are there, and does it again.
+#[cfg(unix)]
+fn ended_and_done_again(signal: &str) {
+    let place = Place::with_loans();
+    let arguments = |out| {
+        let fixed = ["retrain", "--models", "6", "--epochs", "150", "--threads", "1", "--out", out];
+        [&fixed, &LOANS[..]].concat()
+    };
+    let undisturbed = place.json(&arguments("whole"));
+    let mut child = place.command(&arguments("parts")).stdout(Stdio::null()).spawn().unwrap();
+    let second = place.path("parts/member-0001.onnx");
+    let patience = Instant::now();
+    while !second.exists() && patience.elapsed() < Duration::from_mins(1) {
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let killed = Command::new("kill").args([signal, &child.id().to_string()]).status();
+    assert!(killed.unwrap().success());
+    assert!(!child.wait().unwrap().success());
+    assert!(second.exists() && !place.path("parts/ensemble.json").exists());
+    // Not touched by what is done again.
+    let time = std::fs::metadata(&second).unwrap().modified().unwrap();
+    let again = place.json(&arguments("parts"));
+    assert_eq!(again["fingerprints"], undisturbed["fingerprints"]);
+    assert_eq!(std::fs::metadata(&second).unwrap().modified().unwrap(), time);
+    assert!(files(&place, "parts") == files(&place, "whole"));
+}
+
+#[cfg(unix)]
+#[test]
+fn a_killed_retraining_goes_on_where_it_was() {
+    ended_and_done_again("-KILL");
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_retraining_goes_on_where_it_was() {
+    ended_and_done_again("-INT");
+}
+
+#[test]
+fn the_models_of_another_plan_are_kept_unless_forced() {
+    let place = Place::with_loans();
+    place.done(&[&SMALL[..], &["fresh"], &LOANS[..]].concat());
+    // Half of it, as an interrupt leaves it.
+    std::fs::remove_file(place.path("fresh/ensemble.json")).unwrap();
+    let before = files(&place, "fresh");
+    let other = [&SMALL[..], &["fresh", "--seed", "1"], &LOANS[..]].concat();
+    let answer = place.run(&other);
+    assert_eq!(answer.code, 2);
+    for piece in ["fresh/plan.json", "another plan", "`seed`"] {
+        assert!(answer.stderr.contains(piece), "{piece}: {}", answer.stderr);
+    }
+    assert!(files(&place, "fresh") == before);
+    let forced = place.json(&[&other[..], &["--force"]].concat());
+    assert_eq!(forced["seed"], 1);
 }

@@ -60,3 +60,46 @@ impl Change for Architecture {
         Ok(Member::Trained(Training { params: Cow::Owned(params), ..base.again() }))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::change::member::tests::Sample;
+
+    #[test]
+    fn every_choice_is_as_likely_and_nothing_else_changes() {
+        let sample = Sample::new(3);
+        let change = Architecture::default();
+        assert_eq!(change.hidden.len(), 9);
+        assert_eq!(change.hidden[0], [64]);
+        assert_eq!(change.hidden[8], [256, 256, 256]);
+        let mut times = [0_u32; 9];
+        for number in 0..9000 {
+            let training = sample.training(&change, number);
+            let drawn = change.hidden.iter().position(|widths| *widths == training.params.hidden);
+            times[drawn.unwrap()] += 1;
+            assert_eq!(training.rows, sample.rows);
+            assert!(training.start.is_none());
+            let params = TrainParams { hidden: vec![], ..training.params.into_owned() };
+            assert_eq!(params, sample.params);
+        }
+        // 1000 expected, with a standard deviation of 30.
+        assert!(times.iter().all(|&times| times.abs_diff(1000) < 150), "{times:?}");
+    }
+
+    #[test]
+    fn lists_that_are_no_choice_are_refused() {
+        for (hidden, expected) in [
+            (vec![], "parameter `hidden` is [], expected at least one list of widths to draw from"),
+            (
+                vec![vec![4], vec![8, 0]],
+                "parameter `hidden` is [8, 0], expected widths of at least 1",
+            ),
+        ] {
+            let error = Sample::new(3).check(&Architecture { hidden }).unwrap_err().to_string();
+            assert_eq!(error, expected);
+        }
+        // No hidden layer at all is a linear model.
+        Sample::new(3).check(&Architecture { hidden: vec![vec![]] }).unwrap();
+    }
+}

@@ -163,3 +163,104 @@ fn turned(network: &Mlp) -> Result<Mlp> {
     }
     Mlp::new(network.dim(), &layers, output)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::change::member::tests::Sample;
+    use crate::model::{Activation, Dense};
+    use crate::points::Points;
+
+    #[test]
+    fn a_share_of_the_rows_is_replaced_by_fresh_ones_each_as_likely() {
+        let sample = Sample::new(20);
+        let change = FineTune { fraction: 0.25, epochs: 3, learning_rate: 0.5 };
+        let mut times = [0_u32; 40];
+        for number in 0..4000 {
+            let training = sample.training(&change, number);
+            assert_eq!(training.rows.len(), 20);
+            assert!(training.rows.is_sorted_by(|a, b| a < b));
+            assert_eq!(training.rows.iter().filter(|row| *row % 2 == 1).count(), 5);
+            training.rows.iter().for_each(|&row| times[row] += 1);
+            let params = TrainParams { epochs: 3, learning_rate: 0.5, ..sample.params.clone() };
+            assert_eq!(*training.params, params);
+            assert_eq!(training.start.as_deref(), Some(&sample.network));
+        }
+        // An old row stays in 3000 of 4000, a new one comes in 1000, standard deviation 27.
+        for (row, &times) in times.iter().enumerate() {
+            let expected = if row % 2 == 0 { 3000 } else { 1000 };
+            assert!(times.abs_diff(expected) < 140, "row {row}: {times}");
+        }
+    }
+
+    #[test]
+    fn at_the_edges_one_row_or_all_are_replaced() {
+        let sample = Sample::new(20);
+        for (fraction, new) in [(1e-9, 1), (0.5, 10), (1.0, 20)] {
+            let training = sample.training(&FineTune { fraction, ..FineTune::default() }, 0);
+            assert_eq!(training.rows.iter().filter(|row| *row % 2 == 1).count(), new);
+        }
+    }
+
+    #[test]
+    fn what_cannot_be_learnt_from_is_refused() {
+        let usual = FineTune::default();
+        let plain = || Sample::new(100);
+        let without = Sample { fresh: vec![], ..plain() };
+        let known = Sample { fresh: (0..50).collect(), ..plain() };
+        for (sample, change, expected) in [
+            (plain(), FineTune { fraction: 0.0, ..usual }, "`fraction` is 0, expected a number"),
+            (plain(), FineTune { fraction: 1.1, ..usual }, "`fraction` is 1.1, expected a number"),
+            (plain(), FineTune { fraction: f64::NAN, ..usual }, "`fraction` is NaN"),
+            (plain(), FineTune { epochs: 0, ..usual }, "`epochs` is 0, expected at least 1"),
+            (
+                plain(),
+                FineTune { learning_rate: -1.0, ..usual },
+                "`learning-rate` is -1, expected a positive number",
+            ),
+            (
+                without,
+                usual,
+                "`fresh` is 0 rows, expected at least 10, with labels, that the base was not \
+                 trained on: 10 % of its 100 rows are replaced by new ones",
+            ),
+            (known, usual, "`fresh` is row 0 among others, expected rows that the base was not"),
+        ] {
+            let error = sample.check(&change).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error} does not say: {expected}");
+        }
+    }
+
+    /// A network with the given output, and weights that depend on the place.
+    fn network(output: Output, classes: usize) -> Mlp {
+        let layer = |inputs: usize, outputs: usize, activation| Dense {
+            weights: (0..inputs * outputs).map(|place| (place as f32 - 1.3) * 0.7).collect(),
+            bias: (0..outputs).map(|place| place as f32 * 0.2 - 0.1).collect(),
+            activation,
+        };
+        let layers = [layer(2, 3, Activation::Tanh), layer(3, classes, Activation::Identity)];
+        Mlp::new(2, &layers, output).unwrap()
+    }
+
+    #[test]
+    fn a_base_from_elsewhere_starts_with_its_own_scores() {
+        let points = Points::from_rows(2, vec![0.3, -0.2, 1.0, 0.4, -0.7, 0.9]).unwrap();
+        for (output, classes) in [
+            (Output::Sigmoid { favourable: true }, 1),
+            (Output::Sigmoid { favourable: false }, 1),
+            (Output::Softmax { favourable: 0 }, 2),
+            (Output::Softmax { favourable: 1 }, 2),
+        ] {
+            let network = network(output, classes);
+            let sample = Sample { network, ..Sample::new(20) };
+            let training = sample.training(&FineTune::default(), 0);
+            let start = training.start.unwrap();
+            assert_eq!(start.score(&points), sample.network.score(&points), "{output:?}");
+            // The labels are 1 for the favourable class.
+            match start.output() {
+                Output::Sigmoid { favourable } => assert!(favourable),
+                Output::Softmax { favourable } => assert_eq!(favourable, 1),
+            }
+        }
+    }
+}

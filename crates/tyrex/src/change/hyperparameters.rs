@@ -92,3 +92,79 @@ fn drawn(factor: f64, rng: &mut Rng) -> f64 {
 fn whole(value: f64) -> usize {
     (value.round() as usize).max(1)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::change::member::tests::Sample;
+
+    #[test]
+    fn values_are_log_uniform_around_the_bases() {
+        let sample = Sample::new(3);
+        let change = Hyperparameters { epochs: 2.0, batch: 4.0, learning_rate: 8.0 };
+        let draws = 4000;
+        let (mut rates, mut epochs) = ([0_u32; 4], 0);
+        let (mut smallest, mut largest) = (usize::MAX, 0);
+        for number in 0..draws {
+            let training = sample.training(&change, number);
+            let params = training.params.into_owned();
+            assert!((25..=100).contains(&params.epochs), "{}", params.epochs);
+            smallest = smallest.min(params.batch);
+            largest = largest.max(params.batch);
+            // In quarters of the logarithm.
+            let place = (params.learning_rate / 1e-3).ln() / 8_f64.ln();
+            rates[((place + 1.0) * 2.0) as usize] += 1;
+            epochs += params.epochs;
+            assert_eq!(training.rows, sample.rows);
+            let usual = TrainParams {
+                epochs: params.epochs,
+                batch: params.batch,
+                learning_rate: params.learning_rate,
+                ..sample.params.clone()
+            };
+            assert_eq!(params, usual);
+        }
+        // 1000 expected, with a standard deviation of 27.
+        assert!(rates.iter().all(|&times| times.abs_diff(1000) < 140), "{rates:?}");
+        assert!((8..=9).contains(&smallest) && (123..=128).contains(&largest));
+        // The standard error of the mean is 0.34.
+        let mean = epochs as f64 / draws as f64;
+        assert!((mean - change.epochs(&sample.params)).abs() < 1.7, "{mean}");
+    }
+
+    #[test]
+    fn a_factor_of_one_changes_nothing() {
+        let sample = Sample::new(3);
+        let change = Hyperparameters { epochs: 1.0, batch: 1.0, learning_rate: 1.0 };
+        for number in 0..20 {
+            assert_eq!(*sample.training(&change, number).params, sample.params);
+        }
+        assert_eq!(change.epochs(&sample.params), 50.0);
+    }
+
+    #[test]
+    fn what_is_counted_is_at_least_one() {
+        let mut sample = Sample::new(3);
+        (sample.params.epochs, sample.params.batch) = (1, 1);
+        let change = Hyperparameters { epochs: 100.0, batch: 100.0, learning_rate: 1.0 };
+        for number in 0..200 {
+            let params = sample.training(&change, number).params;
+            assert!(params.epochs >= 1 && params.batch >= 1);
+        }
+    }
+
+    #[test]
+    fn factors_out_of_range_are_refused() {
+        let usual = Hyperparameters::default();
+        for (change, expected) in [
+            (Hyperparameters { epochs: 0.5, ..usual }, "parameter `epochs` is 0.5"),
+            (Hyperparameters { batch: 101.0, ..usual }, "parameter `batch` is 101"),
+            (Hyperparameters { learning_rate: -2.0, ..usual }, "parameter `learning-rate` is -2"),
+            (Hyperparameters { epochs: f64::NAN, ..usual }, "parameter `epochs` is NaN"),
+            (Hyperparameters { batch: f64::INFINITY, ..usual }, "parameter `batch` is inf"),
+        ] {
+            let error = Sample::new(3).check(&change).unwrap_err().to_string();
+            assert_eq!(error, format!("{expected}, expected a factor from 1 to 100"));
+        }
+    }
+}

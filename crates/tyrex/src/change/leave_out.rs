@@ -77,6 +77,7 @@ impl Change for LeaveOut {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::change::member::tests::Sample;
 
     #[test]
     fn the_share_is_left_out_and_nothing_else_happens() {
@@ -108,9 +109,9 @@ mod tests {
         for (fraction, rows) in
             [(0.0, 100), (1.0, 100), (-0.1, 100), (f64::NAN, 100), (0.999, 100), (0.01, 1)]
         {
-            let error = LeaveOut { fraction }.check(rows).unwrap_err().to_string();
+            let error = Sample::new(rows).check(&LeaveOut { fraction }).unwrap_err().to_string();
             assert!(error.starts_with("parameter `fraction` is "), "{error}");
         }
-        LeaveOut { fraction: 0.99 }.check(100).unwrap();
+        Sample::new(100).check(&LeaveOut { fraction: 0.99 }).unwrap();
     }
 }

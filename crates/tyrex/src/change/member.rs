@@ -61,3 +61,53 @@ pub(super) struct Training<'a> {
     /// The network to go on from; new weights if absent.
     pub(super) start: Option<Cow<'a, Mlp>>,
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::model::{Activation, Dense, Output};
+
+    /// A base to change: a small network, which is not looked at, and its rows.
+    pub(in super::super) struct Sample {
+        pub(in super::super) network: Mlp,
+        pub(in super::super) rows: Vec<usize>,
+        pub(in super::super) fresh: Vec<usize>,
+        pub(in super::super) params: TrainParams,
+    }
+
+    impl Sample {
+        /// The even numbers are the rows that trained it, as many odd ones are fresh.
+        pub(in super::super) fn new(rows: usize) -> Self {
+            let layer =
+                Dense { weights: vec![1.0], bias: vec![0.0], activation: Activation::Identity };
+            let network = Mlp::new(1, &[layer], Output::Sigmoid { favourable: true });
+            Self {
+                network: network.expect("one layer that fits"),
+                rows: (0..rows).map(|row| 2 * row).collect(),
+                fresh: (0..rows).map(|row| 2 * row + 1).collect(),
+                params: TrainParams { hidden: vec![], ..TrainParams::default() },
+            }
+        }
+
+        pub(in super::super) fn base(&self) -> Base<'_> {
+            let Self { network, rows, fresh, params } = self;
+            Base { network, rows, fresh, params }
+        }
+
+        pub(in super::super) fn check(&self, change: &dyn Change) -> Result<()> {
+            change.check(&self.base())
+        }
+
+        /// How the member of that number is trained.
+        pub(in super::super) fn training(
+            &self,
+            change: &dyn Change,
+            number: usize,
+        ) -> Training<'_> {
+            match change.member(&self.base(), Seed(0).index(number)).expect("a change that fits") {
+                Member::Trained(training) => training,
+                Member::Made(_) => panic!("{} does not train", change.name()),
+            }
+        }
+    }
+}

@@ -150,3 +150,103 @@ impl ModelChange {
         self.change().epochs(params)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_named_alike_in_files_and_by_people() {
+        for change in ModelChange::all() {
+            assert_eq!(ModelChange::named(change.name()).unwrap(), change);
+            let text = serde_json::to_value(&change).unwrap();
+            assert_eq!(text["name"], change.name());
+            assert_eq!(serde_json::from_value::<ModelChange>(text).unwrap(), change);
+        }
+    }
+
+    /// Names and parameters stand in files of users.
+    #[test]
+    fn the_names_are_pinned() {
+        let text = |change: &ModelChange| serde_json::to_string(change).unwrap();
+        let all: Vec<String> = ModelChange::all().iter().map(text).collect();
+        assert_eq!(
+            all,
+            [
+                r#"{"name":"reinitialise"}"#,
+                r#"{"name":"leave-out","fraction":0.01}"#,
+                r#"{"name":"bootstrap"}"#,
+                r#"{"name":"architecture","hidden":[[64],[128],[256],[64,64],[128,128],[256,256],[64,64,64],[128,128,128],[256,256,256]]}"#,
+                r#"{"name":"hyperparameters","epochs":2.0,"batch":2.0,"learning-rate":2.0}"#,
+                r#"{"name":"fine-tune","fraction":0.1,"epochs":5,"learning-rate":0.001}"#,
+                r#"{"name":"weight-noise","delta":0.01}"#,
+            ]
+        );
+    }
+
+    #[test]
+    fn parameters_may_be_left_out_but_not_misspelt() {
+        let read = |text: &str| serde_json::from_str::<ModelChange>(text);
+        for change in ModelChange::all() {
+            assert_eq!(read(&format!(r#"{{"name": "{}"}}"#, change.name())).unwrap(), change);
+            let misspelt = format!(r#"{{"name": "{}", "share": 0.1}}"#, change.name());
+            assert!(read(&misspelt).is_err(), "{misspelt}");
+        }
+        for wrong in [r#"{"name": "targeted"}"#, r"{}"] {
+            assert!(read(wrong).is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn an_unknown_name_is_answered_with_the_known_ones() {
+        let error = ModelChange::named("retrain").unwrap_err().to_string();
+        assert_eq!(
+            error,
+            "parameter `change` is retrain, expected one of reinitialise, leave-out, bootstrap, \
+             architecture, hyperparameters, fine-tune, weight-noise"
+        );
+        let error = ModelChange::named("targeted").unwrap_err().to_string();
+        assert!(
+            error.contains("a targeted change is aimed at one point and not random"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn parameters_are_read_as_people_type_them() {
+        let read = |name: &str, params: &str| ModelChange::with_params(name, params).unwrap();
+        for change in ModelChange::all() {
+            assert_eq!(read(change.name(), ""), change);
+            assert_eq!(read(change.name(), &change.params().unwrap()), change);
+        }
+        assert_eq!(
+            read("leave-out", "fraction=0.05"),
+            ModelChange::LeaveOut(LeaveOut { fraction: 0.05 })
+        );
+        assert_eq!(
+            read("fine-tune", "learning-rate = 1e-4, epochs = 2"),
+            ModelChange::FineTune(FineTune { fraction: 0.1, epochs: 2, learning_rate: 1e-4 })
+        );
+        assert_eq!(
+            read("architecture", "hidden = [[8], [], [4, 4]]"),
+            ModelChange::Architecture(Architecture { hidden: vec![vec![8], vec![], vec![4, 4]] })
+        );
+    }
+
+    #[test]
+    fn parameters_that_are_none_are_answered_with_the_known_ones() {
+        for (name, params, expected) in [
+            ("leave-out", "delta = 0.1", "those of leave-out: pairs such as fraction = 0.01 ("),
+            ("reinitialise", "fraction = 0.1", "none, since this change has no parameters"),
+            ("leave-out", "fraction", "those of leave-out"),
+            ("leave-out", "fraction = many", "those of leave-out"),
+            ("leave-out", "fraction = 'many'", "those of leave-out"),
+            ("leave-out", "name = 'bootstrap'", "more than parameters"),
+            ("leave-out", "fraction = 0.1 }\nother = { a = 1", "those of leave-out"),
+            ("targeted", "delta = 0.1", "not random"),
+        ] {
+            let error = ModelChange::with_params(name, params).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error} does not say: {expected}");
+        }
+    }
+}

@@ -36,6 +36,12 @@ impl ObservedChange {
         self.variances.iter().copied().fold(0.0, f64::max)
     }
 
+    /// `1/n sum_i nu_{x_i}`: what is usual, beside the largest.
+    #[must_use]
+    pub fn mean_variance(&self) -> f64 {
+        self.variances.iter().sum::<f64>() / self.variances.len().max(1) as f64
+    }
+
     /// `sqrt(nu)`, the right side of Lemma 1.
     #[must_use]
     pub fn lemma_bound(&self) -> f64 {
@@ -104,7 +110,7 @@ impl Ensemble {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::change::ModelChange;
+    use crate::change::{ModelChange, Reinitialise};
     use crate::model::{Activation, Dense, Mlp, Output, TrainParams};
     use crate::seed::Seed;
 
@@ -116,7 +122,7 @@ mod tests {
     }
 
     fn ensemble(base: Mlp, members: Vec<Mlp>) -> Ensemble {
-        let [change, _] = ModelChange::ALL;
+        let change = ModelChange::Reinitialise(Reinitialise {});
         Ensemble { base, members, change, seed: Seed(0), params: TrainParams::default() }
     }
 
@@ -167,6 +173,9 @@ mod tests {
         assert!(flipped > 0.0 && flipped < 1.0);
         let largest = observed.variances.iter().copied().fold(0.0, f64::max);
         assert_eq!(observed.lemma_bound(), largest.sqrt());
+        let mean = observed.variances.iter().sum::<f64>() / 3.0;
+        assert_eq!(observed.mean_variance(), mean);
+        assert!(mean > 0.0 && mean < largest);
     }
 
     #[test]

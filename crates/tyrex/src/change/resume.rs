@@ -72,6 +72,10 @@ impl Ensemble {
         let made = plan.carry_out(&base, &missing, watch, |index, network| {
             write_network(folder, &member_file(index), &network, metadata, Overwrite::Force)?;
             Ok(network)
+        });
+        let made = made.map_err(|error| match error {
+            Error::Cancelled(what) => Error::Cancelled(what + "; those that were are kept"),
+            other => other,
         })?;
         for (index, network) in missing.into_iter().zip(made) {
             members[index] = Some(network);
@@ -113,20 +117,18 @@ fn claim(
     if there.as_deref() == Some(&text) {
         return Ok(());
     }
+    // A plan of which nothing was made yet stands in nobody's way.
     let others = model_files(folder)?;
-    if overwrite == Overwrite::Refuse {
-        if let Some(there) = there {
-            return Err(Error::Model { file: path, problem: difference(&there, &text) });
-        }
-        if let Some(path) = others.into_iter().next() {
-            return Err(Error::Exists { path });
-        }
-    } else {
-        // The manifest first: what it says ends to be true with the first file. The plan last:
-        // members must never lie beside a plan that is not theirs.
-        for path in others {
-            std::fs::remove_file(&path).map_err(Error::io("write", &path))?;
-        }
+    if let (Overwrite::Refuse, Some(first)) = (overwrite, others.first()) {
+        return Err(match there {
+            Some(there) => Error::Model { file: path, problem: difference(&there, &text) },
+            None => Error::Exists { path: first.clone() },
+        });
+    }
+    // The manifest first: what it says ends to be true with the first file. The plan last:
+    // members must never lie beside a plan that is not theirs.
+    for path in others {
+        std::fs::remove_file(&path).map_err(Error::io("write", &path))?;
     }
     write_whole(&path, Overwrite::Force, |out| out.write_all(text.as_bytes()))
 }
@@ -162,7 +164,11 @@ fn difference(there: &str, own: &str) -> String {
         .filter(|(name, value)| there.get(*name) != Some(value))
         .map(|(name, _)| format!("`{name}`"))
         .collect();
-    format!("the models in this folder come from another plan: {} differ", differ.join(", "))
+    format!(
+        "the models in this folder are of another plan: {} differ; take another folder, or \
+         overwrite this one",
+        differ.join(", ")
+    )
 }
 
 /// SHA-256 of everything that is learnt from, and of what goes into the files beside it.

@@ -23,7 +23,7 @@ pub struct Targeted<'a> {
 
 impl Targeted<'_> {
     /// What people may call it.
-    pub(super) const NAME: &'static str = "targeted";
+    pub const NAME: &'static str = "targeted";
 
     /// Why it is not among the changes that make an ensemble.
     pub(super) const WHY_NOT: &'static str = "; a targeted change is aimed at one point and not \

@@ -75,3 +75,45 @@ fn moved(weight: f32, delta: f64, rng: &mut Rng) -> f32 {
         rounded
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::change::member::tests::Sample;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_noise_is_uniform() {
+        let mut rng = Seed(0).rng();
+        let mut tenths = [0_u32; 10];
+        for _ in 0..10_000 {
+            let noise = moved(0.5, 0.25, &mut rng) - 0.5;
+            tenths[((noise + 0.25) * 20.0) as usize] += 1;
+        }
+        // 1000 expected, with a standard deviation of 30.
+        assert!(tenths.iter().all(|&times| times.abs_diff(1000) < 150), "{tenths:?}");
+    }
+
+    #[test]
+    fn distances_that_are_none_are_refused() {
+        for delta in [0.0, -0.1, f64::NAN, f64::INFINITY, 1e39] {
+            let error = Sample::new(3).check(&WeightNoise { delta }).unwrap_err().to_string();
+            let expected = format!("parameter `delta` is {delta}, expected a positive number");
+            assert_eq!(error, expected);
+        }
+    }
+
+    proptest! {
+        /// In exact arithmetic: differences of single numbers are exact in double precision
+        /// for all but absurdly different sizes.
+        #[test]
+        fn nothing_moves_further_than_delta(
+            weight in -100.0_f32..100.0,
+            delta in prop_oneof![1e-12..1e-6, 1e-6..1e-2, 1e-2..10.0_f64],
+            seed: u64,
+        ) {
+            let after = moved(weight, delta, &mut Seed(seed).rng());
+            prop_assert!((f64::from(after) - f64::from(weight)).abs() <= delta);
+        }
+    }
+}

@@ -21,7 +21,7 @@ pub(super) fn threshold(
     norm: Norm,
     share: &Share<'_>,
 ) -> Result<Calibrated> {
-    let mut taus = task.taus.clone();
+    let mut taus = contender.taus(task).to_vec();
     taus.sort_by(|a, b| b.total_cmp(a));
     let choosing = setup.calibrators().len();
     let mut candidates: Vec<Candidate> = Vec::new();

@@ -33,7 +33,7 @@ pub(super) fn run(
     share: &Share<'_>,
 ) -> Result<Certificates> {
     let rows = setup.factuals(0, usize::MAX);
-    let mut points = Points::new(setup.train.dim());
+    let mut points = Points::new(setup.train().dim());
     for entrant in &task.entrants {
         for contender in entrant.contenders(task.protocol)? {
             let outcomes = setup.search(&contender, task.norm, 0, &rows, || share(0.0))?;

@@ -51,7 +51,12 @@ pub(super) fn weight(world: &World, task: &ComparisonTask) -> Result<f64> {
         let each = seconds_per_factual(&contender.method);
         seconds += norms * bases * world.factuals as f64 * each;
         if contender.calibrated {
-            seconds += norms * bases * per_threshold * each * TRIED * calibration.taus.len() as f64;
+            seconds += norms
+                * bases
+                * per_threshold
+                * each
+                * TRIED
+                * contender.taus(calibration).len() as f64;
         }
     }
     Ok(seconds)
@@ -83,7 +88,7 @@ impl Run<'_> {
                     let weight = each
                         * (self.world.bases * factuals) as f64
                         * TRIED
-                        * calibration.taus.len() as f64;
+                        * contender.taus(calibration).len() as f64;
                     let doing = format!("{}: threshold of {label}", self.name);
                     let (calibrated, timing) = tracker.step(&doing, weight, |share| {
                         self.timed(&label, &contender, norm, None, || {
@@ -164,7 +169,7 @@ impl Run<'_> {
             let done = done.fetch_add(1, Ordering::Relaxed) + 1;
             share(done as f64 / rows.len() as f64)
         })?;
-        let dim = setup.train.dim();
+        let dim = setup.train().dim();
         let (mut factuals, mut points) = (Points::new(dim), Points::new(dim));
         for (&row, outcome) in rows.iter().zip(&outcomes) {
             if let Some(found) = outcome.found() {

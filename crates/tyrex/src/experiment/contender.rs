@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::spec::CalibrationTask;
 use crate::counterfactual::{MethodSpec, Protocol};
 use crate::error::{Error, Result};
 use crate::measure::Measure;
@@ -25,6 +26,9 @@ pub struct Entrant {
     /// The threshold of stability, for the methods that have one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tau: Option<Threshold>,
+    /// The thresholds a calibration tries, if not the experiment's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taus: Vec<f64>,
     /// The measure that must reach it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub measures: Vec<Measure>,
@@ -73,6 +77,9 @@ pub struct Contender {
     pub protocol: Protocol,
     /// Whether its threshold is, or is still to be, chosen by calibration.
     pub calibrated: bool,
+    /// The thresholds to try then, if not the experiment's.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub taus: Vec<f64>,
     /// The method.
     pub method: MethodSpec,
 }
@@ -82,6 +89,12 @@ impl Contender {
     #[must_use]
     pub fn tau(&self) -> Option<f64> {
         self.method.robustness().map(|robustness| robustness.tau)
+    }
+
+    /// The thresholds a calibration tries.
+    #[must_use]
+    pub fn taus<'a>(&'a self, task: &'a CalibrationTask) -> &'a [f64] {
+        if self.taus.is_empty() { &task.taus } else { &self.taus }
     }
 
     /// The same with another threshold.
@@ -111,6 +124,7 @@ impl Entrant {
             label: None,
             protocol: None,
             tau: None,
+            taus: Vec::new(),
             measures: Vec::new(),
             sigmas: Vec::new(),
             samples: Vec::new(),
@@ -131,6 +145,7 @@ impl Entrant {
             settings: Vec::new(),
             protocol,
             calibrated: matches!(self.tau, Some(Threshold::Chosen(_))),
+            taus: self.taus.clone(),
             method,
         }];
         let needs_robustness = self.tau.is_some()

@@ -24,7 +24,7 @@ pub(super) fn run(
     share: &Share<'_>,
 ) -> Result<Histograms> {
     let model = setup.base(0);
-    let dim = setup.train.dim();
+    let dim = setup.train().dim();
     let cloud = Neighbourhood::draw(
         Sampling::MonteCarlo,
         dim,
@@ -33,13 +33,13 @@ pub(super) fn run(
         seed.derive("histograms"),
     )?;
     let gauge = Gauge::new(Measure::RelaxedStability, model, &cloud)?;
-    let scores = model.score(&setup.train);
+    let scores = model.score(setup.train());
     let first = |accepted: bool| {
-        let rows: Vec<usize> = (0..setup.train.len())
+        let rows: Vec<usize> = (0..setup.train().len())
             .filter(|&row| (scores[row] >= THRESHOLD) == accepted)
             .take(MOST_POINTS)
             .collect();
-        setup.train.select(&rows)
+        setup.train().select(&rows)
     };
     let mut groups = vec![
         ("training rows the model accepts".to_owned(), first(true)),

@@ -18,14 +18,14 @@ const SAMPLES: usize = 1000;
 const MOST_POINTS: usize = 400;
 
 pub(super) fn run(setup: &Setup, task: &MoonsTask, seed: Seed, share: &Share<'_>) -> Result<Moons> {
-    if setup.train.dim() != 2 {
+    if setup.train().dim() != 2 {
         return Err(Error::Dimension {
             what: "coordinates of the points of a map".into(),
             expected: 2,
-            got: setup.train.dim(),
+            got: setup.train().dim(),
         });
     }
-    let bounds = bounds(&setup.train);
+    let bounds = bounds(setup.train());
     let grid = grid(bounds, task.resolution);
     let base = setup.base(0);
     let retrained: Vec<&Mlp> = setup.reinitialised(0).collect();

@@ -35,16 +35,18 @@ pub fn run(
     let (mut shown, mut timings) = (Vec::new(), Vec::new());
     let last_use = last_uses(suite)?;
     for (index, experiment) in suite.experiments.iter().enumerate() {
-        let key = setup_key(suite, experiment)?;
+        let key = Setup::key(&experiment.world, suite.seed)?;
         let started = Instant::now();
         if !setups.contains_key(&key) {
             let setup = Setup::new(&experiment.world, catalogue, suite.seed, &store, &tracker)?;
             timings.push(Timing::of(experiment, "training", started));
             setups.insert(key.clone(), setup);
         }
-        let Some(setup) = setups.get(&key) else { continue };
+        let Some(setup) = setups.get(&key).map(|setup| setup.of(&experiment.world)) else {
+            continue;
+        };
         let started = Instant::now();
-        let (finding, more) = find(suite, experiment, setup, &store, &tracker)?;
+        let (finding, more) = find(suite, experiment, &setup, &store, &tracker)?;
         timings.extend(more);
         timings.push(Timing::of(experiment, "all", started));
         shown.push(Shown { experiment: experiment.clone(), finding });
@@ -106,16 +108,11 @@ pub fn read_timings(folder: &Path) -> Vec<Timing> {
     serde_json::from_slice(&bytes).unwrap_or_default()
 }
 
-fn setup_key(suite: &Suite, experiment: &Experiment) -> Result<String> {
-    let world = &experiment.world;
-    Ok(format!("{}-{}-{}", Setup::key(world, suite.seed)?, world.bases, world.factuals))
-}
-
 /// For every setup, the last experiment that needs it.
 fn last_uses(suite: &Suite) -> Result<BTreeMap<String, usize>> {
     let mut last = BTreeMap::new();
     for (index, experiment) in suite.experiments.iter().enumerate() {
-        last.insert(setup_key(suite, experiment)?, index);
+        last.insert(Setup::key(&experiment.world, suite.seed)?, index);
     }
     Ok(last)
 }
@@ -126,7 +123,7 @@ fn weight(suite: &Suite, catalogue: &Catalogue) -> Result<f64> {
     let mut seconds = 0.0;
     for experiment in &suite.experiments {
         let world = &experiment.world;
-        if trained.insert(setup_key(suite, experiment)?) {
+        if trained.insert(Setup::key(world, suite.seed)?) {
             seconds += Setup::weight(world, catalogue)?;
         }
         seconds += match &experiment.task {

@@ -2,8 +2,8 @@
 
 use std::ops::ControlFlow;
 use std::path::Path;
-use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use super::contender::Contender;
 use super::progress::Tracker;
@@ -27,12 +27,18 @@ use crate::seed::Seed;
 /// time left is guessed from.
 const SECONDS_PER_ROW_AND_WEIGHT: f64 = 6.5e-11;
 
-/// The data and the models of an experiment.
+/// The data and the models of an experiment, with its own number of bases and factuals.
+#[derive(Clone)]
 pub(super) struct Setup {
     world: World,
+    stock: Arc<Stock>,
+}
+
+/// What experiments on the same data with the same models share.
+struct Stock {
     data: Dataset,
     /// The training points.
-    pub(super) train: Points,
+    train: Points,
     /// All models trained from new weights: the first base, then the retrained ones.
     models: Vec<Mlp>,
     left_out: Option<Ensemble>,
@@ -150,9 +156,8 @@ impl Setup {
         if let Some(ensemble) = &reinitialised {
             models.extend_from_slice(ensemble.members());
         }
-        Ok(Self {
+        let stock = Stock {
             train: data.points().select(data.train()),
-            world: world.clone(),
             data,
             models,
             left_out,
@@ -160,22 +165,38 @@ impl Setup {
             changes,
             metrics: OnceLock::new(),
             seed,
-        })
+        };
+        Ok(Self { world: world.clone(), stock: Arc::new(stock) })
+    }
+
+    /// The same data and models with another world's number of bases and factuals.
+    pub(super) fn of(&self, world: &World) -> Self {
+        Self { world: world.clone(), stock: Arc::clone(&self.stock) }
+    }
+
+    /// The training points.
+    pub(super) fn train(&self) -> &Points {
+        &self.stock.train
     }
 
     /// The number of base models.
     pub(super) fn bases(&self) -> usize {
-        self.world.bases.min(self.models.len())
+        self.world.bases.min(self.stock.models.len())
     }
 
     /// A base model.
     pub(super) fn base(&self, base: usize) -> &Mlp {
-        &self.models[base]
+        &self.stock.models[base]
     }
 
     /// All models from new weights but one.
     pub(super) fn reinitialised(&self, base: usize) -> impl Iterator<Item = &Mlp> {
-        self.models.iter().enumerate().filter(move |(index, _)| *index != base).map(|(_, m)| m)
+        self.stock
+            .models
+            .iter()
+            .enumerate()
+            .filter(move |(index, _)| *index != base)
+            .map(|(_, m)| m)
     }
 
     /// The models that judge what is found for a base.
@@ -185,7 +206,7 @@ impl Setup {
             change: "reinitialise",
             models: self.reinitialised(base).map(|model| model as &dyn Model).collect(),
         };
-        let left_out = self.left_out.iter().map(|ensemble| Judges {
+        let left_out = self.stock.left_out.iter().map(|ensemble| Judges {
             change: "leave-out",
             models: ensemble.members().iter().map(dynamic).collect(),
         });
@@ -194,13 +215,13 @@ impl Setup {
 
     /// The models that calibrate and certify, and judge nothing.
     pub(super) fn calibrators(&self) -> Vec<&dyn Model> {
-        let members = self.calibration.iter().flat_map(Ensemble::members);
+        let members = self.stock.calibration.iter().flat_map(Ensemble::members);
         members.map(|model| model as &dyn Model).collect()
     }
 
     /// How the calibrating models came about, for people.
     pub(super) fn calibrators_family(&self) -> String {
-        let change = self.calibration.as_ref().map(Ensemble::change);
+        let change = self.stock.calibration.as_ref().map(Ensemble::change);
         change.map(|change| change.description()).unwrap_or_default()
     }
 
@@ -213,22 +234,23 @@ impl Setup {
     }
 
     fn rejected(&self, base: usize) -> Vec<usize> {
-        let test = self.data.points().select(self.data.test());
+        let test = self.stock.data.points().select(self.stock.data.test());
         let scores = self.base(base).score(&test);
-        let pairs = self.data.test().iter().zip(scores);
+        let pairs = self.stock.data.test().iter().zip(scores);
         pairs
-            .filter(|&(&row, score)| score < THRESHOLD && !self.data.labels()[row])
+            .filter(|&(&row, score)| score < THRESHOLD && !self.stock.data.labels()[row])
             .map(|(&row, _)| row)
             .collect()
     }
 
     /// The data and the bases in numbers.
     pub(super) fn summary(&self) -> DataSummary {
-        let test = self.data.points().select(self.data.test());
+        let test = self.stock.data.points().select(self.stock.data.test());
         let bases = (0..self.bases())
             .map(|base| {
                 let scores = self.base(base).score(&test);
-                let labels = self.data.test().iter().map(|&row| self.data.labels()[row]);
+                let labels =
+                    self.stock.data.test().iter().map(|&row| self.stock.data.labels()[row]);
                 let right = scores
                     .iter()
                     .zip(labels)
@@ -243,41 +265,41 @@ impl Setup {
             .collect();
         DataSummary {
             dataset: self.world.dataset.clone(),
-            columns: self.data.points().dim(),
-            train: self.data.train().len(),
-            test: self.data.test().len(),
+            columns: self.stock.data.points().dim(),
+            train: self.stock.data.train().len(),
+            test: self.stock.data.test().len(),
             bases,
         }
     }
 
     /// How far the retrained models moved.
     pub(super) fn changes(&self) -> &[ChangeSummary] {
-        &self.changes
+        &self.stock.changes
     }
 
     /// All encoded rows.
     pub(super) fn points(&self) -> &Points {
-        self.data.points()
+        self.stock.data.points()
     }
 
     /// Whether a row's label is favourable.
     pub(super) fn is_favourable(&self, row: usize) -> bool {
-        self.data.labels()[row]
+        self.stock.data.labels()[row]
     }
 
     /// The row of the table that a row was read from.
     pub(super) fn table_row(&self, row: usize) -> usize {
-        self.data.table_rows()[row]
+        self.stock.data.table_rows()[row]
     }
 
     /// Cost and plausibility, fitted on the training points.
     pub(super) fn metrics(&self) -> Result<&Metrics> {
-        if let Some(metrics) = self.metrics.get() {
+        if let Some(metrics) = self.stock.metrics.get() {
             return Ok(metrics);
         }
-        let features = self.data.encoder().placed().map(|(_, range, _)| range).collect();
-        let metrics = Metrics::fit(&self.train, &MetricParams { features, ..Default::default() })?;
-        Ok(self.metrics.get_or_init(|| metrics))
+        let features = self.stock.data.encoder().placed().map(|(_, range, _)| range).collect();
+        let metrics = Metrics::fit(self.train(), &MetricParams { features, ..Default::default() })?;
+        Ok(self.stock.metrics.get_or_init(|| metrics))
     }
 
     /// Searches counterfactuals of rows for a base.
@@ -289,21 +311,22 @@ impl Setup {
         rows: &[usize],
         watch: impl Fn() -> ControlFlow<()> + Sync,
     ) -> Result<Vec<Outcome>> {
-        let dim = self.data.points().dim();
+        let dim = self.stock.data.points().dim();
         let sets: Vec<FeasibleSet> = match contender.protocol {
             Protocol::Product => {
-                let actions = Actions::new(self.data.schema(), self.data.encoder())?;
-                let each = rows.iter().map(|&row| actions.for_factual(&self.data.rows()[row]));
+                let actions = Actions::new(self.stock.data.schema(), self.stock.data.encoder())?;
+                let each =
+                    rows.iter().map(|&row| actions.for_factual(&self.stock.data.rows()[row]));
                 each.collect::<Result<_>>()?
             }
             Protocol::Paper | Protocol::Reference => vec![FeasibleSet::everywhere(dim); rows.len()],
         };
-        let points = self.data.points();
+        let points = self.stock.data.points();
         let factuals: Vec<Factual> =
             rows.iter().zip(&sets).map(|(&row, set)| Factual::new(points.row(row), set)).collect();
-        let problem = Problem::new(self.base(base), norm, &self.train)?;
+        let problem = Problem::new(self.base(base), norm, &self.stock.train)?;
         let prepared =
-            contender.method.prepare(&problem, self.seed.derive("search").index(base))?;
+            contender.method.prepare(&problem, self.stock.seed.derive("search").index(base))?;
         let outcomes = find_all(&problem, &*prepared, &factuals, Budget::default(), watch)?;
         if outcomes.iter().any(|outcome| outcome.reason() == Some(Reason::Cancelled)) {
             return Err(Error::Cancelled("the run was stopped; it can go on".to_owned()));

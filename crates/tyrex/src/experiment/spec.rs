@@ -216,8 +216,8 @@ pub struct CalibrationTask {
 impl Default for CalibrationTask {
     fn default() -> Self {
         let taus = vec![
-            0.999, 0.998, 0.995, 0.99, 0.98, 0.97, 0.95, 0.93, 0.9, 0.87, 0.85, 0.8, 0.75, 0.7,
-            0.65, 0.6, 0.55, 0.5,
+            0.9999, 0.9995, 0.999, 0.998, 0.995, 0.99, 0.98, 0.97, 0.95, 0.92, 0.9, 0.87, 0.85,
+            0.8, 0.75, 0.7, 0.6, 0.5,
         ];
         Self { goal: Goal::default(), taus, factuals: 60 }
     }

@@ -51,8 +51,9 @@ fn decide(tier: &StatedTier) -> (Verdict, String) {
         too_much.len(),
         below
     );
-    if let Some(worst) =
-        too_much.iter().max_by(|a, b| (a.stated - a.observed.mean).total_cmp(&(b.stated - b.observed.mean)))
+    if let Some(worst) = too_much
+        .iter()
+        .max_by(|a, b| (a.stated - a.observed.mean).total_cmp(&(b.stated - b.observed.mean)))
     {
         evidence.push_str(&format!(
             "; the worst states {} and is seen at {}",
@@ -122,7 +123,9 @@ pub(super) fn describe(section: &mut Section, certificates: &Certificates) {
     let mut verdicts = Table {
         caption: "What the tiers say of the points.".to_owned(),
         corner: "tier".to_owned(),
-        columns: ["certified", "empirical", "vacuous"].map(|title| Column::number("", title)).into(),
+        columns: ["certified", "empirical", "vacuous"]
+            .map(|title| Column::number("", title))
+            .into(),
         rows: Vec::new(),
     };
     let (mut marks, mut legend) = (vec![Mark::Diagonal], Vec::new());

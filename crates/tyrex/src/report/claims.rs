@@ -8,7 +8,7 @@
 use serde::Serialize;
 
 use super::certified;
-use super::compare::{Entry, Pair, SAME_VALIDITY, entries, weakest};
+use super::compare::{Entry, Pair, SAME_VALIDITY, entries};
 use super::number::{
     amount, contender_name, counted, family, interval, method_name, percent, percent_with_interval,
     signed,
@@ -231,22 +231,22 @@ fn keeps_the_promise(place: &Place<'_>, method: &str) -> Decision {
         return (Verdict::NotTested, format!("the table has no calibrated line of {method}"));
     };
     let comparison = entry.comparison;
-    let chosen = comparison
-        .calibrations
-        .iter()
-        .find(|chosen| chosen.contender == entry.line.contender.full_label() && chosen.norm == place.norm);
+    let chosen = comparison.calibrations.iter().find(|chosen| {
+        chosen.contender == entry.line.contender.full_label() && chosen.norm == place.norm
+    });
     let promise = chosen.map_or(0.95, |chosen| chosen.calibration.goal.validity);
     let verdicts: Vec<Verdict> = entry
         .line
         .validity
         .iter()
-        .map(|(_, validity)| {
-            if validity.mean >= promise { Verdict::Holds } else { Verdict::DoesNot }
-        })
+        .map(
+            |(_, validity)| {
+                if validity.mean >= promise { Verdict::Holds } else { Verdict::DoesNot }
+            },
+        )
         .collect();
     let tau = entry.line.contender.tau().map(|tau| format!(" at tau {tau}")).unwrap_or_default();
-    let evidence =
-        format!("promised {}{tau}: {}", percent(promise), validities(entry));
+    let evidence = format!("promised {}{tau}: {}", percent(promise), validities(entry));
     (all_of(&verdicts), evidence)
 }
 
@@ -357,10 +357,12 @@ fn is_cheaper_than_measured(place: &Place<'_>) -> Decision {
     }
     let (mut verdicts, mut evidence) = (Vec::new(), Vec::new());
     for anchor in anchors {
-        let theirs = format!("WI {} %, LO {} %, cost {}", anchor.wi, anchor.lo, amount(anchor.cost));
+        let theirs =
+            format!("WI {} %, LO {} %, cost {}", anchor.wi, anchor.lo, amount(anchor.cost));
         let reaches = |entry: &&Entry<'_>| {
             let is_least = |name: &str, least: f64| {
-                let validity = entry.line.validity.iter().find(|(change, _)| family(change) == name);
+                let validity =
+                    entry.line.validity.iter().find(|(change, _)| family(change) == name);
                 validity.is_some_and(|(_, v)| v.mean >= least / 100.0 - SAME_VALIDITY)
             };
             is_least("WI", anchor.wi) && is_least("LO", anchor.lo)
@@ -373,7 +375,11 @@ fn is_cheaper_than_measured(place: &Place<'_>) -> Decision {
         match best {
             Some((entry, cost)) => {
                 verdicts.push(by_means(Some(cost), Some(anchor.cost)));
-                evidence.push(format!("{}, cost {} against {theirs}", validities(entry), amount(cost)));
+                evidence.push(format!(
+                    "{}, cost {} against {theirs}",
+                    validities(entry),
+                    amount(cost)
+                ));
             }
             None => {
                 verdicts.push(Verdict::DoesNot);
@@ -397,11 +403,15 @@ fn ablation(entries: &[Entry<'_>]) -> Vec<Claim> {
                 of_ablation
                     .iter()
                     .copied()
-                    .filter(|entry| entry.line.norm == norm && setting(entry, "measure") == Some(measure))
+                    .filter(|entry| {
+                        entry.line.norm == norm && setting(entry, "measure") == Some(measure)
+                    })
                     .collect()
             };
             let (better_curve, worse_curve) = (curve(better), curve(worse));
-            let Some(place) = better_curve.first().map(|entry| place_title(entry)) else { continue };
+            let Some(place) = better_curve.first().map(|entry| place_title(entry)) else {
+                continue;
+            };
             let mut claim = |how: &str, (verdict, evidence): Decision| {
                 let title = format!("Ablation: {better} beats {worse} at the same {how}");
                 claims.push(Claim { title, place: place.clone(), verdict, evidence });
@@ -441,7 +451,12 @@ fn at_same_cost(better: &[&Entry<'_>], worse: &[&Entry<'_>]) -> Decision {
     for (cost, validity) in curve(better) {
         let Some(other) = between(&worse, cost) else { continue };
         verdicts.push(if validity > other { Verdict::Holds } else { Verdict::DoesNot });
-        evidence.push(format!("cost {}: {} against {}", amount(cost), percent(validity), percent(other)));
+        evidence.push(format!(
+            "cost {}: {} against {}",
+            amount(cost),
+            percent(validity),
+            percent(other)
+        ));
     }
     if verdicts.is_empty() {
         return (Verdict::NotTested, "the two have no range of cost in common".to_owned());
@@ -568,7 +583,12 @@ fn by_means(own: Option<f64>, other: Option<f64>) -> Verdict {
 
 fn negated(summary: &Summary) -> Summary {
     let negative = |end: Option<f64>| end.map(|end| -end);
-    Summary { mean: -summary.mean, low: negative(summary.high), high: negative(summary.low), ..*summary }
+    Summary {
+        mean: -summary.mean,
+        low: negative(summary.high),
+        high: negative(summary.low),
+        ..*summary
+    }
 }
 
 /// "WI 98.2 %, LO 97.9 %"

@@ -13,7 +13,6 @@ use crate::experiment::result::{Cell, Comparison, Finding, Found, Line};
 use crate::experiment::{Experiment, Results};
 use crate::metric::Summary;
 
-
 /// Validities that differ by no more than half a point count as the same.
 pub(super) const SAME_VALIDITY: f64 = 0.005;
 
@@ -138,7 +137,8 @@ impl Pair {
             }
         }
         let count = factuals as f64;
-        let mean = |side: fn(&(f64, f64)) -> f64| costs.iter().map(side).sum::<f64>() / costs.len() as f64;
+        let mean =
+            |side: fn(&(f64, f64)) -> f64| costs.iter().map(side).sum::<f64>() / costs.len() as f64;
         let differences: Vec<f64> = costs.iter().map(|(own, other)| own - other).collect();
         (factuals > 0).then(|| Self {
             factuals,

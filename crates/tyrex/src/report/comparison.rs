@@ -3,8 +3,8 @@
 use super::compare::Entry;
 use super::document::{Block, Column, Row, Section, Table, TableCell, Tone};
 use super::number::{
-    amount, contender_name, counted, family, interval, method_name, percent,
-    percent_with_interval, seconds, signed, style, two_digits,
+    amount, contender_name, counted, family, interval, method_name, percent, percent_with_interval,
+    seconds, signed, style, two_digits,
 };
 use super::printed::{self, ABLATION, PrintedLine, PrintedNumber};
 use super::tradeoff;
@@ -43,7 +43,9 @@ pub(super) fn describe(section: &mut Section, entries: &[Entry<'_>], timings: &[
     more.table(bases(entries));
     more.table(base_models(first.comparison));
     if !more.blocks.is_empty() {
-        section.blocks.push(Block::Folded { title: "More numbers".to_owned(), blocks: more.blocks });
+        section
+            .blocks
+            .push(Block::Folded { title: "More numbers".to_owned(), blocks: more.blocks });
     }
 }
 
@@ -90,7 +92,9 @@ fn main_table(entries: &[Entry<'_>], beside: &str) -> Table {
         let group = norm.name();
         columns.push(Column::number(group, "cost"));
         columns.push(Column::number(group, &format!("LOF, n = {PRINTED_NEIGHBOURS}")));
-        columns.extend(families.iter().map(|change| Column::number(group, &format!("{} %", family(change)))));
+        columns.extend(
+            families.iter().map(|change| Column::number(group, &format!("{} %", family(change)))),
+        );
     }
     let mut rows: Vec<Row> = Vec::new();
     for entry in entries {
@@ -189,7 +193,12 @@ fn ablation(entry: &Entry<'_>) -> Option<PrintedCells> {
     let lines = printed::ablation(entry.line.norm, measure);
     let line = lines.iter().find(|line| (line.tau - tau).abs() < 1e-9)?;
     let number = |mean| Some(PrintedNumber { mean, sd: None });
-    Some(PrintedCells { cost: number(line.cost), lof: number(line.lof), wi: number(line.wi), lo: None })
+    Some(PrintedCells {
+        cost: number(line.cost),
+        lof: number(line.lof),
+        wi: number(line.wi),
+        lo: None,
+    })
 }
 
 fn cost_cell(own: Option<&Summary>, beside: Option<PrintedNumber>) -> TableCell {
@@ -208,7 +217,9 @@ fn cell(
 ) -> TableCell {
     let with_sd = |sd: Option<f64>| sd.map(|sd| format!("\u{b1} {}", text(sd))).unwrap_or_default();
     let mut cell = match own {
-        Some(own) => TableCell { text: text(own.mean), detail: with_sd(own.sd), ..TableCell::default() },
+        Some(own) => {
+            TableCell { text: text(own.mean), detail: with_sd(own.sd), ..TableCell::default() }
+        }
         None => TableCell::plain("none found"),
     };
     if let Some(printed) = beside {
@@ -236,7 +247,12 @@ fn calibrations(calibrations: &[Calibrated]) -> Table {
         let point = calibration.curve.iter().find(|point| point.tau == chosen.tau);
         let reporting = match &calibration.verdict {
             Verdict::Chosen { validity, .. } => {
-                format!("{} [{}, {}]", percent(validity.mean), percent(validity.low), percent(validity.high))
+                format!(
+                    "{} [{}, {}]",
+                    percent(validity.mean),
+                    percent(validity.low),
+                    percent(validity.high)
+                )
             }
             Verdict::TooFewModels { models, needed } => format!("{models} models, {needed} needed"),
             Verdict::TooFewFound { coverage } => format!("at most {} found", percent(*coverage)),
@@ -331,10 +347,13 @@ fn anchors(entries: &[Entry<'_>], beside: &str) -> Table {
             let validity = own.and_then(|own| {
                 own.line.validity.iter().find(|(change, _)| family(change) == name)
             });
-            validity.map(|(_, validity)| format!("ours {:.1}", 100.0 * validity.mean)).unwrap_or_default()
+            validity
+                .map(|(_, validity)| format!("ours {:.1}", 100.0 * validity.mean))
+                .unwrap_or_default()
         };
         let cost = own.and_then(Entry::cost).map(|cost| format!("ours {}", amount(cost)));
-        let pair = |text: String, beside: String| TableCell { text, beside, ..TableCell::default() };
+        let pair =
+            |text: String, beside: String| TableCell { text, beside, ..TableCell::default() };
         let cells = vec![
             TableCell::plain(anchor.norm.clone()),
             TableCell::plain(anchor.tau.map(|tau| tau.to_string()).unwrap_or_default()),
@@ -346,8 +365,9 @@ fn anchors(entries: &[Entry<'_>], beside: &str) -> Table {
         ];
         Row { head: method_name(&anchor.method), cells, ..Row::default() }
     });
-    let mut columns: Vec<Column> =
-        ["norm", "tau", "cost", "LOF", "WI %", "LO %"].map(|title| Column::number("", title)).into();
+    let mut columns: Vec<Column> = ["norm", "tau", "cost", "LOF", "WI %", "LO %"]
+        .map(|title| Column::number("", title))
+        .into();
     columns.push(Column::words("source"));
     Table {
         caption: "What others measured, beside ours where the table has the same method and norm."
@@ -418,9 +438,21 @@ fn details(entries: &[Entry<'_>], timings: &[Timing]) -> Table {
             .to_owned(),
         corner: "method".to_owned(),
         columns: [
-            "norm", "protocol", "tau", "factuals", "found", "cost, interval", "cost L1",
-            "cost L2", "cost MAD", "columns changed", "WI", "LO", "WI agreement",
-            "LO agreement", "time per factual",
+            "norm",
+            "protocol",
+            "tau",
+            "factuals",
+            "found",
+            "cost, interval",
+            "cost L1",
+            "cost L2",
+            "cost MAD",
+            "columns changed",
+            "WI",
+            "LO",
+            "WI agreement",
+            "LO agreement",
+            "time per factual",
         ]
         .map(|title| Column::number("", title))
         .into(),
@@ -437,8 +469,11 @@ fn plausibility(entries: &[Entry<'_>]) -> Table {
         }
     }
     let mut columns = vec![Column::number("", "norm")];
-    columns.extend(neighbours.iter().map(|n| Column::number("mean of +1 and -1", &format!("n = {n}"))));
-    columns.extend(neighbours.iter().map(|n| Column::number("outlier factor", &format!("n = {n}"))));
+    columns.extend(
+        neighbours.iter().map(|n| Column::number("mean of +1 and -1", &format!("n = {n}"))),
+    );
+    columns
+        .extend(neighbours.iter().map(|n| Column::number("outlier factor", &format!("n = {n}"))));
     columns.extend(
         ["distance to neighbours", "Mahalanobis", "log density"]
             .map(|title| Column::number("other", title)),
@@ -514,12 +549,8 @@ fn base_models(comparison: &Comparison) -> Table {
     let data = &comparison.data;
     let rows = data.bases.iter().enumerate().map(|(index, base)| {
         let print: String = base.model.chars().take(12).collect();
-        let cells = [
-            percent(base.accuracy),
-            base.rejected.to_string(),
-            base.factuals.to_string(),
-            print,
-        ];
+        let cells =
+            [percent(base.accuracy), base.rejected.to_string(), base.factuals.to_string(), print];
         Row {
             head: format!("base {}", index + 1),
             cells: cells.into_iter().map(TableCell::plain).collect(),

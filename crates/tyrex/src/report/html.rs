@@ -22,7 +22,12 @@ pub(super) fn render(document: &Document) -> String {
     );
     out.push_str("<nav aria-label=\"Contents\"><ol>");
     for section in &document.sections {
-        let _ = write!(out, "<li><a href=\"#{}\">{}</a></li>", word(&section.name), escape(&section.title));
+        let _ = write!(
+            out,
+            "<li><a href=\"#{}\">{}</a></li>",
+            word(&section.name),
+            escape(&section.title)
+        );
     }
     out.push_str("</ol></nav>\n</header>\n<main>\n");
     for section in &document.sections {
@@ -49,7 +54,12 @@ fn blocks(out: &mut String, blocks_to_write: &[Block]) {
             Block::Facts(facts) => {
                 out.push_str("<dl>");
                 for (name, value) in facts {
-                    let _ = write!(out, "<div><dt>{}</dt><dd>{}</dd></div>", escape(name), escape(value));
+                    let _ = write!(
+                        out,
+                        "<div><dt>{}</dt><dd>{}</dd></div>",
+                        escape(name),
+                        escape(value)
+                    );
                 }
                 out.push_str("</dl>\n");
             }
@@ -57,7 +67,12 @@ fn blocks(out: &mut String, blocks_to_write: &[Block]) {
             Block::Shades(shades) => {
                 out.push_str("<ul class=\"shades\">");
                 for (tone, text) in shades {
-                    let _ = write!(out, "<li><span class=\"{}\"></span>{}</li>", class(*tone), escape(text));
+                    let _ = write!(
+                        out,
+                        "<li><span class=\"{}\"></span>{}</li>",
+                        class(*tone),
+                        escape(text)
+                    );
                 }
                 out.push_str("</ul>\n");
             }

@@ -50,11 +50,7 @@ fn document(results: &Results, timings: &[Timing]) -> Result<Document> {
     }
     sections.extend(opening::times(results, timings));
     sections.extend(opening::evidence(&claims));
-    Ok(Document {
-        title: results.title.clone(),
-        subtitle: opening::subtitle(results),
-        sections,
-    })
+    Ok(Document { title: results.title.clone(), subtitle: opening::subtitle(results), sections })
 }
 
 fn section(shown: &Shown, entries: &[compare::Entry<'_>], timings: &[Timing]) -> Section {

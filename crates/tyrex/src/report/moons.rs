@@ -47,7 +47,8 @@ pub(super) fn describe(section: &mut Section, moons: &Moons) {
         charts,
     });
     let rows = moons.answers.iter().map(|answer| {
-        let place = format!("({}, {})", two_digits(answer.at.0.into()), two_digits(answer.at.1.into()));
+        let place =
+            format!("({}, {})", two_digits(answer.at.0.into()), two_digits(answer.at.1.into()));
         let cells = [place, two_digits(answer.stability), percent(answer.survival)];
         Row {
             head: method_name(&answer.label),
@@ -91,7 +92,8 @@ struct Frame {
 impl Frame {
     fn of(moons: &Moons) -> Self {
         let [left, right, bottom, top] = moons.bounds;
-        let is_sound = moons.bounds.iter().all(|end| end.is_finite()) && right > left && top > bottom;
+        let is_sound =
+            moons.bounds.iter().all(|end| end.is_finite()) && right > left && top > bottom;
         let bounds = if is_sound { moons.bounds } else { [0.0, 1.0, 0.0, 1.0] };
         let [left, right, bottom, top] = bounds;
         let aspect = ((top - bottom) / (right - left)).clamp(0.4, 1.2);
@@ -180,9 +182,8 @@ fn runs(values: &[f32], least: f32) -> Vec<(usize, usize)> {
 /// The edges between values below one half and others.
 fn boundary(moons: &Moons, map: &Map, count: usize) -> String {
     let mut path = String::new();
-    let accepted: Vec<Vec<bool>> = rows(moons, map)
-        .map(|values| values.iter().map(|value| *value >= 0.5).collect())
-        .collect();
+    let accepted: Vec<Vec<bool>> =
+        rows(moons, map).map(|values| values.iter().map(|value| *value >= 0.5).collect()).collect();
     for (row, values) in accepted.iter().enumerate() {
         for (column, pair) in values.windows(2).enumerate() {
             if pair[0] != pair[1] {

@@ -13,7 +13,13 @@ pub(super) fn amount(value: f64) -> String {
     if !value.is_finite() {
         return "none".to_owned();
     }
-    let digits = if value.abs() >= 100.0 { 1 } else if value.abs() >= 1.0 { 2 } else { 3 };
+    let digits = if value.abs() >= 100.0 {
+        1
+    } else if value.abs() >= 1.0 {
+        2
+    } else {
+        3
+    };
     unsigned_zero(format!("{value:.digits$}"))
 }
 
@@ -132,12 +138,21 @@ mod tests {
 
     #[test]
     fn numbers_read_well() {
-        assert_eq!([0.1234, 1.234, 123.45, -0.0001].map(amount), ["0.123", "1.23", "123.5", "0.000"]);
+        assert_eq!(
+            [0.1234, 1.234, 123.45, -0.0001].map(amount),
+            ["0.123", "1.23", "123.5", "0.000"]
+        );
         assert_eq!([1.0, 0.4567, -0.0].map(percent), ["100.0 %", "45.7 %", "0.0 %"]);
         assert_eq!(amount(f64::NAN), "none");
-        assert_eq!([4e-6, 0.0123, 12.0, 300.0].map(seconds), ["4 \u{b5}s", "12.3 ms", "12.0 s", "5.0 min"]);
+        assert_eq!(
+            [4e-6, 0.0123, 12.0, 300.0].map(seconds),
+            ["4 \u{b5}s", "12.3 ms", "12.0 s", "5.0 min"]
+        );
         assert_eq!(["0.1", "-0.1"].map(signed), ["+0.1", "\u{2212}0.1"]);
-        assert_eq!(["reinitialise", "leave-out", "bootstrap"].map(family), ["WI", "LO", "bootstrap"]);
+        assert_eq!(
+            ["reinitialise", "leave-out", "bootstrap"].map(family),
+            ["WI", "LO", "bootstrap"]
+        );
         assert_eq!([counted(1, "model"), counted(2, "model")], ["1 model", "2 models"]);
     }
 }

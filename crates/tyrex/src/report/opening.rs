@@ -191,7 +191,11 @@ pub(super) fn evidence(claims: &[Claim]) -> Option<Section> {
     section.table(Table {
         caption: "Claim by claim and cell by cell.".to_owned(),
         corner: "where".to_owned(),
-        columns: vec![Column::words("claim"), Column::number("", "verdict"), Column::words("evidence")],
+        columns: vec![
+            Column::words("claim"),
+            Column::number("", "verdict"),
+            Column::words("evidence"),
+        ],
         rows: rows.collect(),
     });
     Some(section)
@@ -209,8 +213,9 @@ pub(super) fn times(results: &Results, timings: &[Timing]) -> Option<Section> {
         cells: [training, rest, training + rest].map(|t| TableCell::plain(seconds(t))).into(),
         ..Row::default()
     };
-    let columns =
-        || ["training", "everything else", "together"].map(|title| Column::number("", title)).into();
+    let columns = || {
+        ["training", "everything else", "together"].map(|title| Column::number("", title)).into()
+    };
     let mut by_dataset: Vec<(&str, f64, f64)> = Vec::new();
     let mut rows = Vec::new();
     for experiment in results.experiments.iter().map(|shown| &shown.experiment) {
@@ -239,7 +244,8 @@ pub(super) fn times(results: &Results, timings: &[Timing]) -> Option<Section> {
         rows: of_datasets,
     });
     section.table(Table {
-        caption: "Experiment by experiment. Models are trained in the first that needs them.".to_owned(),
+        caption: "Experiment by experiment. Models are trained in the first that needs them."
+            .to_owned(),
         corner: "experiment".to_owned(),
         columns: columns(),
         rows,

@@ -199,7 +199,8 @@ mod tests {
             let table = &printed.tables[name];
             (table.l1.len(), table.l2.len())
         };
-        for (name, methods) in [("heloc", 6), ("german", 6), ("ctg", 6), ("taiwan", 5), ("adult", 5)]
+        for (name, methods) in
+            [("heloc", 6), ("german", 6), ("ctg", 6), ("taiwan", 5), ("adult", 5)]
         {
             assert_eq!(lines(name), (methods, methods), "{name}");
         }

@@ -104,7 +104,8 @@ impl Scale {
     }
 
     fn logarithmic_ticks(&self, count: usize) -> Vec<Tick> {
-        let powers = libm::floor(libm::log10(self.low)) as i32..=libm::ceil(libm::log10(self.high)) as i32;
+        let powers =
+            libm::floor(libm::log10(self.low)) as i32..=libm::ceil(libm::log10(self.high)) as i32;
         // The densest of these that is not too dense.
         for factors in [&[1.0, 2.0, 5.0][..], &[1.0, 3.0], &[1.0]] {
             let ticks: Vec<Tick> = powers
@@ -138,7 +139,9 @@ fn plain(value: f64, digits: usize) -> String {
 fn range(values: impl Iterator<Item = f64>) -> (f64, f64) {
     let (low, high) = values
         .filter(|value| value.is_finite())
-        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| (low.min(value), high.max(value)));
+        .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), value| {
+            (low.min(value), high.max(value))
+        });
     if low <= high { (low, high) } else { (0.0, 1.0) }
 }
 

@@ -157,7 +157,12 @@ impl Chart {
                 }
                 dot(out, x, y, *style, *fill, tip);
                 if *fill != Fill::Faint {
-                    taken.push(Taken { left: x - 4.0, right: x + 4.0, top: y - 4.0, bottom: y + 4.0 });
+                    taken.push(Taken {
+                        left: x - 4.0,
+                        right: x + 4.0,
+                        top: y - 4.0,
+                        bottom: y + 4.0,
+                    });
                 }
             }
             Mark::Bar { from, to, height, style, tip } => {
@@ -174,12 +179,8 @@ impl Chart {
             }
             Mark::Word { at, text: word } => {
                 let (x, y) = (self.at_x(at.0), self.at_y(at.1));
-                let room = Taken {
-                    left: LEFT,
-                    right: WIDTH - RIGHT,
-                    top: TOP,
-                    bottom: HEIGHT - BOTTOM,
-                };
+                let room =
+                    Taken { left: LEFT, right: WIDTH - RIGHT, top: TOP, bottom: HEIGHT - BOTTOM };
                 if let Some(place) = free_place(x, y, word, &room, taken) {
                     text(out, place.left, place.bottom - 2.5, "start", "w", word);
                     taken.push(place);
@@ -187,13 +188,15 @@ impl Chart {
             }
             Mark::Diagonal => {
                 let ends = self.y.ticks(2).into_iter().chain(self.x.ticks(2));
-                let (low, high) = ends.fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), tick| {
-                    (low.min(tick.value), high.max(tick.value))
-                });
+                let (low, high) = ends
+                    .fold((f64::INFINITY, f64::NEG_INFINITY), |(low, high), tick| {
+                        (low.min(tick.value), high.max(tick.value))
+                    });
                 if low < high {
                     let (x, y) = (self.at_x(low), self.at_y(low));
                     let (to_x, to_y) = (self.at_x(high), self.at_y(high));
-                    let _ = write!(out, r#"<path class="h" d="M{x:.1} {y:.1}L{to_x:.1} {to_y:.1}"/>"#);
+                    let _ =
+                        write!(out, r#"<path class="h" d="M{x:.1} {y:.1}L{to_x:.1} {to_y:.1}"/>"#);
                 }
             }
             Mark::Level { y } => {
@@ -336,16 +339,39 @@ fn shape(x: f64, y: f64, size: f64, style: Style) -> String {
         5 => {
             let (a, b) = (0.42, 1.2);
             polygon(&[
-                (-a, -b), (a, -b), (a, -a), (b, -a), (b, a), (a, a),
-                (a, b), (-a, b), (-a, a), (-b, a), (-b, -a), (-a, -a),
+                (-a, -b),
+                (a, -b),
+                (a, -a),
+                (b, -a),
+                (b, a),
+                (a, a),
+                (a, b),
+                (-a, b),
+                (-a, a),
+                (-b, a),
+                (-b, -a),
+                (-a, -a),
             ])
         }
         6 => polygon(&[(0.0, -1.25), (1.2, -0.35), (0.75, 1.05), (-0.75, 1.05), (-1.2, -0.35)]),
-        7 => polygon(&[(-1.2, 0.0), (-0.6, -1.05), (0.6, -1.05), (1.2, 0.0), (0.6, 1.05), (-0.6, 1.05)]),
+        7 => polygon(&[
+            (-1.2, 0.0),
+            (-0.6, -1.05),
+            (0.6, -1.05),
+            (1.2, 0.0),
+            (0.6, 1.05),
+            (-0.6, 1.05),
+        ]),
         8 => polygon(&[(-1.1, -1.1), (1.1, 1.1), (1.1, -1.1), (-1.1, 1.1)]),
         _ => polygon(&[
-            (0.0, -1.5), (0.38, -0.38), (1.5, 0.0), (0.38, 0.38),
-            (0.0, 1.5), (-0.38, 0.38), (-1.5, 0.0), (-0.38, -0.38),
+            (0.0, -1.5),
+            (0.38, -0.38),
+            (1.5, 0.0),
+            (0.38, 0.38),
+            (0.0, 1.5),
+            (-0.38, 0.38),
+            (-1.5, 0.0),
+            (-0.38, -0.38),
         ]),
     }
 }
@@ -391,7 +417,13 @@ mod tests {
 
     #[test]
     fn what_is_no_number_is_not_drawn() {
-        let dot = |at| Mark::Dot { at, range: None, style: Style::of(0), fill: Fill::Full, tip: String::new() };
+        let dot = |at| Mark::Dot {
+            at,
+            range: None,
+            style: Style::of(0),
+            fill: Fill::Full,
+            tip: String::new(),
+        };
         let line = Mark::Line { points: vec![(f64::NAN, 1.0)], style: Style::of(0), dashed: false };
         let empty = chart(Vec::new()).svg();
         assert_eq!(chart(vec![dot((f64::NAN, 0.5)), dot((0.1, f64::INFINITY)), line]).svg(), empty);

@@ -2,7 +2,9 @@
 
 use super::compare::{Entry, weakest};
 use super::document::{Figures, Key, Section};
-use super::number::{amount, contender_name, counted, family, method_name, percent, percent_with_interval, style};
+use super::number::{
+    amount, contender_name, counted, family, method_name, percent, percent_with_interval, style,
+};
 use super::printed::{self, ABLATION};
 use super::scale::Scale;
 use super::svg::{Chart, Fill, Mark, Style};
@@ -32,8 +34,7 @@ pub(super) fn overview(entries: &[Entry<'_>]) -> Option<Section> {
             .iter()
             .filter(|entry| entry.experiment.world.dataset == dataset && entry.line.norm == norm)
             .collect();
-        let table: Vec<&Entry<'_>> =
-            here.iter().copied().filter(|entry| entry.is_main).collect();
+        let table: Vec<&Entry<'_>> = here.iter().copied().filter(|entry| entry.is_main).collect();
         let mut marks = vec![Mark::Level { y: 100.0 * AIM }];
         marks.extend(curves(&here, &mut legend));
         for entry in &table {
@@ -106,7 +107,8 @@ pub(super) fn describe(section: &mut Section, entries: &[Entry<'_>]) {
         entries.iter().any(|entry| entry.experiment.beside.as_deref() == Some(ABLATION));
     let (mut legend, mut charts) = (Vec::new(), Vec::new());
     for norm in norms(entries) {
-        let here: Vec<&Entry<'_>> = entries.iter().filter(|entry| entry.line.norm == norm).collect();
+        let here: Vec<&Entry<'_>> =
+            entries.iter().filter(|entry| entry.line.norm == norm).collect();
         let mut marks = Vec::new();
         let all = series(&here);
         for (series, style) in all.iter().zip(series_styles(&all)) {
@@ -115,7 +117,8 @@ pub(super) fn describe(section: &mut Section, entries: &[Entry<'_>]) {
                 legend.push(key);
             }
             let height = |entry: &Entry<'_>| height(&entry.line, is_ablation);
-            let points = series.entries.iter().filter_map(|entry| Some((entry.cost()?, height(entry)?)));
+            let points =
+                series.entries.iter().filter_map(|entry| Some((entry.cost()?, height(entry)?)));
             marks.push(Mark::Line { points: points.collect(), style, dashed: false });
             for entry in &series.entries {
                 marks.extend(dot(entry, style, Fill::Full, is_ablation));
@@ -128,7 +131,11 @@ pub(super) fn describe(section: &mut Section, entries: &[Entry<'_>]) {
         charts.push(cost_chart(norm.name(), norm, marks, false));
     }
     if is_ablation {
-        legend.push(Key { style: Style::of(0), fill: Fill::Hollow, text: "the paper's numbers".into() });
+        legend.push(Key {
+            style: Style::of(0),
+            fill: Fill::Hollow,
+            text: "the paper's numbers".into(),
+        });
     }
     let what = if is_ablation { "WI validity" } else { "Validity (the lower of WI and LO)" };
     section.figures(Figures {
@@ -165,7 +172,11 @@ fn series<'b, 'a>(entries: &[&'b Entry<'a>]) -> Vec<Series<'b, 'a>> {
         let mut measure = String::new();
         for (setting, value) in &contender.settings {
             if Some(setting.as_str()) != swept {
-                name = if setting == "measure" { value.clone() } else { format!("{name}, {setting} {value}") };
+                name = if setting == "measure" {
+                    value.clone()
+                } else {
+                    format!("{name}, {setting} {value}")
+                };
             }
             if setting == "measure" {
                 measure.clone_from(value);
@@ -177,8 +188,10 @@ fn series<'b, 'a>(entries: &[&'b Entry<'a>]) -> Vec<Series<'b, 'a>> {
         }
     }
     for Series { entries, .. } in &mut all {
-        let place = |entry: &Entry<'_>| swept(&entry.line).and_then(|name| number(&entry.line, name));
-        entries.sort_by(|a, b| place(a).partial_cmp(&place(b)).unwrap_or(std::cmp::Ordering::Equal));
+        let place =
+            |entry: &Entry<'_>| swept(&entry.line).and_then(|name| number(&entry.line, name));
+        entries
+            .sort_by(|a, b| place(a).partial_cmp(&place(b)).unwrap_or(std::cmp::Ordering::Equal));
     }
     all
 }
@@ -232,7 +245,10 @@ fn curves(here: &[&Entry<'_>], legend: &mut Vec<Key>) -> Vec<Mark> {
     for series in series(&turned) {
         let Some(first) = series.entries.first() else { continue };
         let style = style(&first.line.contender);
-        let points = series.entries.iter().filter_map(|entry| Some((entry.cost()?, height(&entry.line, false)?)));
+        let points = series
+            .entries
+            .iter()
+            .filter_map(|entry| Some((entry.cost()?, height(&entry.line, false)?)));
         marks.push(Mark::Line { points: points.collect(), style, dashed: false });
         for entry in &series.entries {
             marks.extend(dot(entry, style, Fill::Faint, false));
@@ -244,7 +260,8 @@ fn curves(here: &[&Entry<'_>], legend: &mut Vec<Key>) -> Vec<Mark> {
 
 fn add_key(legend: &mut Vec<Key>, entry: &Entry<'_>) {
     let contender = &entry.line.contender;
-    let key = Key { style: style(contender), fill: Fill::Full, text: method_name(&contender.label) };
+    let key =
+        Key { style: style(contender), fill: Fill::Full, text: method_name(&contender.label) };
     if !legend.contains(&key) {
         legend.push(key);
     }
@@ -303,7 +320,9 @@ fn dot(entry: &Entry<'_>, style: Style, fill: Fill, is_ablation: bool) -> Option
 
 fn tip(line: &Line) -> String {
     let mut tip = contender_name(&line.contender);
-    if line.contender.calibrated && let Some(tau) = line.contender.tau() {
+    if line.contender.calibrated
+        && let Some(tau) = line.contender.tau()
+    {
         tip.push_str(&format!(", calibrated tau {tau}"));
     }
     if let Some(cost) = &line.cost {
@@ -412,22 +431,34 @@ fn sensitivity(entries: &[Entry<'_>], parameter: &str) -> Figures {
             .filter(|entry| entry.line.norm == norm && number(&entry.line, parameter).is_some())
             .collect();
         let all = series(&here);
-        let mut chart = |what: &str, height: &dyn Fn(&Entry<'_>) -> Option<(f64, Option<(f64, f64)>)>, is_share: bool| {
+        let mut chart = |what: &str,
+                         height: &dyn Fn(&Entry<'_>) -> Option<(f64, Option<(f64, f64)>)>,
+                         is_share: bool| {
             let mut marks = Vec::new();
             for (series, style) in all.iter().zip(series_styles(&all)) {
                 let key = Key { style, fill: Fill::Full, text: series.name.clone() };
                 if !legend.contains(&key) {
                     legend.push(key);
                 }
-                let read = |entry: &Entry<'_>| Some((number(&entry.line, parameter)?, height(entry)?));
-                let points: Vec<_> = series.entries.iter().filter_map(|entry| read(entry)).collect();
+                let read =
+                    |entry: &Entry<'_>| Some((number(&entry.line, parameter)?, height(entry)?));
+                let points: Vec<_> =
+                    series.entries.iter().filter_map(|entry| read(entry)).collect();
                 let curve = points.iter().map(|(x, (y, _))| (*x, *y)).collect();
                 marks.push(Mark::Line { points: curve, style, dashed: false });
                 marks.extend(series.entries.iter().filter_map(|entry| {
                     let (x, (y, range)) = read(entry)?;
-                    Some(Mark::Dot { at: (x, y), range, style, fill: Fill::Full, tip: tip(&entry.line) })
+                    Some(Mark::Dot {
+                        at: (x, y),
+                        range,
+                        style,
+                        fill: Fill::Full,
+                        tip: tip(&entry.line),
+                    })
                 }));
-                if let ([(first, (from, _)), .., (last, (to, _))], "validity, %") = (points.as_slice(), what) {
+                if let ([(first, (from, _)), .., (last, (to, _))], "validity, %") =
+                    (points.as_slice(), what)
+                {
                     said.push(format!(
                         "{}, {}: validity {from:.1} % at {parameter} {first}, {to:.1} % at {last}.",
                         series.name,
@@ -437,34 +468,53 @@ fn sensitivity(entries: &[Entry<'_>], parameter: &str) -> Figures {
             }
             let places = || marks.iter().flat_map(places_of);
             let heights = places().map(|(_, y)| y);
-            charts.push(Chart {
-                title: format!("{} against {parameter}, {}", what.trim_end_matches(", %"), norm.name()),
-                description: format!("{what} for every {parameter}"),
-                x: Scale::of_amounts(places().map(|(x, _)| x)),
-                y: if is_share { Scale::around(heights) } else { Scale::of_amounts(heights) },
-                x_label: parameter.to_owned(),
-                y_label: what.to_owned(),
-                marks: marks.clone(),
-            }.svg());
+            charts.push(
+                Chart {
+                    title: format!(
+                        "{} against {parameter}, {}",
+                        what.trim_end_matches(", %"),
+                        norm.name()
+                    ),
+                    description: format!("{what} for every {parameter}"),
+                    x: Scale::of_amounts(places().map(|(x, _)| x)),
+                    y: if is_share { Scale::around(heights) } else { Scale::of_amounts(heights) },
+                    x_label: parameter.to_owned(),
+                    y_label: what.to_owned(),
+                    marks: marks.clone(),
+                }
+                .svg(),
+            );
         };
-        chart("validity, %", &|entry| {
-            let validity = weakest(&entry.line)?;
-            let range = validity.low.zip(validity.high);
-            Some((100.0 * validity.mean, range.map(|(low, high)| (100.0 * low, 100.0 * high))))
-        }, true);
-        chart("mean cost", &|entry| {
-            let cost = entry.line.cost?;
-            Some((cost.mean, cost.low.zip(cost.high)))
-        }, false);
-        chart("mean reading of the test", &|entry| {
-            let values: Vec<f64> = entry
-                .cells()
-                .flat_map(|cell| &cell.answers)
-                .filter_map(|answer| Some(answer.found.as_ref()?.value))
-                .collect();
-            let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
-            (!values.is_empty()).then_some((mean, None))
-        }, true);
+        chart(
+            "validity, %",
+            &|entry| {
+                let validity = weakest(&entry.line)?;
+                let range = validity.low.zip(validity.high);
+                Some((100.0 * validity.mean, range.map(|(low, high)| (100.0 * low, 100.0 * high))))
+            },
+            true,
+        );
+        chart(
+            "mean cost",
+            &|entry| {
+                let cost = entry.line.cost?;
+                Some((cost.mean, cost.low.zip(cost.high)))
+            },
+            false,
+        );
+        chart(
+            "mean reading of the test",
+            &|entry| {
+                let values: Vec<f64> = entry
+                    .cells()
+                    .flat_map(|cell| &cell.answers)
+                    .filter_map(|answer| Some(answer.found.as_ref()?.value))
+                    .collect();
+                let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
+                (!values.is_empty()).then_some((mean, None))
+            },
+            true,
+        );
     }
     Figures {
         caption: format!("What {parameter} does: validity is the lower of WI and LO."),
@@ -476,7 +526,8 @@ fn sensitivity(entries: &[Entry<'_>], parameter: &str) -> Figures {
 
 /// The cheapest and the most valid line.
 fn said_of_ends(entries: &[Entry<'_>]) -> String {
-    let known = || entries.iter().filter_map(|entry| Some((entry, entry.cost()?, weakest(&entry.line)?)));
+    let known =
+        || entries.iter().filter_map(|entry| Some((entry, entry.cost()?, weakest(&entry.line)?)));
     let cheapest = known().min_by(|a, b| a.1.total_cmp(&b.1));
     let firmest = known().max_by(|a, b| a.2.mean.total_cmp(&b.2.mean));
     let (Some(cheapest), Some(firmest)) = (cheapest, firmest) else { return String::new() };

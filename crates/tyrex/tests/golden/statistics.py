@@ -3,8 +3,8 @@
     python3 crates/tyrex/tests/golden/statistics.py
 
 writes statistics.json beside this file: incomplete beta functions and quantiles, binomial
-probabilities, bounds on proportions and the p-value of Hoeffding and Bentkus, over grids that
-include the edges.
+probabilities, bounds on proportions, the p-value of Hoeffding and Bentkus and Student's
+quantiles, over grids that include the edges.
 """
 
 import json
@@ -74,6 +74,12 @@ def hoeffding_bentkus():
                 yield [mean, n, level, min(math.exp(-n * divergence), bentkus, 1.0)]
 
 
+def student():
+    for degrees in [*range(1, 21), 49, 99, 1_000, 22_499, 1_000_000]:
+        for alpha in ALPHAS:
+            yield [alpha, degrees, stats.t.isf(alpha / 2, degrees)]
+
+
 def main():
     tables = {
         "incomplete_beta": incomplete_beta(),
@@ -81,6 +87,7 @@ def main():
         "binomial": binomial(),
         "bounds": bounds(),
         "hoeffding_bentkus": hoeffding_bentkus(),
+        "student": student(),
     }
     lines = []
     for name, rows in tables.items():

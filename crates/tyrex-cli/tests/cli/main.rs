@@ -10,6 +10,7 @@ mod data;
 mod explain;
 mod model;
 mod output;
+mod report;
 mod retrain;
 mod schema;
 mod stability;

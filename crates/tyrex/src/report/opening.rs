@@ -76,7 +76,7 @@ fn is_whole(timing: &Timing) -> bool {
 pub(super) fn terms(experiment: &Experiment) -> String {
     let World { dataset, reinitialise, leave_out, calibration, bases, factuals, .. } =
         &experiment.world;
-    let mut parts = vec![format!("data: {dataset}")];
+    let mut parts = vec![format!("Data: {dataset}")];
     if let Some(protocol) = protocol(&experiment.task) {
         parts.push(format!("protocol: {protocol}"));
     }
@@ -87,8 +87,7 @@ pub(super) fn terms(experiment: &Experiment) -> String {
     }
     parts.push(counted(*bases, "base model"));
     parts.push(format!("at most {} each", counted(*factuals, "factual")));
-    let text = parts.join("; ");
-    format!("{}{}.", text[..1].to_uppercase(), &text[1..])
+    format!("{}.", parts.join("; "))
 }
 
 /// The claims that are decided for several cells, and the cells.

@@ -47,7 +47,7 @@ fn results_become_a_page_and_markdown() {
     assert!(text.contains("min-cost is fragile"), "{text}");
     let page = place.read("results/report.html");
     assert!(page.starts_with("<!DOCTYPE html>") && page.ends_with("</html>\n"));
-    for piece in ["A &lt;small&gt; table", "paper 1.42", "Table 3", "min-cost"] {
+    for piece in ["A &lt;small&gt; table", "1.42 ± 4.16", "Table 3", "min-cost"] {
         assert!(page.contains(piece), "{piece}");
     }
     let markdown = place.read("RESULTS.md");
@@ -70,7 +70,8 @@ fn what_is_no_result_is_refused() {
     std::fs::create_dir(place.path("damaged")).unwrap();
     place.write("damaged/results.json", "{\"format_version\": 1");
     std::fs::create_dir(place.path("newer")).unwrap();
-    let newer = place.read("results/results.json").replace("\"format_version\":1", "\"format_version\":99");
+    let newer =
+        place.read("results/results.json").replace("\"format_version\":1", "\"format_version\":99");
     place.write("newer/results.json", &newer);
     for (arguments, says) in [
         (&["report", "nowhere"][..], "cannot read nowhere/results.json"),

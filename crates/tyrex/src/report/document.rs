@@ -43,6 +43,8 @@ pub(super) struct Table {
     pub(super) caption: String,
     /// What the first column names.
     pub(super) corner: String,
+    /// Whose numbers the cells stand beside; the caption says so too.
+    pub(super) beside: &'static str,
     pub(super) columns: Vec<Column>,
     pub(super) rows: Vec<Row>,
 }

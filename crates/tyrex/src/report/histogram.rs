@@ -36,6 +36,7 @@ pub(super) fn describe(section: &mut Section, found: &Histograms) {
     section.table(Table {
         caption: "The same in numbers.".to_owned(),
         corner: "points".to_owned(),
+        beside: "",
         columns: ["count", "mean", "sd", "95 % interval"]
             .map(|title| Column::number("", title))
             .into(),

@@ -91,11 +91,12 @@ fn table(out: &mut String, table: &Table) {
     let _ = write!(
         out,
         "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{caption}\"><table>\
-         <caption>{caption}</caption><thead>"
+         <caption><span>{caption}</span></caption><thead>"
     );
     let has_groups = table.columns.iter().any(|column| !column.group.is_empty());
     let span = if has_groups { " rowspan=\"2\"" } else { "" };
-    let _ = write!(out, "<tr><th scope=\"col\"{span}>{}</th>", escape(&table.corner));
+    let _ =
+        write!(out, "<tr><th scope=\"col\" class=\"words\"{span}>{}</th>", escape(&table.corner));
     if has_groups {
         for columns in table.columns.chunk_by(|a, b| a.group == b.group) {
             let _ = write!(

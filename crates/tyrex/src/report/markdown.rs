@@ -62,13 +62,13 @@ fn table(out: &mut String, table: &Table) {
     for row in &table.rows {
         let _ = write!(out, "| {} |", line(&row.head));
         for cell in &row.cells {
-            let _ = write!(out, " {} |", self::cell(cell));
+            let _ = write!(out, " {} |", self::cell(cell, table.beside));
         }
         out.push('\n');
     }
 }
 
-fn cell(cell: &TableCell) -> String {
+fn cell(cell: &TableCell, beside: &str) -> String {
     let mut text = line(&cell.text);
     if cell.tone == Tone::Fails {
         text = format!("**{text}**");
@@ -77,7 +77,7 @@ fn cell(cell: &TableCell) -> String {
         let _ = write!(text, " {}", line(&cell.detail));
     }
     if !cell.beside.is_empty() {
-        let _ = write!(text, " ({})", line(&cell.beside));
+        let _ = write!(text, " ({beside} {})", line(&cell.beside));
     }
     text
 }

@@ -60,6 +60,7 @@ pub(super) fn describe(section: &mut Section, moons: &Moons) {
     section.table(Table {
         caption: "One factual and the answers to it.".to_owned(),
         corner: "point".to_owned(),
+        beside: "",
         columns: ["place", "stability", "retrained models that accept it"]
             .map(|title| Column::number("", title))
             .into(),

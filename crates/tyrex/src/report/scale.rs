@@ -118,7 +118,7 @@ impl Scale {
                 .filter(|tick| (self.low..=self.high).contains(&tick.value))
                 .collect();
             if ticks.len() <= count + 2 || factors.len() == 1 {
-                let every = ticks.len() / (count + 2) + 1;
+                let every = ticks.len().div_ceil(count + 2).max(1);
                 return ticks.into_iter().step_by(every).collect();
             }
         }

@@ -5,7 +5,8 @@ use super::{Made, certificates, comparison, made, results, stated};
 
 /// The verdict on the claim whose title has these words, for a table with these lines.
 fn verdict(words: &str, lines: &[Made]) -> Verdict {
-    one(words, &claims(&results(vec![comparison("german", Some("german"), lines)])).unwrap()).verdict
+    one(words, &claims(&results(vec![comparison("german", Some("german"), lines)])).unwrap())
+        .verdict
 }
 
 fn one(words: &str, claims: &[Claim]) -> Claim {
@@ -28,18 +29,46 @@ fn claims_about_tables() {
         ("validity of SNS", &[made("sns", 1.2, 0.975, 0.97), robust()], Verdict::Holds),
         ("validity of SNS", &[made("sns", 1.2, 0.97, 0.98), robust()], Verdict::DoesNot),
         ("validity of SNS", &[robust()], Verdict::NotTested),
-        ("more often than NN", &[made("nn", 1.0, 0.5, 0.5), made("trex-nn", 2.0, 0.9, 0.9)], Verdict::Holds),
-        ("more often than NN", &[made("nn", 1.0, 0.9, 0.9), made("trex-nn", 2.0, 0.9, 0.9)], Verdict::DoesNot),
-        ("more often than NN", &[made("nn", 1.0, 0.5, 0.9), made("trex-nn", 2.0, 0.9, 0.5)], Verdict::DoesNot),
+        (
+            "more often than NN",
+            &[made("nn", 1.0, 0.5, 0.5), made("trex-nn", 2.0, 0.9, 0.9)],
+            Verdict::Holds,
+        ),
+        (
+            "more often than NN",
+            &[made("nn", 1.0, 0.9, 0.9), made("trex-nn", 2.0, 0.9, 0.9)],
+            Verdict::DoesNot,
+        ),
+        (
+            "more often than NN",
+            &[made("nn", 1.0, 0.5, 0.9), made("trex-nn", 2.0, 0.9, 0.5)],
+            Verdict::DoesNot,
+        ),
         ("T-Rex:I is valid as often", &[robust().calibrated()], Verdict::Holds),
-        ("T-Rex:I is valid as often", &[made("trex-i", 1.0, 0.97, 0.9).calibrated()], Verdict::DoesNot),
+        (
+            "T-Rex:I is valid as often",
+            &[made("trex-i", 1.0, 0.97, 0.9).calibrated()],
+            Verdict::DoesNot,
+        ),
         ("T-Rex:I is valid as often", &[robust()], Verdict::NotTested),
         // What was not found counts against.
-        ("T-Rex:O is valid as often", &[made("trex-o", 1.0, 1.0, 1.0).found(18).calibrated()], Verdict::DoesNot),
+        (
+            "T-Rex:O is valid as often",
+            &[made("trex-o", 1.0, 1.0, 1.0).found(18).calibrated()],
+            Verdict::DoesNot,
+        ),
         ("less than T-Rex:I at", &[robust(), made("trex-o", 0.9, 0.97, 0.97)], Verdict::Holds),
         ("less than T-Rex:I at", &[robust(), made("trex-o", 0.9, 0.9, 0.9)], Verdict::DoesNot),
-        ("less than T-Rex:NN", &[made("trex-nn", 2.0, 1.0, 1.0), made("trex-o", 0.9, 0.9, 0.9)], Verdict::Holds),
-        ("less than T-Rex:NN", &[made("trex-nn", 0.5, 1.0, 1.0), made("trex-o", 0.9, 0.9, 0.9)], Verdict::DoesNot),
+        (
+            "less than T-Rex:NN",
+            &[made("trex-nn", 2.0, 1.0, 1.0), made("trex-o", 0.9, 0.9, 0.9)],
+            Verdict::Holds,
+        ),
+        (
+            "less than T-Rex:NN",
+            &[made("trex-nn", 0.5, 1.0, 1.0), made("trex-o", 0.9, 0.9, 0.9)],
+            Verdict::DoesNot,
+        ),
         (
             "less than the authors' code",
             &[made("trex-i", 1.5, 0.9, 0.9).of_released_code(), made("trex-o", 0.9, 0.9, 0.9)],
@@ -105,8 +134,12 @@ fn the_ablation_is_decided_at_the_same_threshold_and_at_the_same_cost() {
     let decided = |cost: f64| {
         let shown = comparison("ablation", Some("ablation"), &lines(cost));
         let claims = claims(&results(vec![shown])).unwrap();
-        ["r_k beats m at the same threshold", "R^ beats r_k at the same threshold", "R^ beats r_k at the same cost"]
-            .map(|words| one(words, &claims).verdict)
+        [
+            "r_k beats m at the same threshold",
+            "R^ beats r_k at the same threshold",
+            "R^ beats r_k at the same cost",
+        ]
+        .map(|words| one(words, &claims).verdict)
     };
     assert_eq!(decided(1.2), [Verdict::Holds, Verdict::Holds, Verdict::Holds]);
     // More valid only because it goes further: the same threshold does not tell, the cost does.
@@ -139,9 +172,8 @@ fn an_estimated_gamma_is_compared_at_the_same_cost() {
 
 #[test]
 fn certificates_may_not_claim_more_than_is_seen() {
-    let decided = |bins| {
-        one("certificates never", &claims(&results(vec![certificates(bins)])).unwrap())
-    };
+    let decided =
+        |bins| one("certificates never", &claims(&results(vec![certificates(bins)])).unwrap());
     let seen = [0.88, 0.9, 0.92, 0.9];
     assert_eq!(decided(vec![stated(0.8, &seen), stated(0.85, &seen)]).verdict, Verdict::Holds);
     // The mean is below, the interval is not.

@@ -86,7 +86,8 @@ impl Made {
                 log_density: -4.0,
             };
             let survival = vec![self.wi, self.lo];
-            let found = (row < self.found).then(|| Found { score: 0.7, value: 0.8, metrics, survival });
+            let found =
+                (row < self.found).then_some(Found { score: 0.7, value: 0.8, metrics, survival });
             let reason = found.is_none().then_some(Reason::Stuck);
             Answered { row, reason, found }
         });
@@ -94,7 +95,9 @@ impl Made {
         let family = |change: &str, validity: f64| Family {
             change: change.to_owned(),
             validities: (0..MODELS)
-                .map(|model| (share * validity + 0.002 * ((model % 3) as f64 - 1.0)).clamp(0.0, 1.0))
+                .map(|model| {
+                    (share * validity + 0.002 * ((model % 3) as f64 - 1.0)).clamp(0.0, 1.0)
+                })
                 .collect(),
             agreement: Some(validity),
         };
@@ -118,8 +121,14 @@ fn experiment(name: &str, beside: Option<&str>, task: &str) -> Experiment {
 }
 
 fn comparison(name: &str, beside: Option<&str>, lines: &[Made]) -> Shown {
-    let task = "[comparison]\nprotocol = 'paper'\nnorms = ['l1']\n[[comparison.entrant]]\nmethod = 'nn'";
-    let base = BaseSummary { model: "0123456789abcdef".into(), accuracy: 0.8, rejected: 50, factuals: FACTUALS };
+    let task =
+        "[comparison]\nprotocol = 'paper'\nnorms = ['l1']\n[[comparison.entrant]]\nmethod = 'nn'";
+    let base = BaseSummary {
+        model: "0123456789abcdef".into(),
+        accuracy: 0.8,
+        rejected: 50,
+        factuals: FACTUALS,
+    };
     Shown {
         experiment: experiment(name, beside, task),
         finding: Finding::Comparison(Comparison {
@@ -188,7 +197,8 @@ fn moons() -> Shown {
 }
 
 fn histograms() -> Shown {
-    let task = "[histograms]\nbins = 2\nsigma = 0.1\nprotocol = 'paper'\nmethods = ['nn']\nnorm = 'l2'";
+    let task =
+        "[histograms]\nbins = 2\nsigma = 0.1\nprotocol = 'paper'\nmethods = ['nn']\nnorm = 'l2'";
     let histogram = |title: &str, counts: Vec<usize>, values: &[f64]| Histogram {
         title: title.to_owned(),
         counts,

@@ -93,6 +93,7 @@ fn main_table(entries: &[Entry<'_>], beside: &str) -> Table {
     let mut columns = Vec::new();
     for norm in &norms {
         let group = norm.name();
+        columns.push(Column::number(group, "found %"));
         columns.push(Column::number(group, "cost"));
         columns.push(Column::number(group, &format!("LOF, n = {PRINTED_NEIGHBOURS}")));
         columns.extend(
@@ -114,7 +115,7 @@ fn main_table(entries: &[Entry<'_>], beside: &str) -> Table {
             });
             match line {
                 Some(line) => cells.extend(main_cells(line, &families)),
-                None => cells.extend(vec![TableCell::plain("-"); 2 + families.len()]),
+                None => cells.extend(vec![TableCell::plain("-"); 3 + families.len()]),
             }
         }
         let is_ours = contender.label == "trex-o";
@@ -145,6 +146,7 @@ fn main_cells(entry: &Entry<'_>, families: &[&str]) -> Vec<TableCell> {
     let printed = printed.unwrap_or_default();
     let lof = line.lof.iter().find(|(neighbours, _)| *neighbours == PRINTED_NEIGHBOURS);
     let mut cells = vec![
+        TableCell::plain(format!("{:.1}", 100.0 * line.coverage.mean)),
         cost_cell(line.cost.as_ref(), printed.cost),
         cell(lof.map(|(_, lof)| lof), printed.lof, two_digits, two_digits, |difference, _| {
             (two_digits(difference), tone(difference, [0.1, 0.25, 0.5]))
@@ -243,10 +245,17 @@ fn calibrations(calibrations: &[Calibrated]) -> Table {
     let rows = calibrations.iter().map(|chosen| {
         let calibration = &chosen.calibration;
         let (text, tone) = match calibration.verdict {
-            Verdict::Chosen { .. } => ("chosen", Tone::Holds),
-            Verdict::TooFewModels { .. } => ("no threshold was shown: too few models", Tone::Fails),
-            Verdict::TooFewFound { .. } => ("no threshold was shown: too few found", Tone::Fails),
-            Verdict::NotShown { .. } => ("no threshold was shown to keep it", Tone::Fails),
+            Verdict::Chosen { .. } => ("chosen".to_owned(), Tone::Holds),
+            Verdict::TooFewModels { .. } => {
+                ("no threshold was shown: too few models".to_owned(), Tone::Fails)
+            }
+            Verdict::TooFewFound { .. } => {
+                ("no threshold was shown: too few found".to_owned(), Tone::Fails)
+            }
+            Verdict::NotShown { tau, p_value } => {
+                let first = format!("p-value {p_value:.3} at tau {tau}, the first tested");
+                (format!("no threshold was shown to keep it: {first}"), Tone::Fails)
+            }
         };
         let point = calibration.curve.iter().find(|point| point.tau == chosen.tau);
         let reporting = match &calibration.verdict {
@@ -269,7 +278,7 @@ fn calibrations(calibrations: &[Calibrated]) -> Table {
         let mut cells: Vec<TableCell> = [
             chosen.norm.name().to_owned(),
             percent(calibration.goal.validity),
-            text.to_owned(),
+            text,
             chosen.tau.to_string(),
             p_value,
             reporting,
@@ -296,7 +305,7 @@ fn calibrations(calibrations: &[Calibrated]) -> Table {
             Column::number("", "tau used"),
             Column::number("", "p-value"),
             Column::number("", "validity, reporting half"),
-            Column::number("", "models"),
+            Column::number("", "models: choose + report"),
             Column::number("", "factuals"),
         ],
         rows: rows.collect(),

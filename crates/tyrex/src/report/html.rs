@@ -67,12 +67,11 @@ fn blocks(out: &mut String, blocks_to_write: &[Block]) {
             Block::Shades(shades) => {
                 out.push_str("<ul class=\"shades\">");
                 for (tone, text) in shades {
-                    let _ = write!(
-                        out,
-                        "<li><span class=\"{}\"></span>{}</li>",
-                        class(*tone),
-                        escape(text)
-                    );
+                    let sample = match class(*tone) {
+                        "" => String::new(),
+                        class => format!("<span class=\"{class}\"></span>"),
+                    };
+                    let _ = write!(out, "<li>{sample}{}</li>", escape(text));
                 }
                 out.push_str("</ul>\n");
             }

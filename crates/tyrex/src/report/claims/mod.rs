@@ -224,6 +224,8 @@ fn beats_nn(place: &Place<'_>) -> Decision {
         verdicts.push(above_zero(&difference));
         evidence.push(format!("{} {}", family(change), points(&difference)));
     }
+    let found = [robust, plain].map(|entry| percent(entry.line.coverage.mean));
+    evidence.push(format!("found for {} against {}", found[0], found[1]));
     (all_of(&verdicts), evidence.join("; "))
 }
 

@@ -3,6 +3,7 @@
 //! `golden/make_metrics.py` made the numbers.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 use std::path::Path;
 
 use proptest::prelude::*;
@@ -123,7 +124,7 @@ fn all_at_once_are_the_parts_one_by_one() {
             close(got.mahalanobis, case.mahalanobis[at], 1e-6, &case.name);
             // One point alone is judged as it is among others.
             let alone = points(&case.points[at..=at]);
-            assert_eq!(metrics.of(&alone, &alone).unwrap(), [got.clone()]);
+            assert_eq!(metrics.of(&alone, &alone).unwrap(), std::slice::from_ref(got));
         }
         let text = serde_json::to_string(&all).unwrap();
         assert_eq!(serde_json::from_str::<Vec<PointMetrics>>(&text).unwrap(), all);
@@ -167,6 +168,8 @@ fn bad_input_is_an_error() {
     fails(&Points::new(0), &default, "`training points` is 0");
     fails(&same, &default, "all the same");
     fails(&broken, &default, "`training point` is number 0, expected finite");
+    let with_feature =
+        |columns: Range<usize>| MetricParams { features: [columns].into(), ..default.clone() };
     for (params, said) in [
         (MetricParams { outlier_neighbours: vec![5, 0], ..default.clone() }, "`neighbours` is 0"),
         (MetricParams { distance_neighbours: 0, ..default.clone() }, "`neighbours` is 0"),
@@ -174,8 +177,8 @@ fn bad_input_is_an_error() {
         (MetricParams { bandwidth: Some(f64::NAN), ..default.clone() }, "`bandwidth` is NaN"),
         (MetricParams { tolerance: -1.0, ..default.clone() }, "`tolerance` is -1"),
         (MetricParams { tolerance: f64::NAN, ..default.clone() }, "`tolerance` is NaN"),
-        (MetricParams { features: vec![0..3], ..default.clone() }, "`feature` is columns 0..3"),
-        (MetricParams { features: vec![1..1], ..default.clone() }, "`feature` is columns 1..1"),
+        (with_feature(0..3), "`feature` is columns 0..3"),
+        (with_feature(1..1), "`feature` is columns 1..1"),
     ] {
         fails(&two, &params, said);
     }

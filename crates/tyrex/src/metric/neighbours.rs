@@ -88,8 +88,10 @@ impl NeighbourIndex {
 
     /// The nearest other training points of a training point.
     pub(super) fn of_training(&self, index: usize) -> &[Neighbour] {
+        // On this thread alone: a thread that waits for others might be given work that waits
+        // for this.
         self.own[index].get_or_init(|| {
-            let found = self.search(&[(self.points.row(index), Some(index))]);
+            let found = self.search_block(&[(self.points.row(index), Some(index))]);
             found.into_iter().flatten().collect()
         })
     }
@@ -110,15 +112,17 @@ impl NeighbourIndex {
 
     /// The nearest of each point; of a training point, given with its index, the nearest others.
     fn search(&self, queries: &[(&[f32], Option<usize>)]) -> Vec<Vec<Neighbour>> {
-        let of_block = |block: &[(&[f32], Option<usize>)]| {
-            let points: Vec<&[f32]> = block.iter().map(|(point, _)| *point).collect();
-            let least = self.panels.least(&points);
-            let select = |(&(point, own), least): (&(&[f32], Option<usize>), Vec<f32>)| {
-                self.select(point, own, &least)
-            };
-            block.iter().zip(least).map(select).collect::<Vec<_>>()
-        };
-        queries.par_chunks(QUERIES).flat_map_iter(of_block).collect()
+        queries.par_chunks(QUERIES).flat_map_iter(|block| self.search_block(block)).collect()
+    }
+
+    fn search_block(&self, block: &[(&[f32], Option<usize>)]) -> Vec<Vec<Neighbour>> {
+        let points: Vec<&[f32]> = block.iter().map(|(point, _)| *point).collect();
+        let least = self.panels.least(&points);
+        block
+            .iter()
+            .zip(least)
+            .map(|(&(point, own), least)| self.select(point, own, &least))
+            .collect()
     }
 
     /// The nearest points, given the squared distance to each panel's nearest.

@@ -35,7 +35,7 @@ impl Summary {
     /// Exact for normal numbers, and close for any others of finite variance once there are
     /// some tens of them. It needs no bounds, which costs, distances and seconds do not have.
     pub fn of(numbers: &[f64]) -> Result<Option<Self>> {
-        if let Some(wrong) = numbers.iter().find(|x| !(x.abs() <= LARGEST)) {
+        if let Some(wrong) = numbers.iter().find(|x| !(-LARGEST..=LARGEST).contains(*x)) {
             let expected = format!("a number within {LARGEST:e} of zero");
             return Err(Error::param("number to summarise", wrong, expected));
         }

@@ -96,8 +96,8 @@ mod tests {
                         xs.zip(lines).map(|(xs, line)| f64::from(xs[at]) - f64::from(line.0[lane]));
                     gaps.map(|gap| gap * gap).sum::<f64>()
                 };
-                for lane in 0..LANES {
-                    let (got, expected) = (squares[panel][lane], square(0, 2, lane));
+                for (lane, got) in squares[panel].iter().enumerate() {
+                    let expected = square(0, 2, lane);
                     assert!((got - expected).abs() <= 1e-12 * expected, "{got}, not {expected}");
                 }
                 for (block, at) in (0..blocks).flat_map(|b| (0..TOGETHER).map(move |at| (b, at))) {

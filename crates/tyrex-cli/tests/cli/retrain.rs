@@ -119,7 +119,7 @@ fn every_change_makes_an_ensemble_that_certifies() {
         (
             "hyperparameters",
             "epochs = 1.5",
-            "trained again with epochs within a factor of 1.5, batches of 2 and a learning rate of \
+            "trained again with epochs, batch size and learning rate within factors of 1.5, 2 and \
              2 of the base's, from new weights",
         ),
         (
@@ -136,7 +136,7 @@ fn every_change_makes_an_ensemble_that_certifies() {
     ] {
         let flags = ["--model", "m.onnx", "--change", change, "--change-params", params];
         let fixed = ["retrain", "--models", "3", "--epochs", "4", "--out", change];
-        let document = place.json(&[&fixed, &flags, &LOANS[..]].concat());
+        let document = place.json(&[&fixed[..], &flags[..], &LOANS[..]].concat());
         assert_eq!(document["change"]["name"], change);
         assert_eq!(document["fingerprints"].as_array().unwrap().len(), 3);
         let certify = ["certify", "--counterfactuals", "cf.csv", "--model", "m.onnx"];
@@ -205,7 +205,7 @@ fn the_models_of_another_plan_are_kept_unless_forced() {
     let other = [&SMALL[..], &["fresh", "--seed", "1"], &LOANS[..]].concat();
     let answer = place.run(&other);
     assert_eq!(answer.code, 2);
-    for piece in ["fresh/plan.json", "another plan", "`seed`"] {
+    for piece in ["fresh/plan.json", "another plan", "`seed`", "--force"] {
         assert!(answer.stderr.contains(piece), "{piece}: {}", answer.stderr);
     }
     assert!(files(&place, "fresh") == before);

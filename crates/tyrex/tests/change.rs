@@ -511,7 +511,7 @@ fn another_plan_is_refused_or_replaces_everything() {
         (Plan { change: &LEAVE_OUT, seed: Seed(1), ..plan }, "`change`, `seed`"),
     ] {
         let folder = tempfile::tempdir().unwrap();
-        let first = workshop.write(folder.path(), &plan).unwrap();
+        workshop.write(folder.path(), &plan).unwrap();
         let before = files(folder.path());
         let error = workshop.write(folder.path(), &other).unwrap_err().to_string();
         let expected = format!("of another plan, which differs in {differs}");
@@ -525,7 +525,6 @@ fn another_plan_is_refused_or_replaces_everything() {
         let four = Plan { members: 4, ..other };
         let grown = workshop.write(folder.path(), &four).unwrap();
         assert_eq!(grown, Ensemble::train(base(), &four, quietly).unwrap());
-        assert_ne!(grown, first);
     }
 }
 

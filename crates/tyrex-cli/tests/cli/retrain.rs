@@ -161,11 +161,12 @@ fn files(place: &Place, folder: &str) -> BTreeMap<String, Vec<u8>> {
 fn ended_and_done_again(signal: &str) {
     let place = Place::with_loans();
     let arguments = |out| {
-        let fixed = ["retrain", "--models", "6", "--epochs", "150", "--threads", "1", "--out", out];
+        let fixed = ["retrain", "--models", "6", "--epochs", "500", "--threads", "1", "--out", out];
         [&fixed, &LOANS[..]].concat()
     };
     let undisturbed = place.json(&arguments("whole"));
-    let mut child = place.command(&arguments("parts")).stdout(Stdio::null()).spawn().unwrap();
+    let mut command = place.command(&arguments("parts"));
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let second = place.path("parts/member-0001.onnx");
     let patience = Instant::now();
     while !second.exists() && patience.elapsed() < Duration::from_mins(1) {

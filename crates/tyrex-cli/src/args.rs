@@ -4,6 +4,7 @@ mod calibrate;
 mod certify;
 mod experiment;
 mod explain;
+mod report;
 mod retrain;
 mod stability;
 
@@ -14,6 +15,7 @@ pub use calibrate::{CalibrateArgs, MissingName, NormName, TestName};
 pub use certify::{CertifyArgs, Required};
 pub use experiment::{ExperimentCommand, ExperimentRunArgs, ExperimentShowArgs};
 pub use explain::{ExplainArgs, SearchArgs, Threshold};
+pub use report::ReportArgs;
 pub use retrain::{ChangeArgs, RetrainArgs};
 pub use stability::{GammaName, StabilityArgs};
 
@@ -112,6 +114,11 @@ Examples:
   tyrex experiment show experiments/paper.toml"
     )]
     Experiment(ExperimentCommand),
+    /// Make one page of the results of experiments, beside the paper's numbers
+    ///
+    /// The HTML file holds everything, tables and figures, and needs no network. The claims of
+    /// the paper are decided from the results.
+    Report(ReportArgs),
     /// List, show and fetch data sets
     #[command(
         subcommand,

@@ -53,6 +53,7 @@ fn dispatch(args: Args, printer: &mut Printer) -> anyhow::Result<Answer> {
         Command::Train(args) => commands::train::run(context, &args),
         Command::Retrain(args) => commands::retrain::run(context, &args),
         Command::Stability(args) => commands::stability::run(context, &args),
+        Command::Report(args) => commands::report::run(context, &args),
         // These have an answer that may be "no".
         Command::Explain(args) => return commands::explain::run(context, &args),
         Command::Certify(args) => return commands::certify::run(context, &args),

@@ -7,6 +7,7 @@ pub(crate) mod data;
 pub(crate) mod experiment;
 pub(crate) mod explain;
 pub(crate) mod model;
+pub(crate) mod report;
 pub(crate) mod retrain;
 pub(crate) mod schema;
 mod source;

@@ -5,19 +5,24 @@
 //! that is as valid takes part. Costs are compared factual by factual and validities model by
 //! model; a claim holds if the 95 % interval of the differences is on its side of zero.
 
+use serde::Serialize;
+
 use super::certified;
-use super::compare::{Entry, cheapest_as_valid, entries, is_main};
+use super::compare::{Entry, Pair, SAME_VALIDITY, entries};
 use super::number::{
-    amount, family, interval, method_name, percent, percent_with_interval, signed,
+    amount, contender_name, counted, family, interval, method_name, percent, percent_with_interval,
+    signed,
 };
 use super::printed::{self, ABLATION};
 use crate::counterfactual::{Norm, Protocol};
 use crate::error::Result;
 use crate::experiment::Results;
+use crate::measure::Measure;
 use crate::metric::Summary;
 
 /// What the results say of a claim.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// It holds.
     Holds,
@@ -43,7 +48,7 @@ impl Verdict {
 }
 
 /// A claim about one cell.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Claim {
     /// What is claimed.
     pub title: String,
@@ -125,7 +130,7 @@ struct Place<'a> {
 
 fn places<'a>(entries: &'a [Entry<'a>]) -> Vec<Place<'a>> {
     let mut places: Vec<Place<'a>> = Vec::new();
-    for entry in entries.iter().filter(|entry| is_main(entry.experiment)) {
+    for entry in entries.iter().filter(|entry| entry.is_main) {
         let title = place_title(entry);
         if let Some(place) = places.iter_mut().find(|place| place.title == title) {
             place.table.push(entry);
@@ -138,6 +143,7 @@ fn places<'a>(entries: &'a [Entry<'a>]) -> Vec<Place<'a>> {
                 && theirs.dataset == world.dataset
                 && theirs.variant == world.variant
                 && theirs.direction == world.direction
+                && theirs.training == world.training
         };
         places.push(Place {
             title,
@@ -251,15 +257,14 @@ fn is_cheaper_at_same_validity(place: &Place<'_>, method: &str, other: &str) -> 
 }
 
 fn is_cheaper_than_released(place: &Place<'_>) -> Decision {
-    let released: Vec<&Entry<'_>> = place
-        .all
-        .iter()
-        .copied()
-        .filter(|entry| {
-            let contender = &entry.line.contender;
-            contender.protocol == Protocol::Reference && contender.method.name() == "trex-i"
-        })
-        .collect();
+    let is_released = |entry: &&&Entry<'_>| {
+        let contender = &entry.line.contender;
+        contender.protocol == Protocol::Reference && contender.method.name() == "trex-i"
+    };
+    let mut released: Vec<&Entry<'_>> = place.table.iter().filter(is_released).copied().collect();
+    if released.is_empty() {
+        released = place.all.iter().filter(is_released).copied().collect();
+    }
     if released.is_empty() {
         return (Verdict::NotTested, "the authors' code has no line here".to_owned());
     }
@@ -269,62 +274,75 @@ fn is_cheaper_than_released(place: &Place<'_>) -> Decision {
 }
 
 fn at_same_validity(place: &Place<'_>, method: &str, target: &Entry<'_>) -> Decision {
-    let candidates = || place.with_any_threshold(method);
-    if candidates().next().is_none() {
-        return missing(&[method]);
-    }
     let name = method_name(method);
-    let theirs = format!(
-        "{} ({}, cost {})",
-        super::number::contender_name(&target.line.contender),
-        validities(target),
-        target.cost().map_or_else(|| "none".to_owned(), amount)
-    );
-    if target.line.cost.is_none() {
-        return (Verdict::NotTested, format!("{theirs} found nothing"));
-    }
-    let Some(cheapest) = cheapest_as_valid(candidates(), target) else {
-        let best = candidates().max_by(|a, b| {
-            let validity =
-                |entry: &Entry<'_>| super::compare::weakest(&entry.line).map_or(0.0, |v| v.mean);
-            validity(a).total_cmp(&validity(b))
-        });
-        let best = best.map(validities).unwrap_or_default();
-        return (Verdict::DoesNot, format!("{name} at its best ({best}) does not reach {theirs}"));
+    let other = contender_name(&target.line.contender);
+    let pairs = || {
+        let candidates = place.with_any_threshold(method);
+        candidates.filter_map(|entry| Some((entry, Pair::of(entry, target)?)))
     };
-    let tau = cheapest.line.contender.tau().map(|tau| format!(" at tau {tau}")).unwrap_or_default();
-    let ours = format!(
-        "{name}{tau} ({}, cost {})",
-        validities(cheapest),
-        cheapest.cost().map_or_else(|| "none".to_owned(), amount)
-    );
-    match cheapest.cost_difference(target) {
-        Some(difference) => (
-            above_zero(&negated(&difference)),
-            format!(
-                "{ours} against {theirs}: {} on the same factuals",
-                difference_of_costs(&difference)
-            ),
-        ),
-        None => (
-            by_means(cheapest.cost(), target.cost()),
-            format!("{ours} against {theirs}: no factual in common"),
-        ),
+    if pairs().next().is_none() {
+        return (Verdict::NotTested, format!("no line of {name} on the factuals of {other}"));
     }
+    let cheapest = pairs()
+        .filter(|(_, pair)| pair.is_as_valid())
+        .filter_map(|(entry, pair)| pair.difference.map(|difference| (entry, pair, difference)))
+        .min_by(|a, b| a.2.mean.total_cmp(&b.2.mean));
+    let Some((entry, pair, difference)) = cheapest else {
+        let lowest = |(_, pair): &(&Entry<'_>, Pair)| {
+            pair.validities.iter().map(|(_, own, other)| own - other).fold(f64::INFINITY, f64::min)
+        };
+        let nearest = pairs().max_by(|a, b| lowest(a).total_cmp(&lowest(b)));
+        let evidence = nearest.map_or_else(String::new, |(entry, pair)| {
+            format!("at its best, {}{}: {}", name, at_tau(entry), against(&pair, &other))
+        });
+        return (Verdict::DoesNot, evidence);
+    };
+    let evidence = format!(
+        "{name}{}: {}; cost {}",
+        at_tau(entry),
+        against(&pair, &other),
+        difference_of_costs(&difference)
+    );
+    (above_zero(&negated(&difference)), evidence)
+}
+
+/// " at tau 0.9"
+fn at_tau(entry: &Entry<'_>) -> String {
+    entry.line.contender.tau().map(|tau| format!(" at tau {tau}")).unwrap_or_default()
+}
+
+/// "WI 96.0 %, LO 95.8 %, cost 0.61 against WI 95.2 %, LO 95.0 %, cost 0.73 of SNS on 300 factuals"
+fn against(pair: &Pair, other: &str) -> String {
+    let side = |validity: fn(&(String, f64, f64)) -> f64, cost: Option<f64>| {
+        let mut parts: Vec<String> = pair
+            .validities
+            .iter()
+            .map(|both| format!("{} {}", family(&both.0), percent(validity(both))))
+            .collect();
+        parts.extend(cost.map(|cost| format!("cost {}", amount(cost))));
+        parts.join(", ")
+    };
+    format!(
+        "{} against {} of {other} on {}",
+        side(|both| both.1, pair.costs.map(|costs| costs.0)),
+        side(|both| both.2, pair.costs.map(|costs| costs.1)),
+        counted(pair.factuals, "factual")
+    )
 }
 
 fn is_cheaper_than_neighbours(place: &Place<'_>) -> Decision {
     let (Some(ours), Some(theirs)) = (place.line("trex-o"), place.line("trex-nn")) else {
         return missing(&["trex-o", "trex-nn"]);
     };
-    let Some(difference) = ours.cost_difference(theirs) else {
+    let pair = Pair::of(ours, theirs);
+    let Some((pair, difference)) = pair.and_then(|pair| pair.difference.map(|d| (pair.clone(), d)))
+    else {
         return (Verdict::NotTested, "no factual has an answer of both".to_owned());
     };
     let evidence = format!(
-        "{} on the same factuals; {} against {}",
-        difference_of_costs(&difference),
-        validities(ours),
-        validities(theirs)
+        "{}; cost {}",
+        against(&pair, &method_name("trex-nn")),
+        difference_of_costs(&difference)
     );
     (above_zero(&negated(&difference)), evidence)
 }
@@ -345,8 +363,7 @@ fn is_cheaper_than_measured(place: &Place<'_>) -> Decision {
             let is_least = |name: &str, least: f64| {
                 let validity =
                     entry.line.validity.iter().find(|(change, _)| family(change) == name);
-                validity
-                    .is_some_and(|(_, v)| v.mean >= least / 100.0 - super::compare::SAME_VALIDITY)
+                validity.is_some_and(|(_, v)| v.mean >= least / 100.0 - SAME_VALIDITY)
             };
             is_least("WI", anchor.wi) && is_least("LO", anchor.lo)
         };
@@ -429,14 +446,6 @@ fn at_same_threshold(better: &[&Entry<'_>], worse: &[&Entry<'_>]) -> Decision {
 }
 
 fn at_same_cost(better: &[&Entry<'_>], worse: &[&Entry<'_>]) -> Decision {
-    let curve = |entries: &[&Entry<'_>]| -> Vec<(f64, f64)> {
-        let mut points: Vec<(f64, f64)> = entries
-            .iter()
-            .filter_map(|entry| Some((entry.cost()?, entry.line.validity.first()?.1.mean)))
-            .collect();
-        points.sort_by(|a, b| a.0.total_cmp(&b.0));
-        points
-    };
     let worse = curve(worse);
     let (mut verdicts, mut evidence) = (Vec::new(), Vec::new());
     for (cost, validity) in curve(better) {
@@ -470,36 +479,41 @@ fn between(curve: &[(f64, f64)], x: f64) -> Option<f64> {
     })
 }
 
-/// How far apart two costs or validities may be to be of the same size.
-const BALLPARK_COST: f64 = 1.25;
-const BALLPARK_VALIDITY: f64 = 0.05;
+/// How far apart two validities at the same cost may be to be of the same size.
+const BALLPARK: f64 = 0.05;
 
-/// The paper's remark that an estimated `gamma` gives results "in the same ballpark".
+/// The paper's remark that an estimated `gamma` gives results "in the same ballpark": the curve
+/// of validity over cost is nearly the same, whatever the thresholds are called.
 fn estimated_gamma(entries: &[Entry<'_>]) -> Vec<Claim> {
-    let estimated = entries.iter().filter(|entry| setting(entry, "measure") == Some("R"));
-    let mut claims: Vec<Claim> = Vec::new();
-    for entry in estimated {
-        let contender = &entry.line.contender;
-        let is_counterpart = |other: &&Entry<'_>| {
-            let is_same = |(own, theirs): (&(String, String), &(String, String))| {
-                own == theirs || (own.0 == "measure" && theirs.1 == "R^")
-            };
-            let settings = &other.line.contender.settings;
-            std::ptr::eq(entry.experiment, other.experiment)
-                && other.line.norm == entry.line.norm
-                && other.line.contender.label == contender.label
-                && settings.len() == contender.settings.len()
-                && contender.settings.iter().zip(settings).all(is_same)
-                && setting(other, "measure") == Some("R^")
+    let measure = |entry: &Entry<'_>| {
+        entry.line.contender.method.robustness().map(|robustness| robustness.measure)
+    };
+    let mut seen: Vec<(&str, Norm, &str)> = Vec::new();
+    let mut claims = Vec::new();
+    for entry in entries.iter().filter(|e| matches!(measure(e), Some(Measure::Stability { .. }))) {
+        let label = entry.line.contender.label.as_str();
+        let key = (entry.experiment.name.as_str(), entry.line.norm, label);
+        if seen.contains(&key) {
+            continue;
+        }
+        seen.push(key);
+        let here = || {
+            entries.iter().filter(|other| {
+                std::ptr::eq(other.experiment, entry.experiment)
+                    && other.line.norm == entry.line.norm
+                    && other.line.contender.method.name() == entry.line.contender.method.name()
+            })
         };
-        let Some(relaxed) = entries.iter().find(is_counterpart) else { continue };
-        let (verdict, evidence) = is_same_ballpark(entry, relaxed);
-        let tau = contender.tau().map(|tau| format!(", tau {tau}")).unwrap_or_default();
+        let relaxed: Vec<&Entry<'_>> =
+            here().filter(|other| measure(other) == Some(Measure::RelaxedStability)).collect();
+        let estimated: Vec<&Entry<'_>> =
+            here().filter(|other| other.line.contender.label == label).collect();
+        let (verdict, evidence) = is_same_ballpark(&estimated, &relaxed);
         claims.push(Claim {
-            title: "An estimated gamma gives results in the same ballpark as R^ (validity within \
-                    5 points, cost within a quarter)"
+            title: "An estimated gamma gives results in the same ballpark as R^: at the same \
+                    cost, validity within 5 points"
                 .to_owned(),
-            place: format!("{}{tau}", place_title(entry)),
+            place: format!("{}, {}", place_title(entry), method_name(label)),
             verdict,
             evidence,
         });
@@ -507,31 +521,35 @@ fn estimated_gamma(entries: &[Entry<'_>]) -> Vec<Claim> {
     claims
 }
 
-fn is_same_ballpark(estimated: &Entry<'_>, relaxed: &Entry<'_>) -> Decision {
-    let (Some(own), Some(theirs)) = (estimated.cost(), relaxed.cost()) else {
-        return (
-            Verdict::DoesNot,
-            format!(
-                "coverage {} against {}",
-                percent(estimated.line.coverage.mean),
-                percent(relaxed.line.coverage.mean)
-            ),
-        );
-    };
-    let ratio = (own / theirs).max(theirs / own);
-    let is_near = estimated.shared_families(relaxed).iter().all(|change| {
-        let means = (estimated.validity(change), relaxed.validity(change));
-        matches!(means, (Some(a), Some(b)) if (a.mean - b.mean).abs() <= BALLPARK_VALIDITY)
-    });
-    let verdict = if is_near && ratio <= BALLPARK_COST { Verdict::Holds } else { Verdict::DoesNot };
-    let evidence = format!(
-        "{}, cost {} against {}, cost {}",
-        validities(estimated),
-        amount(own),
-        validities(relaxed),
-        amount(theirs)
-    );
-    (verdict, evidence)
+fn is_same_ballpark(estimated: &[&Entry<'_>], relaxed: &[&Entry<'_>]) -> Decision {
+    let relaxed = curve(relaxed);
+    let (mut largest, mut evidence) = (None::<f64>, Vec::new());
+    for (cost, validity) in curve(estimated) {
+        let Some(other) = between(&relaxed, cost) else { continue };
+        let distance = (validity - other).abs();
+        largest = Some(largest.map_or(distance, |largest| largest.max(distance)));
+        evidence.push(format!(
+            "cost {}: {} against {}",
+            amount(cost),
+            percent(validity),
+            percent(other)
+        ));
+    }
+    match largest {
+        None => (Verdict::NotTested, "the two have no range of cost in common".to_owned()),
+        Some(largest) if largest <= BALLPARK => (Verdict::Holds, evidence.join("; ")),
+        Some(_) => (Verdict::DoesNot, evidence.join("; ")),
+    }
+}
+
+/// Validity over cost, by rising cost.
+fn curve(entries: &[&Entry<'_>]) -> Vec<(f64, f64)> {
+    let mut points: Vec<(f64, f64)> = entries
+        .iter()
+        .filter_map(|entry| Some((entry.cost()?, entry.line.validity.first()?.1.mean)))
+        .collect();
+    points.sort_by(|a, b| a.0.total_cmp(&b.0));
+    points
 }
 
 /// All hold; one does not; nothing was tested; or it is open.

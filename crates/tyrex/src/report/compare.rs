@@ -6,13 +6,12 @@
 
 use std::collections::BTreeMap;
 
+use super::printed;
 use crate::counterfactual::Norm;
 use crate::error::Result;
-use crate::experiment::result::{Cell, Comparison, Finding, Line};
+use crate::experiment::result::{Cell, Comparison, Finding, Found, Line};
 use crate::experiment::{Experiment, Results};
 use crate::metric::Summary;
-
-use super::printed;
 
 /// Validities that differ by no more than half a point count as the same.
 pub(super) const SAME_VALIDITY: f64 = 0.005;
@@ -23,6 +22,9 @@ pub(super) struct Entry<'a> {
     pub(super) experiment: &'a Experiment,
     pub(super) comparison: &'a Comparison,
     pub(super) line: Line,
+    /// Whether it is of the first experiment that stands beside one of the paper's tables of
+    /// methods: the table itself, not a variation of it.
+    pub(super) is_main: bool,
 }
 
 /// All comparisons of a suite.
@@ -36,16 +38,15 @@ pub(super) fn comparisons(results: &Results) -> impl Iterator<Item = (&Experimen
 /// All lines of a suite.
 pub(super) fn entries(results: &Results) -> Result<Vec<Entry<'_>>> {
     let mut all = Vec::new();
+    let mut tables: Vec<&str> = Vec::new();
     for (experiment, comparison) in comparisons(results) {
+        let beside = experiment.beside.as_deref().filter(|beside| printed::table(beside).is_some());
+        let is_main = beside.is_some_and(|beside| !tables.contains(&beside));
+        tables.extend(beside);
         let lines = comparison.lines()?.into_iter();
-        all.extend(lines.map(|line| Entry { experiment, comparison, line }));
+        all.extend(lines.map(|line| Entry { experiment, comparison, line, is_main }));
     }
     Ok(all)
-}
-
-/// Whether an experiment is one of the paper's tables of methods.
-pub(super) fn is_main(experiment: &Experiment) -> bool {
-    experiment.beside.as_deref().is_some_and(|beside| printed::table(beside).is_some())
 }
 
 impl<'a> Entry<'a> {
@@ -73,26 +74,6 @@ impl<'a> Entry<'a> {
         all.filter(|change| other.validity(change).is_some()).collect()
     }
 
-    /// Whether it is about as valid as the other, or more, under every family that judged both.
-    pub(super) fn is_as_valid_as(&self, other: &Entry<'_>) -> bool {
-        let families = self.shared_families(other);
-        !families.is_empty()
-            && families.iter().all(|change| {
-                let means = (self.validity(change), other.validity(change));
-                matches!(means, (Some(own), Some(other)) if own.mean >= other.mean - SAME_VALIDITY)
-            })
-    }
-
-    /// Own minus other cost, over the factuals for which both found something.
-    pub(super) fn cost_difference(&self, other: &Entry<'_>) -> Option<Summary> {
-        let theirs = costs(other);
-        let differences: Vec<f64> = costs(self)
-            .into_iter()
-            .filter_map(|(factual, cost)| theirs.get(&factual).map(|other| cost - other))
-            .collect();
-        Summary::of(&differences).ok().flatten()
-    }
-
     /// Own minus other validity, over the retrained models that judged both.
     pub(super) fn validity_difference(&self, other: &Entry<'_>, change: &str) -> Option<Summary> {
         let theirs = validities(other, change);
@@ -102,6 +83,87 @@ impl<'a> Entry<'a> {
             .collect();
         Summary::of(&differences).ok().flatten()
     }
+
+    /// What came out for each factual, by base model and row.
+    fn answers(&self) -> BTreeMap<(&'a str, usize), (&'a Cell, Option<&'a Found>)> {
+        let mut all = BTreeMap::new();
+        for cell in self.cells() {
+            let Some(base) = self.comparison.data.bases.get(cell.base) else { continue };
+            for answer in &cell.answers {
+                all.insert((base.model.as_str(), answer.row), (cell, answer.found.as_ref()));
+            }
+        }
+        all
+    }
+
+    fn cost_of(&self, found: &Found) -> f64 {
+        match self.line.norm {
+            Norm::L1 => found.metrics.cost_l1,
+            Norm::L2 => found.metrics.cost_l2,
+        }
+    }
+}
+
+/// Two lines on the factuals that both were asked about.
+#[derive(Debug, Clone)]
+pub(super) struct Pair {
+    /// How many factuals.
+    pub(super) factuals: usize,
+    /// By family of retrained models: the share of models that accept, own and other's.
+    pub(super) validities: Vec<(String, f64, f64)>,
+    /// The mean costs where both found something, own and other's.
+    pub(super) costs: Option<(f64, f64)>,
+    /// Own minus other's cost there.
+    pub(super) difference: Option<Summary>,
+}
+
+impl Pair {
+    /// The two lines on their common factuals; none if there are none.
+    pub(super) fn of(own: &Entry<'_>, other: &Entry<'_>) -> Option<Self> {
+        let theirs = other.answers();
+        let (mut factuals, mut costs) = (0, Vec::new());
+        let families: Vec<String> =
+            own.shared_families(other).into_iter().map(str::to_owned).collect();
+        let mut shares = vec![(0.0, 0.0); families.len()];
+        for (key, (own_cell, found)) in own.answers() {
+            let Some((other_cell, other_found)) = theirs.get(&key) else { continue };
+            factuals += 1;
+            for (change, (mine, yours)) in families.iter().zip(&mut shares) {
+                *mine += survival(own_cell, found, change);
+                *yours += survival(other_cell, *other_found, change);
+            }
+            if let (Some(mine), Some(yours)) = (found, other_found) {
+                costs.push((own.cost_of(mine), other.cost_of(yours)));
+            }
+        }
+        let count = factuals as f64;
+        let mean =
+            |side: fn(&(f64, f64)) -> f64| costs.iter().map(side).sum::<f64>() / costs.len() as f64;
+        let differences: Vec<f64> = costs.iter().map(|(own, other)| own - other).collect();
+        (factuals > 0).then(|| Self {
+            factuals,
+            validities: families
+                .into_iter()
+                .zip(&shares)
+                .map(|(change, (mine, yours))| (change, mine / count, yours / count))
+                .collect(),
+            costs: (!costs.is_empty()).then(|| (mean(|pair| pair.0), mean(|pair| pair.1))),
+            difference: Summary::of(&differences).ok().flatten(),
+        })
+    }
+
+    /// Whether the own line is about as valid as the other, or more, under every family.
+    pub(super) fn is_as_valid(&self) -> bool {
+        !self.validities.is_empty()
+            && self.validities.iter().all(|(_, own, other)| *own >= other - SAME_VALIDITY)
+    }
+}
+
+/// The share of a family's models that accept what was found; none accepts what was not.
+fn survival(cell: &Cell, found: Option<&Found>, change: &str) -> f64 {
+    let place = cell.families.iter().position(|family| family.change == change);
+    let share = place.zip(found).and_then(|(place, found)| found.survival.get(place).copied());
+    share.filter(|share| share.is_finite()).unwrap_or(0.0)
 }
 
 /// The validity of a line under a family of retrained models.
@@ -113,24 +175,6 @@ pub(super) fn validity(line: &Line, change: &str) -> Option<Summary> {
 pub(super) fn weakest(line: &Line) -> Option<Summary> {
     let all = line.validity.iter().map(|(_, summary)| *summary);
     all.min_by(|a, b| a.mean.total_cmp(&b.mean))
-}
-
-/// The costs by base model and row.
-fn costs<'a>(entry: &Entry<'a>) -> BTreeMap<(&'a str, usize), f64> {
-    let mut all = BTreeMap::new();
-    for cell in entry.cells() {
-        let Some(base) = entry.comparison.data.bases.get(cell.base) else { continue };
-        for answer in &cell.answers {
-            if let Some(found) = &answer.found {
-                let cost = match entry.line.norm {
-                    Norm::L1 => found.metrics.cost_l1,
-                    Norm::L2 => found.metrics.cost_l2,
-                };
-                all.insert((base.model.as_str(), answer.row), cost);
-            }
-        }
-    }
-    all
 }
 
 /// The validities by base model and retrained model.
@@ -145,19 +189,4 @@ fn validities<'a>(entry: &Entry<'a>, change: &str) -> BTreeMap<(&'a str, usize),
         }
     }
     all
-}
-
-/// The cheapest of these that is about as valid as `target`, or more.
-pub(super) fn cheapest_as_valid<'b, 'a>(
-    candidates: impl Iterator<Item = &'b Entry<'a>>,
-    target: &Entry<'_>,
-) -> Option<&'b Entry<'a>>
-where
-    'a: 'b,
-{
-    candidates
-        .filter(|candidate| candidate.is_as_valid_as(target))
-        .filter_map(|candidate| candidate.cost().map(|cost| (candidate, cost)))
-        .min_by(|a, b| a.1.total_cmp(&b.1))
-        .map(|(candidate, _)| candidate)
 }

@@ -32,7 +32,7 @@ pub(super) fn describe(section: &mut Section, entries: &[Entry<'_>], timings: &[
         section.text(note);
     }
     section.table(calibrations(&first.comparison.calibrations));
-    if !super::compare::is_main(first.experiment) {
+    if !first.is_main {
         tradeoff::describe(section, entries);
     }
     section.table(changes(&first.comparison.changes));

@@ -23,14 +23,10 @@ pub(super) struct Section {
 /// What a section is made of.
 #[derive(Debug, Clone)]
 pub(super) enum Block {
-    /// A heading inside the section.
-    Heading(String),
     /// A paragraph.
     Text(String),
     /// Names and what they are.
     Facts(Vec<(String, String)>),
-    /// Short sentences.
-    List(Vec<String>),
     /// A table.
     Table(Table),
     /// What the colours of the tables that follow mean.

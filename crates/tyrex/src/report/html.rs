@@ -48,9 +48,6 @@ fn word(name: &str) -> String {
 fn blocks(out: &mut String, blocks_to_write: &[Block]) {
     for block in blocks_to_write {
         match block {
-            Block::Heading(text) => {
-                let _ = writeln!(out, "<h3>{}</h3>", escape(text));
-            }
             Block::Text(text) => {
                 let _ = writeln!(out, "<p>{}</p>", escape(text));
             }
@@ -65,13 +62,6 @@ fn blocks(out: &mut String, blocks_to_write: &[Block]) {
                     );
                 }
                 out.push_str("</dl>\n");
-            }
-            Block::List(items) => {
-                out.push_str("<ul>");
-                for item in items {
-                    let _ = write!(out, "<li>{}</li>", escape(item));
-                }
-                out.push_str("</ul>\n");
             }
             Block::Table(content) => table(out, content),
             Block::Shades(shades) => {

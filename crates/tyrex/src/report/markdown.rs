@@ -18,18 +18,12 @@ fn blocks(out: &mut String, all: &[Block], level: usize) {
     for block in all {
         out.push('\n');
         match block {
-            Block::Heading(text) => heading(out, level, text),
             Block::Text(text) => {
                 let _ = writeln!(out, "{}", line(text));
             }
             Block::Facts(facts) => {
                 for (name, value) in facts {
                     let _ = writeln!(out, "- {}: {}", line(name), line(value));
-                }
-            }
-            Block::List(items) => {
-                for item in items {
-                    let _ = writeln!(out, "- {}", line(item));
                 }
             }
             Block::Table(content) => table(out, content),

@@ -1,6 +1,6 @@
 //! Charts of cost against validity, and of both against a parameter.
 
-use super::compare::{Entry, is_main, weakest};
+use super::compare::{Entry, weakest};
 use super::document::{Figures, Key, Section};
 use super::number::{
     amount, contender_name, counted, family, method_name, percent, percent_with_interval, style,
@@ -19,7 +19,7 @@ const KNOBS: [&str; 3] = ["tau", "radius", "delta"];
 /// One chart for every data set and norm of the paper's tables.
 pub(super) fn overview(entries: &[Entry<'_>]) -> Option<Section> {
     let mut places: Vec<(&str, Norm)> = Vec::new();
-    for entry in entries.iter().filter(|entry| is_main(entry.experiment)) {
+    for entry in entries.iter().filter(|entry| entry.is_main) {
         let place = (entry.experiment.world.dataset.as_str(), entry.line.norm);
         if !places.contains(&place) {
             places.push(place);
@@ -34,8 +34,7 @@ pub(super) fn overview(entries: &[Entry<'_>]) -> Option<Section> {
             .iter()
             .filter(|entry| entry.experiment.world.dataset == dataset && entry.line.norm == norm)
             .collect();
-        let table: Vec<&Entry<'_>> =
-            here.iter().copied().filter(|entry| is_main(entry.experiment)).collect();
+        let table: Vec<&Entry<'_>> = here.iter().copied().filter(|entry| entry.is_main).collect();
         let mut marks = vec![Mark::Level { y: 100.0 * AIM }];
         marks.extend(curves(&here, &mut legend));
         for entry in &table {
@@ -111,8 +110,8 @@ pub(super) fn describe(section: &mut Section, entries: &[Entry<'_>]) {
         let here: Vec<&Entry<'_>> =
             entries.iter().filter(|entry| entry.line.norm == norm).collect();
         let mut marks = Vec::new();
-        for (index, series) in series(&here).iter().enumerate() {
-            let style = series_style(series, index);
+        let all = series(&here);
+        for (series, style) in all.iter().zip(series_styles(&all)) {
             let key = Key { style, fill: Fill::Full, text: series.name.clone() };
             if !legend.contains(&key) {
                 legend.push(key);
@@ -124,6 +123,7 @@ pub(super) fn describe(section: &mut Section, entries: &[Entry<'_>]) {
             for entry in &series.entries {
                 marks.extend(dot(entry, style, Fill::Full, is_ablation));
             }
+            marks.extend(ends(series, is_ablation));
             if is_ablation {
                 marks.extend(printed_curve(norm, &series.measure, style));
             }
@@ -210,17 +210,23 @@ fn number(line: &Line, setting: &str) -> Option<f64> {
     settings.iter().find(|(name, _)| name == setting).and_then(|(_, value)| value.parse().ok())
 }
 
-fn series_style(series: &Series<'_, '_>, index: usize) -> Style {
-    match series.entries.first().map(|entry| &entry.line.contender) {
-        Some(contender) if series.name == method_name(&contender.label) => style(contender),
-        _ => match series.measure.as_str() {
+/// A style for each series, no two the same as long as there are enough.
+fn series_styles(all: &[Series<'_, '_>]) -> Vec<Style> {
+    let mut styles: Vec<Style> = Vec::new();
+    for series in all {
+        let usual = match series.measure.as_str() {
             "m" => Style::of(0),
             "r_k" => Style::of(3),
             "R^" => Style::of(1),
             "R" => Style::of(2),
-            _ => Style::of(index),
-        },
+            _ => series.entries.first().map_or(Style::of(0), |entry| style(&entry.line.contender)),
+        };
+        let unused = std::iter::once(usual)
+            .chain((0..8).map(Style::of))
+            .find(|style| !styles.contains(style));
+        styles.push(unused.unwrap_or(usual));
     }
+    styles
 }
 
 /// Curves over the knobs of methods, from the experiments that turn them.
@@ -230,7 +236,7 @@ fn curves(here: &[&Entry<'_>], legend: &mut Vec<Key>) -> Vec<Mark> {
         .copied()
         .filter(|entry| {
             let settings = &entry.line.contender.settings;
-            !is_main(entry.experiment)
+            !entry.is_main
                 && entry.experiment.beside.is_none()
                 && matches!(settings.as_slice(), [(name, _)] if KNOBS.contains(&name.as_str()))
         })
@@ -259,6 +265,16 @@ fn add_key(legend: &mut Vec<Key>, entry: &Entry<'_>) {
     if !legend.contains(&key) {
         legend.push(key);
     }
+}
+
+/// The numbers at which a curve begins and ends.
+fn ends(series: &Series<'_, '_>, is_ablation: bool) -> Vec<Mark> {
+    let [first, .., last] = series.entries.as_slice() else { return Vec::new() };
+    let word = |entry: &&Entry<'_>| {
+        let text = number(&entry.line, swept(&entry.line)?)?.to_string();
+        Some(Mark::Word { at: (entry.cost()?, height(&entry.line, is_ablation)?), text })
+    };
+    [first, last].into_iter().filter_map(word).collect()
 }
 
 /// A line of a table: the mean, and every base model.
@@ -419,8 +435,7 @@ fn sensitivity(entries: &[Entry<'_>], parameter: &str) -> Figures {
                          height: &dyn Fn(&Entry<'_>) -> Option<(f64, Option<(f64, f64)>)>,
                          is_share: bool| {
             let mut marks = Vec::new();
-            for (index, series) in all.iter().enumerate() {
-                let style = series_style(series, index);
+            for (series, style) in all.iter().zip(series_styles(&all)) {
                 let key = Key { style, fill: Fill::Full, text: series.name.clone() };
                 if !legend.contains(&key) {
                     legend.push(key);

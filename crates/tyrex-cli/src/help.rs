@@ -3,6 +3,7 @@
 use std::io::ErrorKind;
 
 use tyrex::Error;
+use tyrex::change::PLAN;
 
 /// Something wrong with the arguments that the parser cannot see.
 #[derive(Debug)]
@@ -29,6 +30,9 @@ pub(crate) fn remedy(error: &anyhow::Error) -> Option<String> {
     Some(match error.downcast_ref::<Error>()? {
         Error::Exists { .. } => {
             "pass --force to overwrite it, or choose another name with --out".to_owned()
+        }
+        Error::Model { file, .. } if file.ends_with(PLAN) => {
+            "pass --force to replace them, or choose another folder with --out".to_owned()
         }
         Error::Io { action: "read", path, source } => match source.kind() {
             ErrorKind::NotFound => format!(

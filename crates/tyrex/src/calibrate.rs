@@ -344,13 +344,19 @@ fn passed(
         let (models, needed) = (choosing + reporting, 2 * needed - 1);
         return Ok(Err(Verdict::TooFewModels { models, needed }));
     }
-    // Where too little is found the test must fail. What is found does not depend on the
-    // retrained models, so the sequence may begin below such thresholds.
-    let enough = |point: &CurvePoint| match goal.missing {
-        Missing::Invalid => point.coverage >= goal.validity,
-        Missing::LeftOut => point.coverage > 0.0,
-    };
-    let mut tested = curve.iter().enumerate().filter(|(_, point)| enough(point)).peekable();
+    // Where too little is found the test must fail, whatever the models say. What is found does
+    // not depend on them, so the sequence may begin below such thresholds.
+    let mut enough = Vec::with_capacity(curve.len());
+    for point in curve {
+        enough.push(match goal.missing {
+            Missing::Invalid => {
+                let at_best = vec![point.coverage; choosing];
+                goal.test.p_value(&at_best, goal.validity)? <= 1.0 - goal.confidence
+            }
+            Missing::LeftOut => point.coverage > 0.0,
+        });
+    }
+    let mut tested = curve.iter().enumerate().filter(|(index, _)| enough[*index]).peekable();
     let Some(&(_, first)) = tested.peek() else {
         let coverage = curve.iter().map(|point| point.coverage).fold(0.0, f64::max);
         return Ok(Err(Verdict::TooFewFound { coverage }));

@@ -128,8 +128,9 @@ pub fn student_quantile(alpha: f64, degrees: f64) -> Result<f64> {
         return Err(Error::param("degrees of freedom", degrees, "a positive number"));
     }
     let x = beta_quantile(alpha, 0.5 * degrees, 0.5);
-    // With many degrees x is near 1, and 1 - x has its digits from its own quantile.
-    let ratio = if x < 0.5 {
+    // With many degrees x is near 1. Then 1 - x has its digits from its own quantile, unless
+    // 1 - alpha has even fewer.
+    let ratio = if 1.0 - x >= alpha {
         (1.0 - x) / x
     } else {
         let rest = beta_quantile(1.0 - alpha, 0.5, 0.5 * degrees);

@@ -55,7 +55,7 @@ pub struct ChangeArgs {
         value_parser = PossibleValuesParser::new(change_names())
     )]
     pub change: String,
-    /// Parameters of the change, such as 'fraction = 0.05' [default: those of --help]
+    /// Parameters of the change, such as 'fraction = 0.05'; docs/model-change.md lists them
     #[arg(long, value_name = "PAIRS")]
     pub change_params: Option<String>,
 }

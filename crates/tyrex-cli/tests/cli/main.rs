@@ -7,6 +7,7 @@ mod bad_input;
 mod calibrate;
 mod certify;
 mod data;
+mod experiment;
 mod explain;
 mod model;
 mod output;

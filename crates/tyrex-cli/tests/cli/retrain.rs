@@ -119,7 +119,7 @@ fn every_change_makes_an_ensemble_that_certifies() {
         (
             "hyperparameters",
             "epochs = 1.5",
-            "trained again with epochs within a factor of 1.5, batches of 2 and a learning rate of \
+            "trained again with epochs, batch size and learning rate within factors of 1.5, 2 and \
              2 of the base's, from new weights",
         ),
         (
@@ -136,7 +136,7 @@ fn every_change_makes_an_ensemble_that_certifies() {
     ] {
         let flags = ["--model", "m.onnx", "--change", change, "--change-params", params];
         let fixed = ["retrain", "--models", "3", "--epochs", "4", "--out", change];
-        let document = place.json(&[&fixed, &flags, &LOANS[..]].concat());
+        let document = place.json(&[&fixed[..], &flags[..], &LOANS[..]].concat());
         assert_eq!(document["change"]["name"], change);
         assert_eq!(document["fingerprints"].as_array().unwrap().len(), 3);
         let certify = ["certify", "--counterfactuals", "cf.csv", "--model", "m.onnx"];
@@ -161,11 +161,12 @@ fn files(place: &Place, folder: &str) -> BTreeMap<String, Vec<u8>> {
 fn ended_and_done_again(signal: &str) {
     let place = Place::with_loans();
     let arguments = |out| {
-        let fixed = ["retrain", "--models", "6", "--epochs", "150", "--threads", "1", "--out", out];
+        let fixed = ["retrain", "--models", "6", "--epochs", "500", "--threads", "1", "--out", out];
         [&fixed, &LOANS[..]].concat()
     };
     let undisturbed = place.json(&arguments("whole"));
-    let mut child = place.command(&arguments("parts")).stdout(Stdio::null()).spawn().unwrap();
+    let mut command = place.command(&arguments("parts"));
+    let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let second = place.path("parts/member-0001.onnx");
     let patience = Instant::now();
     while !second.exists() && patience.elapsed() < Duration::from_mins(1) {
@@ -205,7 +206,7 @@ fn the_models_of_another_plan_are_kept_unless_forced() {
     let other = [&SMALL[..], &["fresh", "--seed", "1"], &LOANS[..]].concat();
     let answer = place.run(&other);
     assert_eq!(answer.code, 2);
-    for piece in ["fresh/plan.json", "another plan", "`seed`"] {
+    for piece in ["fresh/plan.json", "another plan", "`seed`", "--force"] {
         assert!(answer.stderr.contains(piece), "{piece}: {}", answer.stderr);
     }
     assert!(files(&place, "fresh") == before);

@@ -5,6 +5,7 @@
 //! is no ensemble yet, and a folder with one is complete. [`Ensemble::train_into`] fills one
 //! member by member.
 
+use std::collections::BTreeMap;
 use std::path::{Component, Path};
 
 use serde::{Deserialize, Serialize};
@@ -69,23 +70,12 @@ impl Ensemble {
     ) -> Result<()> {
         std::fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
         let manifest = folder.join(MANIFEST);
-        if manifest.exists() {
+        // With the first file, what these say of the others ends to be true.
+        for path in [&manifest, &folder.join(PLAN)] {
             match overwrite {
-                Overwrite::Refuse => return Err(Error::Exists { path: manifest }),
-                // What it says ends to be true with the first file.
-                Overwrite::Force => {
-                    std::fs::remove_file(&manifest).map_err(Error::io("write", &manifest))?;
-                }
-            }
-        }
-        // The files are no longer those that the plan made, if there was one.
-        let plan = folder.join(PLAN);
-        if plan.exists() {
-            match overwrite {
-                Overwrite::Refuse => return Err(Error::Exists { path: plan }),
-                Overwrite::Force => {
-                    std::fs::remove_file(&plan).map_err(Error::io("write", &plan))?
-                }
+                _ if !path.exists() => {}
+                Overwrite::Refuse => return Err(Error::Exists { path: path.clone() }),
+                Overwrite::Force => std::fs::remove_file(path).map_err(Error::io("write", path))?,
             }
         }
         write_network(folder, BASE, &self.base, metadata, overwrite)?;
@@ -159,6 +149,14 @@ impl Ensemble {
             params: manifest.params,
         })
     }
+}
+
+/// What a manifest says of the models in its folder, by file; nothing if there is none to read.
+pub(super) fn fingerprints(folder: &Path) -> BTreeMap<String, Fingerprint> {
+    let text = std::fs::read_to_string(folder.join(MANIFEST)).unwrap_or_default();
+    let Ok(manifest) = serde_json::from_str::<Manifest>(&text) else { return BTreeMap::new() };
+    let entries = manifest.members.into_iter().chain([manifest.base]);
+    entries.map(|entry| (entry.file, entry.fingerprint)).collect()
 }
 
 /// Writes one model file.

@@ -46,8 +46,8 @@ impl Change for Hyperparameters {
 
     fn description(&self) -> String {
         format!(
-            "trained again with epochs within a factor of {}, batches of {} and a learning rate \
-             of {} of the base's, from new weights",
+            "trained again with epochs, batch size and learning rate within factors of {}, {} and \
+             {} of the base's, from new weights",
             self.epochs, self.batch, self.learning_rate
         )
     }

@@ -12,7 +12,9 @@ use rayon::prelude::*;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-use super::folder::{BASE, FORMAT_VERSION, MANIFEST, member_file, read_network, write_network};
+use super::folder::{
+    BASE, FORMAT_VERSION, MANIFEST, fingerprints, member_file, read_network, write_network,
+};
 use super::{Ensemble, ModelChange, Plan};
 use crate::error::{Error, Result};
 use crate::file::{Overwrite, write_whole};
@@ -60,8 +62,13 @@ impl Ensemble {
         plan.check(&base)?;
         std::fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
         claim(folder, &base, plan, metadata, overwrite)?;
-        // A file that cannot be read is as good as missing: its member is made again.
-        let read = |file: &str| read_network(&folder.join(file), base.dim()).ok();
+        // A file that cannot be read, or is not what the manifest says, is as good as missing: its
+        // member is made again.
+        let known = fingerprints(folder);
+        let read = |file: &str| {
+            let network = read_network(&folder.join(file), base.dim()).ok()?;
+            known.get(file).is_none_or(|print| *print == network.fingerprint()).then_some(network)
+        };
         if read(BASE).as_ref() != Some(&base) {
             write_network(folder, BASE, &base, metadata, Overwrite::Force)?;
         }
@@ -164,11 +171,8 @@ fn difference(there: &str, own: &str) -> String {
         .filter(|(name, value)| there.get(*name) != Some(value))
         .map(|(name, _)| format!("`{name}`"))
         .collect();
-    format!(
-        "the models in this folder are of another plan: {} differ; take another folder, or \
-         overwrite this one",
-        differ.join(", ")
-    )
+    let differ = differ.join(", ");
+    format!("the models in this folder are of another plan, which differs in {differ}")
 }
 
 /// SHA-256 of everything that is learnt from, and of what goes into the files beside it.

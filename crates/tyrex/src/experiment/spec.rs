@@ -215,11 +215,8 @@ pub struct CalibrationTask {
 
 impl Default for CalibrationTask {
     fn default() -> Self {
-        let taus = vec![
-            0.9999, 0.9995, 0.999, 0.998, 0.995, 0.99, 0.98, 0.97, 0.95, 0.92, 0.9, 0.87, 0.85,
-            0.8, 0.75, 0.7, 0.6, 0.5,
-        ];
-        Self { goal: Goal::default(), taus, factuals: 60 }
+        let taus = vec![0.9999, 0.999, 0.995, 0.99, 0.97, 0.95, 0.9, 0.85, 0.8, 0.7, 0.5];
+        Self { goal: Goal::default(), taus, factuals: 40 }
     }
 }
 
@@ -342,18 +339,23 @@ impl Suite {
     pub fn quick(mut self) -> Self {
         self.quick = true;
         for Experiment { world, task, .. } in &mut self.experiments {
-            world.reinitialise = world.reinitialise.min(QUICK_MODELS);
-            world.leave_out = world.leave_out.min(QUICK_MODELS);
+            // Ten to judge, ten to calibrate.
+            world.reinitialise = world.reinitialise.min(QUICK_MODELS / 2);
+            world.leave_out = world.leave_out.min(QUICK_MODELS / 2);
             world.calibration = world.calibration.min(QUICK_MODELS);
-            world.bases = 1;
-            world.factuals = world.factuals.min(QUICK_FACTUALS);
+            world.factuals = (world.factuals * world.bases).min(QUICK_FACTUALS);
+            let many_bases = std::mem::replace(&mut world.bases, 1) > 1;
             match task {
                 Task::Comparison(task) => {
-                    task.calibration.factuals = task.calibration.factuals.min(QUICK_CALIBRATED);
+                    task.calibration.factuals = task.calibration.factuals.min(QUICK_FEW);
                 }
                 Task::Certificates(task) => task.models = task.models.min(QUICK_MODELS),
-                Task::Moons(task) => task.shown = task.shown.min(QUICK_MODELS),
+                Task::Moons(task) => task.shown = task.shown.min(QUICK_MODELS / 2),
                 Task::Histograms(_) => {}
+            }
+            // What is no table of the paper makes do with fewer.
+            if !many_bases {
+                world.factuals = world.factuals.min(QUICK_FEW);
             }
         }
         self
@@ -363,7 +365,7 @@ impl Suite {
 /// What the short run makes do with.
 const QUICK_MODELS: usize = 10;
 const QUICK_FACTUALS: usize = 100;
-const QUICK_CALIBRATED: usize = 30;
+const QUICK_FEW: usize = 15;
 
 fn read(path: &Path) -> Result<String> {
     std::fs::read_to_string(path).map_err(Error::io("read", path))

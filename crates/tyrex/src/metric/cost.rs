@@ -136,3 +136,74 @@ fn check_pair(factual: &[f32], point: &[f32], dim: usize) -> Result<()> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scales_of_columns_that_vary_much_little_and_never() {
+        // Columns: a number, a level that one row in five has, a constant.
+        let rows =
+            [[1.0, 0.0, 7.0], [2.0, 0.0, 7.0], [4.0, 1.0, 7.0], [8.0, 0.0, 7.0], [9.0, 0.0, 7.0]];
+        let training = Points::from_rows(3, rows.concat()).unwrap();
+        let deviations = MedianDeviations::fit(&training).unwrap();
+        // Median 4, deviations 3, 2, 0, 4, 5.
+        let expected = [3.0, 0.4 * NORMAL_DEVIATION, 1.0];
+        for (got, expected) in deviations.scales().iter().zip(expected) {
+            assert!((got - expected).abs() < 1e-12, "{got}, not {expected}");
+        }
+        for (point, cost) in [
+            ([1.0, 0.0, 7.0], 0.0),
+            ([4.0, 0.0, 7.0], 1.0),
+            ([-5.0, 1.0, 8.0], 2.0 + 1.0 / (0.4 * NORMAL_DEVIATION) + 1.0),
+        ] {
+            let got = deviations.distance(&rows[0], &point).unwrap();
+            assert!((got - cost).abs() < 1e-12, "{got}, not {cost}");
+        }
+    }
+
+    #[test]
+    fn the_middle_of_odd_and_even_numbers() {
+        for (numbers, middle) in [
+            (&[][..], 0.0),
+            (&[3.0], 3.0),
+            (&[5.0, 1.0], 3.0),
+            (&[9.0, 1.0, 2.0], 2.0),
+            (&[4.0, 8.0, 1.0, 2.0], 3.0),
+        ] {
+            assert_eq!(median(&mut numbers.to_vec()), middle);
+        }
+    }
+
+    #[test]
+    fn changes_from_none_to_all() {
+        let factual = [0.0, 1.0, 0.5];
+        for (point, columns, features) in [
+            ([0.0, 1.0, 0.5], 0, 0),
+            ([0.0, 1.0, 0.75], 1, 1),
+            ([1.0, 0.0, 0.5], 2, 1),
+            ([1.0, 0.0, 0.75], 3, 2),
+        ] {
+            assert_eq!(changed_columns(&factual, &point, 1e-4).unwrap(), columns);
+            assert_eq!(changed_features(&factual, &point, &[0..2, 2..3], 1e-4).unwrap(), features);
+        }
+        assert_eq!(changed_columns(&factual, &[0.1, 1.0, 0.5], 0.2).unwrap(), 0);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let deviations = MedianDeviations { scales: vec![1.0; 2] };
+        for (a, b) in
+            [(&[0.0][..], &[0.0, 0.0][..]), (&[0.0, 0.0], &[0.0]), (&[0.0, 0.0], &[f32::NAN, 0.0])]
+        {
+            assert!(deviations.distance(a, b).is_err());
+            assert!(changed_columns(a, b, 0.0).is_err());
+            assert!(changed_features(a, b, &[], 0.0).is_err());
+        }
+        assert!(MedianDeviations::fit(&Points::new(2)).is_err());
+        for wrong in [0..3, 1..1] {
+            assert!(changed_features(&[0.0; 2], &[0.0; 2], &[wrong], 0.0).is_err());
+        }
+    }
+}

@@ -80,3 +80,38 @@ impl<'a> LocalOutlierFactor<'a> {
         1.0 / (reach.sum::<f64>() / k as f64 + GUARD)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn factors(training: &[f32], points: &[f32], neighbours: usize) -> Vec<f64> {
+        let on_a_line = |values: &[f32]| Points::from_rows(1, values.to_vec()).unwrap();
+        let index = NeighbourIndex::fit(&on_a_line(training), neighbours).unwrap();
+        LocalOutlierFactor::new(&index, neighbours).unwrap().of(&on_a_line(points)).unwrap()
+    }
+
+    #[test]
+    fn inside_beside_and_far_from_a_line_of_points() {
+        let line: Vec<f32> = (0..20_u8).map(f32::from).collect();
+        // One neighbour, one unit away from its own: the density is 1 everywhere on the line.
+        let got = factors(&line, &[7.25, 20.0, 21.0, 29.0], 1);
+        for (got, expected) in got.iter().zip([1.0, 1.0, 2.0, 10.0]) {
+            assert!((got - expected).abs() < 1e-8, "{got}, not {expected}");
+        }
+        let inlier: Vec<bool> = got.iter().map(|factor| is_inlier(*factor)).collect();
+        assert_eq!(inlier, [true, true, false, false]);
+    }
+
+    #[test]
+    fn among_more_duplicates_than_neighbours() {
+        // The densities are 1 / 1e-10: on the point 1, away from it the mean reach over 1e-10.
+        let got = factors(&[0.5; 30], &[0.5, 1.5], 5);
+        assert!((got[0] - 1.0).abs() < 1e-12 && (got[1] - 1e10).abs() < 10.0, "{got:?}");
+    }
+
+    #[test]
+    fn the_threshold_belongs_to_the_inliers() {
+        assert!(is_inlier(INLIER) && is_inlier(0.0) && !is_inlier(INLIER + 1e-12));
+    }
+}

@@ -98,3 +98,34 @@ impl Mahalanobis {
         Ok(points.as_slice().par_chunks(dim).map(offset).collect())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn at_the_centre_one_deviation_away_and_outside() {
+        // Deviations 3 and 1 along the first two axes, none along the third.
+        let corners = vec![3.0, 1.0, 5.0, 3.0, -1.0, 5.0, -3.0, 1.0, 5.0, -3.0, -1.0, 5.0];
+        let model = Mahalanobis::fit(&Points::from_rows(3, corners).unwrap()).unwrap();
+        assert_eq!(model.rank(), 2);
+        for (point, distance, outside) in [
+            ([0.0, 0.0, 5.0], 0.0, 0.0),
+            ([3.0, 0.0, 5.0], 1.0, 0.0),
+            ([3.0, 1.0, 5.0], 2.0_f64.sqrt(), 0.0),
+            ([0.0, 4.0, 7.0], 4.0, 2.0),
+        ] {
+            let got = model.of(&Points::from_rows(3, point.to_vec()).unwrap()).unwrap()[0];
+            assert!((got.distance - distance).abs() < 1e-12, "{got:?}");
+            assert!((got.outside - outside).abs() < 1e-12, "{got:?}");
+        }
+    }
+
+    #[test]
+    fn points_that_do_not_vary_have_only_an_outside() {
+        let model = Mahalanobis::fit(&Points::from_rows(2, vec![1.0; 6]).unwrap()).unwrap();
+        assert_eq!(model.rank(), 0);
+        let got = model.of(&Points::from_rows(2, vec![4.0, 5.0]).unwrap()).unwrap()[0];
+        assert_eq!(got, Offset { distance: 0.0, outside: 5.0 });
+    }
+}

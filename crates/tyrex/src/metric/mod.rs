@@ -12,6 +12,7 @@ mod lof;
 mod mahalanobis;
 mod metrics;
 mod neighbours;
+mod panels;
 mod summary;
 mod validity;
 

@@ -4,24 +4,23 @@
 //! of equals first.
 //!
 //! In tens of columns a tree visits nearly every point, so every point is looked at, quickly:
-//! sixteen squared distances at a time in single precision. That only preselects. Each of its
-//! sums has `d` terms of one sign, so it is right to a relative `(d + 3) 2^-24`; what may be
-//! among the nearest by this bound is measured again in double precision.
+//! single precision finds the nearest point of every panel of sixteen. Take the `k` panels
+//! whose nearest points are nearest: these are `k` points, so the `k`-th neighbour is no
+//! farther than the farthest of them, and no other panel can hold one. The points of these
+//! panels are then measured in double precision.
 
 use std::sync::OnceLock;
 
 use rayon::prelude::*;
 
+use super::panels::Panels;
 use super::{check_points, check_training};
-use crate::counterfactual::Norm;
 use crate::error::{Error, Result};
+use crate::model::kernel::LANES;
 use crate::points::Points;
 
-/// Training points side by side in a panel.
-const LANES: usize = 16;
-
 /// Queries that read a panel while it is in the nearest cache.
-const QUERIES: usize = 8;
+const QUERIES: usize = 16;
 
 /// A training point near another point.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -46,8 +45,7 @@ pub fn mean_distance(nearest: &[Neighbour]) -> f64 {
 #[derive(Debug)]
 pub struct NeighbourIndex {
     points: Points,
-    /// Column by column within sixteen points; the last panel is filled up with its last point.
-    panels: Vec<[f32; LANES]>,
+    panels: Panels,
     most: usize,
     own: Vec<OnceLock<Box<[Neighbour]>>>,
 }
@@ -59,18 +57,10 @@ impl NeighbourIndex {
         if most == 0 {
             return Err(Error::param("neighbours", most, "at least 1"));
         }
-        let (len, dim) = (training.len(), training.dim());
-        let panels = (0..len)
-            .step_by(LANES)
-            .flat_map(|start| {
-                (0..dim).map(move |column| {
-                    std::array::from_fn(|lane| training.row((start + lane).min(len - 1))[column])
-                })
-            })
-            .collect();
+        let len = training.len();
         Ok(Self {
             points: training.clone(),
-            panels,
+            panels: Panels::new(training),
             most: most.min(len - 1),
             own: (0..len).map(|_| OnceLock::new()).collect(),
         })
@@ -98,8 +88,10 @@ impl NeighbourIndex {
 
     /// The nearest other training points of a training point.
     pub(super) fn of_training(&self, index: usize) -> &[Neighbour] {
+        // On this thread alone: a thread that waits for others might be given work that waits
+        // for this.
         self.own[index].get_or_init(|| {
-            let found = self.search(&[(self.points.row(index), Some(index))]);
+            let found = self.search_block(&[(self.points.row(index), Some(index))]);
             found.into_iter().flatten().collect()
         })
     }
@@ -120,75 +112,56 @@ impl NeighbourIndex {
 
     /// The nearest of each point; of a training point, given with its index, the nearest others.
     fn search(&self, queries: &[(&[f32], Option<usize>)]) -> Vec<Vec<Neighbour>> {
-        let padded = self.points.len().next_multiple_of(LANES);
-        let blocks = queries.par_chunks(QUERIES).map_init(
-            || vec![0.0; QUERIES * padded],
-            |squares, block| {
-                self.squares_of(block, squares);
-                let nearest = |(&(point, own), squares): (&(&[f32], Option<usize>), &mut [f32])| {
-                    self.select(point, own, &mut squares[..self.points.len()])
-                };
-                block.iter().zip(squares.chunks_exact_mut(padded)).map(nearest).collect::<Vec<_>>()
-            },
-        );
-        blocks.flatten_iter().collect()
+        queries.par_chunks(QUERIES).flat_map_iter(|block| self.search_block(block)).collect()
     }
 
-    /// Writes `||x - x_i||^2` of each query and every training point.
-    fn squares_of(&self, queries: &[(&[f32], Option<usize>)], squares: &mut [f32]) {
-        let padded = self.points.len().next_multiple_of(LANES);
-        for (at, panel) in self.panels.chunks_exact(self.points.dim()).enumerate() {
-            for ((point, _), squares) in queries.iter().zip(squares.chunks_exact_mut(padded)) {
-                let mut sums = [0.0_f32; LANES];
-                for (column, &x) in panel.iter().zip(*point) {
-                    for (sum, other) in sums.iter_mut().zip(column) {
-                        let gap = x - other;
-                        *sum += gap * gap;
-                    }
+    fn search_block(&self, block: &[(&[f32], Option<usize>)]) -> Vec<Vec<Neighbour>> {
+        let points: Vec<&[f32]> = block.iter().map(|(point, _)| *point).collect();
+        let least = self.panels.least(&points);
+        block
+            .iter()
+            .zip(least)
+            .map(|(&(point, own), least)| self.select(point, own, &least))
+            .collect()
+    }
+
+    /// The nearest points, given the squared distance to each panel's nearest.
+    fn select(&self, point: &[f32], own: Option<usize>, least: &[f32]) -> Vec<Neighbour> {
+        // The nearest point of one panel may be the point itself.
+        let panels = self.most + usize::from(own.is_some());
+        let dim = point.len() as f32;
+        // A bound on rounding up and down, and on what is lost below the normal numbers.
+        let slack = 1.0 + 4.0 * (dim + 4.0) * f32::EPSILON;
+        let limit = smallest(least, panels) * slack + dim * f32::MIN_POSITIVE;
+        let mut nearest = Vec::with_capacity(panels * LANES);
+        for panel in (0..least.len()).filter(|&panel| least[panel] <= limit) {
+            for (lane, square) in self.panels.squares(panel, point).into_iter().enumerate() {
+                let index = panel * LANES + lane;
+                if index < self.points.len() && Some(index) != own {
+                    nearest.push(Neighbour { index, distance: square.sqrt() });
                 }
-                squares[at * LANES..(at + 1) * LANES].copy_from_slice(&sums);
             }
         }
-    }
-
-    fn select(&self, point: &[f32], own: Option<usize>, squares: &mut [f32]) -> Vec<Neighbour> {
-        if let Some(own) = own {
-            squares[own] = f32::INFINITY;
+        let order = |a: &Neighbour, b: &Neighbour| {
+            a.distance.total_cmp(&b.distance).then(a.index.cmp(&b.index))
+        };
+        if self.most < nearest.len() {
+            nearest.select_nth_unstable_by(self.most, order);
+            nearest.truncate(self.most);
         }
-        let dim = point.len() as f32;
-        // Two bounds of (d + 3) 2^-24, one up and one down, and what is lost below the smallest
-        // normal numbers.
-        let slack = 1.0 + 4.0 * (dim + 4.0) * f32::EPSILON;
-        let limit = smallest(squares, self.most) * slack + dim * f32::MIN_POSITIVE;
-        let mut nearest: Vec<Neighbour> = squares
-            .iter()
-            .enumerate()
-            .filter(|&(index, &square)| square <= limit && Some(index) != own)
-            .map(|(index, _)| Neighbour {
-                index,
-                distance: Norm::L2.distance(point, self.points.row(index)),
-            })
-            .collect();
-        nearest
-            .sort_unstable_by(|a, b| a.distance.total_cmp(&b.distance).then(a.index.cmp(&b.index)));
-        nearest.truncate(self.most);
+        nearest.sort_unstable_by(order);
         nearest
     }
 }
 
-/// The `count`-th smallest number.
+/// The `count`-th smallest number; infinite if there are fewer.
 fn smallest(numbers: &[f32], count: usize) -> f32 {
-    let mut best = Vec::with_capacity(count + 1);
-    let mut worst = f32::INFINITY;
+    let mut best: Vec<f32> = Vec::with_capacity(count + 1);
     for &number in numbers {
-        if number < worst || best.len() < count {
-            let place = best.partition_point(|other| *other <= number);
-            best.insert(place, number);
+        if best.len() < count || number < best[count - 1] {
+            best.insert(best.partition_point(|other| *other <= number), number);
             best.truncate(count);
-            if best.len() == count {
-                worst = best[count - 1];
-            }
         }
     }
-    best.last().copied().unwrap_or(f32::INFINITY)
+    if best.len() < count { f32::INFINITY } else { best[count - 1] }
 }

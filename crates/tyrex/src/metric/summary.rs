@@ -35,7 +35,7 @@ impl Summary {
     /// Exact for normal numbers, and close for any others of finite variance once there are
     /// some tens of them. It needs no bounds, which costs, distances and seconds do not have.
     pub fn of(numbers: &[f64]) -> Result<Option<Self>> {
-        if let Some(wrong) = numbers.iter().find(|x| !(x.abs() <= LARGEST)) {
+        if let Some(wrong) = numbers.iter().find(|x| !(-LARGEST..=LARGEST).contains(*x)) {
             let expected = format!("a number within {LARGEST:e} of zero");
             return Err(Error::param("number to summarise", wrong, expected));
         }
@@ -102,5 +102,75 @@ impl Summary {
             low: share.low.map(sign),
             high: share.high.map(sign),
         }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn close(got: Option<f64>, expected: f64) {
+        let got = got.unwrap();
+        assert!((got - expected).abs() < 1e-9, "{got}, not {expected}");
+    }
+
+    #[test]
+    fn nothing_one_and_more() {
+        assert_eq!(Summary::of(&[]).unwrap(), None);
+        let one = Summary::of(&[3.0]).unwrap().unwrap();
+        assert_eq!(one, Summary { count: 1, mean: 3.0, sd: None, low: None, high: None });
+        // t_{0.975} is 12.706 with one degree of freedom and 4.303 with two.
+        let two = Summary::of(&[1.0, 3.0]).unwrap().unwrap();
+        close(two.sd, 2.0_f64.sqrt());
+        close(two.low, 2.0 - 12.706_204_736_174_7);
+        let three = Summary::of(&[1.0, 2.0, 3.0]).unwrap().unwrap();
+        close(three.sd, 1.0);
+        close(three.high, 2.0 + 4.302_652_729_749_462 / 3.0_f64.sqrt());
+        let same = Summary::of(&[4.0; 5]).unwrap().unwrap();
+        assert_eq!((same.low, same.mean, same.high), (Some(4.0), 4.0, Some(4.0)));
+    }
+
+    #[test]
+    fn shares_stay_between_0_and_1_and_claim_no_certainty() {
+        assert_eq!(Summary::of_shares(&[]).unwrap(), None);
+        let all = Summary::of_shares(&[1.0; 50]).unwrap().unwrap();
+        assert_eq!((all.mean, all.sd, all.high), (1.0, Some(0.0), Some(1.0)));
+        close(all.low, 0.025_f64.powf(0.02));
+        let none = Summary::of_shares(&[0.0; 50]).unwrap().unwrap();
+        assert_eq!((none.mean, none.low), (0.0, Some(0.0)));
+        close(none.high, 1.0 - 0.025_f64.powf(0.02));
+        let half = Summary::of_shares(&[0.0, 1.0]).unwrap().unwrap();
+        assert_eq!((half.low, half.mean, half.high), (Some(0.0), 0.5, Some(1.0)));
+        let one = Summary::of_shares(&[0.9]).unwrap().unwrap();
+        close(one.low, 0.9 * 0.025);
+        assert_eq!(one.sd, None);
+    }
+
+    #[test]
+    fn events_at_none_all_and_half() {
+        assert_eq!(Summary::of_events(0, 0).unwrap(), None);
+        let none = Summary::of_events(0, 10).unwrap().unwrap();
+        assert_eq!((none.mean, none.sd, none.low), (0.0, Some(0.0), Some(0.0)));
+        close(none.high, 1.0 - 0.025_f64.powf(0.1));
+        let all = Summary::of_events(10, 10).unwrap().unwrap();
+        close(all.low, 0.025_f64.powf(0.1));
+        let half = Summary::of_events(5, 10).unwrap().unwrap();
+        close(half.sd, (2.5_f64 / 9.0).sqrt());
+        let signs = Summary::of_signs(5, 10).unwrap().unwrap();
+        assert_eq!(signs.mean, 0.0);
+        close(signs.sd, (10.0_f64 / 9.0).sqrt());
+        close(signs.low, 2.0 * half.low.unwrap() - 1.0);
+        assert_eq!(Summary::of_signs(10, 10).unwrap().unwrap().mean, 1.0);
+        assert_eq!(Summary::of_signs(0, 10).unwrap().unwrap().mean, -1.0);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_refused() {
+        for wrong in [f64::NAN, f64::INFINITY, f64::NEG_INFINITY, 1e200] {
+            assert!(Summary::of(&[1.0, wrong]).is_err(), "{wrong}");
+            assert!(Summary::of_shares(&[0.5, wrong]).is_err(), "{wrong}");
+        }
+        assert!(Summary::of_shares(&[1.1]).is_err());
+        assert!(Summary::of_events(3, 2).is_err());
     }
 }

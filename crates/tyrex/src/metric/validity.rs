@@ -121,3 +121,62 @@ fn accepted_by<M: Model + ?Sized>(
         |model: &&M| model.score(&points).iter().map(|score| *score >= THRESHOLD).collect();
     Ok(models.par_iter().map(decide).collect())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Activation, Dense, Mlp, Output};
+
+    /// Accepts points at or above the threshold, on a line.
+    fn accepts_from(threshold: f32) -> Mlp {
+        let layer = Dense {
+            weights: vec![4.0],
+            bias: vec![-4.0 * threshold],
+            activation: Activation::Identity,
+        };
+        Mlp::new(1, &[layer], Output::Sigmoid { favourable: true }).unwrap()
+    }
+
+    #[test]
+    fn none_some_and_all_are_valid() {
+        let models = [accepts_from(0.0), accepts_from(1.0), accepts_from(2.0), accepts_from(9.0)];
+        let models: Vec<&Mlp> = models.iter().collect();
+        let points = [Some(&[0.5_f32][..]), None, Some(&[1.5]), Some(&[2.0])];
+        let validity = Validity::of(&points, &models).unwrap();
+        // Of four factuals, of which one has no counterfactual.
+        assert_eq!(validity.by_model, [0.75, 0.5, 0.25, 0.0]);
+        assert_eq!(validity.by_factual, [0.25, 0.0, 0.5, 0.75]);
+        assert_eq!((validity.summary.count, validity.summary.mean), (4, 0.375));
+        let all = Validity::of(&points[2..], &models[..2]).unwrap();
+        assert_eq!((all.summary.mean, all.summary.high), (1.0, Some(1.0)));
+        let none = Validity::of(&[None, None], &models).unwrap();
+        assert_eq!((none.by_model, none.by_factual), (vec![0.0; 4], vec![0.0; 2]));
+        assert_eq!(coverage(&points).unwrap().unwrap().mean, 0.75);
+        assert_eq!(coverage(&points[2..]).unwrap().unwrap().mean, 1.0);
+        assert_eq!(coverage(&[None]).unwrap().unwrap().mean, 0.0);
+        assert_eq!(coverage(&[]).unwrap(), None);
+    }
+
+    #[test]
+    fn agreement_counts_what_both_models_reject() {
+        let (base, other) = (accepts_from(1.0), accepts_from(3.0));
+        let points = [Some(&[0.0_f32][..]), Some(&[2.0]), None];
+        let agreement = label_agreement(&points, &base, &[&other]).unwrap().unwrap();
+        assert_eq!(agreement.mean, 0.5);
+        assert_eq!(Validity::of(&points, &[&other]).unwrap().summary.mean, 0.0);
+        let with_itself = label_agreement(&points, &base, &[&base]).unwrap().unwrap();
+        assert_eq!(with_itself.mean, 1.0);
+        assert_eq!(label_agreement(&points[1..], &base, &[&other]).unwrap().unwrap().mean, 0.0);
+        assert_eq!(label_agreement(&[None], &base, &[&other]).unwrap(), None);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let model = accepts_from(0.0);
+        let models: [&Mlp; 1] = [&model];
+        assert!(Validity::of(&[], &models).is_err());
+        assert!(Validity::of::<Mlp>(&[None], &[]).is_err());
+        assert!(Validity::of(&[Some(&[0.0, 1.0][..])], &models).is_err());
+        assert!(Validity::of(&[Some(&[f32::NAN][..])], &models).is_err());
+    }
+}

@@ -6,7 +6,7 @@ pub mod activation;
 mod curvature;
 pub mod fingerprint;
 pub mod interval;
-mod kernel;
+pub(crate) mod kernel;
 pub mod mlp;
 pub mod onnx;
 mod pass;

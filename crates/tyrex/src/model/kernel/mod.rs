@@ -44,6 +44,7 @@ macro_rules! dispatched {
     };
 }
 
+mod distance;
 mod elementwise;
 mod head;
 mod lines;
@@ -51,6 +52,7 @@ mod math;
 mod product;
 mod transpose;
 
+pub(crate) use distance::{TOGETHER, least_squares, squared_distances};
 pub(crate) use elementwise::{
     AdamStep, activate, activate_with_slope, adam, add, add_to_rows, multiply, relu_slope,
     sigmoid_cross_entropy,

@@ -11,7 +11,7 @@ beside = "german"
 
 [world]
 dataset = "german"
-training = { hidden = [6], epochs = 3 }
+training = { hidden = [16], epochs = 20 }
 reinitialise = 3
 leave-out = 2
 factuals = 4

@@ -185,13 +185,15 @@ fn is_plain(entry: &Entry<'_>, method: &str) -> bool {
     is_of(entry, method) && entry.line.contender.settings.is_empty()
 }
 
-fn missing(methods: &[&str]) -> Decision {
-    (Verdict::NotTested, format!("the table has no line of {}", methods.join(" and ")))
+fn missing(place: &Place<'_>, methods: &[&str]) -> Decision {
+    let absent: Vec<&str> =
+        methods.iter().copied().filter(|method| place.line(method).is_none()).collect();
+    (Verdict::NotTested, format!("the table has no line of {}", absent.join(" or of ")))
 }
 
 fn is_fragile(place: &Place<'_>) -> Decision {
     let (Some(cheap), Some(robust)) = (place.line("min-cost"), place.line("trex-i")) else {
-        return missing(&["min-cost", "trex-i"]);
+        return missing(place, &["min-cost", "trex-i"]);
     };
     let mut verdicts = Vec::new();
     let mut evidence = Vec::new();
@@ -216,7 +218,7 @@ fn is_fragile(place: &Place<'_>) -> Decision {
 
 fn beats_nn(place: &Place<'_>) -> Decision {
     let (Some(robust), Some(plain)) = (place.line("trex-nn"), place.line("nn")) else {
-        return missing(&["trex-nn", "nn"]);
+        return missing(place, &["trex-nn", "nn"]);
     };
     let (mut verdicts, mut evidence) = (Vec::new(), Vec::new());
     for change in robust.shared_families(plain) {
@@ -255,7 +257,7 @@ fn keeps_the_promise(place: &Place<'_>, method: &str) -> Decision {
 
 /// Whether a method's cheapest line that is as valid as the other's costs less than it.
 fn is_cheaper_at_same_validity(place: &Place<'_>, method: &str, other: &str) -> Decision {
-    let Some(target) = place.line(other) else { return missing(&[other]) };
+    let Some(target) = place.line(other) else { return missing(place, &[other]) };
     at_same_validity(place, method, target)
 }
 
@@ -335,7 +337,7 @@ fn against(pair: &Pair, other: &str) -> String {
 
 fn is_cheaper_than_neighbours(place: &Place<'_>) -> Decision {
     let (Some(ours), Some(theirs)) = (place.line("trex-o"), place.line("trex-nn")) else {
-        return missing(&["trex-o", "trex-nn"]);
+        return missing(place, &["trex-o", "trex-nn"]);
     };
     let pair = Pair::of(ours, theirs);
     let Some((pair, difference)) = pair.and_then(|pair| pair.difference.map(|d| (pair.clone(), d)))
@@ -357,6 +359,9 @@ fn is_cheaper_than_measured(place: &Place<'_>) -> Decision {
         .collect();
     if anchors.is_empty() {
         return (Verdict::NotTested, "nobody's measurement is known here".to_owned());
+    }
+    if place.with_any_threshold("trex-o").next().is_none() {
+        return missing(place, &["trex-o"]);
     }
     let (mut verdicts, mut evidence) = (Vec::new(), Vec::new());
     for anchor in anchors {

@@ -114,6 +114,9 @@ fn measurements_of_others_take_part() {
     (line.cost, line.wi) = (0.5, 0.7);
     assert_eq!(claim(&line), Verdict::DoesNot);
     assert_eq!(verdict("others measured", &[made("trex-o", 0.5, 0.9, 0.9)]), Verdict::NotTested);
+    let mut other = made("nn", 0.5, 0.9, 0.9);
+    other.norm = crate::counterfactual::Norm::L2;
+    assert_eq!(claim(&other), Verdict::NotTested);
 }
 
 #[test]

@@ -102,6 +102,7 @@ pub(super) fn overview(results: &Results) -> Option<Section> {
         said: said(all.iter().flat_map(|certificates| &certificates.tiers)),
         legend: legend.collect(),
         charts: charts.collect(),
+        ..Figures::default()
     });
     Some(section)
 }
@@ -151,6 +152,7 @@ pub(super) fn describe(section: &mut Section, certificates: &Certificates) {
         said: said(certificates.tiers.iter()),
         legend,
         charts: vec![chart(&certificates.dataset, marks)],
+        ..Figures::default()
     });
     if !table.rows.is_empty() {
         let title = "Every bin in numbers".to_owned();

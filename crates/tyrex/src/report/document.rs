@@ -33,7 +33,7 @@ pub(super) enum Block {
     Shades(Vec<(Tone, String)>),
     /// Charts of the same kind.
     Figures(Figures),
-    /// What only some readers look for; folded where that is possible.
+    /// What only some readers look for: folded in HTML, left out of Markdown.
     Folded { title: String, blocks: Vec<Block> },
 }
 
@@ -110,6 +110,8 @@ pub(super) struct Figures {
     pub(super) legend: Vec<Key>,
     /// SVG elements.
     pub(super) charts: Vec<String>,
+    /// Whether every two of them belong together.
+    pub(super) in_pairs: bool,
 }
 
 /// An entry of a legend.

@@ -18,6 +18,7 @@ pub(super) fn describe(section: &mut Section, found: &Histograms) {
         said: said(found),
         legend: Vec::new(),
         charts,
+        ..Figures::default()
     });
     let rows = found.histograms.iter().map(|histogram| {
         let summary = histogram.summary.as_ref();

@@ -181,7 +181,8 @@ fn figures(out: &mut String, figures: &Figures) {
         }
         out.push_str("</ul>");
     }
-    let _ = write!(out, "<div class=\"charts n{}\">", figures.charts.len().min(3));
+    let columns = if figures.in_pairs { 2 } else { figures.charts.len().min(3) };
+    let _ = write!(out, "<div class=\"charts n{columns}\">");
     for chart in &figures.charts {
         out.push_str(chart);
     }

@@ -45,6 +45,7 @@ pub(super) fn describe(section: &mut Section, moons: &Moons) {
         said: said(moons),
         legend,
         charts,
+        ..Figures::default()
     });
     let rows = moons.answers.iter().map(|answer| {
         let place =

@@ -79,7 +79,7 @@ pub(super) fn figures(entries: &[Entry<'_>], parameter: &str) -> Figures {
         }
     }
     let caption = format!("What {parameter} does. Validity is the lower of WI and LO.");
-    Figures { caption, said: said.join(" "), legend, charts }
+    Figures { caption, said: said.join(" "), legend, charts, in_pairs: false }
 }
 
 /// A line's value of the parameter, and the quantity there.

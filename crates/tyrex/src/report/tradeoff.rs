@@ -63,6 +63,7 @@ pub(super) fn overview(entries: &[Entry<'_>]) -> Option<Section> {
         said: said_of_cheapest(&cheapest, count),
         legend,
         charts,
+        in_pairs: true,
     });
     Some(section)
 }
@@ -150,6 +151,7 @@ pub(super) fn describe(section: &mut Section, entries: &[Entry<'_>]) {
         said: said_of_ends(entries),
         legend,
         charts,
+        ..Figures::default()
     });
 }
 

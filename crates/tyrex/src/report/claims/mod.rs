@@ -16,6 +16,7 @@ use super::number::{
     signed,
 };
 use super::printed;
+use crate::calibrate::Verdict as Calibrated;
 use crate::counterfactual::{Norm, Protocol};
 use crate::error::Result;
 use crate::experiment::Results;
@@ -240,18 +241,17 @@ fn keeps_the_promise(place: &Place<'_>, method: &str) -> Decision {
         chosen.contender == entry.line.contender.full_label() && chosen.norm == place.norm
     });
     let promise = chosen.map_or(0.95, |chosen| chosen.calibration.goal.validity);
-    let verdicts: Vec<Verdict> = entry
-        .line
-        .validity
-        .iter()
-        .map(
-            |(_, validity)| {
-                if validity.mean >= promise { Verdict::Holds } else { Verdict::DoesNot }
-            },
-        )
-        .collect();
-    let tau = entry.line.contender.tau().map(|tau| format!(" at tau {tau}")).unwrap_or_default();
-    let evidence = format!("promised {}{tau}: {}", percent(promise), validities(entry));
+    let (mut verdicts, mut evidence) = (Vec::new(), Vec::new());
+    for (change, validity) in &entry.line.validity {
+        let is_kept = validity.mean >= promise;
+        verdicts.push(if is_kept { Verdict::Holds } else { Verdict::DoesNot });
+        evidence.push(format!("{} {}", family(change), percent_with_interval(validity)));
+    }
+    let is_shown = chosen
+        .is_some_and(|chosen| matches!(chosen.calibration.verdict, Calibrated::Chosen { .. }));
+    let how = if is_shown { "" } else { ", which was not shown to keep it" };
+    let evidence =
+        format!("promised {}{}{how}: {}", percent(promise), at_tau(entry), evidence.join(", "));
     (all_of(&verdicts), evidence)
 }
 

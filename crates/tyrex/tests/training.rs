@@ -264,7 +264,7 @@ fn training_goes_on_from_the_network_it_is_given() {
         // It starts where the other ended, far below where new weights start.
         let first = after.history[0].loss;
         let (start, end) = (before.history[0].loss, before.history[39].loss);
-        assert!(first < (start + end) / 2.0, "{first} {start} {end}");
+        assert!(first < f64::midpoint(start, end), "{first} {start} {end}");
         let on = |threads: usize| {
             let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
             let jobs: Vec<Job> = (0..5).map(job).collect();

@@ -57,7 +57,7 @@ impl Change for Architecture {
     fn member<'a>(&self, base: &Base<'a>, seed: Seed) -> Result<Member<'a>> {
         let drawn = seed.derive("architecture").rng().random_range(0..self.hidden.len());
         let params = TrainParams { hidden: self.hidden[drawn].clone(), ..base.params.clone() };
-        Ok(Member::Trained(Training { params: Cow::Owned(params), ..base.again() }))
+        Ok(Training { params: Cow::Owned(params), ..base.again() }.into())
     }
 }
 

@@ -33,7 +33,7 @@ impl Change for Bootstrap {
         let mut rng = seed.derive("bootstrap").rng();
         let mut draw = || base.rows[rng.random_range(0..base.rows.len())];
         let rows = base.rows.iter().map(|_| draw()).collect();
-        Ok(Member::Trained(Training { rows, ..base.again() }))
+        Ok(Training { rows, ..base.again() }.into())
     }
 }
 

@@ -113,11 +113,8 @@ impl Change for FineTune {
             learning_rate: self.learning_rate,
             ..base.params.clone()
         };
-        Ok(Member::Trained(Training {
-            rows: self.rows(base, seed).into(),
-            params: Cow::Owned(params),
-            start: Some(start),
-        }))
+        let rows = self.rows(base, seed).into();
+        Ok(Training { rows, params: Cow::Owned(params), start: Some(start) }.into())
     }
 
     fn epochs(&self, _: &TrainParams) -> f64 {

@@ -70,7 +70,7 @@ impl Change for Hyperparameters {
         params.epochs = whole(params.epochs as f64 * drawn(self.epochs, &mut rng));
         params.batch = whole(params.batch as f64 * drawn(self.batch, &mut rng));
         params.learning_rate *= drawn(self.learning_rate, &mut rng);
-        Ok(Member::Trained(Training { params: Cow::Owned(params), ..base.again() }))
+        Ok(Training { params: Cow::Owned(params), ..base.again() }.into())
     }
 
     fn epochs(&self, params: &TrainParams) -> f64 {

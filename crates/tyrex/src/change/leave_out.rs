@@ -70,7 +70,7 @@ impl Change for LeaveOut {
 
     fn member<'a>(&self, base: &Base<'a>, seed: Seed) -> Result<Member<'a>> {
         let rows = self.rows(base.rows, seed).into();
-        Ok(Member::Trained(Training { rows, ..base.again() }))
+        Ok(Training { rows, ..base.again() }.into())
     }
 }
 

@@ -48,9 +48,15 @@ impl<'a> Base<'a> {
 #[derive(Debug)]
 pub(super) enum Member<'a> {
     /// By training.
-    Trained(Training<'a>),
+    Trained(Box<Training<'a>>),
     /// Without any.
     Made(Mlp),
+}
+
+impl<'a> From<Training<'a>> for Member<'a> {
+    fn from(training: Training<'a>) -> Self {
+        Self::Trained(Box::new(training))
+    }
 }
 
 /// A training.
@@ -105,7 +111,7 @@ pub(super) mod tests {
             number: usize,
         ) -> Training<'_> {
             match change.member(&self.base(), Seed(0).index(number)).expect("a change that fits") {
-                Member::Trained(training) => training,
+                Member::Trained(training) => *training,
                 Member::Made(_) => panic!("{} does not train", change.name()),
             }
         }

@@ -25,6 +25,6 @@ impl Change for Reinitialise {
     }
 
     fn member<'a>(&self, base: &Base<'a>, _: Seed) -> Result<Member<'a>> {
-        Ok(Member::Trained(base.again()))
+        Ok(base.again().into())
     }
 }

@@ -195,7 +195,9 @@ fn digest(plan: &Plan<'_>, metadata: &ExportMetadata) -> String {
             parts.add(name, text.as_bytes().iter().map(|&byte| [byte]));
         }
     }
-    parts.0.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+    let digit = |half: u8| char::from_digit(u32::from(half), 16).unwrap_or('0');
+    let bytes = parts.0.finalize();
+    bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
 /// Named parts with their sizes, so that no two inputs are the same bytes.

@@ -115,6 +115,8 @@ pub(super) struct Pair {
     pub(super) costs: Option<(f64, f64)>,
     /// Own minus other's cost there.
     pub(super) difference: Option<Summary>,
+    /// On how many of these factuals the own cost is lower, which outliers do not blur.
+    pub(super) cheaper: usize,
 }
 
 impl Pair {
@@ -149,6 +151,7 @@ impl Pair {
                 .collect(),
             costs: (!costs.is_empty()).then(|| (mean(|pair| pair.0), mean(|pair| pair.1))),
             difference: Summary::of(&differences).ok().flatten(),
+            cheaper: differences.iter().filter(|difference| **difference < 0.0).count(),
         })
     }
 

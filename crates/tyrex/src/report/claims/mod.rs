@@ -306,7 +306,7 @@ fn at_same_validity(place: &Place<'_>, method: &str, target: &Entry<'_>) -> Deci
         "{name}{}: {}; cost {}",
         at_tau(entry),
         against(&pair, &other),
-        difference_of_costs(&difference)
+        difference_of_costs(&pair, &difference)
     );
     (above_zero(&negated(&difference)), evidence)
 }
@@ -347,7 +347,7 @@ fn is_cheaper_than_neighbours(place: &Place<'_>) -> Decision {
     let evidence = format!(
         "{}; cost {}",
         against(&pair, &method_name("trex-nn")),
-        difference_of_costs(&difference)
+        difference_of_costs(&pair, &difference)
     );
     (above_zero(&negated(&difference)), evidence)
 }
@@ -447,7 +447,8 @@ fn points(difference: &Summary) -> String {
     format!("{} points {}", signed(&text(difference.mean)), interval(difference, text))
 }
 
-fn difference_of_costs(difference: &Summary) -> String {
+/// "−0.12 [-0.14, -0.10], lower on 290 of 300"
+fn difference_of_costs(pair: &Pair, difference: &Summary) -> String {
     let text = format!("{} {}", signed(&amount(difference.mean)), interval(difference, amount));
-    text.trim_end().to_owned()
+    format!("{}, lower on {} of {}", text.trim_end(), pair.cheaper, difference.count)
 }

@@ -11,6 +11,7 @@ mod experiment;
 mod explain;
 mod model;
 mod output;
+mod report;
 mod retrain;
 mod schema;
 mod stability;

@@ -4,13 +4,14 @@ use std::process::Stdio;
 
 use crate::{Answer, LOANS, Place};
 
-const VERBS: [&[&str]; 15] = [
+const VERBS: [&[&str]; 16] = [
     &["explain"],
     &["train"],
     &["retrain"],
     &["stability"],
     &["certify"],
     &["calibrate"],
+    &["report"],
     &["data"],
     &["data", "list"],
     &["data", "show"],

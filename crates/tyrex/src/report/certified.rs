@@ -1,7 +1,9 @@
 //! Certificates: what they state beside what models they have not seen do.
 
+use std::fmt::Write as _;
+
 use super::claims::{Claim, Verdict};
-use super::document::{Column, Figures, Key, Row, Section, Table, TableCell, Tone};
+use super::document::{Block, Column, Figures, Key, Row, Section, Table, TableCell, Tone};
 use super::number::{counted, percent, percent_with_interval};
 use super::scale::Scale;
 use super::svg::{Chart, Fill, Mark, Style};
@@ -55,11 +57,12 @@ fn decide(tier: &StatedTier) -> (Verdict, String) {
         .iter()
         .max_by(|a, b| (a.stated - a.observed.mean).total_cmp(&(b.stated - b.observed.mean)))
     {
-        evidence.push_str(&format!(
+        let _ = write!(
+            evidence,
             "; the worst states {} and is seen at {}",
             percent(worst.stated),
             percent_with_interval(&worst.observed)
-        ));
+        );
     }
     (if too_much.is_empty() { Verdict::Holds } else { Verdict::DoesNot }, evidence)
 }
@@ -99,6 +102,7 @@ pub(super) fn overview(results: &Results) -> Option<Section> {
         said: said(all.iter().flat_map(|certificates| &certificates.tiers)),
         legend: legend.collect(),
         charts: charts.collect(),
+        ..Figures::default()
     });
     Some(section)
 }
@@ -113,6 +117,7 @@ pub(super) fn describe(section: &mut Section, certificates: &Certificates) {
     let mut table = Table {
         caption: "What the certificates state, and what is observed.".to_owned(),
         corner: "tier".to_owned(),
+        beside: "",
         columns: ["certificates", "stated", "observed"]
             .into_iter()
             .map(|title| Column::number("", title))
@@ -123,6 +128,7 @@ pub(super) fn describe(section: &mut Section, certificates: &Certificates) {
     let mut verdicts = Table {
         caption: "What the tiers say of the points.".to_owned(),
         corner: "tier".to_owned(),
+        beside: "",
         columns: ["certified", "empirical", "vacuous"]
             .map(|title| Column::number("", title))
             .into(),
@@ -139,7 +145,6 @@ pub(super) fn describe(section: &mut Section, certificates: &Certificates) {
         legend.push(Key { style, fill: Fill::Full, text: format!("{} tier", tier.tier) });
     }
     section.table(verdicts);
-    section.table(table);
     section.figures(Figures {
         caption: "Stated probability against observed validity, with its 95 % interval over the \
                   models. Above the dashed line more is kept than was promised."
@@ -147,7 +152,12 @@ pub(super) fn describe(section: &mut Section, certificates: &Certificates) {
         said: said(certificates.tiers.iter()),
         legend,
         charts: vec![chart(&certificates.dataset, marks)],
+        ..Figures::default()
     });
+    if !table.rows.is_empty() {
+        let title = "Every bin in numbers".to_owned();
+        section.blocks.push(Block::Folded { title, blocks: vec![Block::Table(table)] });
+    }
 }
 
 fn row(tier: &StatedTier, style: Style, bin: &StatedBin) -> Row {

@@ -3,18 +3,18 @@
 use super::compare::Entry;
 use super::document::{Block, Column, Row, Section, Table, TableCell, Tone};
 use super::number::{
-    amount, contender_name, counted, family, interval, method_name, percent, percent_with_interval,
-    seconds, signed, style, two_digits,
+    amount, contender_name, family, method_name, percent, signed, style, two_digits,
 };
 use super::printed::{self, ABLATION, PrintedLine, PrintedNumber};
-use super::tradeoff;
+use super::{details, tradeoff};
 use crate::calibrate::Verdict;
-use crate::counterfactual::Norm;
-use crate::experiment::result::{Calibrated, ChangeSummary, Comparison, Timing};
+use crate::experiment::result::{Calibrated, Timing};
 use crate::metric::Summary;
 
 /// The number of neighbours of the local outlier factor in the authors' code.
 const PRINTED_NEIGHBOURS: usize = 1;
+/// A table of more rows than this is folded, if a chart shows the same.
+const LONG: usize = 20;
 
 /// The part of a report about one comparison.
 pub(super) fn describe(section: &mut Section, entries: &[Entry<'_>], timings: &[Timing]) {
@@ -23,29 +23,32 @@ pub(super) fn describe(section: &mut Section, entries: &[Entry<'_>], timings: &[
         return;
     };
     let beside = first.experiment.beside.as_deref().unwrap_or_default();
-    let is_printed = printed::title(beside).is_some();
-    if is_printed {
-        section.blocks.push(Block::Shades(shades()));
-    }
-    section.table(main_table(entries, beside));
-    if let Some(note) = printed::table(beside).and_then(|table| table.note.as_deref()) {
-        section.text(note);
-    }
-    section.table(calibrations(&first.comparison.calibrations));
-    if !first.is_main {
-        tradeoff::describe(section, entries);
-    }
-    section.table(changes(&first.comparison.changes));
-    section.table(anchors(entries, beside));
     let mut more = Section::default();
-    more.table(details(entries, timings));
-    more.table(plausibility(entries));
-    more.table(bases(entries));
-    more.table(base_models(first.comparison));
+    let table = main_table(entries, beside);
+    if first.is_main || table.rows.len() <= LONG {
+        if printed::title(beside).is_some() {
+            section.blocks.push(Block::Shades(shades()));
+        }
+        section.table(table);
+    } else {
+        more.table(table);
+    }
+    if first.is_main {
+        if let Some(note) = printed::table(beside).and_then(|table| table.note.as_deref()) {
+            section.text(note);
+        }
+        section.table(calibrations(&first.comparison.calibrations));
+        section.table(details::changes(&first.comparison.changes));
+        section.table(anchors(entries, beside));
+    } else {
+        tradeoff::describe(section, entries);
+        more.table(calibrations(&first.comparison.calibrations));
+        more.table(details::changes(&first.comparison.changes));
+    }
+    details::describe(&mut more, entries, timings);
     if !more.blocks.is_empty() {
-        section
-            .blocks
-            .push(Block::Folded { title: "More numbers".to_owned(), blocks: more.blocks });
+        let title = "More numbers".to_owned();
+        section.blocks.push(Block::Folded { title, blocks: more.blocks });
     }
 }
 
@@ -80,7 +83,7 @@ fn tone(difference: f64, sizes: [f64; 3]) -> Tone {
 
 /// The paper's form: a row for each contender, cost, LOF and validities for each norm.
 fn main_table(entries: &[Entry<'_>], beside: &str) -> Table {
-    let norms = norms(entries);
+    let norms = tradeoff::norms(entries);
     let mut families: Vec<&str> = Vec::new();
     for (change, _) in entries.iter().flat_map(|entry| &entry.line.validity) {
         if !families.contains(&change.as_str()) {
@@ -90,6 +93,7 @@ fn main_table(entries: &[Entry<'_>], beside: &str) -> Table {
     let mut columns = Vec::new();
     for norm in &norms {
         let group = norm.name();
+        columns.push(Column::number(group, "found %"));
         columns.push(Column::number(group, "cost"));
         columns.push(Column::number(group, &format!("LOF, n = {PRINTED_NEIGHBOURS}")));
         columns.extend(
@@ -111,11 +115,16 @@ fn main_table(entries: &[Entry<'_>], beside: &str) -> Table {
             });
             match line {
                 Some(line) => cells.extend(main_cells(line, &families)),
-                None => cells.extend(vec![TableCell::plain("-"); 2 + families.len()]),
+                None => cells.extend(vec![TableCell::plain("-"); 3 + families.len()]),
             }
         }
         let is_ours = contender.label == "trex-o";
-        rows.push(Row { head, style: Some(style(contender)), is_ours, cells });
+        // Charts of variants have colours of their own.
+        let is_charted = entry.is_main
+            || contender.label == contender.method.name()
+                && contender.settings.iter().all(|(name, _)| name != "measure");
+        let style = is_charted.then(|| style(contender));
+        rows.push(Row { head, style, is_ours, cells });
     }
     let caption = match printed::title(beside) {
         Some(title) => format!(
@@ -128,17 +137,7 @@ fn main_table(entries: &[Entry<'_>], beside: &str) -> Table {
                  found as not valid."
             .to_owned(),
     };
-    Table { caption, corner: "method".to_owned(), columns, rows }
-}
-
-fn norms(entries: &[Entry<'_>]) -> Vec<Norm> {
-    let mut norms = Vec::new();
-    for entry in entries {
-        if !norms.contains(&entry.line.norm) {
-            norms.push(entry.line.norm);
-        }
-    }
-    norms
+    Table { caption, corner: "method".to_owned(), beside: "paper", columns, rows }
 }
 
 fn main_cells(entry: &Entry<'_>, families: &[&str]) -> Vec<TableCell> {
@@ -147,8 +146,9 @@ fn main_cells(entry: &Entry<'_>, families: &[&str]) -> Vec<TableCell> {
     let printed = printed.unwrap_or_default();
     let lof = line.lof.iter().find(|(neighbours, _)| *neighbours == PRINTED_NEIGHBOURS);
     let mut cells = vec![
+        TableCell::plain(format!("{:.1}", 100.0 * line.coverage.mean)),
         cost_cell(line.cost.as_ref(), printed.cost),
-        cell(lof.map(|(_, lof)| lof), printed.lof, two_digits, |difference, _| {
+        cell(lof.map(|(_, lof)| lof), printed.lof, two_digits, two_digits, |difference, _| {
             (two_digits(difference), tone(difference, [0.1, 0.25, 0.5]))
         }),
     ];
@@ -159,8 +159,8 @@ fn main_cells(entry: &Entry<'_>, families: &[&str]) -> Vec<TableCell> {
             "LO" => printed.lo,
             _ => None,
         };
-        let text = |share: f64| format!("{:.1}", 100.0 * share);
-        cells.push(cell(validity.as_ref(), beside, text, |difference, _| {
+        let text: fn(f64) -> String = |share| format!("{:.1}", 100.0 * share);
+        cells.push(cell(validity.as_ref(), beside, text, text, |difference, _| {
             (text(difference), tone(difference, [0.02, 0.05, 0.15]))
         }));
     }
@@ -202,9 +202,9 @@ fn ablation(entry: &Entry<'_>) -> Option<PrintedCells> {
 }
 
 fn cost_cell(own: Option<&Summary>, beside: Option<PrintedNumber>) -> TableCell {
-    cell(own, beside, amount, |difference, printed| {
+    cell(own, beside, amount, two_digits, |difference, printed| {
         let relative = if printed == 0.0 { 0.0 } else { difference / printed };
-        (amount(difference), tone(relative, [0.1, 0.25, 0.5]))
+        (two_digits(difference), tone(relative, [0.1, 0.25, 0.5]))
     })
 }
 
@@ -212,18 +212,24 @@ fn cost_cell(own: Option<&Summary>, beside: Option<PrintedNumber>) -> TableCell 
 fn cell(
     own: Option<&Summary>,
     beside: Option<PrintedNumber>,
-    text: impl Fn(f64) -> String,
+    text: fn(f64) -> String,
+    printed_text: fn(f64) -> String,
     compare: impl Fn(f64, f64) -> (String, Tone),
 ) -> TableCell {
-    let with_sd = |sd: Option<f64>| sd.map(|sd| format!("\u{b1} {}", text(sd))).unwrap_or_default();
+    let with_sd = |sd: Option<f64>, text: fn(f64) -> String| {
+        sd.map(|sd| format!("\u{b1} {}", text(sd))).unwrap_or_default()
+    };
     let mut cell = match own {
-        Some(own) => {
-            TableCell { text: text(own.mean), detail: with_sd(own.sd), ..TableCell::default() }
-        }
+        Some(own) => TableCell {
+            text: text(own.mean),
+            detail: with_sd(own.sd, text),
+            ..TableCell::default()
+        },
         None => TableCell::plain("none found"),
     };
     if let Some(printed) = beside {
-        let number = format!("paper {} {}", text(printed.mean), with_sd(printed.sd));
+        let number =
+            format!("{} {}", printed_text(printed.mean), with_sd(printed.sd, printed_text));
         number.trim_end().clone_into(&mut cell.beside);
         if let Some(own) = own {
             let (difference, tone) = compare(own.mean - printed.mean, printed.mean);
@@ -239,10 +245,17 @@ fn calibrations(calibrations: &[Calibrated]) -> Table {
     let rows = calibrations.iter().map(|chosen| {
         let calibration = &chosen.calibration;
         let (text, tone) = match calibration.verdict {
-            Verdict::Chosen { .. } => ("chosen", Tone::Holds),
-            Verdict::TooFewModels { .. } => ("no threshold was shown: too few models", Tone::Fails),
-            Verdict::TooFewFound { .. } => ("no threshold was shown: too few found", Tone::Fails),
-            Verdict::NotShown { .. } => ("no threshold was shown to keep it", Tone::Fails),
+            Verdict::Chosen { .. } => ("chosen".to_owned(), Tone::Holds),
+            Verdict::TooFewModels { .. } => {
+                ("no threshold was shown: too few models".to_owned(), Tone::Fails)
+            }
+            Verdict::TooFewFound { .. } => {
+                ("no threshold was shown: too few found".to_owned(), Tone::Fails)
+            }
+            Verdict::NotShown { tau, p_value } => {
+                let first = format!("p-value {p_value:.3} at tau {tau}, the first tested");
+                (format!("no threshold was shown to keep it: {first}"), Tone::Fails)
+            }
         };
         let point = calibration.curve.iter().find(|point| point.tau == chosen.tau);
         let reporting = match &calibration.verdict {
@@ -265,7 +278,7 @@ fn calibrations(calibrations: &[Calibrated]) -> Table {
         let mut cells: Vec<TableCell> = [
             chosen.norm.name().to_owned(),
             percent(calibration.goal.validity),
-            text.to_owned(),
+            text,
             chosen.tau.to_string(),
             p_value,
             reporting,
@@ -284,6 +297,7 @@ fn calibrations(calibrations: &[Calibrated]) -> Table {
                   the one with the highest validity is used."
             .to_owned(),
         corner: "method".to_owned(),
+        beside: "",
         columns: vec![
             Column::number("", "norm"),
             Column::number("", "promise"),
@@ -291,45 +305,9 @@ fn calibrations(calibrations: &[Calibrated]) -> Table {
             Column::number("", "tau used"),
             Column::number("", "p-value"),
             Column::number("", "validity, reporting half"),
-            Column::number("", "models"),
+            Column::number("", "models: choose + report"),
             Column::number("", "factuals"),
         ],
-        rows: rows.collect(),
-    }
-}
-
-/// How far the models moved.
-fn changes(changes: &[ChangeSummary]) -> Table {
-    let rows = changes.iter().map(|change| {
-        let number = |value: f64| TableCell::plain(format!("{value:.4}"));
-        let (tone, text) = if change.mean_change <= change.lemma_bound {
-            (Tone::Holds, "holds")
-        } else {
-            (Tone::Fails, "does not")
-        };
-        let cells = vec![
-            TableCell::plain(change.models.to_string()),
-            number(change.mean_change),
-            number(change.lemma_bound),
-            TableCell { tone, ..TableCell::plain(text) },
-            number(change.bias),
-            TableCell::plain(percent(change.flipped)),
-        ];
-        let name = match family(&change.change) {
-            name if name == change.change => name.to_owned(),
-            name => format!("{name} ({})", change.change),
-        };
-        Row { head: name, cells, ..Row::default() }
-    });
-    Table {
-        caption: "How far the retrained models moved from the first base on the test rows: the \
-                  paper's Lemma 1 says that the mean change is at most sqrt(nu), its Definition 2 \
-                  that the bias is zero."
-            .to_owned(),
-        corner: "change".to_owned(),
-        columns: ["models", "mean |M - m|", "sqrt(nu)", "Lemma 1", "bias", "decisions flipped"]
-            .map(|title| Column::number("", title))
-            .into(),
         rows: rows.collect(),
     }
 }
@@ -348,10 +326,10 @@ fn anchors(entries: &[Entry<'_>], beside: &str) -> Table {
                 own.line.validity.iter().find(|(change, _)| family(change) == name)
             });
             validity
-                .map(|(_, validity)| format!("ours {:.1}", 100.0 * validity.mean))
+                .map(|(_, validity)| format!("{:.1}", 100.0 * validity.mean))
                 .unwrap_or_default()
         };
-        let cost = own.and_then(Entry::cost).map(|cost| format!("ours {}", amount(cost)));
+        let cost = own.and_then(Entry::cost).map(amount);
         let pair =
             |text: String, beside: String| TableCell { text, beside, ..TableCell::default() };
         let cells = vec![
@@ -370,205 +348,11 @@ fn anchors(entries: &[Entry<'_>], beside: &str) -> Table {
         .into();
     columns.push(Column::words("source"));
     Table {
-        caption: "What others measured, beside ours where the table has the same method and norm."
+        caption: "What others measured, beside ours (below) where the table has the same method and norm."
             .to_owned(),
         corner: "method".to_owned(),
+        beside: "ours",
         columns,
-        rows: rows.collect(),
-    }
-}
-
-/// A row for each line: what the main table has no room for.
-fn details(entries: &[Entry<'_>], timings: &[Timing]) -> Table {
-    let mean = |summary: Option<&Summary>| {
-        TableCell::plain(summary.map_or_else(|| "-".to_owned(), |summary| amount(summary.mean)))
-    };
-    let rows = entries.iter().map(|entry| {
-        let line = &entry.line;
-        let label = line.contender.full_label();
-        let took: Vec<f64> = timings
-            .iter()
-            .filter(|timing| {
-                timing.experiment == entry.experiment.name
-                    && timing.norm == Some(line.norm)
-                    && (timing.what == label || timing.what == line.contender.label)
-            })
-            .filter_map(|timing| Some(timing.per_factual?.mean))
-            .collect();
-        let time = if took.is_empty() {
-            "-".to_owned()
-        } else {
-            seconds(took.iter().sum::<f64>() / took.len() as f64)
-        };
-        let cost = line.cost.as_ref();
-        let mut cells = vec![
-            TableCell::plain(line.norm.name()),
-            TableCell::plain(line.contender.protocol.name()),
-            TableCell::plain(line.contender.tau().map(|tau| tau.to_string()).unwrap_or_default()),
-            TableCell::plain(line.factuals.to_string()),
-            TableCell::plain(percent(line.coverage.mean)),
-            TableCell::plain(cost.map(|cost| interval(cost, amount)).unwrap_or_default()),
-            mean(line.cost_l1.as_ref()),
-            mean(line.cost_l2.as_ref()),
-            mean(line.cost_mad.as_ref()),
-            mean(line.changed.as_ref()),
-        ];
-        let family_cell = |text: String| TableCell::plain(text);
-        for name in ["WI", "LO"] {
-            let own = line.validity.iter().find(|(change, _)| family(change) == name);
-            cells.push(family_cell(own.map(|(_, v)| percent_with_interval(v)).unwrap_or_default()));
-        }
-        for name in ["WI", "LO"] {
-            let own = line.agreement.iter().find(|(change, _)| family(change) == name);
-            cells.push(family_cell(own.map(|(_, share)| percent(*share)).unwrap_or_default()));
-        }
-        cells.push(TableCell::plain(time));
-        let contender = &line.contender;
-        Row {
-            head: contender_name(contender),
-            style: Some(style(contender)),
-            is_ours: contender.label == "trex-o",
-            cells,
-        }
-    });
-    Table {
-        caption: "Each line in full. Intervals are 95 %; costs by every norm are means; agreement \
-                  is what the authors' code calls validity: retrained models say the same as the \
-                  base, of what was found."
-            .to_owned(),
-        corner: "method".to_owned(),
-        columns: [
-            "norm",
-            "protocol",
-            "tau",
-            "factuals",
-            "found",
-            "cost, interval",
-            "cost L1",
-            "cost L2",
-            "cost MAD",
-            "columns changed",
-            "WI",
-            "LO",
-            "WI agreement",
-            "LO agreement",
-            "time per factual",
-        ]
-        .map(|title| Column::number("", title))
-        .into(),
-        rows: rows.collect(),
-    }
-}
-
-/// How much the counterfactuals look like data.
-fn plausibility(entries: &[Entry<'_>]) -> Table {
-    let mut neighbours: Vec<usize> = Vec::new();
-    for (count, _) in entries.iter().flat_map(|entry| &entry.line.lof) {
-        if !neighbours.contains(count) {
-            neighbours.push(*count);
-        }
-    }
-    let mut columns = vec![Column::number("", "norm")];
-    columns.extend(
-        neighbours.iter().map(|n| Column::number("mean of +1 and -1", &format!("n = {n}"))),
-    );
-    columns
-        .extend(neighbours.iter().map(|n| Column::number("outlier factor", &format!("n = {n}"))));
-    columns.extend(
-        ["distance to neighbours", "Mahalanobis", "log density"]
-            .map(|title| Column::number("other", title)),
-    );
-    let rows = entries.iter().map(|entry| {
-        let line = &entry.line;
-        let number = |summary: Option<&Summary>| match summary {
-            Some(summary) => TableCell {
-                detail: interval(summary, two_digits),
-                ..TableCell::plain(two_digits(summary.mean))
-            },
-            None => TableCell::plain("-"),
-        };
-        let of = |all: &[(usize, Summary)], n: usize| {
-            number(all.iter().find(|(count, _)| *count == n).map(|(_, summary)| summary))
-        };
-        let mut cells = vec![TableCell::plain(line.norm.name())];
-        cells.extend(neighbours.iter().map(|n| of(&line.lof, *n)));
-        cells.extend(neighbours.iter().map(|n| of(&line.outlier_factor, *n)));
-        cells.push(number(line.neighbour_distance.as_ref()));
-        cells.push(number(line.mahalanobis.as_ref()));
-        cells.push(number(line.log_density.as_ref()));
-        Row {
-            head: contender_name(&line.contender),
-            style: Some(style(&line.contender)),
-            is_ours: line.contender.label == "trex-o",
-            cells,
-        }
-    });
-    Table {
-        caption: "Whether counterfactuals look like data: local outlier factors for several \
-                  numbers of neighbours, and other measures, with 95 % intervals."
-            .to_owned(),
-        corner: "method".to_owned(),
-        columns,
-        rows: rows.collect(),
-    }
-}
-
-/// Base by base.
-fn bases(entries: &[Entry<'_>]) -> Table {
-    let count = entries.iter().map(|entry| entry.line.bases.len()).max().unwrap_or(0);
-    if count < 2 {
-        return Table::default();
-    }
-    let mut columns = vec![Column::number("", "norm")];
-    for base in 0..count {
-        let group = format!("base {}", base + 1);
-        columns.extend(["cost", "found", "validities"].map(|title| Column::number(&group, title)));
-    }
-    let rows = entries.iter().map(|entry| {
-        let mut cells = vec![TableCell::plain(entry.line.norm.name())];
-        for base in &entry.line.bases {
-            cells.push(TableCell::plain(base.cost.map_or_else(|| "-".to_owned(), amount)));
-            cells.push(TableCell::plain(percent(base.coverage)));
-            let validities: Vec<String> = base.validity.iter().map(|v| percent(*v)).collect();
-            cells.push(TableCell::plain(validities.join(", ")));
-        }
-        cells.resize(columns.len(), TableCell::default());
-        Row {
-            head: contender_name(&entry.line.contender),
-            style: Some(style(&entry.line.contender)),
-            is_ours: entry.line.contender.label == "trex-o",
-            cells,
-        }
-    });
-    let rows = rows.collect();
-    let caption = "Base by base: a single base model decides little.".to_owned();
-    Table { caption, corner: "method".to_owned(), columns, rows }
-}
-
-fn base_models(comparison: &Comparison) -> Table {
-    let data = &comparison.data;
-    let rows = data.bases.iter().enumerate().map(|(index, base)| {
-        let print: String = base.model.chars().take(12).collect();
-        let cells =
-            [percent(base.accuracy), base.rejected.to_string(), base.factuals.to_string(), print];
-        Row {
-            head: format!("base {}", index + 1),
-            cells: cells.into_iter().map(TableCell::plain).collect(),
-            ..Row::default()
-        }
-    });
-    Table {
-        caption: format!(
-            "The base models, on {}: {}, {}, {}.",
-            data.dataset,
-            counted(data.columns, "encoded column"),
-            counted(data.train, "training row"),
-            counted(data.test, "test row")
-        ),
-        corner: "model".to_owned(),
-        columns: ["accuracy", "test rows rightly rejected", "of them explained", "fingerprint"]
-            .map(|title| Column::number("", title))
-            .into(),
         rows: rows.collect(),
     }
 }

@@ -33,7 +33,7 @@ pub(super) enum Block {
     Shades(Vec<(Tone, String)>),
     /// Charts of the same kind.
     Figures(Figures),
-    /// What only some readers look for; folded where that is possible.
+    /// What only some readers look for: folded in HTML, left out of Markdown.
     Folded { title: String, blocks: Vec<Block> },
 }
 
@@ -43,6 +43,8 @@ pub(super) struct Table {
     pub(super) caption: String,
     /// What the first column names.
     pub(super) corner: String,
+    /// Whose numbers the cells stand beside; the caption says so too.
+    pub(super) beside: &'static str,
     pub(super) columns: Vec<Column>,
     pub(super) rows: Vec<Row>,
 }
@@ -108,6 +110,8 @@ pub(super) struct Figures {
     pub(super) legend: Vec<Key>,
     /// SVG elements.
     pub(super) charts: Vec<String>,
+    /// Whether every two of them belong together.
+    pub(super) in_pairs: bool,
 }
 
 /// An entry of a legend.

@@ -18,6 +18,7 @@ pub(super) fn describe(section: &mut Section, found: &Histograms) {
         said: said(found),
         legend: Vec::new(),
         charts,
+        ..Figures::default()
     });
     let rows = found.histograms.iter().map(|histogram| {
         let summary = histogram.summary.as_ref();
@@ -36,6 +37,7 @@ pub(super) fn describe(section: &mut Section, found: &Histograms) {
     section.table(Table {
         caption: "The same in numbers.".to_owned(),
         corner: "points".to_owned(),
+        beside: "",
         columns: ["count", "mean", "sd", "95 % interval"]
             .map(|title| Column::number("", title))
             .into(),

@@ -67,12 +67,11 @@ fn blocks(out: &mut String, blocks_to_write: &[Block]) {
             Block::Shades(shades) => {
                 out.push_str("<ul class=\"shades\">");
                 for (tone, text) in shades {
-                    let _ = write!(
-                        out,
-                        "<li><span class=\"{}\"></span>{}</li>",
-                        class(*tone),
-                        escape(text)
-                    );
+                    let sample = match class(*tone) {
+                        "" => String::new(),
+                        class => format!("<span class=\"{class}\"></span>"),
+                    };
+                    let _ = write!(out, "<li>{sample}{}</li>", escape(text));
                 }
                 out.push_str("</ul>\n");
             }
@@ -91,11 +90,12 @@ fn table(out: &mut String, table: &Table) {
     let _ = write!(
         out,
         "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{caption}\"><table>\
-         <caption>{caption}</caption><thead>"
+         <caption><span>{caption}</span></caption><thead>"
     );
     let has_groups = table.columns.iter().any(|column| !column.group.is_empty());
     let span = if has_groups { " rowspan=\"2\"" } else { "" };
-    let _ = write!(out, "<tr><th scope=\"col\"{span}>{}</th>", escape(&table.corner));
+    let _ =
+        write!(out, "<tr><th scope=\"col\" class=\"words\"{span}>{}</th>", escape(&table.corner));
     if has_groups {
         for columns in table.columns.chunk_by(|a, b| a.group == b.group) {
             let _ = write!(
@@ -181,7 +181,8 @@ fn figures(out: &mut String, figures: &Figures) {
         }
         out.push_str("</ul>");
     }
-    let _ = write!(out, "<div class=\"charts n{}\">", figures.charts.len().min(3));
+    let columns = if figures.in_pairs { 2 } else { figures.charts.len().min(3) };
+    let _ = write!(out, "<div class=\"charts n{columns}\">");
     for chart in &figures.charts {
         out.push_str(chart);
     }

@@ -1,4 +1,5 @@
-//! A report as Markdown: the same text and tables, and a sentence for every figure.
+//! A report as Markdown: the same text and tables, and a sentence for every figure. What the
+//! HTML file folds is left out.
 
 use std::fmt::Write as _;
 
@@ -9,12 +10,12 @@ pub(super) fn render(document: &Document) -> String {
     let mut out = format!("# {}\n\n{}\n", line(&document.title), line(&document.subtitle));
     for section in &document.sections {
         let _ = write!(out, "\n## {}\n", line(&section.title));
-        blocks(&mut out, &section.blocks, 3);
+        blocks(&mut out, &section.blocks);
     }
     out
 }
 
-fn blocks(out: &mut String, all: &[Block], level: usize) {
+fn blocks(out: &mut String, all: &[Block]) {
     for block in all {
         out.push('\n');
         match block {
@@ -34,16 +35,11 @@ fn blocks(out: &mut String, all: &[Block], level: usize) {
             Block::Figures(Figures { caption, said, .. }) => {
                 let _ = writeln!(out, "Figure: {} {}", line(caption), line(said));
             }
-            Block::Folded { title, blocks: inner } => {
-                heading(out, level, title);
-                blocks(out, inner, level + 1);
+            Block::Folded { title, .. } => {
+                let _ = writeln!(out, "{}: see the HTML report.", line(title));
             }
         }
     }
-}
-
-fn heading(out: &mut String, level: usize, text: &str) {
-    let _ = writeln!(out, "{} {}", "#".repeat(level.min(6)), line(text));
 }
 
 fn table(out: &mut String, table: &Table) {
@@ -62,13 +58,13 @@ fn table(out: &mut String, table: &Table) {
     for row in &table.rows {
         let _ = write!(out, "| {} |", line(&row.head));
         for cell in &row.cells {
-            let _ = write!(out, " {} |", self::cell(cell));
+            let _ = write!(out, " {} |", self::cell(cell, table.beside));
         }
         out.push('\n');
     }
 }
 
-fn cell(cell: &TableCell) -> String {
+fn cell(cell: &TableCell, beside: &str) -> String {
     let mut text = line(&cell.text);
     if cell.tone == Tone::Fails {
         text = format!("**{text}**");
@@ -77,7 +73,7 @@ fn cell(cell: &TableCell) -> String {
         let _ = write!(text, " {}", line(&cell.detail));
     }
     if !cell.beside.is_empty() {
-        let _ = write!(text, " ({})", line(&cell.beside));
+        let _ = write!(text, " ({beside} {})", line(&cell.beside));
     }
     text
 }

@@ -8,6 +8,7 @@ mod certified;
 mod claims;
 mod compare;
 mod comparison;
+mod details;
 mod document;
 mod histogram;
 mod html;
@@ -17,6 +18,7 @@ mod number;
 mod opening;
 pub mod printed;
 mod scale;
+mod sensitivity;
 mod svg;
 mod tradeoff;
 

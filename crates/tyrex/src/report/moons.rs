@@ -45,6 +45,7 @@ pub(super) fn describe(section: &mut Section, moons: &Moons) {
         said: said(moons),
         legend,
         charts,
+        ..Figures::default()
     });
     let rows = moons.answers.iter().map(|answer| {
         let place =
@@ -60,6 +61,7 @@ pub(super) fn describe(section: &mut Section, moons: &Moons) {
     section.table(Table {
         caption: "One factual and the answers to it.".to_owned(),
         corner: "point".to_owned(),
+        beside: "",
         columns: ["place", "stability", "retrained models that accept it"]
             .map(|title| Column::number("", title))
             .into(),

@@ -45,6 +45,7 @@ pub(super) fn signed(text: &str) -> String {
 pub(super) fn seconds(value: f64) -> String {
     match value {
         v if !v.is_finite() => "none".to_owned(),
+        0.0 => "\u{2013}".to_owned(),
         v if v < 0.001 => format!("{:.0} \u{b5}s", 1e6 * v),
         v if v < 1.0 => format!("{:.1} ms", 1e3 * v),
         v if v < 120.0 => format!("{v:.1} s"),

@@ -3,6 +3,7 @@
 use super::claims::{Claim, Verdict};
 use super::document::{Block, Column, Row, Section, Table, TableCell, Tone};
 use super::number::{counted, seconds};
+use crate::counterfactual::Protocol;
 use crate::experiment::result::Timing;
 use crate::experiment::{Experiment, Results, Task, World};
 
@@ -26,10 +27,10 @@ pub(super) fn run(results: &Results, timings: &[Timing]) -> Section {
         if !datasets.contains(&dataset) {
             datasets.push(dataset);
         }
-        if let Some(protocol) = protocol(&experiment.task)
-            && !protocols.contains(&protocol)
-        {
-            protocols.push(protocol);
+        for protocol in all_protocols(&experiment.task) {
+            if !protocols.contains(&protocol) {
+                protocols.push(protocol);
+            }
         }
     }
     let mut facts = vec![
@@ -68,6 +69,17 @@ fn protocol(task: &Task) -> Option<&'static str> {
     }
 }
 
+/// The experiment's protocol, and those of its entrants that have another.
+fn all_protocols(task: &Task) -> Vec<&'static str> {
+    let entrants = match task {
+        Task::Comparison(task) => task.entrants.as_slice(),
+        Task::Certificates(task) => task.entrants.as_slice(),
+        Task::Moons(_) | Task::Histograms(_) => &[],
+    };
+    let others = entrants.iter().filter_map(|entrant| entrant.protocol);
+    protocol(task).into_iter().chain(others.map(Protocol::name)).collect()
+}
+
 fn is_whole(timing: &Timing) -> bool {
     timing.what == TRAINING || timing.what == WHOLE
 }
@@ -76,7 +88,7 @@ fn is_whole(timing: &Timing) -> bool {
 pub(super) fn terms(experiment: &Experiment) -> String {
     let World { dataset, reinitialise, leave_out, calibration, bases, factuals, .. } =
         &experiment.world;
-    let mut parts = vec![format!("data: {dataset}")];
+    let mut parts = vec![format!("Data: {dataset}")];
     if let Some(protocol) = protocol(&experiment.task) {
         parts.push(format!("protocol: {protocol}"));
     }
@@ -87,8 +99,7 @@ pub(super) fn terms(experiment: &Experiment) -> String {
     }
     parts.push(counted(*bases, "base model"));
     parts.push(format!("at most {} each", counted(*factuals, "factual")));
-    let text = parts.join("; ");
-    format!("{}{}.", text[..1].to_uppercase(), &text[1..])
+    format!("{}.", parts.join("; "))
 }
 
 /// The claims that are decided for several cells, and the cells.
@@ -148,6 +159,7 @@ pub(super) fn claims(claims: &[Claim]) -> Option<Section> {
         section.table(Table {
             caption: "Where each holds.".to_owned(),
             corner: "claim".to_owned(),
+            beside: "",
             columns,
             rows: rows.collect(),
         });
@@ -191,6 +203,7 @@ pub(super) fn evidence(claims: &[Claim]) -> Option<Section> {
     section.table(Table {
         caption: "Claim by claim and cell by cell.".to_owned(),
         corner: "where".to_owned(),
+        beside: "",
         columns: vec![
             Column::words("claim"),
             Column::number("", "verdict"),
@@ -206,7 +219,7 @@ pub(super) fn times(results: &Results, timings: &[Timing]) -> Option<Section> {
     let mut section = Section::new("times", "Time");
     let of = |name: &str, what: &str| -> f64 {
         let own = timings.iter().filter(|timing| timing.experiment == name && timing.what == what);
-        own.map(|timing| timing.seconds).sum()
+        own.map(|timing| timing.seconds).fold(0.0, |sum, seconds| sum + seconds)
     };
     let row = |head: String, training: f64, rest: f64| Row {
         head,
@@ -240,6 +253,7 @@ pub(super) fn times(results: &Results, timings: &[Timing]) -> Option<Section> {
     section.table(Table {
         caption: "By the clock, data set by data set.".to_owned(),
         corner: "data".to_owned(),
+        beside: "",
         columns: columns(),
         rows: of_datasets,
     });
@@ -247,6 +261,7 @@ pub(super) fn times(results: &Results, timings: &[Timing]) -> Option<Section> {
         caption: "Experiment by experiment. Models are trained in the first that needs them."
             .to_owned(),
         corner: "experiment".to_owned(),
+        beside: "",
         columns: columns(),
         rows,
     });

@@ -118,7 +118,7 @@ impl Scale {
                 .filter(|tick| (self.low..=self.high).contains(&tick.value))
                 .collect();
             if ticks.len() <= count + 2 || factors.len() == 1 {
-                let every = ticks.len() / (count + 2) + 1;
+                let every = ticks.len().div_ceil(count + 2).max(1);
                 return ticks.into_iter().step_by(every).collect();
             }
         }
@@ -163,7 +163,7 @@ mod tests {
         assert_eq!(texts(&Scale::linear(0.0, 10.0), 4), ["0.0", "2.5", "5.0", "7.5", "10.0"]);
         let wide = Scale::of_amounts([0.11, 10.0].into_iter());
         assert_eq!(texts(&wide, 5), ["0.1", "0.2", "0.5", "1", "2", "5", "10"]);
-        assert_eq!(texts(&Scale::of_amounts([0.5, 2.0].into_iter()), 4), ["0.0", "1.0", "2.0"]);
+        assert_eq!(texts(&Scale::of_amounts([0.5, 2.0].into_iter()), 4), ["0", "1", "2"]);
     }
 
     #[test]

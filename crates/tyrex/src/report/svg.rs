@@ -11,7 +11,7 @@ use super::scale::Scale;
 const WIDTH: f64 = 380.0;
 const HEIGHT: f64 = 270.0;
 /// Room for the numbers and words beside the axes.
-const LEFT: f64 = 46.0;
+const LEFT: f64 = 52.0;
 const RIGHT: f64 = 10.0;
 const TOP: f64 = 24.0;
 const BOTTOM: f64 = 40.0;
@@ -124,7 +124,7 @@ impl Chart {
         let middle = 0.5 * (TOP + bottom);
         let _ = write!(
             out,
-            r#"<text class="l" text-anchor="middle" transform="translate(11 {middle:.1}) rotate(-90)">{}</text>"#,
+            r#"<text class="l" text-anchor="middle" transform="translate(10 {middle:.1}) rotate(-90)">{}</text>"#,
             escape(&self.y_label)
         );
     }

@@ -1,4 +1,6 @@
-//! Charts of cost against validity, and of both against a parameter.
+//! Charts of cost against validity.
+
+use std::fmt::Write as _;
 
 use super::compare::{Entry, weakest};
 use super::document::{Figures, Key, Section};
@@ -7,6 +9,7 @@ use super::number::{
 };
 use super::printed::{self, ABLATION};
 use super::scale::Scale;
+use super::sensitivity;
 use super::svg::{Chart, Fill, Mark, Style};
 use crate::counterfactual::{Norm, Protocol};
 use crate::experiment::result::Line;
@@ -60,6 +63,7 @@ pub(super) fn overview(entries: &[Entry<'_>]) -> Option<Section> {
         said: said_of_cheapest(&cheapest, count),
         legend,
         charts,
+        in_pairs: true,
     });
     Some(section)
 }
@@ -82,14 +86,14 @@ fn said_of_cheapest(cheapest: &[String], charts: usize) -> String {
             None => counts.push((name, 1)),
         }
     }
-    counts.sort_by(|a, b| b.1.cmp(&a.1));
+    counts.sort_by_key(|(_, count)| std::cmp::Reverse(*count));
     if counts.is_empty() {
         return format!("No line of the tables reaches {} in any of the plots.", percent(AIM));
     }
     let told: Vec<String> =
         counts.iter().map(|(name, count)| format!("{name} in {count}")).collect();
     format!(
-        "Of the tables' lines that reach {} the cheapest is {}, of {}.",
+        "Of the tables' lines that reach {} the cheapest is {} of {}.",
         percent(AIM),
         told.join(", "),
         counted(charts, "plot")
@@ -99,8 +103,12 @@ fn said_of_cheapest(cheapest: &[String], charts: usize) -> String {
 /// The charts of a comparison that is no table of the paper.
 pub(super) fn describe(section: &mut Section, entries: &[Entry<'_>]) {
     for parameter in ["k", "sigma"] {
-        if entries.iter().any(|entry| number(&entry.line, parameter).is_some()) {
-            section.figures(sensitivity(entries, parameter));
+        let mut values: Vec<f64> =
+            entries.iter().filter_map(|entry| number(&entry.line, parameter)).collect();
+        values.sort_by(f64::total_cmp);
+        values.dedup();
+        if values.len() > 2 {
+            section.figures(sensitivity::figures(entries, parameter));
         }
     }
     let is_ablation =
@@ -110,7 +118,7 @@ pub(super) fn describe(section: &mut Section, entries: &[Entry<'_>]) {
         let here: Vec<&Entry<'_>> =
             entries.iter().filter(|entry| entry.line.norm == norm).collect();
         let mut marks = Vec::new();
-        let all = series(&here);
+        let all = series(&here, None);
         for (series, style) in all.iter().zip(series_styles(&all)) {
             let key = Key { style, fill: Fill::Full, text: series.name.clone() };
             if !legend.contains(&key) {
@@ -143,10 +151,11 @@ pub(super) fn describe(section: &mut Section, entries: &[Entry<'_>]) {
         said: said_of_ends(entries),
         legend,
         charts,
+        ..Figures::default()
     });
 }
 
-fn norms(entries: &[Entry<'_>]) -> Vec<Norm> {
+pub(super) fn norms(entries: &[Entry<'_>]) -> Vec<Norm> {
     let mut norms = Vec::new();
     for entry in entries {
         if !norms.contains(&entry.line.norm) {
@@ -157,17 +166,21 @@ fn norms(entries: &[Entry<'_>]) -> Vec<Norm> {
 }
 
 /// Lines that differ in one number only, in the order of it.
-struct Series<'b, 'a> {
-    name: String,
+pub(super) struct Series<'b, 'a> {
+    pub(super) name: String,
     measure: String,
-    entries: Vec<&'b Entry<'a>>,
+    pub(super) entries: Vec<&'b Entry<'a>>,
 }
 
-fn series<'b, 'a>(entries: &[&'b Entry<'a>]) -> Vec<Series<'b, 'a>> {
+/// The series of these lines along a parameter, or along the knob of each.
+pub(super) fn series<'b, 'a>(
+    entries: &[&'b Entry<'a>],
+    along: Option<&str>,
+) -> Vec<Series<'b, 'a>> {
     let mut all: Vec<Series<'b, 'a>> = Vec::new();
     for entry in entries {
         let contender = &entry.line.contender;
-        let swept = swept(&entry.line);
+        let swept = along.or_else(|| swept(&entry.line));
         let mut name = method_name(&contender.label);
         let mut measure = String::new();
         for (setting, value) in &contender.settings {
@@ -188,8 +201,9 @@ fn series<'b, 'a>(entries: &[&'b Entry<'a>]) -> Vec<Series<'b, 'a>> {
         }
     }
     for Series { entries, .. } in &mut all {
-        let place =
-            |entry: &Entry<'_>| swept(&entry.line).and_then(|name| number(&entry.line, name));
+        let place = |entry: &Entry<'_>| {
+            along.or_else(|| swept(&entry.line)).and_then(|name| number(&entry.line, name))
+        };
         entries
             .sort_by(|a, b| place(a).partial_cmp(&place(b)).unwrap_or(std::cmp::Ordering::Equal));
     }
@@ -202,16 +216,16 @@ fn swept(line: &Line) -> Option<&str> {
     let names = || settings.iter().map(|(name, _)| name.as_str());
     names()
         .find(|name| KNOBS.contains(name))
-        .or_else(|| names().filter(|name| number(line, name).is_some()).last())
+        .or_else(|| names().rev().find(|name| number(line, name).is_some()))
 }
 
-fn number(line: &Line, setting: &str) -> Option<f64> {
+pub(super) fn number(line: &Line, setting: &str) -> Option<f64> {
     let settings = &line.contender.settings;
     settings.iter().find(|(name, _)| name == setting).and_then(|(_, value)| value.parse().ok())
 }
 
 /// A style for each series, no two the same as long as there are enough.
-fn series_styles(all: &[Series<'_, '_>]) -> Vec<Style> {
+pub(super) fn series_styles(all: &[Series<'_, '_>]) -> Vec<Style> {
     let mut styles: Vec<Style> = Vec::new();
     for series in all {
         let usual = match series.measure.as_str() {
@@ -238,11 +252,12 @@ fn curves(here: &[&Entry<'_>], legend: &mut Vec<Key>) -> Vec<Mark> {
             let settings = &entry.line.contender.settings;
             !entry.is_main
                 && entry.experiment.beside.is_none()
+                && entry.line.contender.label == entry.line.contender.method.name()
                 && matches!(settings.as_slice(), [(name, _)] if KNOBS.contains(&name.as_str()))
         })
         .collect();
     let mut marks = Vec::new();
-    for series in series(&turned) {
+    for series in series(&turned, None) {
         let Some(first) = series.entries.first() else { continue };
         let style = style(&first.line.contender);
         let points = series
@@ -318,18 +333,18 @@ fn dot(entry: &Entry<'_>, style: Style, fill: Fill, is_ablation: bool) -> Option
     })
 }
 
-fn tip(line: &Line) -> String {
+pub(super) fn tip(line: &Line) -> String {
     let mut tip = contender_name(&line.contender);
     if line.contender.calibrated
         && let Some(tau) = line.contender.tau()
     {
-        tip.push_str(&format!(", calibrated tau {tau}"));
+        let _ = write!(tip, ", calibrated tau {tau}");
     }
     if let Some(cost) = &line.cost {
-        tip.push_str(&format!(": cost {}", amount(cost.mean)));
+        let _ = write!(tip, ": cost {}", amount(cost.mean));
     }
     for (change, validity) in &line.validity {
-        tip.push_str(&format!(", {} {}", family(change), percent_with_interval(validity)));
+        let _ = write!(tip, ", {} {}", family(change), percent_with_interval(validity));
     }
     format!("{tip}; {} found", percent(line.coverage.mean))
 }
@@ -414,113 +429,11 @@ fn cost_chart(title: &str, norm: Norm, marks: Vec<Mark>, is_whole: bool) -> Stri
     chart.svg()
 }
 
-fn places_of(mark: &Mark) -> Vec<(f64, f64)> {
+pub(super) fn places_of(mark: &Mark) -> Vec<(f64, f64)> {
     match mark {
         Mark::Line { points, .. } => points.clone(),
         Mark::Dot { at, .. } => vec![*at],
         _ => Vec::new(),
-    }
-}
-
-/// Validity, cost and the measure's reading against a parameter.
-fn sensitivity(entries: &[Entry<'_>], parameter: &str) -> Figures {
-    let (mut legend, mut charts, mut said) = (Vec::new(), Vec::new(), Vec::new());
-    for norm in norms(entries) {
-        let here: Vec<&Entry<'_>> = entries
-            .iter()
-            .filter(|entry| entry.line.norm == norm && number(&entry.line, parameter).is_some())
-            .collect();
-        let all = series(&here);
-        let mut chart = |what: &str,
-                         height: &dyn Fn(&Entry<'_>) -> Option<(f64, Option<(f64, f64)>)>,
-                         is_share: bool| {
-            let mut marks = Vec::new();
-            for (series, style) in all.iter().zip(series_styles(&all)) {
-                let key = Key { style, fill: Fill::Full, text: series.name.clone() };
-                if !legend.contains(&key) {
-                    legend.push(key);
-                }
-                let read =
-                    |entry: &Entry<'_>| Some((number(&entry.line, parameter)?, height(entry)?));
-                let points: Vec<_> =
-                    series.entries.iter().filter_map(|entry| read(entry)).collect();
-                let curve = points.iter().map(|(x, (y, _))| (*x, *y)).collect();
-                marks.push(Mark::Line { points: curve, style, dashed: false });
-                marks.extend(series.entries.iter().filter_map(|entry| {
-                    let (x, (y, range)) = read(entry)?;
-                    Some(Mark::Dot {
-                        at: (x, y),
-                        range,
-                        style,
-                        fill: Fill::Full,
-                        tip: tip(&entry.line),
-                    })
-                }));
-                if let ([(first, (from, _)), .., (last, (to, _))], "validity, %") =
-                    (points.as_slice(), what)
-                {
-                    said.push(format!(
-                        "{}, {}: validity {from:.1} % at {parameter} {first}, {to:.1} % at {last}.",
-                        series.name,
-                        norm.name()
-                    ));
-                }
-            }
-            let places = || marks.iter().flat_map(places_of);
-            let heights = places().map(|(_, y)| y);
-            charts.push(
-                Chart {
-                    title: format!(
-                        "{} against {parameter}, {}",
-                        what.trim_end_matches(", %"),
-                        norm.name()
-                    ),
-                    description: format!("{what} for every {parameter}"),
-                    x: Scale::of_amounts(places().map(|(x, _)| x)),
-                    y: if is_share { Scale::around(heights) } else { Scale::of_amounts(heights) },
-                    x_label: parameter.to_owned(),
-                    y_label: what.to_owned(),
-                    marks: marks.clone(),
-                }
-                .svg(),
-            );
-        };
-        chart(
-            "validity, %",
-            &|entry| {
-                let validity = weakest(&entry.line)?;
-                let range = validity.low.zip(validity.high);
-                Some((100.0 * validity.mean, range.map(|(low, high)| (100.0 * low, 100.0 * high))))
-            },
-            true,
-        );
-        chart(
-            "mean cost",
-            &|entry| {
-                let cost = entry.line.cost?;
-                Some((cost.mean, cost.low.zip(cost.high)))
-            },
-            false,
-        );
-        chart(
-            "mean reading of the test",
-            &|entry| {
-                let values: Vec<f64> = entry
-                    .cells()
-                    .flat_map(|cell| &cell.answers)
-                    .filter_map(|answer| Some(answer.found.as_ref()?.value))
-                    .collect();
-                let mean = values.iter().sum::<f64>() / values.len().max(1) as f64;
-                (!values.is_empty()).then_some((mean, None))
-            },
-            true,
-        );
-    }
-    Figures {
-        caption: format!("What {parameter} does: validity is the lower of WI and LO."),
-        said: said.join(" "),
-        legend,
-        charts,
     }
 }
 

@@ -5,6 +5,8 @@
 //! that is as valid takes part. Costs are compared factual by factual and validities model by
 //! model; a claim holds if the 95 % interval of the differences is on its side of zero.
 
+mod measures;
+
 use serde::Serialize;
 
 use super::certified;
@@ -13,11 +15,11 @@ use super::number::{
     amount, contender_name, counted, family, interval, method_name, percent, percent_with_interval,
     signed,
 };
-use super::printed::{self, ABLATION};
+use super::printed;
+use crate::calibrate::Verdict as Calibrated;
 use crate::counterfactual::{Norm, Protocol};
 use crate::error::Result;
 use crate::experiment::Results;
-use crate::measure::Measure;
 use crate::metric::Summary;
 
 /// What the results say of a claim.
@@ -111,8 +113,8 @@ pub fn claims(results: &Results) -> Result<Vec<Claim>> {
             claims.push(Claim { title, place, verdict, evidence });
         }
     }
-    claims.extend(ablation(&all));
-    claims.extend(estimated_gamma(&all));
+    claims.extend(measures::ablation(&all));
+    claims.extend(measures::estimated_gamma(&all));
     claims.extend(certified::claims(results));
     Ok(claims)
 }
@@ -184,13 +186,15 @@ fn is_plain(entry: &Entry<'_>, method: &str) -> bool {
     is_of(entry, method) && entry.line.contender.settings.is_empty()
 }
 
-fn missing(methods: &[&str]) -> Decision {
-    (Verdict::NotTested, format!("the table has no line of {}", methods.join(" and ")))
+fn missing(place: &Place<'_>, methods: &[&str]) -> Decision {
+    let absent: Vec<&str> =
+        methods.iter().copied().filter(|method| place.line(method).is_none()).collect();
+    (Verdict::NotTested, format!("the table has no line of {}", absent.join(" or of ")))
 }
 
 fn is_fragile(place: &Place<'_>) -> Decision {
     let (Some(cheap), Some(robust)) = (place.line("min-cost"), place.line("trex-i")) else {
-        return missing(&["min-cost", "trex-i"]);
+        return missing(place, &["min-cost", "trex-i"]);
     };
     let mut verdicts = Vec::new();
     let mut evidence = Vec::new();
@@ -215,7 +219,7 @@ fn is_fragile(place: &Place<'_>) -> Decision {
 
 fn beats_nn(place: &Place<'_>) -> Decision {
     let (Some(robust), Some(plain)) = (place.line("trex-nn"), place.line("nn")) else {
-        return missing(&["trex-nn", "nn"]);
+        return missing(place, &["trex-nn", "nn"]);
     };
     let (mut verdicts, mut evidence) = (Vec::new(), Vec::new());
     for change in robust.shared_families(plain) {
@@ -223,6 +227,8 @@ fn beats_nn(place: &Place<'_>) -> Decision {
         verdicts.push(above_zero(&difference));
         evidence.push(format!("{} {}", family(change), points(&difference)));
     }
+    let found = [robust, plain].map(|entry| percent(entry.line.coverage.mean));
+    evidence.push(format!("found for {} against {}", found[0], found[1]));
     (all_of(&verdicts), evidence.join("; "))
 }
 
@@ -235,24 +241,23 @@ fn keeps_the_promise(place: &Place<'_>, method: &str) -> Decision {
         chosen.contender == entry.line.contender.full_label() && chosen.norm == place.norm
     });
     let promise = chosen.map_or(0.95, |chosen| chosen.calibration.goal.validity);
-    let verdicts: Vec<Verdict> = entry
-        .line
-        .validity
-        .iter()
-        .map(
-            |(_, validity)| {
-                if validity.mean >= promise { Verdict::Holds } else { Verdict::DoesNot }
-            },
-        )
-        .collect();
-    let tau = entry.line.contender.tau().map(|tau| format!(" at tau {tau}")).unwrap_or_default();
-    let evidence = format!("promised {}{tau}: {}", percent(promise), validities(entry));
+    let (mut verdicts, mut evidence) = (Vec::new(), Vec::new());
+    for (change, validity) in &entry.line.validity {
+        let is_kept = validity.mean >= promise;
+        verdicts.push(if is_kept { Verdict::Holds } else { Verdict::DoesNot });
+        evidence.push(format!("{} {}", family(change), percent_with_interval(validity)));
+    }
+    let is_shown = chosen
+        .is_some_and(|chosen| matches!(chosen.calibration.verdict, Calibrated::Chosen { .. }));
+    let how = if is_shown { "" } else { ", which was not shown to keep it" };
+    let evidence =
+        format!("promised {}{}{how}: {}", percent(promise), at_tau(entry), evidence.join(", "));
     (all_of(&verdicts), evidence)
 }
 
 /// Whether a method's cheapest line that is as valid as the other's costs less than it.
 fn is_cheaper_at_same_validity(place: &Place<'_>, method: &str, other: &str) -> Decision {
-    let Some(target) = place.line(other) else { return missing(&[other]) };
+    let Some(target) = place.line(other) else { return missing(place, &[other]) };
     at_same_validity(place, method, target)
 }
 
@@ -332,7 +337,7 @@ fn against(pair: &Pair, other: &str) -> String {
 
 fn is_cheaper_than_neighbours(place: &Place<'_>) -> Decision {
     let (Some(ours), Some(theirs)) = (place.line("trex-o"), place.line("trex-nn")) else {
-        return missing(&["trex-o", "trex-nn"]);
+        return missing(place, &["trex-o", "trex-nn"]);
     };
     let pair = Pair::of(ours, theirs);
     let Some((pair, difference)) = pair.and_then(|pair| pair.difference.map(|d| (pair.clone(), d)))
@@ -355,6 +360,9 @@ fn is_cheaper_than_measured(place: &Place<'_>) -> Decision {
     if anchors.is_empty() {
         return (Verdict::NotTested, "nobody's measurement is known here".to_owned());
     }
+    if place.with_any_threshold("trex-o").next().is_none() {
+        return missing(place, &["trex-o"]);
+    }
     let (mut verdicts, mut evidence) = (Vec::new(), Vec::new());
     for anchor in anchors {
         let theirs =
@@ -372,184 +380,15 @@ fn is_cheaper_than_measured(place: &Place<'_>) -> Decision {
             .filter(reaches)
             .filter_map(|entry| entry.cost().map(|cost| (entry, cost)))
             .min_by(|a, b| a.1.total_cmp(&b.1));
-        match best {
-            Some((entry, cost)) => {
-                verdicts.push(by_means(Some(cost), Some(anchor.cost)));
-                evidence.push(format!(
-                    "{}, cost {} against {theirs}",
-                    validities(entry),
-                    amount(cost)
-                ));
-            }
-            None => {
-                verdicts.push(Verdict::DoesNot);
-                evidence.push(format!("no line of T-Rex:O is as valid as {theirs}"));
-            }
+        if let Some((entry, cost)) = best {
+            verdicts.push(by_means(Some(cost), Some(anchor.cost)));
+            evidence.push(format!("{}, cost {} against {theirs}", validities(entry), amount(cost)));
+        } else {
+            verdicts.push(Verdict::DoesNot);
+            evidence.push(format!("no line of T-Rex:O is as valid as {theirs}"));
         }
     }
     (all_of(&verdicts), evidence.join("; "))
-}
-
-/// The ablation: at the same threshold, and at the same cost.
-fn ablation(entries: &[Entry<'_>]) -> Vec<Claim> {
-    let of_ablation: Vec<&Entry<'_>> = entries
-        .iter()
-        .filter(|entry| entry.experiment.beside.as_deref() == Some(ABLATION))
-        .collect();
-    let mut claims = Vec::new();
-    for norm in [Norm::L1, Norm::L2] {
-        for (better, worse) in [("R^", "r_k"), ("r_k", "m")] {
-            let curve = |measure: &str| -> Vec<&Entry<'_>> {
-                of_ablation
-                    .iter()
-                    .copied()
-                    .filter(|entry| {
-                        entry.line.norm == norm && setting(entry, "measure") == Some(measure)
-                    })
-                    .collect()
-            };
-            let (better_curve, worse_curve) = (curve(better), curve(worse));
-            let Some(place) = better_curve.first().map(|entry| place_title(entry)) else {
-                continue;
-            };
-            let mut claim = |how: &str, (verdict, evidence): Decision| {
-                let title = format!("Ablation: {better} beats {worse} at the same {how}");
-                claims.push(Claim { title, place: place.clone(), verdict, evidence });
-            };
-            claim("threshold", at_same_threshold(&better_curve, &worse_curve));
-            claim("cost", at_same_cost(&better_curve, &worse_curve));
-        }
-    }
-    claims
-}
-
-fn setting<'b>(entry: &'b Entry<'_>, name: &str) -> Option<&'b str> {
-    let settings = &entry.line.contender.settings;
-    settings.iter().find(|(setting, _)| setting == name).map(|(_, value)| value.as_str())
-}
-
-fn at_same_threshold(better: &[&Entry<'_>], worse: &[&Entry<'_>]) -> Decision {
-    let (mut verdicts, mut evidence) = (Vec::new(), Vec::new());
-    for entry in better {
-        let tau = entry.line.contender.tau();
-        let Some(other) = worse.iter().find(|other| other.line.contender.tau() == tau) else {
-            continue;
-        };
-        for change in entry.shared_families(other).into_iter().take(1) {
-            let Some(difference) = entry.validity_difference(other, change) else { continue };
-            verdicts.push(above_zero(&difference));
-            let tau = tau.map(|tau| tau.to_string()).unwrap_or_default();
-            evidence.push(format!("tau {tau}: {} {}", family(change), points(&difference)));
-        }
-    }
-    (all_of(&verdicts), evidence.join("; "))
-}
-
-fn at_same_cost(better: &[&Entry<'_>], worse: &[&Entry<'_>]) -> Decision {
-    let worse = curve(worse);
-    let (mut verdicts, mut evidence) = (Vec::new(), Vec::new());
-    for (cost, validity) in curve(better) {
-        let Some(other) = between(&worse, cost) else { continue };
-        verdicts.push(if validity > other { Verdict::Holds } else { Verdict::DoesNot });
-        evidence.push(format!(
-            "cost {}: {} against {}",
-            amount(cost),
-            percent(validity),
-            percent(other)
-        ));
-    }
-    if verdicts.is_empty() {
-        return (Verdict::NotTested, "the two have no range of cost in common".to_owned());
-    }
-    let holds = verdicts.iter().filter(|verdict| **verdict == Verdict::Holds).count();
-    let verdict = match holds {
-        0 => Verdict::DoesNot,
-        all if all == verdicts.len() => Verdict::Holds,
-        _ => Verdict::Undecided,
-    };
-    (verdict, format!("{}; the other's curve is read between its thresholds", evidence.join("; ")))
-}
-
-/// The height of a curve at `x`, on straight lines between its points.
-fn between(curve: &[(f64, f64)], x: f64) -> Option<f64> {
-    curve.windows(2).find_map(|pair| {
-        let ((left, low), (right, high)) = (pair[0], pair[1]);
-        let share = if right > left { (x - left) / (right - left) } else { 0.0 };
-        (left..=right).contains(&x).then_some(low + share * (high - low))
-    })
-}
-
-/// How far apart two validities at the same cost may be to be of the same size.
-const BALLPARK: f64 = 0.05;
-
-/// The paper's remark that an estimated `gamma` gives results "in the same ballpark": the curve
-/// of validity over cost is nearly the same, whatever the thresholds are called.
-fn estimated_gamma(entries: &[Entry<'_>]) -> Vec<Claim> {
-    let measure = |entry: &Entry<'_>| {
-        entry.line.contender.method.robustness().map(|robustness| robustness.measure)
-    };
-    let mut seen: Vec<(&str, Norm, &str)> = Vec::new();
-    let mut claims = Vec::new();
-    for entry in entries.iter().filter(|e| matches!(measure(e), Some(Measure::Stability { .. }))) {
-        let label = entry.line.contender.label.as_str();
-        let key = (entry.experiment.name.as_str(), entry.line.norm, label);
-        if seen.contains(&key) {
-            continue;
-        }
-        seen.push(key);
-        let here = || {
-            entries.iter().filter(|other| {
-                std::ptr::eq(other.experiment, entry.experiment)
-                    && other.line.norm == entry.line.norm
-                    && other.line.contender.method.name() == entry.line.contender.method.name()
-            })
-        };
-        let relaxed: Vec<&Entry<'_>> =
-            here().filter(|other| measure(other) == Some(Measure::RelaxedStability)).collect();
-        let estimated: Vec<&Entry<'_>> =
-            here().filter(|other| other.line.contender.label == label).collect();
-        let (verdict, evidence) = is_same_ballpark(&estimated, &relaxed);
-        claims.push(Claim {
-            title: "An estimated gamma gives results in the same ballpark as R^: at the same \
-                    cost, validity within 5 points"
-                .to_owned(),
-            place: format!("{}, {}", place_title(entry), method_name(label)),
-            verdict,
-            evidence,
-        });
-    }
-    claims
-}
-
-fn is_same_ballpark(estimated: &[&Entry<'_>], relaxed: &[&Entry<'_>]) -> Decision {
-    let relaxed = curve(relaxed);
-    let (mut largest, mut evidence) = (None::<f64>, Vec::new());
-    for (cost, validity) in curve(estimated) {
-        let Some(other) = between(&relaxed, cost) else { continue };
-        let distance = (validity - other).abs();
-        largest = Some(largest.map_or(distance, |largest| largest.max(distance)));
-        evidence.push(format!(
-            "cost {}: {} against {}",
-            amount(cost),
-            percent(validity),
-            percent(other)
-        ));
-    }
-    match largest {
-        None => (Verdict::NotTested, "the two have no range of cost in common".to_owned()),
-        Some(largest) if largest <= BALLPARK => (Verdict::Holds, evidence.join("; ")),
-        Some(_) => (Verdict::DoesNot, evidence.join("; ")),
-    }
-}
-
-/// Validity over cost, by rising cost.
-fn curve(entries: &[&Entry<'_>]) -> Vec<(f64, f64)> {
-    let mut points: Vec<(f64, f64)> = entries
-        .iter()
-        .filter_map(|entry| Some((entry.cost()?, entry.line.validity.first()?.1.mean)))
-        .collect();
-    points.sort_by(|a, b| a.0.total_cmp(&b.0));
-    points
 }
 
 /// All hold; one does not; nothing was tested; or it is open.

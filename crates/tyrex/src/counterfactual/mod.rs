@@ -28,6 +28,7 @@ pub use methods::{ElasticNet, MethodSpec, MinCost, Nn, Protocol, Roar, Sns, Trex
 pub use outcome::{Answer, Counterfactual, Outcome, Reason, Stopped};
 pub use relax::{Relaxation, Relaxations, relaxations};
 pub use search::ascent::Step;
+pub use search::neighbours::Memory;
 
 use crate::action::FeasibleSet;
 use crate::error::{Error, Result};
@@ -43,6 +44,7 @@ pub struct Problem<'a> {
     pub norm: Norm,
     /// Data points, for the methods that answer with one.
     pub data: &'a Points,
+    memory: Option<&'a Memory>,
 }
 
 impl<'a> Problem<'a> {
@@ -55,7 +57,14 @@ impl<'a> Problem<'a> {
                 got: data.dim(),
             });
         }
-        Ok(Self { model, norm, data })
+        Ok(Self { model, norm, data, memory: None })
+    }
+
+    /// The same, with what was read of the data points kept for other methods and norms. The
+    /// memory must be of these data points.
+    #[must_use]
+    pub fn with_memory(self, memory: &'a Memory) -> Self {
+        Self { memory: Some(memory), ..self }
     }
 
     /// The model with its gradients, or the sentence that says who needs them.

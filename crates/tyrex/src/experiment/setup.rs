@@ -12,7 +12,9 @@ use super::spec::World;
 use super::store::{Store, digest};
 use crate::action::{Actions, FeasibleSet};
 use crate::change::{Ensemble, LeaveOut, ModelChange, Plan, Reinitialise};
-use crate::counterfactual::{Budget, Factual, Norm, Outcome, Problem, Protocol, Reason, find_all};
+use crate::counterfactual::{
+    Budget, Factual, Memory, Norm, Outcome, Problem, Protocol, Reason, find_all,
+};
 use crate::data::Dataset;
 use crate::data::catalogue::Catalogue;
 use crate::error::{Error, Result};
@@ -45,6 +47,7 @@ struct Stock {
     calibration: Option<Ensemble>,
     changes: Vec<ChangeSummary>,
     metrics: OnceLock<Metrics>,
+    memory: Memory,
     seed: Seed,
 }
 
@@ -164,6 +167,7 @@ impl Setup {
             calibration,
             changes,
             metrics: OnceLock::new(),
+            memory: Memory::default(),
             seed,
         };
         Ok(Self { world: world.clone(), stock: Arc::new(stock) })
@@ -324,7 +328,8 @@ impl Setup {
         let points = self.stock.data.points();
         let factuals: Vec<Factual> =
             rows.iter().zip(&sets).map(|(&row, set)| Factual::new(points.row(row), set)).collect();
-        let problem = Problem::new(self.base(base), norm, &self.stock.train)?;
+        let problem =
+            Problem::new(self.base(base), norm, &self.stock.train)?.with_memory(&self.stock.memory);
         let prepared =
             contender.method.prepare(&problem, self.stock.seed.derive("search").index(base))?;
         let outcomes = find_all(&problem, &*prepared, &factuals, Budget::default(), watch)?;

@@ -216,7 +216,7 @@ pub struct CalibrationTask {
 impl Default for CalibrationTask {
     fn default() -> Self {
         let taus = vec![0.9999, 0.999, 0.995, 0.99, 0.97, 0.95, 0.9, 0.85, 0.8, 0.7, 0.5];
-        Self { goal: Goal::default(), taus, factuals: 40 }
+        Self { goal: Goal::default(), taus, factuals: 30 }
     }
 }
 
@@ -339,17 +339,17 @@ impl Suite {
     pub fn quick(mut self) -> Self {
         self.quick = true;
         for Experiment { world, task, .. } in &mut self.experiments {
-            // Ten to judge, ten to calibrate.
+            // Ten to judge, half as many to calibrate.
             world.reinitialise = world.reinitialise.min(QUICK_MODELS / 2);
             world.leave_out = world.leave_out.min(QUICK_MODELS / 2);
-            world.calibration = world.calibration.min(QUICK_MODELS);
+            world.calibration = world.calibration.min(QUICK_MODELS / 2);
             world.factuals = (world.factuals * world.bases).min(QUICK_FACTUALS);
             let many_bases = std::mem::replace(&mut world.bases, 1) > 1;
             match task {
                 Task::Comparison(task) => {
                     task.calibration.factuals = task.calibration.factuals.min(QUICK_FEW);
                 }
-                Task::Certificates(task) => task.models = task.models.min(QUICK_MODELS),
+                Task::Certificates(task) => task.models = task.models.min(QUICK_MODELS / 2),
                 Task::Moons(task) => task.shown = task.shown.min(QUICK_MODELS / 2),
                 Task::Histograms(_) => {}
             }
@@ -365,7 +365,7 @@ impl Suite {
 /// What the short run makes do with.
 const QUICK_MODELS: usize = 10;
 const QUICK_FACTUALS: usize = 100;
-const QUICK_FEW: usize = 15;
+const QUICK_FEW: usize = 8;
 
 fn read(path: &Path) -> Result<String> {
     std::fs::read_to_string(path).map_err(Error::io("read", path))

@@ -12,6 +12,7 @@ mod symmetric;
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
 use serde::{Deserialize, Serialize};
+use sha2::{Digest as _, Sha256};
 
 pub(crate) use symmetric::eigen;
 
@@ -179,6 +180,15 @@ impl Neighbourhood {
     #[must_use]
     pub fn samples(&self) -> usize {
         self.offsets.len()
+    }
+
+    /// What tells these offsets from others, in a few letters.
+    pub(crate) fn digest(&self) -> String {
+        let mut hash = Sha256::new();
+        for offset in self.offsets.as_slice() {
+            hash.update(offset.to_le_bytes());
+        }
+        hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
     }
 
     /// `n_1 .. n_k`

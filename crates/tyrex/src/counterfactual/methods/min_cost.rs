@@ -51,7 +51,7 @@ impl MinCost {
                 precision: min_cost::Precision::FINE,
             },
             gauge: gauge()?,
-            neighbours: Neighbours::new(problem.data, problem.model, gauge()?),
+            neighbours: Neighbours::new(problem, gauge()?),
         }))
     }
 }

@@ -62,7 +62,7 @@ fn prepared<'a>(
     if problem.data.is_empty() {
         return Err(Error::param("data", "empty", "data points to answer with"));
     }
-    let neighbours = Neighbours::new(problem.data, problem.model, gauge);
+    let neighbours = Neighbours::new(problem, gauge);
     Ok(Box::new(Prepared { problem: *problem, neighbours, test: Test { threshold }, count }))
 }
 

@@ -72,7 +72,7 @@ impl TrexI {
         }
         let rescue = if self.rescue && !problem.data.is_empty() {
             let gauge = Judge::test(&self.robustness, problem.model, seed.derive("rescue"))?;
-            Some(Neighbours::new(problem.data, problem.model, gauge))
+            Some(Neighbours::new(problem, gauge))
         } else {
             None
         };

@@ -3,30 +3,60 @@
 //! What a measure says of a data point does not depend on who asks, so it is read once for
 //! all factuals, and only for the points some factual comes to.
 
-use std::sync::OnceLock;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use super::{Candidate, Test};
 use crate::counterfactual::field::{Field as _, Reader};
-use crate::counterfactual::{Domain, Factual, Meter, Norm};
+use crate::counterfactual::{Domain, Factual, Meter, Norm, Problem};
 use crate::measure::{Gauge, Reading};
 use crate::model::{Model, THRESHOLD};
 use crate::points::Points;
+
+/// What measures said of one set of data points, for the next search that asks the same: a
+/// reading depends on neither the threshold nor the norm.
+#[derive(Debug, Default)]
+pub struct Memory {
+    readings: Mutex<BTreeMap<String, Arc<Readings>>>,
+}
+
+/// For every data point, what a measure says of it, once it was asked.
+type Readings = Vec<OnceLock<Reading>>;
+
+impl Memory {
+    /// The readings of a gauge; new ones for a model that cannot be told from others.
+    fn of(&self, gauge: &Gauge<'_>, model: &dyn Model, points: &Points) -> Arc<Readings> {
+        let Some(model) = model.identity() else { return unread(points) };
+        let neighbours = gauge.neighbourhood().digest();
+        let key = format!("{model} {:?} {neighbours}", gauge.measure());
+        let mut all = self.readings.lock().unwrap_or_else(PoisonError::into_inner);
+        Arc::clone(all.entry(key).or_insert_with(|| unread(points)))
+    }
+}
+
+fn unread(points: &Points) -> Arc<Readings> {
+    Arc::new(points.rows().map(|_| OnceLock::new()).collect())
+}
 
 /// The data points a model accepts, and what a measure says of them.
 pub(crate) struct Neighbours<'a> {
     points: &'a Points,
     accepted: Vec<usize>,
-    readings: Vec<OnceLock<Reading>>,
+    readings: Arc<Readings>,
     gauge: Gauge<'a>,
 }
 
 impl<'a> Neighbours<'a> {
     /// Finds the data points the model accepts.
-    pub(crate) fn new(points: &'a Points, model: &dyn Model, gauge: Gauge<'a>) -> Self {
-        let scores = model.score(points);
+    pub(crate) fn new(problem: &Problem<'a>, gauge: Gauge<'a>) -> Self {
+        let points = problem.data;
+        let scores = problem.model.score(points);
         let accepted: Vec<usize> =
             (0..points.len()).filter(|&index| scores[index] >= THRESHOLD).collect();
-        let readings = accepted.iter().map(|_| OnceLock::new()).collect();
+        let readings = match problem.memory {
+            Some(memory) => memory.of(&gauge, problem.model, points),
+            None => unread(points),
+        };
         Self { points, accepted, readings, gauge }
     }
 
@@ -48,7 +78,7 @@ impl<'a> Neighbours<'a> {
             if !meter.take(0, reader.evaluations()) {
                 break;
             }
-            let neighbour = self.points.row(self.accepted[index]);
+            let neighbour = self.points.row(index);
             let candidate = match factual.domain {
                 Domain::Relaxed if factual.set.contains(neighbour) => Candidate::new(
                     neighbour.to_vec(),
@@ -90,6 +120,6 @@ impl<'a> Neighbours<'a> {
             order.truncate(count);
         }
         order.sort_unstable_by(by_distance);
-        order
+        order.into_iter().map(|place| self.accepted[place]).collect()
     }
 }

@@ -161,9 +161,9 @@ pub enum Verdict {
     },
     /// So few models could show it for no threshold, even if all were valid under all.
     TooFewModels {
-        /// The number of models.
+        /// The number of models, of those that choose and those that report together.
         models: usize,
-        /// The least number that could.
+        /// The least number that could, with as many to report or more.
         needed: usize,
     },
     /// Too few counterfactuals are found, whatever the threshold.
@@ -281,7 +281,12 @@ pub(crate) fn judged(tau: f64, outcomes: &[Outcome], models: &[&dyn Model]) -> R
 /// candidate. Every candidate must speak of the same models and factuals.
 pub fn choose(goal: &Goal, candidates: Vec<Candidate>) -> Result<Calibration> {
     let (models, _) = sizes(&candidates)?;
-    choose_by(goal, candidates, models.div_ceil(2))
+    let mut answer = choose_by(goal, candidates, models.div_ceil(2))?;
+    if let Verdict::TooFewModels { needed, .. } = &mut answer.verdict {
+        // With more models both halves grow, and the half that chooses has the odd one.
+        *needed = 2 * models_needed(goal.validity, goal.confidence)? - 1;
+    }
+    Ok(answer)
 }
 
 /// The same, where the first `choosing` models choose and the others report.
@@ -340,22 +345,15 @@ fn passed(
 ) -> Result<Result<usize, Verdict>> {
     let needed = models_needed(goal.validity, goal.confidence)?;
     if choosing < needed {
-        // The half that chooses has the odd model.
-        let (models, needed) = (choosing + reporting, 2 * needed - 1);
+        let (models, needed) = (choosing + reporting, needed + reporting);
         return Ok(Err(Verdict::TooFewModels { models, needed }));
     }
     // Where too little is found the test must fail, whatever the models say. What is found does
     // not depend on them, so the sequence may begin below such thresholds.
-    let mut enough = Vec::with_capacity(curve.len());
-    for point in curve {
-        enough.push(match goal.missing {
-            Missing::Invalid => {
-                let at_best = vec![point.coverage; choosing];
-                goal.test.p_value(&at_best, goal.validity)? <= 1.0 - goal.confidence
-            }
-            Missing::LeftOut => point.coverage > 0.0,
-        });
-    }
+    let enough: Vec<bool> = curve
+        .iter()
+        .map(|point| is_enough_found(goal, point.coverage, choosing))
+        .collect::<Result<_>>()?;
     let mut tested = curve.iter().enumerate().filter(|(index, _)| enough[*index]).peekable();
     let Some(&(_, first)) = tested.peek() else {
         let coverage = curve.iter().map(|point| point.coverage).fold(0.0, f64::max);
@@ -364,6 +362,17 @@ fn passed(
     let passing = tested.take_while(|(_, point)| point.p_value <= 1.0 - goal.confidence);
     let not_shown = Verdict::NotShown { tau: first.tau, p_value: first.p_value };
     Ok(passing.last().map(|(index, _)| index).ok_or(not_shown))
+}
+
+/// Whether so many are found that some of `choosing` models could show the promise.
+fn is_enough_found(goal: &Goal, coverage: f64, choosing: usize) -> Result<bool> {
+    Ok(match goal.missing {
+        Missing::Invalid => {
+            let at_best = vec![coverage; choosing];
+            goal.test.p_value(&at_best, goal.validity)? <= 1.0 - goal.confidence
+        }
+        Missing::LeftOut => coverage > 0.0,
+    })
 }
 
 /// The validity under each model: a share of the factuals that count. None if nothing counts.

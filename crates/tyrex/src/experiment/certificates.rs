@@ -21,7 +21,7 @@ pub(super) fn weight(world: &World, task: &CertificatesTask) -> Result<f64> {
     for entrant in &task.entrants {
         contenders += entrant.contenders(task.protocol)?.len();
     }
-    Ok((world.factuals * contenders) as f64 * SECONDS_PER_CERTIFICATE)
+    Ok(world.factuals as f64 * contenders as f64 * SECONDS_PER_CERTIFICATE)
 }
 
 /// Certifies the counterfactuals of the first base with models of the calibrating ensemble, and

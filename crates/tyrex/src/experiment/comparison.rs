@@ -86,7 +86,8 @@ impl Run<'_> {
                     let calibration = &self.task.calibration;
                     let factuals = calibration.factuals.min(self.world.factuals);
                     let weight = each
-                        * (self.world.bases * factuals) as f64
+                        * self.world.bases as f64
+                        * factuals as f64
                         * TRIED
                         * contender.taus(calibration).len() as f64;
                     let doing = format!("{}: threshold of {label}", self.name);

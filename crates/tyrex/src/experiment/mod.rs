@@ -6,6 +6,7 @@
 
 mod calibration;
 mod certificates;
+mod check;
 mod comparison;
 mod contender;
 mod histograms;

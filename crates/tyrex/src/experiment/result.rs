@@ -116,8 +116,8 @@ pub struct Calibrated {
     pub contender: String,
     /// The norm.
     pub norm: Norm,
-    /// The threshold that is used: the one that was chosen, or, if none could be, the one with
-    /// the highest validity among those tried.
+    /// The threshold that is used: the one that was chosen, or, if none could be, the smallest of
+    /// those tried whose validity is at the goal nevertheless, or else the one with the highest.
     pub tau: f64,
     /// The choice, over the factuals of all bases together.
     pub calibration: Calibration,

@@ -63,15 +63,17 @@ impl Setup {
     /// The seconds of one thread that training takes, roughly.
     pub(super) fn weight(world: &World, catalogue: &Catalogue) -> Result<f64> {
         let data = catalogue.load(&world.dataset, world.variant, world.direction)?;
-        let mut inputs = data.points().dim();
-        let mut weights = 0;
+        let mut inputs = data.points().dim() as f64;
+        let mut weights = 0.0;
         for &width in &world.training.hidden {
-            weights += inputs * width;
-            inputs = width;
+            weights += inputs * width as f64;
+            inputs = width as f64;
         }
-        let rows = data.train().len() * world.training.epochs;
+        // The outputs.
+        weights += inputs;
+        let rows = data.train().len() as f64 * world.training.epochs as f64;
         let models = 1 + world.reinitialise + world.leave_out + world.calibration;
-        Ok(SECONDS_PER_ROW_AND_WEIGHT * (rows * weights * models) as f64)
+        Ok(SECONDS_PER_ROW_AND_WEIGHT * rows * weights * models as f64)
     }
 
     /// What tells the models of one world from those of another.
@@ -103,8 +105,8 @@ impl Setup {
         let examples = Examples::new(data.points(), &labels).with_rows(data.train());
         let seed = seed.derive(&world.dataset);
         let doing = format!("training models on {}", world.dataset);
-        let total = world.training.epochs
-            * (world.reinitialise + world.leave_out + world.calibration).max(1);
+        let retrained = (world.reinitialise + world.leave_out + world.calibration).max(1);
+        let total = world.training.epochs as f64 * retrained as f64;
         let (base, reinitialised, left_out, calibration) =
             tracker.step(&doing, weight, |share| {
                 let base = train(examples, &world.training, seed.derive("base"))?.network;
@@ -124,7 +126,7 @@ impl Setup {
                     let metadata = ExportMetadata::default();
                     let watch = |_: usize, _: &_| {
                         let done = epochs.fetch_add(1, Ordering::Relaxed) + 1;
-                        share(done as f64 / total as f64)
+                        share(done as f64 / total)
                     };
                     let (folder, base) = (folder.join(name), base.clone());
                     let force = Overwrite::Force;

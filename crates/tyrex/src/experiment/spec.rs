@@ -343,7 +343,7 @@ impl Suite {
             world.reinitialise = world.reinitialise.min(QUICK_MODELS / 2);
             world.leave_out = world.leave_out.min(QUICK_MODELS / 2);
             world.calibration = world.calibration.min(QUICK_MODELS / 2);
-            world.factuals = (world.factuals * world.bases).min(QUICK_FACTUALS);
+            world.factuals = world.factuals.saturating_mul(world.bases).min(QUICK_FACTUALS);
             let many_bases = std::mem::replace(&mut world.bases, 1) > 1;
             match task {
                 Task::Comparison(task) => {
@@ -376,43 +376,4 @@ fn experiment(path: &Path, text: &str) -> Result<Experiment> {
         file: path.to_owned(),
         problem: in_short_lines(&error.to_string()),
     })
-}
-
-impl Experiment {
-    /// Whether its parts fit together.
-    fn check(&self) -> Result<()> {
-        let World { reinitialise, leave_out, calibration, bases, factuals, .. } = self.world;
-        let at_least = |name, value: usize, least: usize, why: &str| {
-            if value >= least {
-                return Ok(());
-            }
-            Err(Error::param(name, value, format!("at least {least}{why}")))
-        };
-        at_least("factuals", factuals, 1, "")?;
-        at_least("bases", bases, 1, "")?;
-        at_least("reinitialise", reinitialise, bases - 1, ", since the other bases are of them")?;
-        match &self.task {
-            Task::Comparison(task) => {
-                at_least("norms", task.norms.len(), 1, "")?;
-                at_least("reinitialise", reinitialise, 2, ", to judge by")?;
-                let contenders = task.contenders()?;
-                if contenders.iter().any(|contender| contender.calibrated) {
-                    at_least("calibration", calibration, 1, ", to choose thresholds by")?;
-                    at_least("taus", task.calibration.taus.len(), 1, "")?;
-                }
-            }
-            Task::Moons(task) => {
-                at_least("resolution", task.resolution, 2, "")?;
-                at_least("reinitialise", reinitialise, task.shown.max(1), ", to show them")?;
-            }
-            Task::Histograms(task) => at_least("bins", task.bins, 1, "")?,
-            Task::Certificates(task) => {
-                at_least("models", task.models, 1, "")?;
-                at_least("calibration", calibration, task.models, ", to make certificates of")?;
-                at_least("leave-out", leave_out, 2, ", to judge by")?;
-                at_least("bins", task.bins, 1, "")?;
-            }
-        }
-        Ok(())
-    }
 }

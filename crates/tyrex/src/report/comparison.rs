@@ -292,9 +292,9 @@ fn calibrations(calibrations: &[Calibrated]) -> Table {
         Row { head: method_name(&chosen.contender), cells, ..Row::default() }
     });
     Table {
-        caption: "How the thresholds were chosen: on models that judge nothing else; one half \
-                  chooses, the other reports. Where no threshold was shown to keep the promise, \
-                  the one with the highest validity is used."
+        caption: "How the thresholds were chosen: by models that judge nothing else; those that \
+                  judge the table report. Where no threshold was shown to keep the promise, the \
+                  smallest one whose validity is at the goal is used, or else the most valid."
             .to_owned(),
         corner: "method".to_owned(),
         beside: "",
@@ -304,7 +304,7 @@ fn calibrations(calibrations: &[Calibrated]) -> Table {
             Column::words("outcome"),
             Column::number("", "tau used"),
             Column::number("", "p-value"),
-            Column::number("", "validity, reporting half"),
+            Column::number("", "validity, by those that report"),
             Column::number("", "models: choose + report"),
             Column::number("", "factuals"),
         ],

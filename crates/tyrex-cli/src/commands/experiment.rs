@@ -11,7 +11,7 @@ use tyrex::experiment::{self, Experiment, Results, Suite, Task};
 use tyrex::{Error, Result, Seed};
 
 use super::Context;
-use super::summary::shown;
+use super::summary::{counted, shown};
 use crate::args::{ExperimentRunArgs, ExperimentShowArgs};
 use crate::interrupt;
 use crate::printer::{Page, Report, Stand};
@@ -96,14 +96,14 @@ impl RunReport {
     }
 }
 
-/// The best of a comparison in few words.
+/// The size of a comparison in few words.
 fn compared(comparison: &Comparison) -> Result<String> {
-    let lines = comparison.lines()?;
+    let bases = &comparison.data.bases;
     Ok(format!(
-        "{} contenders, {} base models, {} factuals",
-        lines.len(),
-        comparison.data.bases.len(),
-        comparison.data.bases.iter().map(|base| base.factuals).sum::<usize>()
+        "{}, {}, {}",
+        counted(comparison.lines()?.len(), "line"),
+        counted(bases.len(), "base model"),
+        counted(bases.iter().map(|base| base.factuals).sum(), "factual")
     ))
 }
 

@@ -7,7 +7,7 @@ use super::setup::Setup;
 use super::spec::CalibrationTask;
 use crate::calibrate::{Calibration, Candidate, CurvePoint, choose_by, judged};
 use crate::counterfactual::Norm;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::model::Model;
 
 /// Chooses the threshold of a contender for all bases together: the promise is about the mean
@@ -23,6 +23,14 @@ pub(super) fn threshold(
 ) -> Result<Calibrated> {
     let mut taus = contender.taus(task).to_vec();
     taus.sort_by(|a, b| b.total_cmp(a));
+    if (0..setup.bases()).all(|base| setup.factuals(base, 1).is_empty()) {
+        return Err(Error::Catalogue {
+            name: setup.dataset().to_owned(),
+            problem: "no base model rejects a test row with an unfavourable label, expected some \
+                      to choose a threshold on"
+                .to_owned(),
+        });
+    }
     let choosing = setup.calibrators().len();
     let mut candidates: Vec<Candidate> = Vec::new();
     let mut calibration = None;

@@ -3,7 +3,7 @@
 use rayon::prelude::*;
 
 use super::progress::Share;
-use super::result::{Certificates, StatedBin, StatedTier};
+use super::result::{Certificates, LEAVE_OUT, StatedBin, StatedTier};
 use super::setup::Setup;
 use super::spec::{CertificatesTask, World};
 use crate::certificate::{Certificate, Certifier, Retrained, Terms, Verdict};
@@ -60,7 +60,7 @@ pub(super) fn run(
             certifier.certify(point, seed.derive("certificates").index(index))
         })
         .collect::<Result<_>>()?;
-    let judges = setup.judges(0).into_iter().find(|judges| judges.change == "leave-out");
+    let judges = setup.judges(0).into_iter().find(|judges| judges.change == LEAVE_OUT);
     let judges: Vec<&dyn Model> = judges.map(|judges| judges.models).unwrap_or_default();
     // For every model, the points it accepts.
     let accepted: Vec<Vec<bool>> = judges
@@ -74,7 +74,7 @@ pub(super) fn run(
         .iter()
         .map(|certificate| certificate.ensemble().map(|tier| (tier.verdict, tier.probability)));
     Ok(Certificates {
-        dataset: setup.summary().dataset,
+        dataset: setup.dataset().to_owned(),
         models: models.len(),
         judges: judges.len(),
         tiers: vec![

@@ -33,11 +33,13 @@ impl Comparison {
 fn line(cells: &[&Cell]) -> Result<Option<Line>> {
     let Some(first) = cells.first() else { return Ok(None) };
     let factuals: usize = cells.iter().map(|cell| cell.answers.len()).sum();
-    let found: Vec<&Found> =
-        cells.iter().flat_map(|cell| &cell.answers).filter_map(|a| a.found.as_ref()).collect();
+    let answers = cells.iter().flat_map(|cell| &cell.answers);
+    let (rows, found): (Vec<usize>, Vec<&Found>) =
+        answers.filter_map(|answer| Some((answer.row, answer.found.as_ref()?))).unzip();
     let Some(coverage) = Summary::of_events(found.len(), factuals)? else { return Ok(None) };
     let over = |value: &dyn Fn(&Found) -> f64| {
-        Summary::of(&found.iter().map(|found| value(found)).collect::<Vec<_>>())
+        let values = rows.iter().zip(&found).map(|(row, found)| (*row, value(found)));
+        Summary::of_groups(&values.collect::<Vec<_>>())
     };
     let cost = |found: &Found| match first.norm {
         Norm::L1 => found.metrics.cost_l1,
@@ -46,29 +48,35 @@ fn line(cells: &[&Cell]) -> Result<Option<Line>> {
     let mut lof = Vec::new();
     let mut outlier_factor = Vec::new();
     for (place, neighbours) in outlier_neighbours().into_iter().enumerate() {
-        let known: Vec<&&Found> =
-            found.iter().filter(|found| found.metrics.inlier.len() > place).collect();
-        let inliers = known.iter().filter(|found| found.metrics.inlier[place]).count();
+        let known: Vec<bool> =
+            found.iter().filter_map(|found| found.metrics.inlier.get(place).copied()).collect();
+        let inliers = known.iter().filter(|is_inlier| **is_inlier).count();
         if let Some(summary) = Summary::of_signs(inliers, known.len())? {
             lof.push((neighbours, summary));
         }
-        let factors: Vec<f64> =
-            known.iter().filter_map(|f| f.metrics.outlier_factors.get(place).copied()).collect();
-        if let Some(summary) = Summary::of(&factors)? {
+        let factor = |found: &Found| found.metrics.outlier_factors.get(place).copied();
+        let factors =
+            rows.iter().zip(&found).filter_map(|(row, found)| Some((*row, factor(found)?)));
+        if let Some(summary) = Summary::of_groups(&factors.collect::<Vec<_>>())? {
             outlier_factor.push((neighbours, summary));
         }
     }
     let (mut validity, mut agreement) = (Vec::new(), Vec::new());
-    for (place, family) in first.families.iter().enumerate() {
-        let of_bases = || cells.iter().filter_map(|cell| cell.families.get(place));
-        let shares: Vec<f64> =
-            of_bases().flat_map(|family| family.validities.iter().copied()).collect();
-        if let Some(summary) = Summary::of_shares(&shares)? {
-            validity.push((family.change.clone(), summary));
+    // A base without factuals has no families; any other has all of them.
+    let changes = cells.iter().map(|cell| &cell.families).max_by_key(|all| all.len());
+    for change in changes.into_iter().flatten().map(|family| &family.change) {
+        let of_bases = || {
+            let all = cells.iter().flat_map(|cell| cell.families.iter().map(move |f| (cell, f)));
+            all.filter(|(_, family)| family.change == *change)
+        };
+        let shares: Vec<(usize, f64)> =
+            of_bases().flat_map(|(cell, family)| cell.judged(family)).collect();
+        if let Some(summary) = Summary::of_grouped_shares(&shares)? {
+            validity.push((change.clone(), summary));
         }
-        let agreements: Vec<f64> = of_bases().filter_map(|family| family.agreement).collect();
+        let agreements: Vec<f64> = of_bases().filter_map(|(_, family)| family.agreement).collect();
         if let Some(mean) = mean(&agreements) {
-            agreement.push((family.change.clone(), mean));
+            agreement.push((change.clone(), mean));
         }
     }
     let bases = cells

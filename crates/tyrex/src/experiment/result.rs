@@ -9,6 +9,11 @@ use crate::counterfactual::{Norm, Reason};
 use crate::metric::{PointMetrics, Summary};
 use crate::seed::Seed;
 
+/// The family of models trained again from new weights.
+pub(super) const REINITIALISE: &str = "reinitialise";
+/// The family of models trained again without some rows.
+pub(super) const LEAVE_OUT: &str = "leave-out";
+
 /// All that came out of a suite.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Results {
@@ -138,6 +143,18 @@ pub struct Cell {
     pub families: Vec<Family>,
 }
 
+impl Cell {
+    /// The validities of a family with the number of each model, which is the same for every
+    /// base: those from new weights are counted from the first base on, and a base is not among
+    /// its own judges.
+    pub fn judged<'a>(&self, family: &'a Family) -> impl Iterator<Item = (usize, f64)> + use<'a> {
+        let left_out = (family.change == REINITIALISE).then_some(self.base);
+        family.validities.iter().enumerate().map(move |(place, &validity)| {
+            (place + usize::from(left_out.is_some_and(|base| place >= base)), validity)
+        })
+    }
+}
+
 /// What came out for one factual.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Answered {
@@ -205,7 +222,8 @@ pub struct Line {
     pub coverage: Summary,
     /// The share the base itself accepts: all that were found.
     pub base_validity: f64,
-    /// The cost by the line's norm.
+    /// The cost by the line's norm. This interval and those below are over factuals: what one
+    /// has with several bases is not independent.
     pub cost: Option<Summary>,
     /// The cost by each norm.
     pub cost_l1: Option<Summary>,
@@ -225,7 +243,8 @@ pub struct Line {
     pub log_density: Option<Summary>,
     /// The mean of +1 for inliers and -1 for outliers, for each number of neighbours.
     pub lof: Vec<(usize, Summary)>,
-    /// Validity under each family: over its models, for all bases together.
+    /// Validity under each family: over its models, for all bases together. The interval is for
+    /// these bases, and takes what one model says of several bases as one witness.
     pub validity: Vec<(String, Summary)>,
     /// The mean over the bases of what the authors' code calls validity.
     pub agreement: Vec<(String, f64)>,

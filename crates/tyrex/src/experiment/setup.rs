@@ -5,9 +5,11 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
+use sha2::{Digest as _, Sha256};
+
 use super::contender::Contender;
 use super::progress::Tracker;
-use super::result::{BaseSummary, ChangeSummary, DataSummary};
+use super::result::{BaseSummary, ChangeSummary, DataSummary, LEAVE_OUT, REINITIALISE};
 use super::spec::World;
 use super::store::{Store, digest};
 use crate::action::{Actions, FeasibleSet};
@@ -49,6 +51,8 @@ struct Stock {
     metrics: OnceLock<Metrics>,
     memory: Memory,
     seed: Seed,
+    /// What tells these data and these models from others of the same name.
+    identity: String,
 }
 
 /// The retrained models of one change that judge a base.
@@ -161,6 +165,7 @@ impl Setup {
         if let Some(ensemble) = &reinitialised {
             models.extend_from_slice(ensemble.members());
         }
+        let identity = identity(&data, &models)?;
         let stock = Stock {
             train: data.points().select(data.train()),
             data,
@@ -171,6 +176,7 @@ impl Setup {
             metrics: OnceLock::new(),
             memory: Memory::default(),
             seed,
+            identity,
         };
         Ok(Self { world: world.clone(), stock: Arc::new(stock) })
     }
@@ -180,9 +186,20 @@ impl Setup {
         Self { world: world.clone(), stock: Arc::clone(&self.stock) }
     }
 
+    /// What tells these data and these models from others of the same name, such as those of
+    /// another folder of data sets.
+    pub(super) fn identity(&self) -> &str {
+        &self.stock.identity
+    }
+
     /// The training points.
     pub(super) fn train(&self) -> &Points {
         &self.stock.train
+    }
+
+    /// The name of the data set.
+    pub(super) fn dataset(&self) -> &str {
+        &self.world.dataset
     }
 
     /// The number of base models.
@@ -209,11 +226,11 @@ impl Setup {
     pub(super) fn judges(&self, base: usize) -> Vec<Judges<'_>> {
         let dynamic = |model| model as &dyn Model;
         let reinitialised = Judges {
-            change: "reinitialise",
+            change: REINITIALISE,
             models: self.reinitialised(base).map(|model| model as &dyn Model).collect(),
         };
         let left_out = self.stock.left_out.iter().map(|ensemble| Judges {
-            change: "leave-out",
+            change: LEAVE_OUT,
             models: ensemble.members().iter().map(dynamic).collect(),
         });
         std::iter::once(reinitialised).chain(left_out).collect()
@@ -340,4 +357,15 @@ impl Setup {
         }
         Ok(outcomes)
     }
+}
+
+fn identity(data: &Dataset, models: &[Mlp]) -> Result<String> {
+    let mut points = Sha256::new();
+    for value in data.points().as_slice() {
+        points.update(value.to_le_bytes());
+    }
+    let points: Vec<u8> = points.finalize().to_vec();
+    // The other models follow from the first and the data.
+    let base = models.first().map(|base| base.fingerprint().to_string());
+    digest(&(points, data.labels(), data.train(), data.test(), base))
 }

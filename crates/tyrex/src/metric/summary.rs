@@ -1,5 +1,7 @@
 //! The mean of some numbers, their spread, and how well the mean is known.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
@@ -63,13 +65,43 @@ impl Summary {
     /// needs no distribution, since `P(all of n are >= s) <= (E[S] / s)^n` by Markov's
     /// inequality.
     pub fn of_shares(shares: &[f64]) -> Result<Option<Self>> {
-        if let Some(wrong) = shares.iter().find(|share| !(0.0..=1.0).contains(*share)) {
+        Self::of_grouped_shares(&shares.iter().copied().enumerate().collect::<Vec<_>>())
+    }
+
+    /// The same for numbers in groups, where only the groups are independent: the costs of one
+    /// factual for several base models are one group, not several witnesses.
+    ///
+    /// `mean +- t_{g-1} sqrt( g/(g-1) sum_c (sum_{i in c} (x_i - mean))^2 ) / n` with `g` groups
+    /// `c`. Where all groups are of one size, that is Student's interval of the groups' means.
+    pub fn of_groups<K: Ord>(numbers: &[(K, f64)]) -> Result<Option<Self>> {
+        let all: Vec<f64> = numbers.iter().map(|(_, number)| *number).collect();
+        let Some(summary) = Self::of(&all)? else { return Ok(None) };
+        let mut sums: BTreeMap<&K, f64> = BTreeMap::new();
+        for (group, number) in numbers {
+            *sums.entry(group).or_default() += number - summary.mean;
+        }
+        if sums.len() == 1 {
+            return Ok(Some(Self { low: None, high: None, ..summary }));
+        }
+        let g = sums.len() as f64;
+        let squares: f64 = sums.values().map(|sum| sum * sum).sum();
+        let error = (g / (g - 1.0) * squares).sqrt() / all.len() as f64;
+        let margin = student_quantile(ALPHA, g - 1.0)? * error;
+        let (low, high) = (Some(summary.mean - margin), Some(summary.mean + margin));
+        Ok(Some(Self { low, high, ..summary }))
+    }
+
+    /// The same for shares in groups, such as those that one retrained model gives for several
+    /// base models; cut, and widened where all are equal, as in [`Summary::of_shares`].
+    pub fn of_grouped_shares<K: Ord>(shares: &[(K, f64)]) -> Result<Option<Self>> {
+        if let Some((_, wrong)) = shares.iter().find(|(_, share)| !(0.0..=1.0).contains(share)) {
             return Err(Error::param("share", wrong, "a number between 0 and 1"));
         }
-        let Some(summary) = Self::of(shares)? else { return Ok(None) };
-        let first = shares[0];
-        let (low, high) = if shares.iter().all(|&share| share == first) {
-            let shrink = libm::pow(0.5 * ALPHA, 1.0 / shares.len() as f64);
+        let Some(summary) = Self::of_groups(shares)? else { return Ok(None) };
+        let first = shares[0].1;
+        let (low, high) = if shares.iter().all(|(_, share)| *share == first) {
+            let groups: BTreeSet<&K> = shares.iter().map(|(group, _)| group).collect();
+            let shrink = libm::pow(0.5 * ALPHA, 1.0 / groups.len() as f64);
             (Some(first * shrink), Some(1.0 - (1.0 - first) * shrink))
         } else {
             (summary.low.map(|low| low.max(0.0)), summary.high.map(|high| high.min(1.0)))
@@ -144,6 +176,25 @@ mod tests {
         let one = Summary::of_shares(&[0.9]).unwrap().unwrap();
         close(one.low, 0.9 * 0.025);
         assert_eq!(one.sd, None);
+    }
+
+    #[test]
+    fn numbers_of_one_group_are_one_witness() {
+        assert_eq!(Summary::of_groups::<u8>(&[]).unwrap(), None);
+        // Each number three times over: the interval is that of the numbers once.
+        let thrice: Vec<(usize, f64)> = (0..9).map(|i| (i % 3, (i % 3 + 1) as f64)).collect();
+        let grouped = Summary::of_groups(&thrice).unwrap().unwrap();
+        let once = Summary::of(&[1.0, 2.0, 3.0]).unwrap().unwrap();
+        assert_eq!((grouped.count, grouped.mean), (9, 2.0));
+        close(grouped.low, once.low.unwrap());
+        close(grouped.high, once.high.unwrap());
+        // Groups of one are numbers as they are.
+        let alone = Summary::of_groups(&[(7, 1.0), (3, 2.0), (5, 3.0)]).unwrap().unwrap();
+        close(alone.low, once.low.unwrap());
+        let one = Summary::of_groups(&[(0, 1.0), (0, 2.0)]).unwrap().unwrap();
+        assert_eq!((one.mean, one.low, one.high), (1.5, None, None));
+        let same: Vec<(usize, f64)> = (0..100).map(|i| (i % 50, 1.0)).collect();
+        close(Summary::of_grouped_shares(&same).unwrap().unwrap().low, 0.025_f64.powf(0.02));
     }
 
     #[test]

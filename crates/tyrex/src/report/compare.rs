@@ -2,7 +2,8 @@
 //!
 //! Where two methods answered the same factual of the same base model, their costs are compared
 //! factual by factual; where the same retrained models judged both, validities are compared
-//! model by model. A difference of pairs is known better than the difference of two means.
+//! model by model. A difference of pairs is known better than the difference of two means. What
+//! one factual, or one retrained model, says with several bases is one witness.
 
 use std::collections::BTreeMap;
 
@@ -77,11 +78,11 @@ impl<'a> Entry<'a> {
     /// Own minus other validity, over the retrained models that judged both.
     pub(super) fn validity_difference(&self, other: &Entry<'_>, change: &str) -> Option<Summary> {
         let theirs = validities(other, change);
-        let differences: Vec<f64> = validities(self, change)
+        let differences: Vec<(usize, f64)> = validities(self, change)
             .into_iter()
-            .filter_map(|(model, validity)| theirs.get(&model).map(|other| validity - other))
+            .filter_map(|(key, validity)| theirs.get(&key).map(|other| (key.1, validity - other)))
             .collect();
-        Summary::of(&differences).ok().flatten()
+        Summary::of_groups(&differences).ok().flatten()
     }
 
     /// What came out for each factual, by base model and row.
@@ -123,7 +124,7 @@ impl Pair {
     /// The two lines on their common factuals; none if there are none.
     pub(super) fn of(own: &Entry<'_>, other: &Entry<'_>) -> Option<Self> {
         let theirs = other.answers();
-        let (mut factuals, mut costs) = (0, Vec::new());
+        let (mut factuals, mut costs, mut rows) = (0, Vec::new(), Vec::new());
         let families: Vec<String> =
             own.shared_families(other).into_iter().map(str::to_owned).collect();
         let mut shares = vec![(0.0, 0.0); families.len()];
@@ -136,12 +137,14 @@ impl Pair {
             }
             if let (Some(mine), Some(yours)) = (found, other_found) {
                 costs.push((own.cost_of(mine), other.cost_of(yours)));
+                rows.push(key.1);
             }
         }
         let count = factuals as f64;
         let mean =
             |side: fn(&(f64, f64)) -> f64| costs.iter().map(side).sum::<f64>() / costs.len() as f64;
-        let differences: Vec<f64> = costs.iter().map(|(own, other)| own - other).collect();
+        let differences: Vec<(usize, f64)> =
+            rows.into_iter().zip(&costs).map(|(row, (own, other))| (row, own - other)).collect();
         (factuals > 0).then(|| Self {
             factuals,
             validities: families
@@ -150,8 +153,8 @@ impl Pair {
                 .map(|(change, (mine, yours))| (change, mine / count, yours / count))
                 .collect(),
             costs: (!costs.is_empty()).then(|| (mean(|pair| pair.0), mean(|pair| pair.1))),
-            difference: Summary::of(&differences).ok().flatten(),
-            cheaper: differences.iter().filter(|difference| **difference < 0.0).count(),
+            difference: Summary::of_groups(&differences).ok().flatten(),
+            cheaper: differences.iter().filter(|(_, difference)| *difference < 0.0).count(),
         })
     }
 
@@ -186,8 +189,8 @@ fn validities<'a>(entry: &Entry<'a>, change: &str) -> BTreeMap<(&'a str, usize),
     for cell in entry.cells() {
         let Some(base) = entry.comparison.data.bases.get(cell.base) else { continue };
         for family in cell.families.iter().filter(|family| family.change == change) {
-            for (model, validity) in family.validities.iter().enumerate() {
-                all.insert((base.model.as_str(), model), *validity);
+            for (model, validity) in cell.judged(family) {
+                all.insert((base.model.as_str(), model), validity);
             }
         }
     }

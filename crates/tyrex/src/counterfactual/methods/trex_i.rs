@@ -9,7 +9,8 @@
 //!
 //! Deviations. The paper draws fresh noise at every step and returns the last point; here the
 //! noise of the search is fixed, and the point returned is the one that passed the test, on
-//! noise the search did not see. The step is adaptive unless said otherwise.
+//! noise the search did not see; but a data point that is the answer itself is tested, as in
+//! `trex-nn`, on the draws that chose it. The step is adaptive unless said otherwise.
 
 use serde::{Deserialize, Serialize};
 
@@ -132,7 +133,7 @@ impl Climber<'_> {
     }
 
     /// The first point that passes on the line from the base to the nearest data point that
-    /// does; that data point if none is found.
+    /// does; that data point if none is found, or none that is cheaper.
     fn rescue(
         &self,
         data: &Neighbours,

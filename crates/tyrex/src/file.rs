@@ -57,6 +57,16 @@ pub fn check_writable(path: &Path, overwrite: Overwrite) -> Result<()> {
     }
 }
 
+/// Bytes as text, two letters each.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    use std::fmt::Write as _;
+    bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
+        // Writing to a string does not fail.
+        let _ = write!(text, "{byte:02x}");
+        text
+    })
+}
+
 enum Target {
     /// A pipe or a device.
     Stream,

@@ -56,17 +56,17 @@ pub(super) fn threshold(
     Ok(Calibrated { contender: contender.full_label(), norm, tau, calibration })
 }
 
-/// Where nothing was shown: the smallest threshold whose validity is at the goal nevertheless,
-/// or else the one with the highest.
+/// Where nothing was shown: the smallest threshold of which it is more likely than not, or else
+/// the one with the highest validity.
 fn next_best(calibration: &Calibration) -> f64 {
+    let by_tau = |a: &&CurvePoint, b: &&CurvePoint| a.tau.total_cmp(&b.tau);
+    let likely = calibration.curve.iter().filter(|point| point.p_value <= 0.5).min_by(by_tau);
     let validity = |point: &CurvePoint| point.validity_choosing.unwrap_or(0.0);
-    let good = |point: &&CurvePoint| validity(point) >= calibration.goal.validity;
-    let smallest = calibration.curve.iter().filter(good).min_by(|a, b| a.tau.total_cmp(&b.tau));
     let best = || {
         let by_validity = |a: &&CurvePoint, b: &&CurvePoint| validity(a).total_cmp(&validity(b));
         calibration.curve.iter().max_by(by_validity)
     };
-    smallest.or_else(best).map_or(0.5, |point| point.tau)
+    likely.or_else(best).map_or(0.5, |point| point.tau)
 }
 
 /// What the models say of one threshold, the factuals of all bases in one row.

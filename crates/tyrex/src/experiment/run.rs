@@ -103,6 +103,7 @@ impl Results {
 }
 
 /// The times a run left in its folder; none if there is no such file.
+#[must_use]
 pub fn read_timings(folder: &Path) -> Vec<Timing> {
     let bytes = std::fs::read(folder.join(TIMINGS)).unwrap_or_default();
     serde_json::from_slice(&bytes).unwrap_or_default()

@@ -80,12 +80,18 @@ impl Setup {
         Ok(SECONDS_PER_ROW_AND_WEIGHT * rows * weights * models as f64)
     }
 
-    /// What tells the models of one world from those of another.
-    pub(super) fn key(world: &World, seed: Seed) -> Result<String> {
+    /// What tells the models of one world from those of another, however many there are.
+    fn family(world: &World, seed: Seed) -> Result<String> {
         let World { dataset, variant, direction, training, .. } = world;
+        let digest = digest(&(dataset, variant, direction, training, seed))?;
+        Ok(format!("{dataset}-{digest}"))
+    }
+
+    /// The same, and how many there are.
+    pub(super) fn key(world: &World, seed: Seed) -> Result<String> {
         let World { reinitialise, leave_out, calibration, .. } = world;
-        let counts = (reinitialise, leave_out, calibration);
-        Ok(format!("{dataset}-{}", digest(&(dataset, variant, direction, training, counts, seed))?))
+        let family = Self::family(world, seed)?;
+        Ok(format!("{family}-{reinitialise}-{leave_out}-{calibration}"))
     }
 
     /// Loads the data and trains the models, as far as an earlier run has not.
@@ -104,7 +110,7 @@ impl Setup {
             });
         }
         let weight = Self::weight(world, catalogue)?;
-        let folder = store.folder(&Path::new("models").join(Self::key(world, seed)?))?;
+        let folder = store.folder(&Path::new("models").join(Self::family(world, seed)?))?;
         let labels: Vec<u32> = data.labels().iter().map(|&label| u32::from(label)).collect();
         let examples = Examples::new(data.points(), &labels).with_rows(data.train());
         let seed = seed.derive(&world.dataset);
@@ -245,7 +251,7 @@ impl Setup {
     /// How the calibrating models came about, for people.
     pub(super) fn calibrators_family(&self) -> String {
         let change = self.stock.calibration.as_ref().map(Ensemble::change);
-        change.map(|change| change.description()).unwrap_or_default()
+        change.map(ModelChange::description).unwrap_or_default()
     }
 
     /// The first test rows that a base rejects and whose label is not favourable: the paper's

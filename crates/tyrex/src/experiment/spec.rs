@@ -215,7 +215,8 @@ pub struct CalibrationTask {
 
 impl Default for CalibrationTask {
     fn default() -> Self {
-        let taus = vec![0.9999, 0.999, 0.995, 0.99, 0.97, 0.95, 0.9, 0.85, 0.8, 0.7, 0.5];
+        let taus =
+            vec![0.999_999, 0.999_99, 0.9999, 0.999, 0.99, 0.97, 0.95, 0.9, 0.85, 0.8, 0.7, 0.5];
         Self { goal: Goal::default(), taus, factuals: 30 }
     }
 }

@@ -10,7 +10,7 @@ use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 
 use crate::error::{Error, Result};
-use crate::file::{Overwrite, write_whole};
+use crate::file::{Overwrite, hex, write_whole};
 
 /// The layout of pieces and results.
 pub(super) const FORMAT_VERSION: u32 = 1;
@@ -69,8 +69,7 @@ fn unwritable(path: &Path, error: &serde_json::Error) -> Error {
 pub(super) fn digest(inputs: &impl Serialize) -> Result<String> {
     let text = serde_json::to_string(&(FORMAT_VERSION, env!("CARGO_PKG_VERSION"), inputs))
         .map_err(|error| unwritable(Path::new("pieces"), &error))?;
-    let digest = Sha256::digest(text.as_bytes());
-    Ok(digest.iter().take(8).map(|byte| format!("{byte:02x}")).collect())
+    Ok(hex(&Sha256::digest(text.as_bytes())[..8]))
 }
 
 /// A name as a part of a file's: letters, digits and hyphens.

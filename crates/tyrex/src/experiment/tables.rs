@@ -19,11 +19,11 @@ impl Lines {
     }
 
     /// Adds a line; every line has the same names in the same order.
-    fn push(&mut self, cells: Vec<(String, String)>) {
+    fn push(&mut self, cells: &[(String, String)]) {
         if self.columns.is_empty() {
             self.columns = cells.iter().map(|(name, _)| Column::new(name.as_str())).collect();
         }
-        for (column, (_, cell)) in self.columns.iter_mut().zip(&cells) {
+        for (column, (_, cell)) in self.columns.iter_mut().zip(cells) {
             column.push(cell);
         }
     }
@@ -49,7 +49,7 @@ pub(super) fn write(results: &Results, timings: &[Timing], folder: &Path) -> Res
         let experiment = &shown.experiment.name;
         let dataset = &comparison.data.dataset;
         for line in comparison.lines()? {
-            summary.push(summary_cells(experiment, dataset, &line));
+            summary.push(&summary_cells(experiment, dataset, &line));
         }
         for cell in &comparison.cells {
             for answer in &cell.answers {
@@ -64,7 +64,7 @@ pub(super) fn write(results: &Results, timings: &[Timing], folder: &Path) -> Res
                 let factor = |place: usize| {
                     number(found.and_then(|f| f.metrics.outlier_factors.get(place).copied()))
                 };
-                counterfactuals.push(named(vec![
+                counterfactuals.push(&named(vec![
                     ("experiment", experiment.clone()),
                     ("dataset", dataset.clone()),
                     ("protocol", cell.contender.protocol.name().to_owned()),
@@ -97,7 +97,7 @@ pub(super) fn write(results: &Results, timings: &[Timing], folder: &Path) -> Res
     counterfactuals.write(folder, "counterfactuals")?;
     let mut times = Lines::new();
     for timing in timings {
-        times.push(named(vec![
+        times.push(&named(vec![
             ("experiment", timing.experiment.clone()),
             ("what", timing.what.clone()),
             ("norm", timing.norm.map(|norm| norm.name().to_owned()).unwrap_or_default()),

@@ -17,6 +17,7 @@ use sha2::{Digest as _, Sha256};
 pub(crate) use symmetric::eigen;
 
 use crate::error::{Error, Result};
+use crate::file::hex;
 use crate::model::Model;
 use crate::points::Points;
 use crate::seed::{Rng, Seed};
@@ -188,7 +189,7 @@ impl Neighbourhood {
         for offset in self.offsets.as_slice() {
             hash.update(offset.to_le_bytes());
         }
-        hash.finalize().iter().take(16).map(|byte| format!("{byte:02x}")).collect()
+        hex(&hash.finalize()[..16])
     }
 
     /// `n_1 .. n_k`

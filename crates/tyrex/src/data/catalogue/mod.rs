@@ -18,7 +18,7 @@ use crate::data::fetch::{FetchOptions, OnProgress, download};
 use crate::data::moons::moons;
 use crate::data::{Column, Dataset, Schema, Table, Value};
 use crate::error::{Error, Result};
-use crate::file::{Overwrite, write_whole};
+use crate::file::{Overwrite, hex, write_whole};
 use crate::seed::Seed;
 
 use convert::Recipe;
@@ -489,12 +489,7 @@ fn file_records(entry: &Entry) -> Vec<FileRecord> {
 }
 
 fn sha256(content: &[u8]) -> String {
-    use std::fmt::Write as _;
-    Sha256::digest(content).iter().fold(String::with_capacity(64), |mut text, byte| {
-        // Writing to a string does not fail.
-        let _ = write!(text, "{byte:02x}");
-        text
-    })
+    hex(&Sha256::digest(content))
 }
 
 fn rows_of(packed: &[u8]) -> impl Iterator<Item = usize> {

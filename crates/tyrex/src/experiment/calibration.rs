@@ -10,6 +10,9 @@ use crate::counterfactual::Norm;
 use crate::error::{Error, Result};
 use crate::model::Model;
 
+/// The p-value that will do where nothing was shown.
+const WEAK: f64 = 0.5;
+
 /// Chooses the threshold of a contender for all bases together: the promise is about the mean
 /// over the bases. The calibrating models choose; those that judge the table only report.
 ///
@@ -56,11 +59,12 @@ pub(super) fn threshold(
     Ok(Calibrated { contender: contender.full_label(), norm, tau, calibration })
 }
 
-/// Where nothing was shown: the smallest threshold of which it is more likely than not, or else
-/// the one with the highest validity.
+/// Where nothing was shown: the smallest threshold whose p-value is at most one half, which
+/// shows nothing but leaves out what is clearly too low, or else the one with the highest
+/// validity.
 fn next_best(calibration: &Calibration) -> f64 {
     let by_tau = |a: &&CurvePoint, b: &&CurvePoint| a.tau.total_cmp(&b.tau);
-    let likely = calibration.curve.iter().filter(|point| point.p_value <= 0.5).min_by(by_tau);
+    let likely = calibration.curve.iter().filter(|point| point.p_value <= WEAK).min_by(by_tau);
     let validity = |point: &CurvePoint| point.validity_choosing.unwrap_or(0.0);
     let best = || {
         let by_validity = |a: &&CurvePoint, b: &&CurvePoint| validity(a).total_cmp(&validity(b));

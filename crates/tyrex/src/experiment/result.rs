@@ -122,7 +122,7 @@ pub struct Calibrated {
     /// The norm.
     pub norm: Norm,
     /// The threshold that is used: the one that was chosen, or, if none could be, the smallest of
-    /// those tried whose validity is at the goal nevertheless, or else the one with the highest.
+    /// those tried whose p-value is at most one half, or else the one with the highest validity.
     pub tau: f64,
     /// The choice, over the factuals of all bases together.
     pub calibration: Calibration,

@@ -294,7 +294,7 @@ fn calibrations(calibrations: &[Calibrated]) -> Table {
     Table {
         caption: "How the thresholds were chosen: by models that judge nothing else; those that \
                   judge the table report. Where no threshold was shown to keep the promise, the \
-                  smallest one whose validity is at the goal is used, or else the most valid."
+                  smallest one with a p-value of at most 0.5 is used, or else the most valid."
             .to_owned(),
         corner: "method".to_owned(),
         beside: "",

@@ -1,7 +1,8 @@
 //! Whether the parts of an experiment fit together, as far as that can be known before hours of
 //! training.
 
-use super::spec::{ComparisonTask, Experiment, Task, World};
+use super::spec::{CalibrationTask, ComparisonTask, Experiment, Task, World};
+use crate::calibrate::models_needed;
 use crate::change::MOST_MEMBERS;
 use crate::counterfactual::{MethodSpec, Protocol};
 use crate::error::{Error, Result};
@@ -75,9 +76,11 @@ impl ComparisonTask {
                 contender.tau().map_or(Ok(()), check_tau)?;
                 continue;
             }
+            let CalibrationTask { goal, factuals, .. } = &self.calibration;
+            models_needed(goal.validity, goal.confidence)?;
             let taus = contender.taus(&self.calibration);
             at_least("taus", taus.len(), 1, "")?;
-            at_least("factuals", self.calibration.factuals, 1, ", to choose thresholds on")?;
+            at_least("factuals", *factuals, 1, ", to choose thresholds on")?;
             for (place, tau) in taus.iter().enumerate() {
                 check_tau(*tau)?;
                 if taus[..place].contains(tau) {
@@ -206,6 +209,12 @@ mod tests {
                 "`factuals` is 0, expected at least 1, to choose",
             ),
             (COMPARISON, "norms", "calibration = { taus = [] }\nnorms", "`taus` is 0"),
+            (
+                COMPARISON,
+                "norms",
+                "calibration = { goal = { validity = nan } }\nnorms",
+                "`target` is NaN",
+            ),
             (MOONS, "20", "1", "`resolution` is 1"),
             (MOONS, "20", "1000000", "`resolution` is 1000000"),
             (MOONS, "tau = 0.8", "tau = inf", "`tau` is inf"),

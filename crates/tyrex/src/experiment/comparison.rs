@@ -33,7 +33,7 @@ pub(super) struct Run<'a> {
     pub(super) task: &'a ComparisonTask,
     pub(super) setup: &'a Setup,
     pub(super) store: &'a Store,
-    /// What else decides what comes out: the seed of the suite, the data and the models.
+    /// What else decides what comes out: the seed of the suite.
     pub(super) key: &'a str,
 }
 

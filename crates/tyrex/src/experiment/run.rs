@@ -147,7 +147,7 @@ fn find(
     tracker: &Tracker<'_>,
 ) -> Result<(Finding, Vec<Timing>)> {
     let Experiment { name, world, task, .. } = experiment;
-    let key = digest(&(suite.seed, Setup::key(world, suite.seed)?, setup.identity()))?;
+    let key = digest(&(suite.seed, Setup::key(world, suite.seed)?))?;
     let inputs = (&key, world, task);
     Ok(match task {
         Task::Comparison(task) => {

@@ -5,8 +5,6 @@ use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
-use sha2::{Digest as _, Sha256};
-
 use super::contender::Contender;
 use super::progress::Tracker;
 use super::result::{BaseSummary, ChangeSummary, DataSummary, LEAVE_OUT, REINITIALISE};
@@ -51,8 +49,6 @@ struct Stock {
     metrics: OnceLock<Metrics>,
     memory: Memory,
     seed: Seed,
-    /// What tells these data and these models from others of the same name.
-    identity: String,
 }
 
 /// The retrained models of one change that judge a base.
@@ -171,7 +167,6 @@ impl Setup {
         if let Some(ensemble) = &reinitialised {
             models.extend_from_slice(ensemble.members());
         }
-        let identity = identity(&data, &models)?;
         let stock = Stock {
             train: data.points().select(data.train()),
             data,
@@ -182,7 +177,6 @@ impl Setup {
             metrics: OnceLock::new(),
             memory: Memory::default(),
             seed,
-            identity,
         };
         Ok(Self { world: world.clone(), stock: Arc::new(stock) })
     }
@@ -190,12 +184,6 @@ impl Setup {
     /// The same data and models with another world's number of bases and factuals.
     pub(super) fn of(&self, world: &World) -> Self {
         Self { world: world.clone(), stock: Arc::clone(&self.stock) }
-    }
-
-    /// What tells these data and these models from others of the same name, such as those of
-    /// another folder of data sets.
-    pub(super) fn identity(&self) -> &str {
-        &self.stock.identity
     }
 
     /// The training points.
@@ -363,15 +351,4 @@ impl Setup {
         }
         Ok(outcomes)
     }
-}
-
-fn identity(data: &Dataset, models: &[Mlp]) -> Result<String> {
-    let mut points = Sha256::new();
-    for value in data.points().as_slice() {
-        points.update(value.to_le_bytes());
-    }
-    let points: Vec<u8> = points.finalize().to_vec();
-    // The other models follow from the first and the data.
-    let base = models.first().map(|base| base.fingerprint().to_string());
-    digest(&(points, data.labels(), data.train(), data.test(), base))
 }

@@ -12,9 +12,7 @@ use super::spec::World;
 use super::store::{Store, digest};
 use crate::action::{Actions, FeasibleSet};
 use crate::change::{Ensemble, LeaveOut, ModelChange, Plan, Reinitialise};
-use crate::counterfactual::{
-    Budget, Factual, Memory, Norm, Outcome, Problem, Protocol, Reason, find_all,
-};
+use crate::counterfactual::{Budget, Factual, Memory, Norm, Outcome, Problem, Reason, find_all};
 use crate::data::Dataset;
 use crate::data::catalogue::Catalogue;
 use crate::error::{Error, Result};
@@ -328,15 +326,13 @@ impl Setup {
         rows: &[usize],
         watch: impl Fn() -> ControlFlow<()> + Sync,
     ) -> Result<Vec<Outcome>> {
-        let dim = self.stock.data.points().dim();
-        let sets: Vec<FeasibleSet> = match contender.protocol {
-            Protocol::Product => {
+        let sets: Vec<FeasibleSet> = match contender.protocol.space(self.train())? {
+            Some(space) => vec![space; rows.len()],
+            None => {
                 let actions = Actions::new(self.stock.data.schema(), self.stock.data.encoder())?;
-                let each =
-                    rows.iter().map(|&row| actions.for_factual(&self.stock.data.rows()[row]));
-                each.collect::<Result<_>>()?
+                let rows = rows.iter().map(|&row| &self.stock.data.rows()[row]);
+                rows.map(|row| actions.for_factual(row)).collect::<Result<_>>()?
             }
-            Protocol::Paper | Protocol::Reference => vec![FeasibleSet::everywhere(dim); rows.len()],
         };
         let points = self.stock.data.points();
         let factuals: Vec<Factual> =

@@ -189,28 +189,19 @@ impl Explainer {
 
     /// Where the counterfactuals of rows may lie.
     fn feasible_sets(&self, rows: &[usize], request: &Request) -> Result<Vec<FeasibleSet>> {
-        let dim = self.points().dim();
-        match request.protocol {
-            Protocol::Product => {
-                let actions = self.actions(request)?;
-                rows.iter().map(|&row| actions.for_factual(&self.data().rows()[row])).collect()
-            }
-            _ if request.overrides != Overrides::default() => Err(Error::param(
+        let train = self.points().select(&self.training_rows());
+        let Some(space) = request.protocol.space(&train)? else {
+            let actions = self.actions(request)?;
+            return rows.iter().map(|&row| actions.for_factual(&self.data().rows()[row])).collect();
+        };
+        if request.overrides != Overrides::default() {
+            return Err(Error::param(
                 "protocol",
                 request.protocol.name(),
                 "product, where rules on features are asked for",
-            )),
-            // The paper's text: all of encoded space.
-            Protocol::Paper => Ok(vec![FeasibleSet::everywhere(dim); rows.len()]),
-            // The released code: from the least to the largest number in the training points.
-            Protocol::Reference => {
-                let train = self.points().select(&self.training_rows());
-                let least = train.as_slice().iter().copied().fold(f32::INFINITY, f32::min);
-                let largest = train.as_slice().iter().copied().fold(f32::NEG_INFINITY, f32::max);
-                let set = FeasibleSet::within(vec![least; dim], vec![largest; dim])?;
-                Ok(vec![set; rows.len()])
-            }
+            ));
         }
+        Ok(vec![space; rows.len()])
     }
 
     /// `R^` of what was found: what the method's own test read, if that was `R^`; else read now.

@@ -24,9 +24,11 @@ use super::search::ascent::Step;
 use super::search::settle::{Finish, settle};
 use super::search::{Candidate, Test};
 use super::{Answer, Counterfactual, Factual, Meter, Method, Problem, Reason, Stopped};
+use crate::action::FeasibleSet;
 use crate::error::{Error, Result};
 use crate::measure::{Neighbourhood, Sampling};
 use crate::model::Model;
+use crate::points::Points;
 use crate::seed::Seed;
 
 /// A method and its parameters.
@@ -65,6 +67,23 @@ pub enum Protocol {
 }
 
 impl Protocol {
+    /// Where any factual's answers may lie, by the training points. None for `product`, where
+    /// that depends on the row.
+    pub fn space(self, train: &Points) -> Result<Option<FeasibleSet>> {
+        let dim = train.dim();
+        match self {
+            Self::Product => Ok(None),
+            // The paper's text: all of encoded space.
+            Self::Paper => Ok(Some(FeasibleSet::everywhere(dim))),
+            // The released code: from the least to the largest number in the training points.
+            Self::Reference => {
+                let least = train.as_slice().iter().copied().fold(f32::INFINITY, f32::min);
+                let largest = train.as_slice().iter().copied().fold(f32::NEG_INFINITY, f32::max);
+                FeasibleSet::within(vec![least; dim], vec![largest; dim]).map(Some)
+            }
+        }
+    }
+
     /// The name, the same everywhere.
     #[must_use]
     pub fn name(self) -> &'static str {

@@ -326,13 +326,12 @@ impl Setup {
         rows: &[usize],
         watch: impl Fn() -> ControlFlow<()> + Sync,
     ) -> Result<Vec<Outcome>> {
-        let sets: Vec<FeasibleSet> = match contender.protocol.space(self.train())? {
-            Some(space) => vec![space; rows.len()],
-            None => {
-                let actions = Actions::new(self.stock.data.schema(), self.stock.data.encoder())?;
-                let rows = rows.iter().map(|&row| &self.stock.data.rows()[row]);
-                rows.map(|row| actions.for_factual(row)).collect::<Result<_>>()?
-            }
+        let sets: Vec<FeasibleSet> = if let Some(space) = contender.protocol.space(self.train())? {
+            vec![space; rows.len()]
+        } else {
+            let actions = Actions::new(self.stock.data.schema(), self.stock.data.encoder())?;
+            let rows = rows.iter().map(|&row| &self.stock.data.rows()[row]);
+            rows.map(|row| actions.for_factual(row)).collect::<Result<_>>()?
         };
         let points = self.stock.data.points();
         let factuals: Vec<Factual> =

@@ -12,7 +12,7 @@ title = "A table"
 
 [world]
 dataset = "german"
-training = { epochs = 3, hidden = [8] }
+training = { epochs = 20, hidden = [8] }
 reinitialise = 3
 leave-out = 2
 calibration = 3
@@ -45,7 +45,7 @@ title = "Certificates"
 
 [world]
 dataset = "german"
-training = { epochs = 3, hidden = [8] }
+training = { epochs = 20, hidden = [8] }
 reinitialise = 3
 leave-out = 2
 calibration = 3
@@ -87,7 +87,7 @@ title = "Histograms"
 
 [world]
 dataset = "german"
-training = { epochs = 3, hidden = [8] }
+training = { epochs = 20, hidden = [8] }
 reinitialise = 3
 leave-out = 2
 calibration = 3
@@ -206,6 +206,23 @@ fn the_tables_say_what_was_found() {
     assert_eq!(comparison["calibrations"].as_array().unwrap().len(), 2);
     // Three models cannot show 0.95 with confidence 0.95, and that is what is said.
     assert_eq!(comparison["calibrations"][0]["calibration"]["verdict"], "too-few-models");
+}
+
+#[test]
+fn a_base_that_rejects_nobody_leaves_the_others_their_line() {
+    let place = place();
+    // After three epochs the first network accepts everyone, the second does not.
+    place.write("table.toml", &TABLE.replace("epochs = 20", "epochs = 3"));
+    place.done(&["experiment", "run", "table.toml", "--out", "out"]);
+    let results: serde_json::Value = serde_json::from_str(&place.read("out/results.json")).unwrap();
+    let bases = &results["experiments"][0]["finding"]["data"]["bases"];
+    assert_eq!(bases[0]["factuals"], 0);
+    assert_ne!(bases[1]["factuals"], 0);
+    let summary = place.read("out/summary.csv");
+    let lines: Vec<Vec<&str>> = summary.lines().map(|line| line.split(',').collect()).collect();
+    let column = lines[0].iter().position(|name| *name == "valid_leave_out").unwrap();
+    assert!(lines[1..].iter().all(|line| !line[column].is_empty()), "{summary}");
+    place.done(&["report", "out"]);
 }
 
 #[test]

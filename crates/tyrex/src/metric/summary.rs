@@ -10,6 +10,9 @@ use crate::statistics::{Proportion, student_quantile};
 /// One minus the confidence of every interval here.
 const ALPHA: f64 = 0.05;
 
+/// An interval narrower than this is rounding.
+const POINT: f64 = 1e-9;
+
 /// Numbers beyond this have squares that overflow.
 const LARGEST: f64 = 1e150;
 
@@ -92,17 +95,19 @@ impl Summary {
     }
 
     /// The same for shares in groups, such as those that one retrained model gives for several
-    /// base models; cut, and widened where all are equal, as in [`Summary::of_shares`].
+    /// base models; cut, and widened where all groups have the same mean, as in
+    /// [`Summary::of_shares`].
     pub fn of_grouped_shares<K: Ord>(shares: &[(K, f64)]) -> Result<Option<Self>> {
         if let Some((_, wrong)) = shares.iter().find(|(_, share)| !(0.0..=1.0).contains(share)) {
             return Err(Error::param("share", wrong, "a number between 0 and 1"));
         }
         let Some(summary) = Self::of_groups(shares)? else { return Ok(None) };
-        let first = shares[0].1;
-        let (low, high) = if shares.iter().all(|(_, share)| *share == first) {
+        let mean = summary.mean;
+        let is_point = |(low, high): (f64, f64)| high - low < POINT;
+        let (low, high) = if summary.low.zip(summary.high).is_none_or(is_point) {
             let groups: BTreeSet<&K> = shares.iter().map(|(group, _)| group).collect();
             let shrink = libm::pow(0.5 * ALPHA, 1.0 / groups.len() as f64);
-            (Some(first * shrink), Some(1.0 - (1.0 - first) * shrink))
+            (Some(mean * shrink), Some(1.0 - (1.0 - mean) * shrink))
         } else {
             (summary.low.map(|low| low.max(0.0)), summary.high.map(|high| high.min(1.0)))
         };
@@ -195,6 +200,11 @@ mod tests {
         assert_eq!((one.mean, one.low, one.high), (1.5, None, None));
         let same: Vec<(usize, f64)> = (0..100).map(|i| (i % 50, 1.0)).collect();
         close(Summary::of_grouped_shares(&same).unwrap().unwrap().low, 0.025_f64.powf(0.02));
+        // Two bases that differ, and two models that do not: nothing is certain yet.
+        let flat = Summary::of_grouped_shares(&[(0, 1.0), (0, 0.8), (1, 1.0), (1, 0.8)]);
+        let flat = flat.unwrap().unwrap();
+        close(flat.low, 0.9 * 0.025_f64.sqrt());
+        close(flat.high, 1.0 - 0.1 * 0.025_f64.sqrt());
     }
 
     #[test]

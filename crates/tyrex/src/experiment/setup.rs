@@ -127,7 +127,7 @@ impl Setup {
                         members,
                         seed: seed.derive(name),
                     };
-                    let metadata = ExportMetadata::default();
+                    let metadata = ExportMetadata::of(data.schema(), data.encoder())?;
                     let watch = |_: usize, _: &_| {
                         let done = epochs.fetch_add(1, Ordering::Relaxed) + 1;
                         share(done as f64 / total)

@@ -28,7 +28,6 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::data::schema::ModelInput;
 use crate::data::{Dataset, Encoder, Row, Schema};
 use crate::error::{Error, Result};
 use crate::file::{Overwrite, write_whole};
@@ -269,11 +268,6 @@ impl Explainer {
 
     /// What goes with a network into its file: the schema and the encoder.
     fn export_metadata(&self) -> Result<ExportMetadata> {
-        // The file takes this crate's encoding, whatever the model took before.
-        let mut schema = self.schema().clone();
-        schema.model.input = ModelInput::Encoded;
-        let encoder = serde_json::to_string(&self.encoder)
-            .map_err(|error| Error::InvalidModel(format!("its encoder has no text: {error}")))?;
-        Ok(ExportMetadata { schema: Some(schema.to_toml()?), encoder: Some(encoder) })
+        ExportMetadata::of(self.schema(), &self.encoder)
     }
 }

@@ -8,6 +8,9 @@ use super::proto::{
     OperatorSetProto, ShapeProto, TensorProto, TensorTypeProto, TypeProto, ValueInfoProto,
     attribute, element,
 };
+use crate::data::schema::ModelInput;
+use crate::data::{Encoder, Schema};
+use crate::error::{Error, Result};
 use crate::model::{Activation, Mlp, Model, Output};
 
 /// The version of the notes tyrex leaves in a model file.
@@ -24,6 +27,18 @@ pub struct ExportMetadata {
     pub schema: Option<String>,
     /// The encoder from rows to points, as JSON.
     pub encoder: Option<String>,
+}
+
+impl ExportMetadata {
+    /// The schema and the encoder of the rows a model was trained on.
+    pub fn of(schema: &Schema, encoder: &Encoder) -> Result<Self> {
+        // The file takes this crate's encoding, whatever the model took before.
+        let mut schema = schema.clone();
+        schema.model.input = ModelInput::Encoded;
+        let encoder = serde_json::to_string(encoder)
+            .map_err(|error| Error::InvalidModel(format!("its encoder has no text: {error}")))?;
+        Ok(Self { schema: Some(schema.to_toml()?), encoder: Some(encoder) })
+    }
 }
 
 /// The bytes of an ONNX file: `input` (float, rows by coordinates) to `probability` of the

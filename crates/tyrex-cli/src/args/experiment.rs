@@ -33,7 +33,7 @@ pub struct ExperimentRunArgs {
     /// Folder of the results; made if it is not there
     #[arg(long, value_name = "FOLDER")]
     pub out: PathBuf,
-    /// The short run: 10 models to judge, 5 to calibrate, 100 factuals, one base model
+    /// The short run: 10 models, 100 factuals, one base model
     #[arg(long)]
     pub quick: bool,
 }

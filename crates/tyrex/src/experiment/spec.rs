@@ -340,18 +340,18 @@ impl Suite {
     pub fn quick(mut self) -> Self {
         self.quick = true;
         for Experiment { world, task, .. } in &mut self.experiments {
-            // Ten to judge, half as many to calibrate.
-            world.reinitialise = world.reinitialise.min(QUICK_MODELS / 2);
-            world.leave_out = world.leave_out.min(QUICK_MODELS / 2);
-            world.calibration = world.calibration.min(QUICK_MODELS / 2);
+            world.reinitialise = world.reinitialise.min(QUICK_JUDGES);
+            world.leave_out = world.leave_out.min(QUICK_JUDGES);
+            world.calibration = world.calibration.min(QUICK_CALIBRATORS);
             world.factuals = world.factuals.saturating_mul(world.bases).min(QUICK_FACTUALS);
             let many_bases = std::mem::replace(&mut world.bases, 1) > 1;
             match task {
                 Task::Comparison(task) => {
                     task.calibration.factuals = task.calibration.factuals.min(QUICK_FEW);
+                    task.calibration.taus = QUICK_TAUS.to_vec();
                 }
-                Task::Certificates(task) => task.models = task.models.min(QUICK_MODELS / 2),
-                Task::Moons(task) => task.shown = task.shown.min(QUICK_MODELS / 2),
+                Task::Certificates(task) => task.models = task.models.min(QUICK_CALIBRATORS),
+                Task::Moons(task) => task.shown = task.shown.min(QUICK_JUDGES),
                 Task::Histograms(_) => {}
             }
             // What is no table of the paper makes do with fewer.
@@ -363,10 +363,13 @@ impl Suite {
     }
 }
 
-/// What the short run makes do with.
-const QUICK_MODELS: usize = 10;
+/// What the short run makes do with: ten models, four of each kind that judges and two that
+/// calibrate, and few thresholds.
+const QUICK_JUDGES: usize = 4;
+const QUICK_CALIBRATORS: usize = 2;
 const QUICK_FACTUALS: usize = 100;
-const QUICK_FEW: usize = 8;
+const QUICK_FEW: usize = 5;
+const QUICK_TAUS: [f64; 4] = [0.999, 0.95, 0.8, 0.5];
 
 fn read(path: &Path) -> Result<String> {
     std::fs::read_to_string(path).map_err(Error::io("read", path))

@@ -20,7 +20,7 @@ use crate::counterfactual::Outcome;
 use crate::error::{Error, Result};
 use crate::model::{Model, THRESHOLD};
 use crate::points::Points;
-use crate::statistics::{betting, hoeffding_bentkus};
+use crate::statistics::{betting, hoeffding_bentkus, mean};
 
 /// The promise.
 ///
@@ -389,10 +389,6 @@ fn validities(candidate: &Candidate, missing: Missing) -> Vec<f64> {
         pairs.filter(|(valid, cost)| **valid && cost.is_some()).count() as f64 / counted as f64
     };
     candidate.valid.iter().map(share).collect()
-}
-
-fn mean(values: &[f64]) -> Option<f64> {
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 
 fn check(goal: &Goal) -> Result<()> {

@@ -6,6 +6,11 @@
 
 use crate::error::{Error, Result};
 
+/// The mean of some numbers; nothing of none.
+pub(crate) fn mean(values: &[f64]) -> Option<f64> {
+    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
+}
+
 /// Terms of the continued fraction before giving up; it needs about the square root of the
 /// larger parameter.
 const TERMS: usize = 200_000;

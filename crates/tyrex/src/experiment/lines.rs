@@ -4,6 +4,7 @@ use super::result::{BaseLine, Cell, Comparison, Found, Line};
 use crate::counterfactual::Norm;
 use crate::error::Result;
 use crate::metric::Summary;
+use crate::statistics::mean;
 
 /// The numbers of neighbours of the outlier factors, in the order of the metrics.
 fn outlier_neighbours() -> Vec<usize> {
@@ -97,7 +98,6 @@ fn line(cells: &[&Cell]) -> Result<Option<Line>> {
         contender: first.contender.clone(),
         factuals,
         coverage,
-        base_validity: coverage.mean,
         cost: over(&cost)?,
         cost_l1: over(&|found| found.metrics.cost_l1)?,
         cost_l2: over(&|found| found.metrics.cost_l2)?,
@@ -112,8 +112,4 @@ fn line(cells: &[&Cell]) -> Result<Option<Line>> {
         agreement,
         bases,
     }))
-}
-
-fn mean(values: &[f64]) -> Option<f64> {
-    (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }

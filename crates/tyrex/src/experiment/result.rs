@@ -218,10 +218,8 @@ pub struct Line {
     pub contender: Contender,
     /// The factuals, of all bases together.
     pub factuals: usize,
-    /// The share with a counterfactual.
+    /// The share with a counterfactual, which is also the validity under the base itself.
     pub coverage: Summary,
-    /// The share the base itself accepts: all that were found.
-    pub base_validity: f64,
     /// The cost by the line's norm. This interval and those below are over factuals: what one
     /// has with several bases is not independent.
     pub cost: Option<Summary>,

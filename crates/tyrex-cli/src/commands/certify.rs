@@ -56,7 +56,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &CertifyArgs) -> anyhow::Resu
         counterfactuals: shown(&args.counterfactuals),
         not_found: given.not_found,
         found_for: given.model.filter(|model| !model.is_empty() && *model != own),
-        model: ModelSummary::of(explainer.core()),
+        model: ModelSummary::of(explainer.model()),
         favourable_class: class,
         ensemble: ensemble.as_ref().map(|ensemble| EnsembleSummary {
             change: ensemble.change().description(),

@@ -123,7 +123,7 @@ impl Subject {
     pub(super) fn pairs(&self, title: &str) -> Vec<(&'static str, String)> {
         let data = DataSummary::of(title.to_owned(), self.explainer.data());
         let class = self.class.as_ref().map(FavourableClass::pairs).unwrap_or_default();
-        let model = ModelSummary::of(self.explainer.core());
+        let model = ModelSummary::of(self.explainer.model());
         let mut pairs = [data.pairs(), model.pairs(), class].concat();
         if let (Some(time), Some(training)) = (self.time, self.explainer.training()) {
             let (seconds, seed) = (time.as_secs_f64(), training.seed.0);

@@ -176,6 +176,14 @@ impl Data {
         }
     }
 
+    /// The rows that train; all rows, where nothing says which do.
+    pub(super) fn training_rows(&self) -> Vec<usize> {
+        match self.part(Part::Train) {
+            none if none.is_empty() => self.part(Part::All),
+            rows => rows,
+        }
+    }
+
     /// The rows to explain unless told otherwise: the test rows, or all if there are none.
     #[must_use]
     pub fn applicants(&self) -> Part {

@@ -89,7 +89,7 @@ fn a_written_model_comes_back_with_its_schema_and_gives_the_same_scores() {
     assert!(matches!(explainer.write_model(&path, Overwrite::Refuse), Err(Error::Exists { .. })));
 
     let model = OnnxModel::read(&path, &ImportOptions::default()).unwrap();
-    let schema = embedded_schema(&path, &model).unwrap().unwrap();
+    let schema = embedded_schema(&model).unwrap().unwrap();
     // Applicants nobody has judged: the label column is gone.
     let dataset = german();
     let columns = dataset.table().columns();

@@ -66,7 +66,7 @@ fn an_ensemble_of_another_model_is_refused() {
     // Its files are models with a schema, like any that is trained.
     let file = folder.path().join("member-0001.onnx");
     let model = OnnxModel::read(&file, &ImportOptions::default()).unwrap();
-    assert!(embedded_schema(&file, &model).unwrap().is_some());
+    assert!(embedded_schema(&model).unwrap().is_some());
     let params = TrainParams { hidden: vec![8], epochs: 4, ..TrainParams::default() };
     let other =
         Explainer::train(german(), &params, Seed(9), |_| ControlFlow::Continue(())).unwrap();
@@ -80,7 +80,7 @@ fn rows_without_labels_cannot_train() {
     let path = folder.path().join("m.onnx");
     trained().write_model(&path, Overwrite::Refuse).unwrap();
     let model = OnnxModel::read(&path, &ImportOptions::default()).unwrap();
-    let schema = embedded_schema(&path, &model).unwrap().unwrap();
+    let schema = embedded_schema(&model).unwrap().unwrap();
     let dataset = german();
     let columns = dataset.table().columns();
     let unlabelled = columns.iter().filter(|column| column.name() != "class").cloned().collect();

@@ -114,12 +114,12 @@ fn request(args: &ExplainArgs) -> anyhow::Result<Request> {
     let protocol = args.source.protocol.into();
     let seed = Seed(*seed).derive("search");
     let mut request = Request::new(method, protocol, (*norm).into(), seed)?;
-    if let Some(robustness) = request.method.robustness_mut() {
-        robustness.samples = k.unwrap_or(robustness.samples);
-        robustness.sigma = sigma.unwrap_or(robustness.sigma);
-        if let Some(Threshold::Given(tau)) = tau {
-            robustness.tau = *tau;
-        }
+    if request.method.robustness().is_some() {
+        let tau = tau.as_ref().and_then(|tau| match tau {
+            Threshold::Given(tau) => Some(*tau),
+            Threshold::Auto => None,
+        });
+        request.set_test(tau, *k, *sigma)?;
     } else if tau.is_some() || k.is_some() || sigma.is_some() {
         return Err(Usage {
             problem: format!("{method} has no test of stability for --tau, --k and --sigma"),

@@ -80,8 +80,9 @@ pub(super) fn data_and_model(
     }
     let schema = match &source.schema {
         Some(schema) => Schema::read(schema)?,
-        None => embedded_schema(path, &OnnxModel::read(path, &options)?)?
-            .ok_or_else(|| no_schema(source))?,
+        None => {
+            embedded_schema(&OnnxModel::read(path, &options)?)?.ok_or_else(|| no_schema(source))?
+        }
     };
     let model = import(path, &schema, &options)?;
     let Some(data) = &source.data else {

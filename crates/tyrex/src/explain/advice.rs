@@ -49,6 +49,34 @@ impl Request {
     }
 }
 
+impl Request {
+    /// Sets what the method's test of stability asks for, where it is given: the threshold, the
+    /// number of neighbours and how far they lie.
+    pub fn set_test(
+        &mut self,
+        tau: Option<f64>,
+        samples: Option<usize>,
+        sigma: Option<f64>,
+    ) -> Result<()> {
+        if tau.is_none() && samples.is_none() && sigma.is_none() {
+            return Ok(());
+        }
+        let name = self.method.name();
+        let Some(test) = self.method.robustness_mut() else {
+            return Err(Error::param(
+                "method",
+                name,
+                "trex-o, trex-i or trex-nn where tau, k or sigma is given: the others have no \
+                 test of stability",
+            ));
+        };
+        test.tau = tau.unwrap_or(test.tau);
+        test.samples = samples.unwrap_or(test.samples);
+        test.sigma = sigma.unwrap_or(test.sigma);
+        Ok(())
+    }
+}
+
 /// What was found for one row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Advice {

@@ -95,7 +95,9 @@ impl Data {
         }
     }
 
-    fn table(&self) -> &Table {
+    /// The table they came from.
+    #[must_use]
+    pub fn table(&self) -> &Table {
         match self {
             Self::Labelled(dataset) => dataset.table(),
             Self::Applicants(applicants) => &applicants.table,

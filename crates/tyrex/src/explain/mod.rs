@@ -22,7 +22,7 @@ pub use calibrate::CalibrationTerms;
 pub use certify::{Fresh, GivenRows};
 pub use data::{Applicants, Data};
 pub use document::{Advised, Explained, Named};
-pub use import::{embedded_schema, import};
+pub use import::{embedded_schema, import, import_bytes};
 pub use performance::{Part, Performance};
 pub use retrain::RetrainingTerms;
 pub use stability::{RowStability, StabilityTerms};
@@ -230,12 +230,16 @@ impl Explainer {
 
     /// Writes the network as an ONNX file, with the schema and the encoder in its metadata.
     pub fn write_model(&self, path: &Path, overwrite: Overwrite) -> Result<()> {
+        let bytes = self.to_onnx()?;
+        write_whole(path, overwrite, |out| out.write_all(&bytes))
+    }
+
+    /// The bytes of that file.
+    pub fn to_onnx(&self) -> Result<Vec<u8>> {
         let Some(network) = self.network() else {
             return Err(Error::InvalidModel("only networks can be written".to_owned()));
         };
-        let metadata = self.export_metadata()?;
-        let bytes = onnx::write(network, &metadata);
-        write_whole(path, overwrite, |out| out.write_all(&bytes))
+        Ok(onnx::write(network, &self.export_metadata()?))
     }
 
     /// What goes with a network into its file: the schema and the encoder.

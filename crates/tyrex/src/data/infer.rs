@@ -1,14 +1,20 @@
 //! A first schema from a table: a draft for a person to correct.
 
-use std::collections::{BTreeMap, BTreeSet};
+mod hints;
+mod summary;
+
+use std::collections::BTreeSet;
+
+pub use hints::Hints;
 
 use crate::data::cell::listed;
 use crate::data::schema::{
-    Feature, FeatureKind, Interval, Label, Missing, MissingPolicy, Note, Schema, is_representable,
+    Action, Feature, FeatureKind, Label, Missing, MissingPolicy, Note, Schema,
 };
 use crate::data::table::{Column, Table};
-use crate::data::value::{Value, parse_number};
+use crate::data::value::Value;
 use crate::error::{Error, Result};
+use summary::Summary;
 
 /// More different texts than this are not levels.
 const MOST_LEVELS: usize = 60;
@@ -43,38 +49,79 @@ impl Schema {
     /// A first schema from a table. The label must be named, since nothing in a table says
     /// which column it is; `favourable` may be empty, and is then guessed with a remark.
     pub fn infer(table: &Table, label: Option<&str>, favourable: &[Value]) -> Result<Inferred> {
-        if table.rows() == 0 {
-            return Err(Error::Table {
-                file: table.source().to_owned(),
-                problem: "no rows below the header".to_owned(),
-            });
-        }
-        let Some(label) = label else {
+        if label.is_none() && table.rows() > 0 {
             return Err(no_label(table));
+        }
+        Self::infer_with(table, label, favourable, &Hints::default())
+    }
+
+    /// A first schema from a table of which something is known.
+    ///
+    /// A model that exists needs no label. Without one the schema names a column that the table
+    /// does not have, and the favourable value is the one given, or else 1: rows read through it
+    /// have no labels, so they can be explained and cannot train.
+    pub fn infer_with(
+        table: &Table,
+        label: Option<&str>,
+        favourable: &[Value],
+        hints: &Hints,
+    ) -> Result<Inferred> {
+        let wrong = |problem: &str| Error::Table {
+            file: table.source().to_owned(),
+            problem: problem.to_owned(),
         };
+        if table.rows() == 0 {
+            return Err(wrong("no rows below the header"));
+        }
+        hints.check(table)?;
         let missing = tokens_seen(table);
-        let label = Summary::of(table.column(label)?, &missing);
-        let draft = Schema::new(infer_label(table, &label, favourable)?, Vec::new());
+        let column = label.map(|name| table.column(name)).transpose()?;
+        let summary = column.map(|column| Summary::of(column, &missing));
+        let label = match &summary {
+            Some(summary) => infer_label(table, summary, favourable)?,
+            None => absent_label(table, favourable),
+        };
+        let draft = Schema::new(label, Vec::new());
         let mut inferred = Inferred { schema: Schema { missing, ..draft }, notes: Vec::new() };
         inferred
             .note(None, format!("Drawn up from {}; correct it where it is wrong.", name_of(table)));
-        remark_on_label(&mut inferred, &label, favourable);
-        for column in table.columns() {
-            if column.name() != inferred.schema.label.column {
-                let summary = Summary::of(column, &inferred.schema.missing);
-                add_feature(&mut inferred, &summary);
-            }
+        remark_on_label(&mut inferred, summary.as_ref(), favourable);
+        let names = match &hints.features {
+            Some(features) => features.iter().map(String::as_str).collect(),
+            None => other_columns(table, &inferred.schema),
+        };
+        for name in names {
+            add_feature(&mut inferred, table, table.column(name)?, hints)?;
         }
-        if inferred.schema.features.is_empty() {
-            return Err(Error::Table {
-                file: table.source().to_owned(),
-                problem: "no column can be a feature: each is constant, an identifier or free text"
-                    .to_owned(),
-            });
+        if hints.features.is_some() {
+            ignore_others(&mut inferred, table);
+        } else if inferred.schema.features.is_empty() {
+            return Err(wrong(
+                "no column can be a feature: each is constant, an identifier or free text",
+            ));
         }
         inferred.schema.validate()?;
         Ok(inferred)
     }
+}
+
+/// The columns that are neither features nor the label.
+fn other_columns<'a>(table: &'a Table, schema: &Schema) -> Vec<&'a str> {
+    let is_other = |name: &&str| *name != schema.label.column && schema.position(name).is_none();
+    table.columns().iter().map(Column::name).filter(is_other).collect()
+}
+
+fn ignore_others(inferred: &mut Inferred, table: &Table) {
+    let others = other_columns(table, &inferred.schema);
+    match others.as_slice() {
+        [] => return,
+        [one] => {
+            inferred.note(None, format!("Column `{one}` is ignored: no feature of the model."))
+        }
+        many => inferred
+            .note(None, format!("Columns {} are ignored: no features of the model.", listed(many))),
+    }
+    inferred.schema.ignore = others.into_iter().map(str::to_owned).collect();
 }
 
 fn name_of(table: &Table) -> String {
@@ -97,7 +144,7 @@ fn no_label(table: &Table) -> Error {
     };
     Error::Table {
         file: table.source().to_owned(),
-        problem: format!("which column is the label? Pass --label NAME; {hint}"),
+        problem: format!("which column is the label? It has to be named; {hint}"),
     }
 }
 
@@ -114,85 +161,6 @@ fn tokens_seen(table: &Table) -> Missing {
         return usual;
     }
     Missing { tokens: seen.into_iter().map(str::to_owned).collect(), policy: usual.policy }
-}
-
-/// What the cells of a column look like.
-struct Summary<'a> {
-    name: &'a str,
-    rows: usize,
-    missing: usize,
-    /// How often each text occurs. Counting stops when there are too many to be levels.
-    values: BTreeMap<&'a str, usize>,
-    not_numbers: usize,
-    whole: bool,
-    decimals: Option<usize>,
-    range: Option<Interval>,
-}
-
-impl<'a> Summary<'a> {
-    fn of(column: &'a Column, missing: &Missing) -> Self {
-        let mut summary = Self {
-            name: column.name(),
-            rows: column.len(),
-            missing: 0,
-            values: BTreeMap::new(),
-            not_numbers: 0,
-            whole: true,
-            decimals: Some(0),
-            range: None,
-        };
-        for cell in column.cells() {
-            if missing.tokens.iter().any(|token| token == cell) {
-                summary.missing += 1;
-                continue;
-            }
-            *summary.values.entry(cell).or_default() += 1;
-            let Some(number) = parse_number(cell).filter(|number| is_representable(*number)) else {
-                summary.not_numbers += 1;
-                continue;
-            };
-            summary.whole &= number.fract() == 0.0;
-            summary.decimals = summary.decimals.and_then(|most| Some(most.max(decimals(cell)?)));
-            let own = Interval { lower: number, upper: number };
-            summary.range = Some(summary.range.map_or(own, |range| Interval {
-                lower: range.lower.min(number),
-                upper: range.upper.max(number),
-            }));
-        }
-        summary
-    }
-
-    fn is_numeric(&self) -> bool {
-        self.not_numbers == 0 && self.range.is_some()
-    }
-
-    /// The values as levels: numbers in order if all are numbers, else texts in order.
-    fn levels(&self) -> Vec<Value> {
-        if !self.is_numeric() {
-            return self.values.keys().map(|text| Value::from(*text)).collect();
-        }
-        let mut numbers: Vec<f64> =
-            self.values.keys().filter_map(|text| parse_number(text)).collect();
-        numbers.sort_by(f64::total_cmp);
-        numbers.dedup();
-        numbers.into_iter().map(Value::Number).collect()
-    }
-
-    /// Whole numbers that count the rows.
-    fn is_identifier(&self) -> bool {
-        let all_differ = self.values.len() == self.rows && self.rows > FEW_VALUES;
-        let span = self.range.map_or(0.0, |range| range.upper - range.lower);
-        self.is_numeric() && self.whole && all_differ && span == (self.rows - 1) as f64
-    }
-}
-
-/// The digits after the point; `None` if there is an exponent.
-fn decimals(cell: &str) -> Option<usize> {
-    let cell = cell.trim();
-    if cell.contains(['e', 'E']) {
-        return None;
-    }
-    Some(cell.split_once('.').map_or(0, |(_, decimals)| decimals.trim_end_matches('0').len()))
 }
 
 fn infer_label(table: &Table, label: &Summary<'_>, favourable: &[Value]) -> Result<Label> {
@@ -225,13 +193,30 @@ fn infer_label(table: &Table, label: &Summary<'_>, favourable: &[Value]) -> Resu
     Ok(Label { column: label.name.to_owned(), favourable, unfavourable, missing })
 }
 
+/// The label of a table that has none, under a name that is no column's.
+fn absent_label(table: &Table, favourable: &[Value]) -> Label {
+    let mut column = "label".to_owned();
+    while table.columns().iter().any(|own| own.name() == column) {
+        column.push('_');
+    }
+    let favourable =
+        if favourable.is_empty() { vec![Value::Number(1.0)] } else { favourable.to_vec() };
+    Label { column, favourable, unfavourable: Vec::new(), missing: MissingPolicy::Reject }
+}
+
 /// The level that looks like the good one.
 fn guess(levels: &[Value]) -> Value {
     let named = |word: &&str| levels.iter().find(|level| level.to_string().to_lowercase() == *word);
     GOOD_WORDS.iter().find_map(named).unwrap_or(&levels[0]).clone()
 }
 
-fn remark_on_label(inferred: &mut Inferred, label: &Summary<'_>, favourable: &[Value]) {
+fn remark_on_label(inferred: &mut Inferred, label: Option<&Summary<'_>>, favourable: &[Value]) {
+    let Some(label) = label else {
+        let text = "No column is the label: fit to be explained by a model, not to train. To train, \
+                    name the column under [label].";
+        inferred.note(None, text.to_owned());
+        return;
+    };
     if favourable.is_empty() {
         let guessed = listed(&inferred.schema.label.favourable);
         inferred.note(
@@ -246,10 +231,54 @@ fn remark_on_label(inferred: &mut Inferred, label: &Summary<'_>, favourable: &[V
 }
 
 /// Adds the column as a feature, or to the columns to ignore, with the remarks it needs.
-fn add_feature(inferred: &mut Inferred, column: &Summary<'_>) {
-    let name = column.name;
+fn add_feature(
+    inferred: &mut Inferred,
+    table: &Table,
+    column: &Column,
+    hints: &Hints,
+) -> Result<()> {
+    let name = column.name();
+    let needed = hints.need(name);
+    let known = hints.kinds.get(name).filter(|_| needed);
+    let mut column = Summary::of(column, &inferred.schema.missing);
+    if let Some(kind) = known {
+        column.missing = hints::missing_cells(&inferred.schema, kind, table, table.column(name)?)?;
+    }
     let levels = column.levels();
-    let reason = if name.is_empty() {
+    if levels.is_empty() && needed && known.is_none() {
+        let problem = format!("the model takes the column `{name}`, which has no values");
+        return Err(Error::Table { file: table.source().to_owned(), problem });
+    }
+    let objection = objection(&column, &levels, known.is_some());
+    if let Some(reason) = objection.filter(|_| !needed) {
+        inferred.note(None, format!("Column `{name}` is ignored: it {reason}."));
+        if column.not_numbers > 0 && column.not_numbers * 10 < column.rows {
+            let count = column.not_numbers;
+            inferred.note(None, format!("Only {count} cells of `{name}` are not numbers."));
+        }
+        inferred.schema.ignore.push(name.to_owned());
+        return Ok(());
+    }
+    let kind = known.cloned().unwrap_or_else(|| guess_kind(&column, &levels));
+    let feature = draw_up(&column, kind, objection.is_some() && levels.len() < 2);
+    if let Some(reason) = objection {
+        let advice = if feature.action == Action::Fixed {
+            " Nothing says how it may change, so it may not."
+        } else if column.is_identifier() {
+            " If it tells people apart, make its `action` `fixed`."
+        } else {
+            ""
+        };
+        inferred.note(Some(name), format!("It {reason}.{advice}"));
+    }
+    remark_on_feature(inferred, &feature, &column, &levels, known.is_some());
+    inferred.schema.features.push(feature);
+    Ok(())
+}
+
+/// What speaks against the column as a feature.
+fn objection(column: &Summary<'_>, levels: &[Value], known: bool) -> Option<&'static str> {
+    if column.name.is_empty() {
         Some("has no name")
     } else if levels.is_empty() {
         Some("has no values")
@@ -257,39 +286,39 @@ fn add_feature(inferred: &mut Inferred, column: &Summary<'_>) {
         Some("has one value in all rows")
     } else if column.is_identifier() {
         Some("numbers the rows")
-    } else if !column.is_numeric() && levels.len() > MOST_LEVELS {
+    } else if !known && !column.is_numeric() && levels.len() > MOST_LEVELS {
         Some("is text with too many different values to be levels")
     } else {
         None
-    };
-    if let Some(reason) = reason {
-        inferred.note(None, format!("Column `{name}` is ignored: it {reason}."));
-        if column.not_numbers > 0 && column.not_numbers * 10 < column.rows {
-            let count = column.not_numbers;
-            inferred.note(None, format!("Only {count} cells of `{name}` are not numbers."));
-        }
-        inferred.schema.ignore.push(name.to_owned());
-        return;
     }
-    let kind = match <[Value; 2]>::try_from(levels.clone()) {
+}
+
+fn guess_kind(column: &Summary<'_>, levels: &[Value]) -> FeatureKind {
+    match <[Value; 2]>::try_from(levels.to_vec()) {
         Ok(values) if column.whole || !column.is_numeric() => FeatureKind::Flag { values },
         _ if column.is_numeric() && column.whole => FeatureKind::Integer,
         _ if column.is_numeric() => FeatureKind::Numeric,
-        _ => FeatureKind::Categorical { levels: levels.clone() },
-    };
-    let mut feature = Feature::new(name, kind);
-    if feature.kind.is_number() {
+        _ => FeatureKind::Categorical { levels: levels.to_vec() },
+    }
+}
+
+/// The feature that the cells speak of. A number that never changes (`constant`) tells neither
+/// its range nor its step; other rows may have other values, but no advice can be given on it.
+fn draw_up(column: &Summary<'_>, kind: FeatureKind, constant: bool) -> Feature {
+    let mut feature = Feature::new(column.name, kind);
+    if feature.kind.is_number() && constant {
+        feature.action = Action::Fixed;
+    } else if feature.kind.is_number() {
         feature.range = column.range;
     }
-    if feature.kind == FeatureKind::Numeric {
+    if feature.kind == FeatureKind::Numeric && !constant {
         let decimals = column.decimals.filter(|&decimals| decimals <= MOST_DECIMALS);
         feature.step = decimals.map(|decimals| 1.0 / 10_f64.powi(decimals as i32));
     }
     if column.missing > 0 {
         feature.missing = Some(MissingPolicy::Level);
     }
-    remark_on_feature(inferred, &feature, column, &levels);
-    inferred.schema.features.push(feature);
+    feature
 }
 
 fn remark_on_feature(
@@ -297,6 +326,7 @@ fn remark_on_feature(
     feature: &Feature,
     column: &Summary<'_>,
     levels: &[Value],
+    known: bool,
 ) {
     let name = Some(feature.name.as_str());
     if column.missing > 0 {
@@ -308,7 +338,7 @@ fn remark_on_feature(
         inferred.note(name, text);
     }
     match feature.kind {
-        FeatureKind::Integer if levels.len() <= FEW_VALUES => {
+        FeatureKind::Integer if (2..=FEW_VALUES).contains(&levels.len()) => {
             let text = format!(
                 "Only the values {}. If they are codes, make it `categorical` or `ordinal` with \
                  `levels`.",
@@ -329,11 +359,13 @@ fn remark_on_feature(
                 inferred.note(name, text);
             }
         }
-        FeatureKind::Categorical { .. } => {
+        FeatureKind::Categorical { .. } if !known => {
             let text = "If the levels have an order, list them in it and make it `ordinal`.";
             inferred.note(name, text.to_owned());
         }
-        FeatureKind::Ordinal { .. } | FeatureKind::Flag { .. } => {}
+        FeatureKind::Categorical { .. }
+        | FeatureKind::Ordinal { .. }
+        | FeatureKind::Flag { .. } => {}
     }
 }
 
@@ -449,8 +481,8 @@ range = [-9, 11]
         };
         assert_eq!(
             error(None, &[]),
-            "folder/people.csv: which column is the label? Pass --label NAME; columns with two values \
-             are `member`, `class`"
+            "folder/people.csv: which column is the label? It has to be named; columns with two \
+             values are `member`, `class`"
         );
         assert_eq!(
             error(Some("class"), &[Value::from("fine")]),

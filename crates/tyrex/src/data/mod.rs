@@ -25,7 +25,7 @@ pub use catalogue::Catalogue;
 pub(crate) use cell::listed;
 pub use dataset::Dataset;
 pub use encode::Encoder;
-pub use infer::Inferred;
+pub use infer::{Hints, Inferred};
 pub(crate) use number::Step;
 pub use rows::{ReadReport, Rows};
 pub use schema::{Feature, FeatureKind, Schema};

@@ -31,12 +31,11 @@ from sklearn.impute import SimpleImputer  # noqa: E402
 from sklearn.model_selection import GridSearchCV  # noqa: E402
 from sklearn.multioutput import MultiOutputClassifier  # noqa: E402
 from sklearn.neural_network import MLPClassifier  # noqa: E402
-from sklearn.pipeline import Pipeline, make_pipeline  # noqa: E402
+from sklearn.pipeline import make_pipeline  # noqa: E402
 from sklearn.preprocessing import (  # noqa: E402
     FunctionTransformer,
     MinMaxScaler,
     OneHotEncoder,
-    OrdinalEncoder,
     StandardScaler,
 )
 
@@ -432,7 +431,7 @@ def runtime(content: bytes) -> Any:
     options.intra_op_num_threads = 1
     try:
         return onnxruntime.InferenceSession(content, options)
-    except NotImplementedError:
+    except onnxruntime.capi.onnxruntime_pybind11_state.NotImplemented:
         return None
 
 
@@ -496,7 +495,8 @@ class Duck:
 
 def sparse_pipeline() -> Any:
     return make_pipeline(
-        ColumnTransformer([("texts", OneHotEncoder(), TEXTS)], sparse_threshold=1.0), xgboost.XGBClassifier(**XGB)
+        ColumnTransformer([("texts", OneHotEncoder(), TEXTS)], sparse_threshold=1.0),
+        xgboost.XGBClassifier(**XGB),
     ).fit(PEOPLE, (GOOD == "good") * 1)
 
 

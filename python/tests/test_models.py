@@ -18,11 +18,13 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # threads cost more than they bri
 torch = pytest.importorskip("torch")
 keras = pytest.importorskip("keras")
 pd = pytest.importorskip("pandas")
+onnx = pytest.importorskip("onnx")
 onnxruntime = pytest.importorskip("onnxruntime")
 pytest.importorskip("skl2onnx")
 lightgbm = pytest.importorskip("lightgbm")
 xgboost = pytest.importorskip("xgboost")
 
+from onnx.reference import ReferenceEvaluator  # noqa: E402
 from sklearn import ensemble, linear_model, naive_bayes, svm, tree  # noqa: E402
 from sklearn.calibration import CalibratedClassifierCV  # noqa: E402
 from sklearn.cluster import KMeans  # noqa: E402
@@ -231,12 +233,12 @@ def booster(data: Any, target: np.ndarray, objective: str = "binary:logistic", *
 
 
 def light(**options: Any) -> Any:
-    return lightgbm.LGBMClassifier(n_estimators=8, verbose=-1, **options)
+    return lightgbm.LGBMClassifier(n_estimators=8, verbose=-1, n_jobs=1, **options)
 
 
 QUICK = {"max_iter": 40, "random_state": 0}
 SMALL = {"n_estimators": 8, "random_state": 0}
-XGB = {"n_estimators": 8, "max_depth": 3}
+XGB = {"n_estimators": 8, "max_depth": 3, "n_jobs": 1}
 
 #: Name: the model, the data, options of `convert`.
 NATIVE: dict[str, Callable[[], tuple[Any, Any, dict[str, Any]]]] = {
@@ -418,38 +420,38 @@ NATIVE: dict[str, Callable[[], tuple[Any, Any, dict[str, Any]]]] = {
 }
 
 
-TYPES: dict[str, Any] = {
-    "tensor(float)": np.float32,
-    "tensor(double)": np.float64,
-    "tensor(string)": object,
+TYPES: dict[int, Any] = {
+    onnx.TensorProto.FLOAT: np.float32,
+    onnx.TensorProto.DOUBLE: np.float64,
+    onnx.TensorProto.STRING: object,
 }
 
 
-def runtime(content: bytes) -> Any:
+def evaluate(content: bytes, output: str, feed: dict[str, np.ndarray]) -> np.ndarray:
+    """onnxruntime's answer, or that of the reference where onnxruntime has no implementation."""
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
     options.intra_op_num_threads = 1
     try:
-        return onnxruntime.InferenceSession(content, options)
+        session = onnxruntime.InferenceSession(content, options)
     except onnxruntime.capi.onnxruntime_pybind11_state.NotImplemented:
-        return None
+        session = ReferenceEvaluator(onnx.load_from_string(content))
+    return np.asarray(session.run([output], feed)[0], dtype=np.float64)
 
 
 def runtime_scores(converted: Onnx, frame: Frame) -> np.ndarray:
-    """onnxruntime's probability of the favourable class."""
-    session = runtime(converted.content)
+    """The probability of the favourable class, as the ONNX graph has it."""
+    graph = onnx.load_from_string(converted.content).graph
     chosen = frame.select(converted.features) if converted.features else frame
-    inputs = session.get_inputs()
-    if len(inputs) == 1:
-        feed = {inputs[0].name: chosen.matrix().astype(TYPES[inputs[0].type])}
+    kinds = {entry.name: TYPES[entry.type.tensor_type.elem_type] for entry in graph.input}
+    if len(kinds) == 1:
+        feed = {name: chosen.matrix().astype(kind) for name, kind in kinds.items()}
     else:
-        feed = {}
-        for entry in inputs:
-            column = chosen.columns[chosen.names.index(entry.name)]
-            feed[entry.name] = column[:, None].astype(TYPES[entry.type])
-    outputs = [o.name for o in session.get_outputs()]
-    name = next((o for o in outputs if "prob" in o), outputs[-1])
-    answers = np.asarray(session.run([name], feed)[0], dtype=np.float64).reshape(len(frame), -1)
+        columns = dict(zip(chosen.names, chosen.columns))
+        feed = {name: columns[name][:, None].astype(kind) for name, kind in kinds.items()}
+    outputs = [entry.name for entry in graph.output]
+    output = next((name for name in outputs if "prob" in name), outputs[-1])
+    answers = evaluate(converted.content, output, feed).reshape(len(frame), -1)
     if converted.logits and answers.shape[1] == 1:
         answers = 1.0 / (1.0 + np.exp(-answers))
     elif converted.logits or (answers < -1e-3).any():  # logits, or logarithms of probabilities
@@ -869,6 +871,15 @@ REFUSED: list[tuple[Callable[[], Any], Any, dict[str, Any], type[Exception], str
         ModelError,
         "takes 5 columns, without names, and the data have 3",
     ),
+    (lambda: stack(torch.nn.Sigmoid()), HOLES, {}, ModelError, "row 0 has missing values"),
+    (
+        lambda: stack(torch.nn.Sigmoid()),
+        HOLES,
+        {"preprocessor": make_pipeline(FunctionTransformer(np.log, validate=True)).fit(X)},
+        ModelError,
+        "the preprocessor failed on the data: ValueError",
+    ),
+    (lambda: (logistic, lambda x: x * np.nan), X, {}, ModelError, "gradient is not a matrix of"),
     (lambda: np.sum, X, {}, ModelError, "has shape"),
     (lambda: lambda x: x[:, 0] * 9, X, {}, ModelError, "`<lambda>` returns is not a probability: "),
     (lambda: lambda x: x[:-1, 0], X, {}, ModelError, "299 rows for 300 rows of data"),

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from ..errors import ModelError, need
 from .converted import Floats, Function, NotNative, Onnx
-from .outputs import Outputs, by_name, by_place, columns
+from .outputs import Outputs, by_name, by_place, columns, failed
 from .table import Table
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ def convert(model: Any, frame: Frame, favourable: Any) -> Onnx | Function:
     source = f"the output of this {type(model).__name__}"
     names = getattr(model, "classes_", None)
     if names is None:
-        answers = columns(trees.answers(frame), len(frame), source)
+        answers = columns(_answers(trees, frame), len(frame), source)
         outputs = Outputs(by_place(answers.shape[1], favourable), source=source)
         outputs.probability(answers, len(frame))
     else:
@@ -93,7 +93,15 @@ class Scorer:
 
     def scores(self, frame: Frame) -> Floats:
         """The trees' own probability of the favourable class."""
-        return self.outputs.probability(self.trees.answers(frame), len(frame))
+        return self.outputs.probability(_answers(self.trees, frame), len(frame))
+
+
+def _answers(trees: XGBoost | LightGBM, frame: Frame) -> Any:
+    try:
+        return trees.answers(frame)
+    except Exception as problem:  # whatever the user's own model raises
+        kind = type(trees.model).__name__
+        raise failed(f"this {kind} cannot score the data", problem) from problem
 
 
 # -------------------------------------------------------------------------------------- XGBoost

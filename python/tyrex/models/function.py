@@ -11,7 +11,7 @@ import numpy as np
 
 from ..errors import ModelError
 from .converted import Floats, Function
-from .outputs import Outputs, by_name, by_place, columns
+from .outputs import Outputs, by_name, by_place, columns, failed
 
 if TYPE_CHECKING:
     from ..data import Frame
@@ -32,7 +32,8 @@ class Caller:
     def gradients(self, frame: Frame) -> Floats:
         """Its gradient, checked."""
         assert self.gradient is not None
-        table = columns(self.gradient(frame.container()), len(frame), "the gradient")
+        answers = self.gradient(frame.container())
+        table = columns(answers, len(frame), "the gradient", "a matrix of numbers")
         if table.shape[1] != len(frame.names):
             raise ModelError(
                 f"the gradient has {table.shape[1]} columns for {len(frame.names)} columns of data"
@@ -76,7 +77,4 @@ def _call(function: Callable[[Any], Any], name: str, frame: Frame) -> Any:
     try:
         return function(frame.container())
     except Exception as problem:  # whatever the user's own function raises
-        text = " ".join(str(problem).split())
-        raise ModelError(
-            f"`{name}` failed on the data: {type(problem).__name__}: {text[:400]}"
-        ) from problem
+        raise failed(f"`{name}` failed on the data", problem) from problem

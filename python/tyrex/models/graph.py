@@ -11,7 +11,7 @@ OPSETS = {"": 18, "ai.onnx.ml": 3}
 
 #: Operators that change a value's shape or type but not its numbers.
 _SHAPES = {"Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"}
-_LINEAR = {"Add", "Gemm", "MatMul"}
+_PRODUCTS = {"Gemm", "MatMul"}
 _PROBABILITIES = {"Sigmoid", "Softmax"}
 
 
@@ -69,20 +69,25 @@ def _set_versions(onnx: Any, model: Any, domains: set[str], ir_version: int) -> 
 
 
 def ends_linear(content: bytes) -> bool:
-    """Whether the only output is a sum of products, without a function on top."""
-    return _last_operator(content) in _LINEAR
+    """Whether the only output is the sums of a layer, without a function on top."""
+    makers, last = _ending(content)
+    if last is None or last.op_type != "Add":
+        return last is not None and last.op_type in _PRODUCTS
+    return any(makers[name].op_type in _PRODUCTS for name in last.input if name in makers)
 
 
 def ends_in_probabilities(content: bytes) -> bool:
     """Whether the only output is a sigmoid or a softmax."""
-    return _last_operator(content) in _PROBABILITIES
+    _, last = _ending(content)
+    return last is not None and last.op_type in _PROBABILITIES
 
 
-def _last_operator(content: bytes) -> str:
+def _ending(content: bytes) -> tuple[dict[str, Any], Any]:
+    """Which node makes which value, and the last node that computes something."""
     onnx = need("onnx", "to read neural networks")
     graph = onnx.load_from_string(content).graph
     makers = {name: node for node in graph.node for name in node.output}
-    node = makers.get(graph.output[0].name)
-    while node is not None and node.op_type in _SHAPES:
-        node = makers.get(node.input[0])
-    return "" if node is None else str(node.op_type)
+    last = makers.get(graph.output[0].name)
+    while last is not None and last.op_type in _SHAPES:
+        last = makers.get(last.input[0])
+    return makers, last

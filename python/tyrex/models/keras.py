@@ -64,8 +64,11 @@ class Model:
         """The layers as ONNX."""
         onnx = need("onnx", "to read Keras models")
         writer = Writer(onnx, width)
-        for layer in chain(self.model):
-            writer.add(layer)
+        try:
+            for layer in chain(self.model):
+                writer.add(layer)
+        except (AttributeError, TypeError, ValueError) as problem:  # a layer of another Keras
+            raise NotNative(f"its layers cannot be read: {problem}") from None
         return writer.finish()
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Protocol
 
+import numpy as np
+
 from ..errors import DataError, ModelError
 from . import graph
 from .converted import Floats, Function, NotNative, Onnx
-from .outputs import Outputs, by_place, columns
+from .outputs import Outputs, by_place, columns, failed
 from .sklearn import Preprocessor
 
 if TYPE_CHECKING:
@@ -113,16 +115,19 @@ def _source(network: Network) -> str:
 def _answers(network: Network, matrix: Floats) -> Floats:
     """What the network says to the data."""
     rows, width = matrix.shape
+    gaps = np.isnan(matrix).any(axis=1)
+    if gaps.any():
+        raise ModelError(
+            f"row {int(np.argmax(gaps))} has missing values, of which a network makes nothing; "
+            "fill them in, or pass a preprocessor=... that does"
+        )
     try:
         answers = network.answers(matrix)
     except ModelError:
         raise
     except Exception as problem:  # whatever the user's own network raises
-        text = " ".join(str(problem).split())
-        raise ModelError(
-            f"the {network.framework} model cannot score a matrix of {width} columns: "
-            f"{type(problem).__name__}: {text[:400]}"
-        ) from problem
+        what = f"the {network.framework} model cannot score a matrix of {width} columns"
+        raise failed(what, problem) from problem
     return columns(answers, rows, _source(network))
 
 
@@ -131,7 +136,7 @@ def _check_ending(content: bytes, logits: bool | None, outputs: Outputs) -> None
     if logits is None and outputs.kind == "probability" and graph.ends_linear(content):
         raise ModelError(
             f"{outputs.source} is not a probability: the last layer has no sigmoid or softmax; "
-            "pass logits=True to add it"
+            "pass logits=True to add one, or logits=False if it is a probability all the same"
         )
     if logits and graph.ends_in_probabilities(content):
         raise ModelError(f"{outputs.source} is a probability already; leave logits=True out")

@@ -74,27 +74,33 @@ class Outputs:
         return self
 
 
-def columns(answers: Any, rows: int, source: str) -> Floats:
+def columns(answers: Any, rows: int, source: str, what: str = "a probability") -> Floats:
     """Answers as a matrix with one row per row, and numbers only."""
     if isinstance(answers, (tuple, list)) and any(getattr(p, "ndim", 0) for p in answers):
         raise ModelError(f"{source} is {len(answers)} arrays, expected one")
     try:
         table = np.asarray(_in_memory(answers), dtype=np.float64)
     except (TypeError, ValueError):
-        raise ModelError(
-            f"{source} is not a probability: found {type(answers).__name__} of values that are "
-            "not numbers"
-        ) from None
+        kind = type(answers).__name__
+        message = f"{source} is not {what}: found {kind} of values that are not numbers"
+        raise ModelError(message) from None
     if table.ndim == 1:
         table = table[:, None]
     if table.ndim != 2 or table.shape[1] == 0:
         raise ModelError(f"{source} has shape {table.shape}, expected one row per row of the data")
     if len(table) != rows:
         raise ModelError(f"{source} has {len(table)} rows for {rows} rows of data")
-    if not np.isfinite(table).all():
-        row = int(np.argmin(np.isfinite(table).all(axis=1)))
-        raise ModelError(f"{source} is not a probability: not a finite number in row {row}")
+    finite = np.isfinite(table).all(axis=1)
+    if not finite.all():
+        row = int(np.argmin(finite))
+        raise ModelError(f"{source} is not {what}: not a finite number in row {row}")
     return table
+
+
+def failed(what: str, problem: Exception) -> ModelError:
+    """What to raise when code that is not ours fails."""
+    text = " ".join(str(problem).split())
+    return ModelError(f"{what}: {type(problem).__name__}: {text[:400]}")
 
 
 def _in_memory(answers: Any) -> Any:

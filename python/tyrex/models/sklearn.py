@@ -13,7 +13,7 @@ import numpy as np
 from ..errors import ModelError, need
 from . import boosting, graph
 from .converted import Floats, Function, NotNative, Onnx
-from .outputs import Outputs, by_name, by_place, columns
+from .outputs import Outputs, by_name, by_place, columns, failed
 from .table import Table
 
 if TYPE_CHECKING:
@@ -37,8 +37,7 @@ class Classifier:
 
     def scores(self, frame: Frame) -> Floats:
         """The classifier's own probability of the favourable class."""
-        answers = self.model.predict_proba(self.table.container(frame))
-        return self.outputs.probability(answers, len(frame))
+        return self.outputs.probability(_shares(self.model, self.table, frame), len(frame))
 
 
 @dataclass(frozen=True)
@@ -66,13 +65,23 @@ class Preprocessor:
 
     def transform(self, frame: Frame) -> Floats:
         """What the network behind it is given."""
-        made = self.transformer.transform(self.table.container(frame))
+        try:
+            made = self.transformer.transform(self.table.container(frame))
+        except Exception as problem:  # whatever the user's own transformer raises
+            raise failed("the preprocessor failed on the data", problem) from problem
         made = made.toarray() if hasattr(made, "toarray") else made
-        return columns(made, len(frame), "the preprocessor's output")
+        return columns(made, len(frame), "the preprocessor's output", "a matrix of numbers")
 
     def export(self, frame: Frame) -> bytes:
         """The transformer as ONNX."""
         return export(self.transformer, self.table, frame)
+
+
+def _shares(model: Any, table: Table, frame: Frame) -> Any:
+    try:
+        return model.predict_proba(table.container(frame))
+    except Exception as problem:  # whatever the user's own model raises
+        raise failed(f"this {_kind(model)} cannot score the data", problem) from problem
 
 
 def convert(model: Any, frame: Frame, favourable: Any) -> Onnx | Function:
@@ -84,7 +93,7 @@ def convert(model: Any, frame: Frame, favourable: Any) -> Onnx | Function:
     if isinstance(names, list) and any(hasattr(part, "shape") for part in names):
         raise ModelError(f"this {_kind(model)} predicts {len(names)} targets, expected one")
     if names is None:
-        answers = columns(model.predict_proba(table.container(frame)), len(frame), source)
+        answers = columns(_shares(model, table, frame), len(frame), source)
         classes = by_place(answers.shape[1], favourable)
     else:
         classes = by_name(list(names), favourable)

@@ -41,7 +41,7 @@ class Table:
                 )
             return cls(None)
         without_names = not set(names) & set(frame.names) and len(names) == len(frame.names)
-        if without_names and isinstance(frame.container(), np.ndarray):
+        if without_names and frame.kind == "array":
             return cls(tuple(names), by_place=True)
         frame.select(list(names))
         return cls(tuple(names))

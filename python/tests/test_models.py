@@ -29,6 +29,7 @@ from sklearn import ensemble, linear_model, naive_bayes, svm, tree  # noqa: E402
 from sklearn.calibration import CalibratedClassifierCV  # noqa: E402
 from sklearn.cluster import KMeans  # noqa: E402
 from sklearn.compose import ColumnTransformer, make_column_transformer  # noqa: E402
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis  # noqa: E402
 from sklearn.impute import SimpleImputer  # noqa: E402
 from sklearn.model_selection import GridSearchCV  # noqa: E402
 from sklearn.multioutput import MultiOutputClassifier  # noqa: E402
@@ -68,6 +69,7 @@ X = numbers()
 TWO, THREE = labels(X), labels(X, 3)
 TEXT = np.array(["refused", "granted"])[TWO]
 HOLES = np.where(np.random.default_rng(5).random(X.shape) < 0.1, np.nan, X)
+AWKWARD = pd.DataFrame(X, columns=["probabilities", "variable", "a b", "a_b", "label"])
 NAMED = pd.DataFrame(X, columns=["age", "Income ($)", "a b", "größe", "x[0]"])
 
 
@@ -375,6 +377,36 @@ NATIVE: dict[str, Callable[[], tuple[Any, Any, dict[str, Any]]]] = {
         NAMED,
         {},
     ),
+    "sklearn slice and mask": lambda: (
+        make_pipeline(
+            make_column_transformer(
+                (StandardScaler(), slice("age", "income")),
+                (OneHotEncoder(), [False, False, False, True, True]),
+            ),
+            linear_model.LogisticRegression(),
+        ).fit(PEOPLE, GOOD),
+        PEOPLE,
+        {},
+    ),
+    "sklearn nested pipelines": lambda: (
+        make_pipeline(
+            make_pipeline(StandardScaler(), MinMaxScaler()),
+            make_pipeline(StandardScaler(), ensemble.RandomForestClassifier(**SMALL)),
+        ).fit(X, TWO),
+        X,
+        {},
+    ),
+    "sklearn names that graphs use": lambda: (
+        make_pipeline(
+            make_column_transformer(
+                (StandardScaler(), ["probabilities", "variable", "a b", "a_b"]),
+                remainder="passthrough",
+            ),
+            linear_model.LogisticRegression(),
+        ).fit(AWKWARD, TWO),
+        AWKWARD,
+        {},
+    ),
     "sklearn search": lambda: (
         GridSearchCV(linear_model.LogisticRegression(), {"C": [0.1, 1.0]}, cv=2).fit(X, TWO),
         X,
@@ -541,6 +573,12 @@ BLACK_BOXES: dict[str, Callable[[], tuple[Any, Any, dict[str, Any], str]]] = {
         X,
         {},
         "skl2onnx cannot convert",
+    ),
+    "sklearn discriminant": lambda: (
+        LinearDiscriminantAnalysis().fit(X, TWO),
+        X,
+        {},
+        "other probabilities",
     ),
     "sklearn categories": lambda: (HIST.fit(categories(), GOOD), categories(), {}, "categorical"),
     "xgboost categories": lambda: (

@@ -46,7 +46,11 @@ from tyrex.data import Frame  # noqa: E402
 from tyrex.errors import DataError, ModelError, ParameterError  # noqa: E402
 from tyrex.models import Function, Onnx, convert  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("error:X does not have valid feature names")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated"),
+]
 
 ROWS = 300
 COLUMNS = 5
@@ -607,6 +611,32 @@ BLACK_BOXES: dict[str, Callable[[], tuple[Any, Any, dict[str, Any], str]]] = {
         {"favourable": "good"},
         "categorical",
     ),
+    "lightgbm categories by number": lambda: (
+        light(min_data_per_group=1).fit(X.round(), TWO, categorical_feature=[0]),
+        X.round(),
+        {},
+        "categorical",
+    ),
+    "xgboost objective": lambda: (
+        xgboost.XGBClassifier(objective="binary:hinge", **XGB).fit(X, TWO),
+        X,
+        {},
+        "binary:hinge",
+    ),
+    "lightgbm forest": lambda: (
+        light(boosting_type="rf", bagging_freq=1, bagging_fraction=0.5).fit(X, TWO),
+        X,
+        {},
+        "random forests",
+    ),
+    "lightgbm sigmoid": lambda: (light(sigmoid=2.0).fit(X, TWO), X, {}, "objectives"),
+    "lightgbm one against all": lambda: (
+        light(objective="multiclassova").fit(X, THREE),
+        X,
+        {"favourable": 1},
+        "objectives",
+    ),
+    "lightgbm zeros": lambda: (light(zero_as_missing=True).fit(X, TWO), X, {}, "zeros"),
     "lightgbm linear": lambda: (light(linear_tree=True).fit(X, TWO), X, {}, "linear"),
 }
 

@@ -32,15 +32,13 @@ class Levels:
         """The place of every cell among the values; -1 where it is missing."""
         places = {value: place for place, value in enumerate(self.values)}
         places[None] = -1
-        codes = np.empty(len(column), dtype=np.int64)
-        for row, value in enumerate(column.tolist()):
-            place = places.get(value)
-            if place is None:
-                if value == value:
-                    known = listed(map(repr, self.values))
-                    raise DataError(f"column '{name}', row {row}: {value!r} is not one of {known}")
-                place = -1
-            codes[row] = place
+        cells = column.tolist()
+        codes = np.fromiter((places.get(cell, -2) for cell in cells), np.int64, len(cells))
+        for row in np.flatnonzero(codes == -2):
+            if not _is_missing(cells[row]):
+                known = listed(map(repr, self.values))
+                raise DataError(f"column '{name}', row {row}: {cells[row]!r} is not one of {known}")
+            codes[row] = -1
         return codes
 
 

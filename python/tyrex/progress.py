@@ -1,0 +1,135 @@
+"""How far a long search is, and how long it still takes."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable
+from types import TracebackType
+from typing import Any, TextIO, Union
+
+from . import html
+from .errors import need
+
+__all__ = ["Progress", "ProgressSetting"]
+
+# None: shown where a person watches; True: always; False: never; or a function (done, total).
+ProgressSetting = Union[bool, None, Callable[[int, int], None]]  # noqa: UP007 (Python 3.9)
+
+# A search that ends sooner needs no bar.
+PATIENCE = 0.5
+BETWEEN = 0.1
+WIDTH = 30
+
+
+class Progress:
+    """A bar on a terminal or in a notebook, a function of the user's, or nothing.
+
+    >>> seen = []
+    >>> with Progress(lambda done, total: seen.append((done, total))) as progress:
+    ...     progress(1, 2)
+    ...     progress(2, 2)
+    >>> seen
+    [(1, 2), (2, 2)]
+    """
+
+    def __init__(
+        self,
+        setting: ProgressSetting = None,
+        what: str = "explaining",
+        *,
+        unit: str = "rows",
+        stream: TextIO | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._what, self._unit, self._clock = what, unit, clock
+        self._stream = sys.stderr if stream is None else stream
+        self._callback = setting if callable(setting) else None
+        notebook = setting in (None, True) and stream is None and _in_notebook()
+        terminal = setting is True or (setting is None and _is_terminal(self._stream))
+        self._show = self._on_page if notebook else self._on_line if terminal else None
+        self._handle: Any = None
+        self._written = 0
+        self._start = self._last = clock()
+        self._state: tuple[int, int] | None = None
+        self._shown: tuple[int, int] | None = None
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __call__(self, done: int, total: int) -> None:
+        """Says that `done` of `total` are done."""
+        if self._callback is not None:
+            self._callback(done, total)
+        if self._show is None:
+            return
+        self._state = (done, total)
+        now = self._clock()
+        waiting = (
+            now - self._start < PATIENCE if self._shown is None else now - self._last < BETWEEN
+        )
+        if not waiting:
+            self._update(now)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        # What was shown ends with the last state, on a line of its own.
+        if self._shown is None:
+            return
+        if self._shown != self._state:
+            self._update(self._clock())
+        if self._handle is None:
+            self._stream.write("\n")
+            self._stream.flush()
+
+    def _update(self, now: float) -> None:
+        if self._show is not None and self._state is not None:
+            self._last, self._shown = now, self._state
+            done, total = self._state
+            self._show(done, total, self._times(done, total, now - self._start))
+
+    def _times(self, done: int, total: int, seconds: float) -> str:
+        if done == 0 or seconds <= 0:
+            return _clock_time(seconds)
+        rate = done / seconds
+        speed = f"{rate:.3g} {self._unit}/s" if rate >= 1 else f"{1 / rate:.3g} s each"
+        if done >= total:
+            return f"{_clock_time(seconds)}, {speed}"
+        return f"{_clock_time(seconds)}, {_clock_time((total - done) / rate)} left, {speed}"
+
+    def _on_line(self, done: int, total: int, times: str) -> None:
+        filled = WIDTH * done // total if total else WIDTH
+        bar = "#" * filled + "." * (WIDTH - filled)
+        line = f"{self._what} [{bar}] {done}/{total} ({times})"
+        self._stream.write("\r" + line.ljust(self._written))
+        self._stream.flush()
+        self._written = len(line)
+
+    def _on_page(self, done: int, total: int, times: str) -> None:
+        notebook = need("IPython.display", "to show progress in a notebook", install="ipython")
+        shown = notebook.HTML(html.progress(self._what, done, total, times))
+        if self._handle is None:
+            self._handle = notebook.display(shown, display_id=True)
+        else:
+            self._handle.update(shown)
+
+
+def _clock_time(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes:02}:{rest:02}"
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    # Under some graphical shells there is no stderr at all.
+    return stream is not None and not stream.closed and stream.isatty()
+
+
+def _in_notebook() -> bool:
+    ipython = sys.modules.get("IPython")
+    shell = ipython.get_ipython() if ipython is not None else None
+    return shell is not None and hasattr(shell, "kernel")

@@ -11,7 +11,7 @@ from typing import Any, overload
 
 from . import html
 from .errors import DataError, ParameterError, need
-from .text import aligned, shown
+from .text import aligned, listed, shown
 
 __all__ = ["Change", "Explanation", "Explanations"]
 
@@ -362,8 +362,9 @@ class Explanations(Sequence[Explanation]):
         # Row labels may repeat, so cells are marked by place, in copies without labels.
         style = table.reset_index(drop=True).style
         styles = need("pandas", "for styled()").DataFrame(marked, columns=table.columns)
-        style = style.apply(lambda _: styles, axis=None).format(shown)
-        return style.relabel_index([shown(e.label) for e in self], axis=0)
+        style = style.apply(lambda _: styles, axis=None).format(shown, escape="html")
+        style = style.relabel_index([html.escape(shown(e.label)) for e in self], axis=0)
+        return style.format_index(escape="html", axis=1)
 
     def to_polars(self) -> Any:
         """A polars DataFrame: the row's number, then the columns of `to_pandas`."""
@@ -464,10 +465,11 @@ class Explanations(Sequence[Explanation]):
 
     def _labelled(self, row: Any) -> Explanation:
         for explanation in self:
-            if explanation.label == row or (self.labels is None and explanation.row == row):
+            if explanation.label == row:
                 return explanation
-        some = ", ".join(shown(e.label) for e in self[:8])
-        raise ParameterError(f"no explanation of row {row!r}; there are those of {some}, ...")
+        raise ParameterError(
+            f"no explanation of row {row!r}; there are {listed(shown(e.label) for e in self)}"
+        )
 
     def __repr__(self) -> str:
         lines: list[list[str]] = []

@@ -49,7 +49,7 @@ def changes(explanation: Explanation, ax: Any = None) -> Any:
     ax.tick_params(length=0)
     for spine in ax.spines.values():
         spine.set_visible(False)
-    title = f"Row {shown(explanation.label)}: score {explanation.score:.3f}"
+    title = f"Row {_short(shown(explanation.label), 30)}: score {explanation.score:.3f}"
     if explanation.new_score is not None:
         title += f" \N{RIGHTWARDS ARROW} {explanation.new_score:.3f}"
     if explanation.stability is not None:
@@ -118,4 +118,6 @@ def _value(ax: Any, x: float, y: float, text: str, *, above: bool, **style: Any)
 
 
 def _short(text: str, most: int) -> str:
-    return text if len(text) <= most else text[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"
+    short = text if len(text) <= most else text[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"
+    # Matplotlib reads what stands between two dollars as a formula.
+    return short.replace("$", r"\$")

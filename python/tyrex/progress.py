@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 import time
 from collections.abc import Callable
@@ -10,6 +11,7 @@ from typing import Any, TextIO, Union
 
 from . import html
 from .errors import need
+from .text import shown
 
 __all__ = ["Progress", "ProgressSetting"]
 
@@ -43,10 +45,11 @@ class Progress:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._what, self._unit, self._clock = what, unit, clock
-        self._stream = sys.stderr if stream is None else stream
+        # Under some graphical shells there is no stderr at all.
+        self._stream = stream or sys.stderr or io.StringIO()
         self._callback = setting if callable(setting) else None
         notebook = setting in (None, True) and stream is None and _in_notebook()
-        terminal = setting is True or (setting is None and _is_terminal(self._stream))
+        terminal = setting is True or (setting is None and self._stream.isatty())
         self._show = self._on_page if notebook else self._on_line if terminal else None
         self._handle: Any = None
         self._written = 0
@@ -96,7 +99,7 @@ class Progress:
         if done == 0 or seconds <= 0:
             return _clock_time(seconds)
         rate = done / seconds
-        speed = f"{rate:.3g} {self._unit}/s" if rate >= 1 else f"{1 / rate:.3g} s each"
+        speed = f"{shown(rate)} {self._unit}/s" if rate >= 1 else f"{shown(1 / rate)} s each"
         if done >= total:
             return f"{_clock_time(seconds)}, {speed}"
         return f"{_clock_time(seconds)}, {_clock_time((total - done) / rate)} left, {speed}"
@@ -111,22 +114,17 @@ class Progress:
 
     def _on_page(self, done: int, total: int, times: str) -> None:
         notebook = need("IPython.display", "to show progress in a notebook", install="ipython")
-        shown = notebook.HTML(html.progress(self._what, done, total, times))
+        bar = notebook.HTML(html.progress(self._what, done, total, times))
         if self._handle is None:
-            self._handle = notebook.display(shown, display_id=True)
+            self._handle = notebook.display(bar, display_id=True)
         else:
-            self._handle.update(shown)
+            self._handle.update(bar)
 
 
 def _clock_time(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     hours, minutes = divmod(minutes, 60)
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes:02}:{rest:02}"
-
-
-def _is_terminal(stream: TextIO | None) -> bool:
-    # Under some graphical shells there is no stderr at all.
-    return stream is not None and not stream.closed and stream.isatty()
 
 
 def _in_notebook() -> bool:

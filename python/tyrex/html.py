@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING
 from .text import shown
 
 if TYPE_CHECKING:
-    from .explanations import Change, Explanation, Explanations
+    from .explanation import Change, Explanation
+    from .explanations import Explanations
 
 __all__ = ["advice", "escape", "page", "progress", "table"]
 

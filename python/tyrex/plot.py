@@ -8,7 +8,8 @@ from .errors import ParameterError, need
 from .text import shown
 
 if TYPE_CHECKING:
-    from .explanations import Change, Explanation, Explanations
+    from .explanation import Change, Explanation
+    from .explanations import Explanations
 
 __all__ = ["changes", "trade_off"]
 

@@ -6,7 +6,6 @@ import io
 import sys
 import time
 from collections.abc import Callable
-from types import TracebackType
 from typing import Any, TextIO, Union
 
 from . import html
@@ -18,7 +17,7 @@ __all__ = ["Progress", "ProgressSetting"]
 # None: shown where a person watches; True: always; False: never; or a function (done, total).
 ProgressSetting = Union[bool, None, Callable[[int, int], None]]  # noqa: UP007 (Python 3.9)
 
-# A search that ends sooner needs no bar.
+# Seconds before a bar is shown, since a search that ends sooner needs none; and between two.
 PATIENCE = 0.5
 BETWEEN = 0.1
 WIDTH = 30
@@ -45,17 +44,17 @@ class Progress:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._what, self._unit, self._clock = what, unit, clock
+        self._callback = setting if callable(setting) else None
         # Under some graphical shells there is no stderr at all.
         self._stream = stream or sys.stderr or io.StringIO()
-        self._callback = setting if callable(setting) else None
         notebook = setting in (None, True) and stream is None and _in_notebook()
         terminal = setting is True or (setting is None and self._stream.isatty())
         self._show = self._on_page if notebook else self._on_line if terminal else None
         self._handle: Any = None
-        self._written = 0
-        self._start = self._last = clock()
-        self._state: tuple[int, int] | None = None
-        self._shown: tuple[int, int] | None = None
+        self._length = 0
+        self._start = clock()
+        self._next = self._start + PATIENCE
+        self._state = self._shown = (0, 0)
 
     def __enter__(self) -> Progress:
         return self
@@ -64,53 +63,41 @@ class Progress:
         """Says that `done` of `total` are done."""
         if self._callback is not None:
             self._callback(done, total)
-        if self._show is None:
-            return
         self._state = (done, total)
-        now = self._clock()
-        waiting = (
-            now - self._start < PATIENCE if self._shown is None else now - self._last < BETWEEN
-        )
-        if not waiting:
-            self._update(now)
+        if self._show is not None and self._clock() >= self._next:
+            self._update()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *problem: object) -> None:
         # What was shown ends with the last state, on a line of its own.
-        if self._shown is None:
+        if self._shown == (0, 0):
             return
         if self._shown != self._state:
-            self._update(self._clock())
-        if self._handle is None:
+            self._update()
+        if self._length:
             self._stream.write("\n")
             self._stream.flush()
 
-    def _update(self, now: float) -> None:
-        if self._show is not None and self._state is not None:
-            self._last, self._shown = now, self._state
-            done, total = self._state
-            self._show(done, total, self._times(done, total, now - self._start))
+    def _update(self) -> None:
+        if self._show is not None:
+            now = self._clock()
+            self._next, self._shown = now + BETWEEN, self._state
+            self._show(*self._state, self._times(*self._state, now - self._start))
 
     def _times(self, done: int, total: int, seconds: float) -> str:
         if done == 0 or seconds <= 0:
             return _clock_time(seconds)
         rate = done / seconds
         speed = f"{shown(rate)} {self._unit}/s" if rate >= 1 else f"{shown(1 / rate)} s each"
-        if done >= total:
-            return f"{_clock_time(seconds)}, {speed}"
-        return f"{_clock_time(seconds)}, {_clock_time((total - done) / rate)} left, {speed}"
+        left = f"{_clock_time((total - done) / rate)} left, " if done < total else ""
+        return f"{_clock_time(seconds)}, {left}{speed}"
 
     def _on_line(self, done: int, total: int, times: str) -> None:
-        filled = WIDTH * done // total if total else WIDTH
+        filled = min(WIDTH, WIDTH * done // max(total, 1))
         bar = "#" * filled + "." * (WIDTH - filled)
         line = f"{self._what} [{bar}] {done}/{total} ({times})"
-        self._stream.write("\r" + line.ljust(self._written))
+        self._stream.write("\r" + line.ljust(self._length))
         self._stream.flush()
-        self._written = len(line)
+        self._length = len(line)
 
     def _on_page(self, done: int, total: int, times: str) -> None:
         notebook = need("IPython.display", "to show progress in a notebook", install="ipython")

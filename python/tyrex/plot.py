@@ -70,8 +70,17 @@ def trade_off(explanations: Explanations, ax: Any = None) -> Any:
     tau = explanations.request.get("tau")
     if isinstance(tau, (int, float)):
         ax.axhline(tau, color=BEFORE, lw=1, ls="--")
-        where = ax.get_yaxis_transform()
-        ax.text(0.99, tau, f"asked for: {shown(tau)}", transform=where, ha="right", va="top")
+        ax.annotate(
+            f"asked for: {shown(tau)}",
+            (0.995, tau),
+            (0, -5),
+            xycoords=ax.get_yaxis_transform(),
+            textcoords="offset points",
+            ha="right",
+            va="top",
+            color=TEXT,
+        )
+        ax.margins(y=0.12)
     ax.set_xlabel(f"cost ({explanations.norm})")
     ax.set_ylabel("stability")
     ax.grid(alpha=0.25)

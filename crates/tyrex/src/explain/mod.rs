@@ -132,6 +132,19 @@ impl Explainer {
         Self::assemble(data, encoder, model.core, None)
     }
 
+    /// As [`with_model`](Self::with_model), with points on a common scale: numbers that the
+    /// model takes as they are, such as years and incomes, are scaled by the schema's method
+    /// (`[scaling]`), and the model is rewritten to take them so. As they are, a change by a
+    /// year would count as much as one by a penny.
+    ///
+    /// The rewritten model is the same function of a row, up to rounding; its fingerprint is
+    /// another. Rows are scaled by the rows that train; by all rows, if none are named.
+    pub fn with_standardised_model(data: Data, model: OnnxModel) -> Result<Self> {
+        let encoder = input::encoder(&data, &model)?;
+        let (encoder, core) = input::standardised(&data, encoder, &model.core)?;
+        Self::assemble(data, encoder, core, None)
+    }
+
     fn assemble(
         data: Data,
         encoder: Encoder,

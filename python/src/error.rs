@@ -62,3 +62,19 @@ impl<T> OrRaise<T> for tyrex::Result<T> {
         self.map_err(exception)
     }
 }
+
+/// A document for Python, which parses it with its own `json`.
+pub(crate) fn json(document: &impl serde::Serialize) -> PyResult<String> {
+    serde_json::to_string(document)
+        .map_err(|error| parameter(format!("numbers that JSON cannot hold: {error}")))
+}
+
+/// Parameters from Python, as JSON.
+pub(crate) fn from_json<T: serde::de::DeserializeOwned>(what: &str, text: &str) -> PyResult<T> {
+    serde_json::from_str(text).map_err(|error| {
+        // The place in a text that nobody typed says nothing.
+        let problem = error.to_string();
+        let problem = problem.split(" at line ").next().unwrap_or_default();
+        parameter(format!("{what}: {problem}"))
+    })
+}

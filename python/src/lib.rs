@@ -1,16 +1,38 @@
 //! The binding: what `tyrex._native` holds. Translation only; the library thinks.
 
+mod data;
+mod ensemble;
 mod error;
-
-use pyo3::prelude::*;
+mod explainer;
+mod function;
+mod model;
+mod run;
+mod table;
 
 /// The native half of the package.
-#[pymodule(name = "_native")]
-mod native {
-    use pyo3::prelude::*;
+#[pyo3::pymodule]
+mod _native {
+    // Data
+    #[pymodule_export]
+    use crate::data::{Data, Schema, dataset_names};
+    #[pymodule_export]
+    use crate::table::Table;
 
-    #[pymodule_init]
-    fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-        module.add("__version__", env!("CARGO_PKG_VERSION"))
-    }
+    // Models
+    #[pymodule_export]
+    use crate::ensemble::Ensemble;
+    #[pymodule_export]
+    use crate::model::Model;
+
+    // Questions
+    #[pymodule_export]
+    use crate::explainer::{Explainer, method_names};
+
+    // Threads
+    #[pymodule_export]
+    use crate::run::set_threads;
+
+    #[pymodule_export]
+    #[allow(non_upper_case_globals)]
+    const __version__: &str = env!("CARGO_PKG_VERSION");
 }

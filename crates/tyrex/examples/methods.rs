@@ -85,7 +85,7 @@ fn main() -> Result<()> {
         }
         let started = Instant::now();
         let prepared = spec.prepare(&problem, Seed(1))?;
-        let outcomes = find_all(&problem, &*prepared, &factuals, Budget::default(), || {
+        let outcomes = find_all(&problem, &*prepared, &factuals, Budget::default(), |_| {
             ControlFlow::Continue(())
         })?;
         let seconds = started.elapsed().as_secs_f64();

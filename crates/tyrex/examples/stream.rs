@@ -37,7 +37,7 @@ fn main() -> Result<()> {
             .filter(|(_, score)| **score < THRESHOLD)
             .map(|(point, _)| Factual::new(point, &set))
             .collect();
-        let outcomes = find_all(&problem, &*method, &factuals, Budget::default(), || {
+        let outcomes = find_all(&problem, &*method, &factuals, Budget::default(), |_| {
             ControlFlow::Continue(())
         })?;
         rejected += factuals.len();

@@ -66,7 +66,7 @@ impl Case {
         let method = spec.prepare(&problem, Seed(1)).unwrap();
         let set = self.set();
         let factuals = [Factual::new(self.data.row(0), &set)];
-        let go_on = || ControlFlow::Continue(());
+        let go_on = |_| ControlFlow::Continue(());
         find_all(&problem, &*method, &factuals, Budget::default(), go_on).unwrap()[0]
             .found()
             .cloned()

@@ -97,7 +97,7 @@ fn explainer() -> Explainer {
 #[test]
 fn a_file_of_advice_holds_the_rows_that_were_tested() {
     let explainer = explainer();
-    let rejected = explainer.rejected_rows(Part::Train);
+    let rejected = explainer.rejected(Part::Train);
     let rows = &rejected[..60];
     let folder = tempfile::tempdir().unwrap();
     for name in MethodSpec::NAMES {
@@ -106,15 +106,15 @@ fn a_file_of_advice_holds_the_rows_that_were_tested() {
             (robustness.tau, robustness.samples) = (0.6, 200);
             robustness.search = Cloud { sampling: Sampling::Antithetic, samples: 64 };
         }
-        let advice = explainer.advise(rows, &request, || ControlFlow::Continue(())).unwrap();
+        let advice = explainer.advise(rows, &request, |_| ControlFlow::Continue(())).unwrap();
         let found: Vec<_> = advice.iter().filter(|each| each.found().is_some()).collect();
         // ROAR guards against more than some of these people can do.
         assert!(found.len() >= if name == "roar" { 5 } else { 40 }, "{name}: {}", found.len());
         for each in &found {
-            let before = &explainer.data().rows()[each.index];
+            let before = &each.applicant.values;
             let after = each.advised.as_ref().unwrap();
             let wrong = broken(explainer.schema(), before, after);
-            assert!(wrong.is_empty(), "{name}, row {}: {wrong:?}", each.row);
+            assert!(wrong.is_empty(), "{name}, row {}: {wrong:?}", each.applicant.row);
             // What is said to change is what changes, to the last digit.
             let differ = before.values().iter().zip(after.values()).filter(|(a, b)| a != b);
             assert_eq!(differ.count(), each.changes.len());
@@ -132,7 +132,7 @@ fn a_file_of_advice_holds_the_rows_that_were_tested() {
             let read: Vec<&Row> = given.data.rows().iter().collect();
             assert_eq!(read, expected, "{name} {file}");
             assert_eq!(given.not_found, rows.len() - found.len());
-            let factuals: Vec<usize> = found.iter().map(|each| each.row).collect();
+            let factuals: Vec<usize> = found.iter().map(|each| each.applicant.row).collect();
             assert_eq!(given.factuals, factuals);
         }
     }

@@ -175,7 +175,7 @@ fn a_search_is_calibrated_on_retrained_networks() {
             (robustness.tau, robustness.samples) = (tau, 200);
         }
         let method = spec.prepare(&problem, Seed(2))?;
-        find_all(&problem, method.as_ref(), &factuals, Budget::default(), || {
+        find_all(&problem, method.as_ref(), &factuals, Budget::default(), |_| {
             ControlFlow::Continue(())
         })
     };

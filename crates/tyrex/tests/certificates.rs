@@ -330,6 +330,7 @@ fn what_makes_no_sense_is_refused() {
 }
 
 /// A black box whose score is no number.
+#[derive(Debug)]
 struct Broken;
 
 impl Model for Broken {

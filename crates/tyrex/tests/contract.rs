@@ -5,7 +5,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tyrex::action::{Actions, FeasibleSet};
 use tyrex::counterfactual::{
-    Answer, Budget, Domain, Factual, MethodSpec, Norm, Outcome, Problem, Protocol, Reason, find_all,
+    Answer, Budget, Domain, Factual, MethodSpec, Norm, Outcome, Problem, Protocol, Reason, Tick,
+    find_all,
 };
 use tyrex::data::catalogue::{Catalogue, Direction, Variant};
 use tyrex::data::moons::moons;
@@ -48,7 +49,7 @@ impl World {
     fn answers(&self, spec: &MethodSpec, norm: Norm, budget: Budget) -> Vec<Outcome> {
         let problem = self.problem(norm);
         let method = spec.prepare(&problem, Seed(5)).unwrap();
-        find_all(&problem, &*method, &self.factuals(), budget, || ControlFlow::Continue(()))
+        find_all(&problem, &*method, &self.factuals(), budget, |_| ControlFlow::Continue(()))
             .unwrap()
     }
 }
@@ -215,8 +216,8 @@ fn a_search_can_be_cancelled_and_keeps_what_it_has() {
     let done = AtomicUsize::new(0);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     let outcomes = pool.install(|| {
-        find_all(&problem, &*method, &world.factuals(), Budget::default(), || {
-            if done.fetch_add(1, Ordering::Relaxed) == 2 {
+        find_all(&problem, &*method, &world.factuals(), Budget::default(), |tick| {
+            if tick == Tick::Answered && done.fetch_add(1, Ordering::Relaxed) == 2 {
                 return ControlFlow::Break(());
             }
             ControlFlow::Continue(())
@@ -226,6 +227,30 @@ fn a_search_can_be_cancelled_and_keeps_what_it_has() {
     let cancelled = outcomes.iter().filter(|o| o.reason() == Some(Reason::Cancelled)).count();
     assert_eq!(cancelled, outcomes.len() - 3);
     assert_eq!(outcomes.iter().filter(|o| o.found().is_some()).count(), 3);
+}
+
+#[test]
+fn a_search_ends_in_the_middle_of_a_row_when_it_is_told_to() {
+    let world = &worlds()[0];
+    let problem = world.problem(Norm::L1);
+    for spec in specs() {
+        let method = spec.prepare(&problem, Seed(0)).unwrap();
+        let readings = AtomicUsize::new(0);
+        let outcomes = find_all(&problem, &*method, &world.factuals(), Budget::default(), |_| {
+            readings.fetch_add(1, Ordering::Relaxed);
+            ControlFlow::Break(())
+        })
+        .unwrap();
+        let name = spec.name();
+        assert!(
+            outcomes.iter().all(|outcome| outcome.reason() == Some(Reason::Cancelled)
+                || outcome.reason() == Some(Reason::AlreadyFavourable)),
+            "{name}"
+        );
+        // Nothing more is read: each thread hears the first `Break` at the latest.
+        assert!(readings.load(Ordering::Relaxed) <= rayon::current_num_threads(), "{name}");
+        assert!(outcomes.iter().all(|outcome| outcome.effort.evaluations == 0), "{name}");
+    }
 }
 
 #[test]

@@ -14,7 +14,7 @@ use tyrex::{Points, Seed};
 
 /// `level + slope ||x|| + tilt x + height/f sum_f sin(wave_f x + phase_f)`: around the origin, a
 /// score whose slope is known.
-#[derive(Clone)]
+#[derive(Debug, Clone)]
 struct Surface {
     level: f64,
     slope: f64,

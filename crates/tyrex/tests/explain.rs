@@ -3,11 +3,12 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::Arc;
 
 use tyrex::counterfactual::{Norm, Protocol};
 use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::data::schema::Split;
-use tyrex::data::{Catalogue, Column, Dataset, Row, Schema, Table, Value};
+use tyrex::data::{Catalogue, Column, Dataset, Encoder, Row, Schema, Table, Value};
 use tyrex::explain::{
     Applicants, Data, Explainer, GivenRows, Part, Request, embedded_schema, import,
 };
@@ -16,8 +17,8 @@ use tyrex::model::onnx::{
 };
 use tyrex::model::train::OutputLayer;
 use tyrex::model::trees::{Aggregate, Comparison, Transform, TreeEnsemble, TreeNode};
-use tyrex::model::{Activation, Dense, Mlp, Output, TrainParams};
-use tyrex::{Error, Overwrite, Seed};
+use tyrex::model::{Activation, Dense, Mlp, Model, Output, TrainParams};
+use tyrex::{Error, Overwrite, Points, Seed};
 
 fn german() -> Dataset {
     let catalogue = Catalogue::with_folders(Vec::new());
@@ -88,7 +89,7 @@ fn a_written_model_comes_back_with_its_schema_and_gives_the_same_scores() {
     assert!(matches!(explainer.write_model(&path, Overwrite::Refuse), Err(Error::Exists { .. })));
 
     let model = OnnxModel::read(&path, &ImportOptions::default()).unwrap();
-    let schema = embedded_schema(&path, &model).unwrap().unwrap();
+    let schema = embedded_schema(&model).unwrap().unwrap();
     // Applicants nobody has judged: the label column is gone.
     let dataset = german();
     let columns = dataset.table().columns();
@@ -443,9 +444,9 @@ fn request(method: &str) -> Request {
 #[test]
 fn advice_becomes_a_table_under_the_names_of_the_features() {
     let explainer = trained(0);
-    let rows = &explainer.rejected_rows(Part::Test)[..4];
+    let rows = &explainer.rejected(Part::Test)[..4];
     let request = request("trex-o");
-    let go_on = || ControlFlow::Continue(());
+    let go_on = |_| ControlFlow::Continue(());
     let advice = explainer.advise(rows, &request, go_on).unwrap();
     let table = explainer.advice_table(&advice, &request).unwrap();
     let names: Vec<&str> = table.columns().iter().map(Column::name).collect();
@@ -454,7 +455,7 @@ fn advice_becomes_a_table_under_the_names_of_the_features() {
     let cell = |column: &str, line: usize| table.column(column).unwrap().cell(line).to_owned();
     let file = german();
     for (line, each) in advice.iter().enumerate() {
-        assert_eq!(cell("row", line), each.row.to_string());
+        assert_eq!(cell("row", line), each.applicant.row.to_string());
         assert_eq!(cell("model", line), explainer.fingerprint().as_str());
         let Some(advised) = &each.advised else {
             assert_eq!(
@@ -467,7 +468,8 @@ fn advice_becomes_a_table_under_the_names_of_the_features() {
         assert_eq!(cell("changed", line), each.changes.len().to_string());
         // What does not change is what the file has.
         for (position, feature) in explainer.schema().features.iter().enumerate() {
-            let before = file.table().column(&feature.name).unwrap().cell(each.row).to_owned();
+            let before =
+                file.table().column(&feature.name).unwrap().cell(each.applicant.row).to_owned();
             let changed = each.changes.iter().any(|change| change.position == position);
             assert_eq!(cell(&feature.name, line) != before, changed, "{}", feature.name);
         }
@@ -480,24 +482,82 @@ fn advice_becomes_a_table_under_the_names_of_the_features() {
 }
 
 #[test]
-fn rows_that_are_not_there_are_refused() {
+fn other_rows_of_the_same_schema_are_explained_as_the_own_ones_are() {
     let explainer = trained(0);
-    let request = request("nn");
-    let rows = explainer.points().len();
-    for error in [
-        explainer.advise(&[0, rows], &request, || ControlFlow::Continue(())).unwrap_err(),
-        explainer.relaxations(rows, &request, 1).unwrap_err(),
-    ] {
-        let says = format!("parameter `row` is {rows}, expected an index below {rows}");
-        assert_eq!(error.to_string(), says);
+    let own = &explainer.rejected(Part::Test)[..3];
+    // The file again, shuffled and without its label, as a table of applicants.
+    let file = german();
+    let order: Vec<usize> = own.iter().rev().map(|each| each.row).collect();
+    let columns = file.table().columns().iter().rev();
+    let columns = columns.filter(|column| column.name() != explainer.schema().label.column);
+    let columns = columns.map(|column| {
+        let mut shuffled = Column::new(column.name());
+        order.iter().for_each(|&row| shuffled.push(column.cell(row)));
+        shuffled
+    });
+    let table = Table::new("applicants", columns.collect()).unwrap();
+    let others = explainer.read_applicants(table).unwrap();
+    let request = request("trex-o");
+    let go_on = |_| ControlFlow::Continue(());
+    let of_own = explainer.advise(own, &request, go_on).unwrap();
+    let of_others = explainer.advise(&others, &request, go_on).unwrap();
+    for (own, other) in of_own.iter().zip(of_others.iter().rev()) {
+        assert_eq!(own.outcome.answer, other.outcome.answer);
+        assert_eq!(own.changes, other.changes);
+        assert_eq!(own.applicant.point, other.applicant.point);
+        assert!(own.applicant.label.is_some() && other.applicant.label.is_none());
     }
+    let bad = Table::from_csv(Path::new("x.csv"), b"duration\n3\n").unwrap();
+    assert!(matches!(explainer.read_applicants(bad), Err(Error::Table { .. })));
+}
+
+/// A network that only answers: no gradients, no weights to look at.
+#[derive(Debug)]
+struct Opaque(Mlp);
+
+impl Model for Opaque {
+    fn dim(&self) -> usize {
+        self.0.dim()
+    }
+
+    fn score_into(&self, points: &Points, scores: &mut [f32]) {
+        self.0.score_into(points, scores);
+    }
+}
+
+#[test]
+fn a_black_box_is_explained_by_its_answers_alone() {
+    let known = trained(0);
+    let network = known.network().unwrap().clone();
+    let make = |dim: usize| {
+        move |encoder: &Encoder| {
+            assert_eq!(encoder.dim(), dim);
+            Ok(Arc::new(Opaque(network)) as Arc<dyn Model>)
+        }
+    };
+    let opaque =
+        Explainer::with_black_box(known.data().clone(), make(known.encoder().dim())).unwrap();
+    assert_eq!(opaque.scores(), known.scores());
+    assert_ne!(opaque.fingerprint(), known.fingerprint());
+    assert_eq!(opaque.fingerprint(), opaque.clone().fingerprint());
+    let go_on = |_| ControlFlow::Continue(());
+    let rows = &known.rejected(Part::Test)[..3];
+    let [seen, unseen] = [&known, &opaque]
+        .map(|explainer| explainer.advise(rows, &request("trex-nn"), go_on).unwrap());
+    for (seen, unseen) in seen.iter().zip(&unseen) {
+        assert_eq!(seen.changes, unseen.changes);
+    }
+    let error = opaque.advise(rows, &request("trex-i"), go_on).unwrap_err().to_string();
+    assert!(error.contains("trex-i needs gradients"), "{error}");
+    let error = opaque.training_params().unwrap_err().to_string();
+    assert!(error.contains("black boxes"), "{error}");
 }
 
 #[test]
 fn overrides_bind_the_search_and_are_refused_by_name() {
     let explainer = trained(0);
-    let rows = &explainer.rejected_rows(Part::Test)[..6];
-    let go_on = || ControlFlow::Continue(());
+    let rows = &explainer.rejected(Part::Test)[..6];
+    let go_on = |_| ControlFlow::Continue(());
     let mut request = request("min-cost");
     request.overrides.vary = Some(vec!["duration".to_owned(), "credit_amount".to_owned()]);
     for advice in explainer.advise(rows, &request, go_on).unwrap() {
@@ -516,9 +576,9 @@ fn overrides_bind_the_search_and_are_refused_by_name() {
 #[test]
 fn answers_of_the_paper_are_points_and_are_written_as_such() {
     let explainer = trained(0);
-    let rows = &explainer.rejected_rows(Part::Test)[..2];
+    let rows = &explainer.rejected(Part::Test)[..2];
     let request = Request::new("min-cost", Protocol::Paper, Norm::L2, Seed(3)).unwrap();
-    let advice = explainer.advise(rows, &request, || ControlFlow::Continue(())).unwrap();
+    let advice = explainer.advise(rows, &request, |_| ControlFlow::Continue(())).unwrap();
     let table = explainer.advice_table(&advice, &request).unwrap();
     for (line, each) in advice.iter().enumerate() {
         assert!(each.advised.is_none() && each.changes.is_empty());

@@ -267,6 +267,7 @@ fn every_measure_agrees_with_numpy() {
 }
 
 /// A model of which nothing is known but its scores.
+#[derive(Debug)]
 struct Opaque;
 
 impl Model for Opaque {

@@ -66,7 +66,7 @@ fn an_ensemble_of_another_model_is_refused() {
     // Its files are models with a schema, like any that is trained.
     let file = folder.path().join("member-0001.onnx");
     let model = OnnxModel::read(&file, &ImportOptions::default()).unwrap();
-    assert!(embedded_schema(&file, &model).unwrap().is_some());
+    assert!(embedded_schema(&model).unwrap().is_some());
     let params = TrainParams { hidden: vec![8], epochs: 4, ..TrainParams::default() };
     let other =
         Explainer::train(german(), &params, Seed(9), |_| ControlFlow::Continue(())).unwrap();
@@ -80,7 +80,7 @@ fn rows_without_labels_cannot_train() {
     let path = folder.path().join("m.onnx");
     trained().write_model(&path, Overwrite::Refuse).unwrap();
     let model = OnnxModel::read(&path, &ImportOptions::default()).unwrap();
-    let schema = embedded_schema(&path, &model).unwrap().unwrap();
+    let schema = embedded_schema(&model).unwrap().unwrap();
     let dataset = german();
     let columns = dataset.table().columns();
     let unlabelled = columns.iter().filter(|column| column.name() != "class").cloned().collect();
@@ -100,7 +100,7 @@ fn rows_without_labels_cannot_train() {
 fn the_measures_of_a_row_follow_their_formulas() {
     let explainer = trained();
     let terms = StabilityTerms { samples: 60, ..StabilityTerms::default() };
-    let rows = explainer.stability(Part::Test, &terms).unwrap();
+    let rows = explainer.stability(&explainer.applicants(Part::Test), &terms).unwrap();
     assert_eq!(rows.len(), 330);
     assert!(rows.is_sorted_by(|a, b| a.row < b.row));
     let cloud = tyrex::neighbourhood::Neighbourhood::draw(
@@ -127,7 +127,7 @@ fn the_measures_of_a_row_follow_their_formulas() {
         assert!(close(row.stability, mean - gamma * cloud.mean_distance()), "{row:?}");
     }
     let sound = StabilityTerms { gamma: Gamma::Sound, ..terms };
-    let bounded = explainer.stability(Part::Test, &sound).unwrap();
+    let bounded = explainer.stability(&explainer.applicants(Part::Test), &sound).unwrap();
     assert!(bounded.iter().zip(&rows).all(|(bound, row)| bound.gamma >= row.gamma - 1e-6));
 }
 
@@ -179,7 +179,7 @@ fn work_that_is_stopped_says_so() {
     let stopped = one.install(|| explainer.certify(&points, None, &terms, Seed(3), STOP));
     assert!(matches!(stopped, Err(Error::Cancelled(_))), "{stopped:?}");
     let ensemble = ensemble(&explainer, 2);
-    let stopped = one.install(|| explainer.calibrate(&calibration(), &ensemble, STOP));
+    let stopped = one.install(|| explainer.calibrate(&calibration(), &ensemble, |_| STOP()));
     assert!(matches!(stopped, Err(Error::Cancelled(_))), "{stopped:?}");
 }
 
@@ -196,16 +196,16 @@ fn calibration() -> CalibrationTerms {
 fn a_calibration_tries_every_threshold_on_the_first_rejected_rows() {
     let explainer = trained();
     let ensemble = ensemble(&explainer, 9);
-    let answer = explainer.calibrate(&calibration(), &ensemble, GO_ON).unwrap();
+    let answer = explainer.calibrate(&calibration(), &ensemble, |_| GO_ON()).unwrap();
     assert_eq!((answer.factuals, answer.choosing, answer.reporting), (5, 5, 4));
     assert_eq!(answer.curve.iter().map(|p| p.tau).collect::<Vec<_>>(), [0.65, 0.6, 0.55]);
     assert!(answer.curve.windows(2).all(|pair| pair[0].coverage <= pair[1].coverage));
     let mut plain = calibration();
     plain.request = Request::new("nn", Protocol::Product, Norm::L1, Seed(2)).unwrap();
-    let error = explainer.calibrate(&plain, &ensemble, GO_ON).unwrap_err().to_string();
+    let error = explainer.calibrate(&plain, &ensemble, |_| GO_ON()).unwrap_err().to_string();
     assert!(error.starts_with("parameter `method` is nn, expected a method with a"), "{error}");
     let nobody = CalibrationTerms { factuals: 0, ..calibration() };
-    let error = explainer.calibrate(&nobody, &ensemble, GO_ON).unwrap_err().to_string();
+    let error = explainer.calibrate(&nobody, &ensemble, |_| GO_ON()).unwrap_err().to_string();
     assert!(error.contains("no row to search for"), "{error}");
 }
 

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde::Serialize;
 use tyrex::calibrate::{Calibration, Goal, Missing, Test, Verdict, usual_models};
 use tyrex::change::{Ensemble, ModelChange};
+use tyrex::counterfactual::Tick;
 use tyrex::explain::{CalibrationTerms, Explainer, Request, RetrainingTerms};
 use tyrex::model::TrainParams;
 use tyrex::{Result, Seed};
@@ -42,7 +43,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &CalibrateArgs) -> anyhow::Re
     let pairs = subject.pairs(&title);
     context.printer.show(&CalibrateReport {
         data: DataSummary::of(title, explainer.data()),
-        model: ModelSummary::of(explainer.core()),
+        model: ModelSummary::of(explainer.model()),
         favourable_class: subject.class,
         change: ensemble.change().clone(),
         terms,
@@ -84,11 +85,13 @@ pub(super) fn with_progress(
 ) -> Result<Calibration> {
     let progress = context.progress("searching", Unit::Rows);
     let done = AtomicU64::new(0);
-    let rejected = explainer.rejected_rows(explainer.data().applicants()).len().min(terms.factuals);
+    let rejected = explainer.rejected(explainer.data().applicants()).len().min(terms.factuals);
     let total = (rejected * terms.taus.len()) as u64;
-    let calibration = explainer.calibrate(terms, ensemble, || {
-        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-        progress.at(done, total, String::new());
+    let calibration = explainer.calibrate(terms, ensemble, |tick| {
+        if tick == Tick::Answered {
+            let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+            progress.at(done, total, String::new());
+        }
         ControlFlow::Continue(())
     });
     progress.finish();

@@ -56,7 +56,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &CertifyArgs) -> anyhow::Resu
         counterfactuals: shown(&args.counterfactuals),
         not_found: given.not_found,
         found_for: given.model.filter(|model| !model.is_empty() && *model != own),
-        model: ModelSummary::of(explainer.core()),
+        model: ModelSummary::of(explainer.model()),
         favourable_class: class,
         ensemble: ensemble.as_ref().map(|ensemble| EnsembleSummary {
             change: ensemble.change().description(),
@@ -85,14 +85,15 @@ fn schema_and_model(args: &CertifyArgs) -> anyhow::Result<(Schema, OnnxModel)> {
     let options = source::import_options(&args.import);
     let schema = match &args.schema {
         Some(path) => Schema::read(path)?,
-        None => embedded_schema(&args.model, &OnnxModel::read(&args.model, &options)?)?
-            .ok_or_else(|| Usage {
+        None => {
+            embedded_schema(&OnnxModel::read(&args.model, &options)?)?.ok_or_else(|| Usage {
                 problem: format!(
                     "nothing says what the columns of {} mean",
                     args.counterfactuals.display()
                 ),
                 help: "pass --schema FILE, the one the counterfactuals were found with".to_owned(),
-            })?,
+            })?
+        }
     };
     let model = import(&args.model, &schema, &options)?;
     Ok((schema, model))

@@ -9,19 +9,19 @@ use tyrex::action::Overrides;
 use tyrex::calibrate::{Goal, Missing, TAUS, Test, usual_models};
 use tyrex::certificate::{Certificate, Terms};
 use tyrex::change::Ensemble;
-use tyrex::counterfactual::{Budget, Protocol, Reason, Relaxations};
-use tyrex::data::Table;
+use tyrex::counterfactual::{Budget, Protocol, Tick};
 use tyrex::data::schema::Action;
+use tyrex::data::{Schema, Table};
 use tyrex::explain::{
-    Advice, CalibrationTerms, Costs, Explainer, FeatureChange, Fresh, Part, Performance, Request,
-    RetrainingTerms, check_advice_names,
+    Advice, Advised, Applicant, CalibrationTerms, Explained, Explainer, Fresh, Part, Performance,
+    Request, RetrainingTerms, check_advice_names,
 };
 use tyrex::model::TrainParams;
 use tyrex::{Points, Result, Seed};
 
 use super::summary::{
-    DataSummary, FavourableClass, ModelSummary, Named, counted, for_people, performance_table,
-    shown, with_unit,
+    DataSummary, FavourableClass, ModelSummary, counted, for_people, performance_table, shown,
+    with_unit,
 };
 use super::{Answer, Context, calibrate, retrain, source};
 use crate::args::{ExplainArgs, SearchArgs, SourceArgs, Threshold};
@@ -65,7 +65,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
         calibrate_tau(context, explainer, args, given.as_ref(), &mut request)?;
     }
     let part = explainer.data().applicants();
-    let rejected = explainer.rejected_rows(part);
+    let rejected = explainer.rejected(part);
     let most = args.limit.unwrap_or(if args.out.is_some() { usize::MAX } else { SHOWN });
     let asked = &rejected[..rejected.len().min(most)];
     let advice = search(context, explainer, asked, &request)?;
@@ -87,7 +87,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
     let pairs = subject.pairs(&title);
     context.printer.show(&ExplainReport {
         data: DataSummary::of(title, explainer.data()),
-        model: ModelSummary::of(explainer.core()),
+        model: ModelSummary::of(explainer.model()),
         favourable_class: subject.class,
         seed,
         performances: explainer.performances(),
@@ -99,8 +99,9 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
         rejected: presented
             .iter()
             .zip(certificates)
-            .map(|(advice, certificate)| Applicant::of(explainer, advice, certificate, &request))
+            .map(|(advice, certificate)| explainer.explained(advice, certificate, &request, TRIES))
             .collect::<Result<_>>()?,
+        schema: explainer.schema(),
         out: args.out.as_deref().map(shown),
         pairs,
     })?;
@@ -113,12 +114,12 @@ fn request(args: &ExplainArgs) -> anyhow::Result<Request> {
     let protocol = args.source.protocol.into();
     let seed = Seed(*seed).derive("search");
     let mut request = Request::new(method, protocol, (*norm).into(), seed)?;
-    if let Some(robustness) = request.method.robustness_mut() {
-        robustness.samples = k.unwrap_or(robustness.samples);
-        robustness.sigma = sigma.unwrap_or(robustness.sigma);
-        if let Some(Threshold::Given(tau)) = tau {
-            robustness.tau = *tau;
-        }
+    if request.method.robustness().is_some() {
+        let tau = tau.as_ref().and_then(|tau| match tau {
+            Threshold::Given(tau) => Some(*tau),
+            Threshold::Auto => None,
+        });
+        request.set_test(tau, *k, *sigma)?;
     } else if tau.is_some() || k.is_some() || sigma.is_some() {
         return Err(Usage {
             problem: format!("{method} has no test of stability for --tau, --k and --sigma"),
@@ -188,14 +189,16 @@ fn calibrate_tau(
 fn search(
     context: &Context<'_>,
     explainer: &Explainer,
-    rows: &[usize],
+    applicants: &[Applicant],
     request: &Request,
 ) -> Result<Vec<Advice>> {
     let progress = context.progress("searching", Unit::Rows);
     let done = AtomicU64::new(0);
-    let advice = explainer.advise(rows, request, || {
-        let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-        progress.at(done, rows.len() as u64, String::new());
+    let advice = explainer.advise(applicants, request, |tick| {
+        if tick == Tick::Answered {
+            let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+            progress.at(done, applicants.len() as u64, String::new());
+        }
         ControlFlow::Continue(())
     });
     progress.finish();
@@ -252,110 +255,47 @@ struct ExplainReport<'a> {
     request: &'a Request,
     asked: usize,
     found: usize,
-    rejected: Vec<Applicant<'a>>,
+    rejected: Vec<Explained<'a>>,
     out: Option<String>,
+    #[serde(skip)]
+    schema: &'a Schema,
     // The same seed gives the same document, so times are for people only.
     #[serde(skip)]
     pairs: Vec<(&'static str, String)>,
 }
 
-/// A rejected applicant, and what to do.
-#[derive(Debug, Serialize)]
-struct Applicant<'a> {
-    row: usize,
-    score: f32,
-    label: Option<&'a str>,
-    favourable: Option<bool>,
-    features: Named<'a>,
-    advice: Advised<'a>,
-}
-
-/// What to do.
-#[derive(Debug, Serialize)]
-#[serde(tag = "status", rename_all = "snake_case")]
-enum Advised<'a> {
-    Found {
-        changes: &'a [FeatureChange],
-        score: f32,
-        stability: Option<f64>,
-        cost: Option<Costs>,
-        certificate: Option<Box<Certificate>>,
-    },
-    NotFound {
-        reason: Reason,
-        sentence: String,
-        relaxations: Option<Relaxations>,
-    },
-}
-
-impl<'a> Applicant<'a> {
-    fn of(
-        explainer: &'a Explainer,
-        advice: &'a Advice,
-        certificate: Option<Certificate>,
-        request: &Request,
-    ) -> Result<Self> {
-        let data = explainer.data();
-        let advised = match (advice.found(), advice.outcome.reason()) {
-            (Some(found), _) => Advised::Found {
-                changes: &advice.changes,
-                score: found.score,
-                stability: advice.stability,
-                cost: advice.cost,
-                certificate: certificate.map(Box::new),
-            },
-            (None, reason) => {
-                let reason = reason.unwrap_or(Reason::Stuck);
-                let relaxations = match reason {
-                    Reason::Stuck | Reason::NoActionableRow | Reason::NoCandidate => {
-                        explainer.relaxations(advice.index, request, TRIES)?
-                    }
-                    Reason::AlreadyFavourable | Reason::BudgetSpent | Reason::Cancelled => None,
-                };
-                Advised::NotFound { reason, sentence: reason.to_string(), relaxations }
+/// What people are told about one applicant.
+fn applicant_page(page: &mut Page, schema: &Schema, applicant: &Explained<'_>) {
+    let label = applicant.label.map(|label| format!(", labelled {label}")).unwrap_or_default();
+    page.title(&format!(
+        "Row {}: rejected with a score of {:.3}{label}",
+        applicant.row, applicant.score
+    ));
+    match &applicant.advice {
+        Advised::NotFound { sentence, relaxations, .. } => {
+            let mut pairs = vec![("advice", format!("none: {sentence}"))];
+            if let Some(relaxations) = relaxations {
+                pairs.push(("rules", relaxations.to_string()));
             }
-        };
-        Ok(Self {
-            row: advice.row,
-            score: advice.score_before,
-            label: data.label(advice.index),
-            favourable: data.is_favourable(advice.index),
-            features: Named { schema: explainer.schema(), row: &data.rows()[advice.index] },
-            advice: advised,
-        })
-    }
-
-    fn page(&self, page: &mut Page) {
-        let label = self.label.map(|label| format!(", labelled {label}")).unwrap_or_default();
-        page.title(&format!("Row {}: rejected with a score of {:.3}{label}", self.row, self.score));
-        let schema = self.features.schema;
-        match &self.advice {
-            Advised::NotFound { sentence, relaxations, .. } => {
-                let mut pairs = vec![("advice", format!("none: {sentence}"))];
-                if let Some(relaxations) = relaxations {
-                    pairs.push(("rules", relaxations.to_string()));
-                }
-                page.pairs(&pairs);
+            page.pairs(&pairs);
+        }
+        Advised::Found { changes, score, stability, cost, certificate, .. } => {
+            let mut pairs: Vec<(&str, String)> = Vec::new();
+            for change in *changes {
+                let title = if pairs.is_empty() { "change" } else { "" };
+                let value = |value| with_unit(schema, change.position, value);
+                let (from, to) = (for_people(&change.from), value(&change.to));
+                pairs.push((title, format!("{} from {from} to {to}", change.feature)));
             }
-            Advised::Found { changes, score, stability, cost, certificate } => {
-                let mut pairs: Vec<(&str, String)> = Vec::new();
-                for change in *changes {
-                    let title = if pairs.is_empty() { "change" } else { "" };
-                    let value = |value| with_unit(schema, change.position, value);
-                    let (from, to) = (for_people(&change.from), value(&change.to));
-                    pairs.push((title, format!("{} from {from} to {to}", change.feature)));
-                }
-                let stability =
-                    stability.map(|r| format!(", stability {r:.3}")).unwrap_or_default();
-                let cost = cost
-                    .map(|cost| format!("; cost {:.3} in L1, {:.3} in L2", cost.l1, cost.l2))
-                    .unwrap_or_default();
-                pairs.push(("then", format!("a score of {score:.3}{stability}{cost}")));
-                if let Some(certificate) = certificate {
-                    pairs.push(("sure", certificate.sentence()));
-                }
-                page.pairs(&pairs);
+            let stability = stability.map(|r| format!(", stability {r:.3}")).unwrap_or_default();
+            let cost = cost
+                .map(|cost| format!("; cost {:.3} in L1, {:.3} in L2", cost.l1, cost.l2))
+                .unwrap_or_default();
+            pairs.push(("then", format!("a score of {score:.3}{stability}{cost}")));
+            if let Some(certificate) = certificate {
+                pairs.push(("sure", certificate.sentence()));
             }
+            page.pairs(&pairs);
         }
     }
 }
@@ -397,7 +337,7 @@ impl Report for ExplainReport<'_> {
             ("found", format!("advice for {} of {asked}", counted(self.found, "applicant"))),
         ]);
         for applicant in &self.rejected {
-            applicant.page(page);
+            applicant_page(page, self.schema, applicant);
         }
         if let Some(out) = &self.out {
             page.title(&format!("Wrote {out}"));

@@ -82,7 +82,7 @@ impl ModelReport {
             file,
             inputs,
             preprocessing,
-            model: ModelSummary::of(&model.core),
+            model: ModelSummary::of(model.model()),
             output: model.output,
             classes: model.classes,
             favourable: model.favourable,

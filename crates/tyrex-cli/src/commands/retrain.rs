@@ -169,7 +169,7 @@ impl RetrainReport {
         }
         Ok(Self {
             data: DataSummary::of(title, explainer.data()),
-            model: ModelSummary::of(explainer.core()),
+            model: ModelSummary::of(explainer.model()),
             favourable_class: subject.class,
             change: ensemble.change().clone(),
             models: ensemble.members().len(),

@@ -80,8 +80,9 @@ pub(super) fn data_and_model(
     }
     let schema = match &source.schema {
         Some(schema) => Schema::read(schema)?,
-        None => embedded_schema(path, &OnnxModel::read(path, &options)?)?
-            .ok_or_else(|| no_schema(source))?,
+        None => {
+            embedded_schema(&OnnxModel::read(path, &options)?)?.ok_or_else(|| no_schema(source))?
+        }
     };
     let model = import(path, &schema, &options)?;
     let Some(data) = &source.data else {
@@ -123,7 +124,7 @@ impl Subject {
     pub(super) fn pairs(&self, title: &str) -> Vec<(&'static str, String)> {
         let data = DataSummary::of(title.to_owned(), self.explainer.data());
         let class = self.class.as_ref().map(FavourableClass::pairs).unwrap_or_default();
-        let model = ModelSummary::of(self.explainer.core());
+        let model = ModelSummary::of(self.explainer.model());
         let mut pairs = [data.pairs(), model.pairs(), class].concat();
         if let (Some(time), Some(training)) = (self.time, self.explainer.training()) {
             let (seconds, seed) = (time.as_secs_f64(), training.seed.0);

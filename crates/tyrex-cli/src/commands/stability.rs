@@ -37,7 +37,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &StabilityArgs) -> anyhow::Re
     };
     let explainer = &subject.explainer;
     let part = explainer.data().applicants();
-    let rows = explainer.stability(part, &terms)?;
+    let rows = explainer.stability(&explainer.applicants(part), &terms)?;
     if let Some(path) = &args.out {
         let written = &rows[..rows.len().min(args.limit.unwrap_or(usize::MAX))];
         let table = explainer.stability_table(&terms, written)?;
@@ -47,7 +47,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &StabilityArgs) -> anyhow::Re
     let pairs = subject.pairs(&title);
     context.printer.show(&StabilityReport {
         data: DataSummary::of(title, explainer.data()),
-        model: ModelSummary::of(explainer.core()),
+        model: ModelSummary::of(explainer.model()),
         favourable_class: subject.class,
         terms,
         part,

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use serde::{Serialize, Serializer};
-use tyrex::data::{FeatureKind, ReadReport, Row, Schema, Value};
+use serde::Serialize;
+use tyrex::data::{FeatureKind, ReadReport, Schema, Value};
 use tyrex::explain::{Data, Part, Performance};
-use tyrex::model::onnx::{Core, OnnxModel};
-use tyrex::model::{Model as _, Output};
+use tyrex::model::onnx::OnnxModel;
+use tyrex::model::{Model, Output, TreeEnsemble};
 
 use crate::printer::{Page, Stand};
 
@@ -96,30 +96,27 @@ enum Kind {
 }
 
 impl ModelSummary {
-    pub(super) fn of(core: &Core) -> Self {
-        match core {
-            Core::Mlp(network) => {
-                let layers = network.layers();
-                let widths = layers.iter().map(|layer| layer.bias.len());
-                let (_, hidden) = layers.split_last().unwrap_or((&layers[0], &[]));
-                let kind = Kind::Network {
-                    sizes: std::iter::once(network.dim()).chain(widths).collect(),
-                    activations: hidden.iter().map(|l| name_of(&l.activation)).collect(),
-                    output: network.output(),
-                    parameters: network.parameters(),
-                };
-                Self { kind, fingerprint: network.fingerprint().to_string() }
+    pub(super) fn of(model: &dyn Model) -> Self {
+        let kind = if let Some(network) = model.network() {
+            let layers = network.layers();
+            let widths = layers.iter().map(|layer| layer.bias.len());
+            let (_, hidden) = layers.split_last().unwrap_or((&layers[0], &[]));
+            Kind::Network {
+                sizes: std::iter::once(network.dim()).chain(widths).collect(),
+                activations: hidden.iter().map(|l| name_of(&l.activation)).collect(),
+                output: network.output(),
+                parameters: network.parameters(),
             }
-            Core::Trees(ensemble) => {
-                let trees = ensemble.trees();
-                let kind = Kind::Trees {
-                    inputs: ensemble.dim(),
-                    trees: trees.len(),
-                    nodes: trees.iter().map(Vec::len).sum(),
-                };
-                Self { kind, fingerprint: ensemble.fingerprint().to_string() }
+        } else {
+            let trees = model.trees().map(TreeEnsemble::trees).unwrap_or_default();
+            Kind::Trees {
+                inputs: model.dim(),
+                trees: trees.len(),
+                nodes: trees.iter().map(Vec::len).sum(),
             }
-        }
+        };
+        let fingerprint = model.identity().map(|own| own.to_string()).unwrap_or_default();
+        Self { kind, fingerprint }
     }
 
     pub(super) fn pairs(&self) -> Vec<(&'static str, String)> {
@@ -247,18 +244,4 @@ pub(super) fn for_people(value: &Value) -> String {
     }
     let text = format!("{number:.*}", (5.0 - size) as usize);
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-/// A row under the names of its features, in their order.
-#[derive(Debug)]
-pub(super) struct Named<'a> {
-    pub(super) schema: &'a Schema,
-    pub(super) row: &'a Row,
-}
-
-impl Serialize for Named<'_> {
-    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let names = self.schema.features.iter().map(|feature| &feature.name);
-        serializer.collect_map(names.zip(self.row.values()))
-    }
 }

@@ -34,7 +34,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &TrainArgs) -> anyhow::Result
     interrupt::whole(|| explainer.write_model(&args.out, overwrite))?;
     context.printer.show(&TrainReport {
         data: DataSummary::of(title, explainer.data()),
-        model: ModelSummary::of(explainer.core()),
+        model: ModelSummary::of(explainer.model()),
         training: explainer.training(),
         performances: explainer.performances(),
         out: shown(&args.out),

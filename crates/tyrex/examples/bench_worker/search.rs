@@ -91,7 +91,7 @@ pub(crate) fn explain(method: &str, options: &Options) -> Result<()> {
     let round = || {
         let start = Instant::now();
         let method = spec.prepare(&question, options.seed)?;
-        let go_on = || ControlFlow::Continue(());
+        let go_on = |_| ControlFlow::Continue(());
         let outcomes = find_all(&question, method.as_ref(), &factuals, Budget::default(), go_on)?;
         let seconds = start.elapsed().as_secs_f64();
         let points: Vec<Option<&Vec<f32>>> = outcomes

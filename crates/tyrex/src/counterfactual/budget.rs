@@ -1,5 +1,7 @@
 //! How much work a search may do for one factual, and how much it has done.
 
+use std::fmt;
+use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
@@ -44,16 +46,32 @@ pub struct Effort {
     pub evaluations: u64,
 }
 
+/// What whoever watches a search hears of it, and may answer with a `Break`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Tick {
+    /// The model is about to be read, for one of the factuals in work. This comes often.
+    Reading,
+    /// One factual more is answered.
+    Answered,
+}
+
 /// Counts the work, and says when the budget is spent.
-#[derive(Debug)]
-pub struct Meter {
+pub struct Meter<'a> {
     budget: Budget,
     deadline: Option<Instant>,
     effort: Effort,
     spent: bool,
+    watch: Option<&'a dyn Fn(Tick) -> ControlFlow<()>>,
+    cancelled: bool,
 }
 
-impl Meter {
+impl fmt::Debug for Meter<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Meter").field("budget", &self.budget).field("effort", &self.effort).finish()
+    }
+}
+
+impl<'a> Meter<'a> {
     /// A meter at zero; the clock starts now.
     #[must_use]
     pub fn new(budget: Budget) -> Self {
@@ -61,7 +79,18 @@ impl Meter {
             .seconds
             .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
             .and_then(|limit| Instant::now().checked_add(limit));
-        Self { budget, deadline, effort: Effort::default(), spent: false }
+        let effort = Effort::default();
+        Self { budget, deadline, effort, spent: false, watch: None, cancelled: false }
+    }
+
+    /// A meter that asks before every reading whether to go on.
+    pub(crate) fn watched(budget: Budget, watch: &'a dyn Fn(Tick) -> ControlFlow<()>) -> Self {
+        Self { watch: Some(watch), ..Self::new(budget) }
+    }
+
+    /// Whether the search was told to end.
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancelled
     }
 
     /// The work done so far.
@@ -88,6 +117,10 @@ impl Meter {
             || self.deadline.is_some_and(|deadline| Instant::now() >= deadline)
         {
             self.spent = true;
+            return false;
+        }
+        if self.watch.is_some_and(|watch| watch(Tick::Reading).is_break()) {
+            (self.spent, self.cancelled) = (true, true);
             return false;
         }
         self.effort = next;

@@ -21,7 +21,7 @@ use std::time::Instant;
 
 use rayon::prelude::*;
 
-pub use budget::{Budget, Effort, Meter};
+pub use budget::{Budget, Effort, Meter, Tick};
 pub use cost::Norm;
 pub use judge::{Cloud, Robustness};
 pub use methods::{ElasticNet, MethodSpec, MinCost, Nn, Protocol, Roar, Sns, TrexI, TrexNn, TrexO};
@@ -120,14 +120,14 @@ pub trait Method: Send + Sync {
 
 /// Answers many factuals, in their order; threads change nothing.
 ///
-/// `watch` hears how many are done. After a `Break` the others are answered with
-/// [`Reason::Cancelled`].
+/// `watch` hears of every answer, and of every reading on the way to it. After a `Break` those
+/// in work and all others are answered with [`Reason::Cancelled`].
 pub fn find_all(
     problem: &Problem,
     method: &dyn Method,
     factuals: &[Factual],
     budget: Budget,
-    watch: impl Fn() -> ControlFlow<()> + Sync,
+    watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
 ) -> Result<Vec<Outcome>> {
     budget.check()?;
     let dim = problem.model.dim();
@@ -151,24 +151,34 @@ pub fn find_all(
     }
     let scores = problem.model.score(&points);
     let cancelled = AtomicBool::new(false);
+    let watch = |tick: Tick| {
+        if cancelled.load(Ordering::Relaxed) || watch(tick).is_break() {
+            cancelled.store(true, Ordering::Relaxed);
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    };
     factuals
         .par_iter()
         .zip(&scores)
         .with_max_len(1)
         .map(|(factual, &score)| {
             let started = Instant::now();
-            let mut meter = Meter::new(budget);
+            let mut meter = Meter::watched(budget, &watch);
             let not_found = |reason| Answer::NotFound { best: None, reason };
             let answer = if cancelled.load(Ordering::Relaxed) {
                 not_found(Reason::Cancelled)
             } else if score >= crate::model::THRESHOLD {
                 not_found(Reason::AlreadyFavourable)
             } else {
-                method.find(factual, &mut meter)?
+                match method.find(factual, &mut meter)? {
+                    // What was found in half the time is not what the method would have found.
+                    _ if meter.is_cancelled() => not_found(Reason::Cancelled),
+                    answer => answer,
+                }
             };
-            if watch().is_break() {
-                cancelled.store(true, Ordering::Relaxed);
-            }
+            // The next one notices a `Break`.
+            let _ = watch(Tick::Answered);
             let seconds = started.elapsed().as_secs_f64();
             Ok(Outcome { answer, effort: meter.effort(), seconds })
         })

@@ -97,7 +97,7 @@ pub fn relaxations(
         }
     }
     let factuals: Vec<Factual> = freed.iter().map(|(_, set)| Factual::new(&point, set)).collect();
-    let outcomes = find_all(problem, method, &factuals, budget, || ControlFlow::Continue(()))?;
+    let outcomes = find_all(problem, method, &factuals, budget, |_| ControlFlow::Continue(()))?;
     let tried = freed.len();
     let mut helpful: Vec<Relaxation> = freed
         .into_iter()

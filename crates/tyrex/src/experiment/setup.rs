@@ -12,7 +12,9 @@ use super::spec::World;
 use super::store::{Store, digest};
 use crate::action::{Actions, FeasibleSet};
 use crate::change::{Ensemble, LeaveOut, ModelChange, Plan, Reinitialise};
-use crate::counterfactual::{Budget, Factual, Memory, Norm, Outcome, Problem, Reason, find_all};
+use crate::counterfactual::{
+    Budget, Factual, Memory, Norm, Outcome, Problem, Reason, Tick, find_all,
+};
 use crate::data::Dataset;
 use crate::data::catalogue::Catalogue;
 use crate::error::{Error, Result};
@@ -340,6 +342,10 @@ impl Setup {
             Problem::new(self.base(base), norm, &self.stock.train)?.with_memory(&self.stock.memory);
         let prepared =
             contender.method.prepare(&problem, self.stock.seed.derive("search").index(base))?;
+        let watch = |tick| match tick {
+            Tick::Answered => watch(),
+            Tick::Reading => ControlFlow::Continue(()),
+        };
         let outcomes = find_all(&problem, &*prepared, &factuals, Budget::default(), watch)?;
         if outcomes.iter().any(|outcome| outcome.reason() == Some(Reason::Cancelled)) {
             return Err(Error::Cancelled("the run was stopped; it can go on".to_owned()));

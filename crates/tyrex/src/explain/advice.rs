@@ -4,16 +4,15 @@ use std::ops::ControlFlow;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Explainer, FORMAT_VERSION, Part};
+use super::{Applicant, Explainer, FORMAT_VERSION};
 use crate::action::{Actions, FeasibleSet, Overrides};
 use crate::counterfactual::{
     Budget, Counterfactual, Factual, MethodSpec, Norm, Outcome, Problem, Protocol, Reason,
-    Relaxations, Robustness, find_all, relaxations,
+    Relaxations, Robustness, Tick, find_all, relaxations,
 };
 use crate::data::{Column, Row, Table, Value};
 use crate::error::{Error, Result};
 use crate::measure::{Gauge, Measure};
-use crate::model::THRESHOLD;
 use crate::neighbourhood::{Neighbourhood, Sampling};
 use crate::points::Points;
 use crate::seed::Seed;
@@ -50,15 +49,39 @@ impl Request {
     }
 }
 
-/// What was found for one rejected row.
+impl Request {
+    /// Sets what the method's test of stability asks for, where it is given: the threshold, the
+    /// number of neighbours and how far they lie.
+    pub fn set_test(
+        &mut self,
+        tau: Option<f64>,
+        samples: Option<usize>,
+        sigma: Option<f64>,
+    ) -> Result<()> {
+        if tau.is_none() && samples.is_none() && sigma.is_none() {
+            return Ok(());
+        }
+        let name = self.method.name();
+        let Some(test) = self.method.robustness_mut() else {
+            return Err(Error::param(
+                "method",
+                name,
+                "trex-o, trex-i or trex-nn where tau, k or sigma is given: the others have no \
+                 test of stability",
+            ));
+        };
+        test.tau = tau.unwrap_or(test.tau);
+        test.samples = samples.unwrap_or(test.samples);
+        test.sigma = sigma.unwrap_or(test.sigma);
+        Ok(())
+    }
+}
+
+/// What was found for one row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Advice {
-    /// The row, as an index into the rows of the explainer.
-    pub index: usize,
-    /// Its row in the table, counted from 0 without the header.
-    pub row: usize,
-    /// `m(x)` before.
-    pub score_before: f32,
+    /// The row as it is.
+    pub applicant: Applicant,
     /// The answer of the method.
     pub outcome: Outcome,
     /// The advised row. None if nothing was found, or if
@@ -104,51 +127,51 @@ impl Advice {
     pub fn found(&self) -> Option<&Counterfactual> {
         self.outcome.found()
     }
+
+    /// The number of features that change; of encoded columns, where answers are points.
+    fn changed_count(&self) -> Option<usize> {
+        let found = self.found()?;
+        if self.advised.is_some() {
+            return Some(self.changes.len());
+        }
+        let pairs = found.point.iter().zip(&self.applicant.point);
+        Some(pairs.filter(|(a, b)| a != b).count())
+    }
 }
 
 impl Explainer {
-    /// The rejected rows of a part, as indices into the rows, in the order of the table.
-    #[must_use]
-    pub fn rejected_rows(&self, part: Part) -> Vec<usize> {
-        let mut rows = self.data().part(part);
-        rows.sort_unstable();
-        rows.retain(|&row| self.scores()[row] < THRESHOLD);
-        rows
-    }
-
     /// Finds advice for rows, in their order; threads change nothing.
     ///
-    /// `watch` hears whenever one is done; after a `Break` the others are answered with
-    /// [`Reason::Cancelled`].
+    /// `watch` hears of every answer and of every reading on the way; after a `Break` those not
+    /// yet answered are answered with [`Reason::Cancelled`].
     pub fn advise(
         &self,
-        rows: &[usize],
+        applicants: &[Applicant],
         request: &Request,
-        watch: impl Fn() -> ControlFlow<()> + Sync,
+        watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
     ) -> Result<Vec<Advice>> {
-        let outcomes = self.search(rows, request, watch)?;
+        let outcomes = self.search(applicants, request, watch)?;
         let stabilities = self.stabilities(&outcomes, request)?;
-        Ok(rows
+        Ok(applicants
             .iter()
             .zip(outcomes)
             .zip(stabilities)
-            .map(|((&index, outcome), stability)| self.advice(index, outcome, stability))
+            .map(|((applicant, outcome), stability)| self.advice(applicant, outcome, stability))
             .collect())
     }
 
     /// The outcomes of a method for rows, in their order.
     pub(super) fn search(
         &self,
-        rows: &[usize],
+        applicants: &[Applicant],
         request: &Request,
-        watch: impl Fn() -> ControlFlow<()> + Sync,
+        watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
     ) -> Result<Vec<Outcome>> {
-        rows.iter().try_for_each(|&row| self.check_row(row))?;
-        let sets = self.feasible_sets(rows, request)?;
-        let factuals: Vec<Factual> = rows
+        let sets = self.feasible_sets(applicants, request)?;
+        let factuals: Vec<Factual> = applicants
             .iter()
             .zip(&sets)
-            .map(|(&row, set)| Factual::new(self.points().row(row), set))
+            .map(|(applicant, set)| Factual::new(&applicant.point, set))
             .collect();
         let data = self.points().select(&self.training_rows());
         let problem = Problem::new(self.model(), request.norm, &data)?;
@@ -160,11 +183,10 @@ impl Explainer {
     /// searches. Only where answers are rows.
     pub fn relaxations(
         &self,
-        index: usize,
+        row: &Row,
         request: &Request,
         tries: usize,
     ) -> Result<Option<Relaxations>> {
-        self.check_row(index)?;
         if request.protocol != Protocol::Product {
             return Ok(None);
         }
@@ -172,15 +194,7 @@ impl Explainer {
         let data = self.points().select(&self.training_rows());
         let problem = Problem::new(self.model(), request.norm, &data)?;
         let method = request.method.prepare(&problem, request.seed)?;
-        let row = &self.data().rows()[index];
         relaxations(&problem, &*method, &actions, row, request.budget, tries).map(Some)
-    }
-
-    fn check_row(&self, index: usize) -> Result<()> {
-        match self.points().len() {
-            rows if index < rows => Ok(()),
-            rows => Err(Error::param("row", index, format!("an index below {rows}"))),
-        }
     }
 
     fn actions(&self, request: &Request) -> Result<Actions> {
@@ -188,11 +202,15 @@ impl Explainer {
     }
 
     /// Where the counterfactuals of rows may lie.
-    fn feasible_sets(&self, rows: &[usize], request: &Request) -> Result<Vec<FeasibleSet>> {
+    fn feasible_sets(
+        &self,
+        applicants: &[Applicant],
+        request: &Request,
+    ) -> Result<Vec<FeasibleSet>> {
         let train = self.points().select(&self.training_rows());
         let Some(space) = request.protocol.space(&train)? else {
             let actions = self.actions(request)?;
-            return rows.iter().map(|&row| actions.for_factual(&self.data().rows()[row])).collect();
+            return applicants.iter().map(|each| actions.for_factual(&each.values)).collect();
         };
         if request.overrides != Overrides::default() {
             return Err(Error::param(
@@ -201,7 +219,7 @@ impl Explainer {
                 "product, where rules on features are asked for",
             ));
         }
-        Ok(vec![space; rows.len()])
+        Ok(vec![space; applicants.len()])
     }
 
     /// `R^` of what was found: what the method's own test read, if that was `R^`; else read now.
@@ -223,16 +241,13 @@ impl Explainer {
         Ok(outcomes.iter().map(next).collect())
     }
 
-    fn advice(&self, index: usize, outcome: Outcome, stability: Option<f64>) -> Advice {
-        let before = &self.data().rows()[index];
-        let point = self.points().row(index);
+    fn advice(&self, applicant: &Applicant, outcome: Outcome, stability: Option<f64>) -> Advice {
+        let Applicant { values, point, .. } = applicant;
         let found = outcome.found();
         let advised = found.and_then(|found| found.row.clone());
         Advice {
-            index,
-            row: self.data().table_rows()[index],
-            score_before: self.scores()[index],
-            changes: advised.as_ref().map(|row| self.changes(before, row)).unwrap_or_default(),
+            applicant: applicant.clone(),
+            changes: advised.as_ref().map(|row| self.changes(values, row)).unwrap_or_default(),
             stability,
             cost: found.map(|found| Costs {
                 l1: Norm::L1.distance(&found.point, point),
@@ -279,7 +294,7 @@ impl Explainer {
         let mut columns: Vec<Column> =
             head.chain(names).chain(OWN_TAIL.map(str::to_owned)).map(Column::new).collect();
         for each in advice {
-            let mut cells = vec![each.row.to_string()];
+            let mut cells = vec![each.applicant.row.to_string()];
             let reason = each.outcome.reason().map_or("", Reason::name);
             let status = if reason.is_empty() { "found" } else { "not_found" };
             cells.extend([status.to_owned(), reason.to_owned()]);
@@ -295,7 +310,7 @@ impl Explainer {
                 number(each.stability),
                 number(each.cost.map(|cost| cost.l1)),
                 number(each.cost.map(|cost| cost.l2)),
-                self.changed_count(each).map(|count| count.to_string()).unwrap_or_default(),
+                each.changed_count().map(|count| count.to_string()).unwrap_or_default(),
                 each.outcome.seconds.to_string(),
                 request.method.name().to_owned(),
                 parameters.clone(),
@@ -306,16 +321,6 @@ impl Explainer {
             columns.iter_mut().zip(&cells).for_each(|(column, cell)| column.push(cell));
         }
         Table::new("counterfactuals", columns)
-    }
-
-    /// The number of features that change; of encoded columns, where answers are points.
-    fn changed_count(&self, advice: &Advice) -> Option<usize> {
-        let found = advice.found()?;
-        if advice.advised.is_some() {
-            return Some(advice.changes.len());
-        }
-        let pairs = found.point.iter().zip(self.points().row(advice.index));
-        Some(pairs.filter(|(a, b)| a != b).count())
     }
 }
 

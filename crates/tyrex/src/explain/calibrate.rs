@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{Explainer, Request};
 use crate::calibrate::{Calibration, Goal, calibrate};
 use crate::change::Ensemble;
-use crate::counterfactual::Reason;
+use crate::counterfactual::{Reason, Tick};
 use crate::error::{Error, Result};
 use crate::model::Model;
 
@@ -29,12 +29,12 @@ impl Explainer {
     /// Searches for counterfactuals of the rejected applicants with every threshold, and
     /// chooses the threshold by what retrained models say of them.
     ///
-    /// `watch` hears whenever one row is done, for every threshold.
+    /// `watch` hears of every row's answer, for every threshold, and of every reading.
     pub fn calibrate(
         &self,
         terms: &CalibrationTerms,
         ensemble: &Ensemble,
-        watch: impl Fn() -> ControlFlow<()> + Sync,
+        watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
     ) -> Result<Calibration> {
         let mut request = terms.request.clone();
         if request.method.robustness().is_none() {
@@ -44,7 +44,7 @@ impl Explainer {
                 "a method with a threshold of stability: trex-i, trex-o or trex-nn",
             ));
         }
-        let mut rows = self.rejected_rows(self.data().applicants());
+        let mut rows = self.rejected(self.data().applicants());
         rows.truncate(terms.factuals);
         if rows.is_empty() {
             return Err(Error::Table {

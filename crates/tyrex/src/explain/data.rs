@@ -95,7 +95,9 @@ impl Data {
         }
     }
 
-    fn table(&self) -> &Table {
+    /// The table they came from.
+    #[must_use]
+    pub fn table(&self) -> &Table {
         match self {
             Self::Labelled(dataset) => dataset.table(),
             Self::Applicants(applicants) => &applicants.table,
@@ -173,6 +175,14 @@ impl Data {
             (Self::Applicants(applicants), Part::Train) => applicants.train.clone(),
             (Self::Applicants(applicants), Part::Test) => applicants.test.clone(),
             (_, Part::All) => (0..self.rows().len()).collect(),
+        }
+    }
+
+    /// The rows that train; all rows, where nothing says which do.
+    pub(super) fn training_rows(&self) -> Vec<usize> {
+        match self.part(Part::Train) {
+            none if none.is_empty() => self.part(Part::All),
+            rows => rows,
         }
     }
 

@@ -10,14 +10,31 @@ use crate::model::onnx::{Favourable, ImportOptions, OnnxModel};
 /// Reads a model file. If the options name no class, the schema's favourable label does,
 /// wherever the file knows its classes by name.
 pub fn import(path: &Path, schema: &Schema, options: &ImportOptions) -> Result<OnnxModel> {
+    import_with(|options| OnnxModel::read(path, options), schema, options).map_err(|error| {
+        match error {
+            Error::InvalidModel(problem) => Error::Model { file: path.to_owned(), problem },
+            other => other,
+        }
+    })
+}
+
+/// The same for a model that is in memory.
+pub fn import_bytes(bytes: &[u8], schema: &Schema, options: &ImportOptions) -> Result<OnnxModel> {
+    import_with(|options| OnnxModel::from_bytes(bytes.to_vec(), options), schema, options)
+}
+
+fn import_with(
+    read: impl Fn(&ImportOptions) -> Result<OnnxModel>,
+    schema: &Schema,
+    options: &ImportOptions,
+) -> Result<OnnxModel> {
     if options.favourable.is_some() {
-        return OnnxModel::read(path, options);
+        return read(options);
     }
-    let with_class = |class: Favourable| {
-        OnnxModel::read(path, &ImportOptions { favourable: Some(class), ..options.clone() })
-    };
+    let with_class =
+        |class: Favourable| read(&ImportOptions { favourable: Some(class), ..options.clone() });
     let favourable = &schema.label.favourable;
-    let model = match OnnxModel::read(path, options) {
+    let model = match read(options) {
         Ok(model) => model,
         // Of three classes and more, the reader wants one named.
         Err(error) => match favourable.as_slice() {
@@ -35,8 +52,8 @@ pub fn import(path: &Path, schema: &Schema, options: &ImportOptions) -> Result<O
         [class] if *class == model.favourable => Ok(model),
         [class] => with_class(Favourable::Class(*class)),
         [] if is_zero_and_one(labels) => Ok(model),
-        [] => Err(wrong(path, labels, favourable, "none of which is")),
-        _ => Err(wrong(path, labels, favourable, "several of which are")),
+        [] => Err(wrong(labels, favourable, "none of which is")),
+        _ => Err(wrong(labels, favourable, "several of which are")),
     }
 }
 
@@ -46,26 +63,22 @@ fn is_zero_and_one(labels: &[String]) -> bool {
     words == ["0", "1"] || words == ["false", "true"]
 }
 
-fn wrong(path: &Path, labels: &[String], favourable: &[Value], which: &str) -> Error {
-    Error::Model {
-        file: path.to_owned(),
-        problem: format!(
-            "the model's classes are {}, {which} favourable in the schema ({})",
-            listed(labels),
-            listed(favourable)
-        ),
-    }
+fn wrong(labels: &[String], favourable: &[Value], which: &str) -> Error {
+    Error::InvalidModel(format!(
+        "the model's classes are {}, {which} favourable in the schema ({})",
+        listed(labels),
+        listed(favourable)
+    ))
 }
 
 /// The schema that travels with a model this crate wrote. Its split is left out: it said
 /// which rows trained the model, and says nothing about new rows.
-pub fn embedded_schema(path: &Path, model: &OnnxModel) -> Result<Option<Schema>> {
+pub fn embedded_schema(model: &OnnxModel) -> Result<Option<Schema>> {
     let Some(text) = model.metadata.get("schema") else {
         return Ok(None);
     };
-    let mut schema = Schema::from_toml(text).map_err(|error| Error::Model {
-        file: path.to_owned(),
-        problem: format!("the schema in its metadata is damaged: {error}"),
+    let mut schema = Schema::from_toml(text).map_err(|error| {
+        Error::InvalidModel(format!("the schema in its metadata is damaged: {error}"))
     })?;
     schema.split = Split::AllTrain;
     Ok(Some(schema))

@@ -4,9 +4,11 @@
 //! answers; they compute nothing themselves.
 
 mod advice;
+mod applicant;
 mod calibrate;
 mod certify;
 mod data;
+mod document;
 mod import;
 mod input;
 mod performance;
@@ -15,16 +17,19 @@ mod stability;
 mod table;
 
 pub use advice::{Advice, Costs, FeatureChange, Request, check_advice_names};
+pub use applicant::Applicant;
 pub use calibrate::CalibrationTerms;
 pub use certify::{Fresh, GivenRows};
 pub use data::{Applicants, Data};
-pub use import::{embedded_schema, import};
+pub use document::{Advised, Explained, Named};
+pub use import::{embedded_schema, import, import_bytes};
 pub use performance::{Part, Performance};
 pub use retrain::RetrainingTerms;
 pub use stability::{RowStability, StabilityTerms};
 
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::Arc;
 
 use serde::Serialize;
 
@@ -47,7 +52,7 @@ pub const FORMAT_VERSION: u32 = 1;
 pub struct Explainer {
     data: Data,
     encoder: Encoder,
-    model: Core,
+    model: Arc<dyn Model>,
     training: Option<Training>,
     points: Points,
     scores: Vec<f32>,
@@ -64,21 +69,6 @@ pub struct Training {
     pub history: Vec<EpochReport>,
     /// The epoch whose weights were kept.
     pub kept_epoch: usize,
-}
-
-/// A row the model rejects: `m(x) < 0.5`.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Rejected<'a> {
-    /// Its row in the table, counted from 0 without the header.
-    pub row: usize,
-    /// `m(x)`, the probability of the favourable class.
-    pub score: f32,
-    /// Its label in the table's own word; `None` if it has no label.
-    pub label: Option<&'a str>,
-    /// Whether that label is favourable all the same.
-    pub favourable: Option<bool>,
-    /// Its values, in the order of the schema's features.
-    pub values: &'a Row,
 }
 
 /// Whether the network's classes are those of a data set.
@@ -119,7 +109,7 @@ impl Explainer {
             kept_epoch: trained.kept_epoch,
         };
         let encoder = dataset.encoder().clone();
-        let model = Core::Mlp(trained.network);
+        let model = Arc::new(trained.network);
         Self::assemble(Data::Labelled(dataset), encoder, model, Some(training))
     }
 
@@ -129,7 +119,31 @@ impl Explainer {
     /// columns that the model file encodes itself.
     pub fn with_model(data: Data, model: OnnxModel) -> Result<Self> {
         let encoder = input::encoder(&data, &model)?;
-        Self::assemble(data, encoder, model.core, None)
+        let model: Arc<dyn Model> = match model.core {
+            Core::Mlp(network) => Arc::new(network),
+            Core::Trees(trees) => Arc::new(trees),
+        };
+        Self::assemble(data, encoder, model, None)
+    }
+
+    /// Puts a model of any kind and the rows to explain together. The model sees the schema's
+    /// encoding, fitted on the training rows; `make` is given the encoder, for a model that has
+    /// to go back to values.
+    pub fn with_black_box(
+        data: Data,
+        make: impl FnOnce(&Encoder) -> Result<Arc<dyn Model>>,
+    ) -> Result<Self> {
+        let rows: Vec<&Row> = data.training_rows().iter().map(|&row| &data.rows()[row]).collect();
+        let encoder = Encoder::fit(data.schema(), &rows)?;
+        let model = make(&encoder)?;
+        if model.dim() != encoder.dim() {
+            return Err(Error::Dimension {
+                what: "coordinates that the model takes".to_owned(),
+                expected: encoder.dim(),
+                got: model.dim(),
+            });
+        }
+        Self::assemble(data, encoder, model, None)
     }
 
     /// As [`with_model`](Self::with_model), with points on a common scale: numbers that the
@@ -148,22 +162,12 @@ impl Explainer {
     fn assemble(
         data: Data,
         encoder: Encoder,
-        model: Core,
+        model: Arc<dyn Model>,
         training: Option<Training>,
     ) -> Result<Self> {
         let points = encoder.encode_rows(data.rows())?;
-        let mut explainer = Self { data, encoder, model, training, points, scores: Vec::new() };
-        explainer.scores = explainer.model().score(&explainer.points);
-        // Neither below nor above the threshold, so neither rejected nor accepted.
-        match explainer.scores.iter().position(|score| !score.is_finite()) {
-            None => Ok(explainer),
-            Some(index) => Err(Error::InvalidModel(format!(
-                "its score of {}, row {}, is {}, expected a probability",
-                explainer.data.source().display(),
-                explainer.data.table_rows()[index],
-                explainer.scores[index]
-            ))),
-        }
+        let scores = applicant::scores(&*model, &data, &points)?;
+        Ok(Self { data, encoder, model, training, points, scores })
     }
 
     /// What the columns mean.
@@ -196,34 +200,22 @@ impl Explainer {
         &self.scores
     }
 
-    /// The model as it was trained or read.
-    #[must_use]
-    pub fn core(&self) -> &Core {
-        &self.model
-    }
-
     /// The model.
     #[must_use]
     pub fn model(&self) -> &dyn Model {
-        match &self.model {
-            Core::Mlp(network) => network,
-            Core::Trees(trees) => trees,
-        }
+        &*self.model
     }
 
     /// The model with gradients, if it has them: a network has, trees have not.
     #[must_use]
     pub fn differentiable(&self) -> Option<&dyn DifferentiableModel> {
-        self.network().map(|network| network as &dyn DifferentiableModel)
+        self.model.differentiable()
     }
 
     /// The network, if the model is one.
     #[must_use]
     pub fn network(&self) -> Option<&Mlp> {
-        match &self.model {
-            Core::Mlp(network) => Some(network),
-            Core::Trees(_) => None,
-        }
+        self.model.network()
     }
 
     /// How the model was trained, if it was trained here.
@@ -235,10 +227,8 @@ impl Explainer {
     /// The name of the model that changes with its weights.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
-        match &self.model {
-            Core::Mlp(network) => network.fingerprint(),
-            Core::Trees(trees) => trees.fingerprint(),
-        }
+        let seen = || Fingerprint::of_scores(&self.points, &self.scores);
+        self.model.identity().unwrap_or_else(seen)
     }
 
     /// `m(x)` of other rows of the same schema.
@@ -248,35 +238,21 @@ impl Explainer {
 
     /// The rows that train, in their order; all rows, where the data name none.
     fn training_rows(&self) -> Vec<usize> {
-        match self.data.part(Part::Train) {
-            none if none.is_empty() => self.data.part(Part::All),
-            rows => rows,
-        }
-    }
-
-    /// The rows of a part that the model rejects, in the order of the table.
-    #[must_use]
-    pub fn rejected(&self, part: Part) -> Vec<Rejected<'_>> {
-        self.rejected_rows(part)
-            .into_iter()
-            .map(|index| Rejected {
-                row: self.data.table_rows()[index],
-                score: self.scores[index],
-                label: self.data.label(index),
-                favourable: self.data.is_favourable(index),
-                values: &self.data.rows()[index],
-            })
-            .collect()
+        self.data.training_rows()
     }
 
     /// Writes the network as an ONNX file, with the schema and the encoder in its metadata.
     pub fn write_model(&self, path: &Path, overwrite: Overwrite) -> Result<()> {
-        let Some(network) = self.network() else {
-            return Err(Error::InvalidModel("only networks can be written, not trees".to_owned()));
-        };
-        let metadata = self.export_metadata()?;
-        let bytes = onnx::write(network, &metadata);
+        let bytes = self.to_onnx()?;
         write_whole(path, overwrite, |out| out.write_all(&bytes))
+    }
+
+    /// The bytes of that file.
+    pub fn to_onnx(&self) -> Result<Vec<u8>> {
+        let Some(network) = self.network() else {
+            return Err(Error::InvalidModel("only networks can be written".to_owned()));
+        };
+        Ok(onnx::write(network, &self.export_metadata()?))
     }
 
     /// What goes with a network into its file: the schema and the encoder.

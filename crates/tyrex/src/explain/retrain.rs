@@ -149,7 +149,9 @@ impl Explainer {
 
     fn base(&self) -> Result<&Mlp> {
         self.network().ok_or_else(|| {
-            Error::InvalidModel("only networks can be trained again, not trees".to_owned())
+            Error::InvalidModel(
+                "only networks can be trained again, not trees or black boxes".to_owned(),
+            )
         })
     }
 }

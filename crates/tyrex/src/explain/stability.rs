@@ -3,10 +3,11 @@
 use serde::{Deserialize, Serialize};
 
 use super::table::table;
-use super::{Explainer, FORMAT_VERSION, Part};
+use super::{Applicant, Explainer, FORMAT_VERSION};
 use crate::data::Table;
 use crate::error::Result;
 use crate::measure::{Gamma, Gauge, Measure, Neighbourhood, Reading, Sampling};
+use crate::points::Points;
 use crate::seed::Seed;
 
 /// What is asked of the measures.
@@ -62,14 +63,17 @@ pub struct RowStability {
 }
 
 impl Explainer {
-    /// The measures of the rows of a part, in the order of the table.
-    pub fn stability(&self, part: Part, terms: &StabilityTerms) -> Result<Vec<RowStability>> {
+    /// The measures of rows, in their order.
+    pub fn stability(
+        &self,
+        applicants: &[Applicant],
+        terms: &StabilityTerms,
+    ) -> Result<Vec<RowStability>> {
         let StabilityTerms { sampling, samples, sigma, gamma, seed } = *terms;
         let model = self.model();
         let cloud = Neighbourhood::draw(sampling, model.dim(), samples, sigma, seed)?;
-        let mut rows = self.data().part(part);
-        rows.sort_unstable();
-        let points = self.points().select(&rows);
+        let mut points = Points::new(model.dim());
+        applicants.iter().for_each(|applicant| points.push(&applicant.point));
         let read = |measure| -> Result<Vec<Reading>> {
             Ok(Gauge::new(measure, model, &cloud)?.read(&points))
         };
@@ -78,11 +82,11 @@ impl Explainer {
         let stable = read(Measure::Stability { gamma })?;
         let distance = cloud.mean_distance();
         let readings = means.iter().zip(&relaxed).zip(&stable);
-        Ok(rows
+        Ok(applicants
             .iter()
             .zip(readings)
-            .map(|(&row, ((mean, relaxed), stable))| RowStability {
-                row: self.data().table_rows()[row],
+            .map(|(applicant, ((mean, relaxed), stable))| RowStability {
+                row: applicant.row,
                 score: mean.score,
                 mean: mean.value,
                 relaxed_stability: relaxed.value,

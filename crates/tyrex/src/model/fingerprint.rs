@@ -5,11 +5,12 @@ use sha2::{Digest, Sha256};
 
 use super::trees::{Aggregate, Comparison, Transform, TreeEnsemble, TreeNode};
 use super::{Activation, Mlp, Model, Output};
+use crate::points::Points;
 
 /// SHA-256 of a model's architecture and weights, in hexadecimal.
 ///
 /// Two models have the same fingerprint exactly if they are built alike and their weights have
-/// the same bits.
+/// the same bits. A black box shows neither; its fingerprint is that of what it answered.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Fingerprint(String);
@@ -19,6 +20,16 @@ impl Fingerprint {
     #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
+    }
+
+    /// The fingerprint of a model of which only the scores of some points are known.
+    #[must_use]
+    pub fn of_scores(points: &Points, scores: &[f32]) -> Self {
+        let mut bytes = Canonical::new("tyrex scores 1");
+        bytes.size(points.dim());
+        bytes.numbers(points.as_slice());
+        bytes.numbers(scores);
+        bytes.finish()
     }
 }
 

@@ -21,13 +21,15 @@ pub use probe::Probe;
 pub use train::{Examples, TrainParams, Trained, train, train_all};
 pub use trees::TreeEnsemble;
 
+use std::fmt;
+
 use crate::points::Points;
 
 /// A model accepts a point if its score is at least this.
 pub const THRESHOLD: f32 = 0.5;
 
 /// A model: the probability of the favourable class, for many points at once.
-pub trait Model: Send + Sync {
+pub trait Model: fmt::Debug + Send + Sync {
     /// The number of coordinates of a point.
     fn dim(&self) -> usize;
 
@@ -51,6 +53,11 @@ pub trait Model: Send + Sync {
 
     /// The native network, if it is one: some computations have a shorter way through it.
     fn network(&self) -> Option<&Mlp> {
+        None
+    }
+
+    /// The trees, if it is made of them.
+    fn trees(&self) -> Option<&TreeEnsemble> {
         None
     }
 

@@ -332,6 +332,10 @@ impl Model for TreeEnsemble {
         self.dim
     }
 
+    fn trees(&self) -> Option<&TreeEnsemble> {
+        Some(self)
+    }
+
     fn identity(&self) -> Option<Fingerprint> {
         Some(self.fingerprint())
     }

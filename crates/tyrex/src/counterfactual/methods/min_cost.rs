@@ -111,7 +111,7 @@ mod tests {
             let problem = Problem::new(&model, norm, &data).unwrap();
             let method = MinCost::default().prepare(&problem).unwrap();
             let factuals = [Factual::new(&[0.0], &set)];
-            let go_on = || ControlFlow::Continue(());
+            let go_on = |_| ControlFlow::Continue(());
             let outcomes =
                 find_all(&problem, &*method, &factuals, Budget::default(), go_on).unwrap();
             let found = outcomes[0].found().expect("both ways lead there");

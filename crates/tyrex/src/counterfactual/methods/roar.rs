@@ -138,7 +138,7 @@ mod tests {
             let problem = Problem::new(&model, norm, &data).unwrap();
             let method = Roar::default().prepare(&problem).unwrap();
             let factuals = [Factual::new(&point, &set)];
-            let go_on = || ControlFlow::Continue(());
+            let go_on = |_| ControlFlow::Continue(());
             let outcomes =
                 find_all(&problem, &*method, &factuals, Budget::default(), go_on).unwrap();
             let found = outcomes[0].found().expect("a linear model has a closest point");

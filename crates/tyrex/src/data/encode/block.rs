@@ -247,6 +247,20 @@ impl Block {
         }
     }
 
+    /// The value that the columns stand for, with numbers where they are: between the steps
+    /// and outside the range. A number of the grid that has this very column is taken as it is.
+    pub(super) fn decode_freely(&self, step: Option<&Step>, point: &[f32]) -> Value {
+        let nearest = self.decode(step, point);
+        match (&self.coding, nearest.number()) {
+            (Coding::Number { affine, .. }, Some(number)) => {
+                let column = self.first_column(State::Number(number)) as f32;
+                let exact = clean(column) == clean(point[0]);
+                Value::Number(if exact { number } else { affine.invert(clean(point[0])) })
+            }
+            _ => nearest,
+        }
+    }
+
     /// Moves the columns to the nearest ones that a value has.
     pub(super) fn snap(&self, step: Option<&Step>, point: &mut [f32]) {
         let state = self.nearest(step, point);

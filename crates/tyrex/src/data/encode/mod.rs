@@ -160,6 +160,24 @@ impl Encoder {
         Row::from_checked(values)
     }
 
+    /// The values that a point stands for, where they need not be a row's: numbers stay between
+    /// their steps and outside their ranges, levels are the nearest ones. The point of a row
+    /// gives the row.
+    ///
+    /// This is how models that take rows are asked about the neighbours of a point.
+    ///
+    /// # Panics
+    /// If the dimension of the point differs.
+    #[must_use]
+    pub fn decode_freely(&self, point: &[f32]) -> Vec<Value> {
+        assert_eq!(point.len(), self.dim, "a point of another dimension");
+        let mut values = vec![Value::Missing; self.features.len()];
+        for ((block, columns, feature), place) in self.placed().zip(&self.places) {
+            values[feature] = block.decode_freely(place.step.as_ref(), &point[columns]);
+        }
+        values
+    }
+
     /// Moves a point to the nearest one that a row has: one level on in each one-hot group
     /// (the largest entry, the first of equals), whole numbers, steps, ranges.
     ///

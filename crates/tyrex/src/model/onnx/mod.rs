@@ -189,6 +189,17 @@ pub enum Core {
     Trees(TreeEnsemble),
 }
 
+impl Core {
+    /// The model.
+    #[must_use]
+    pub fn model(&self) -> &dyn Model {
+        match self {
+            Self::Mlp(mlp) => mlp,
+            Self::Trees(trees) => trees,
+        }
+    }
+}
+
 /// A model read from an ONNX file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OnnxModel {
@@ -262,10 +273,7 @@ impl OnnxModel {
     /// The model behind the preprocessing.
     #[must_use]
     pub fn model(&self) -> &dyn Model {
-        match &self.core {
-            Core::Mlp(mlp) => mlp,
-            Core::Trees(trees) => trees,
-        }
+        self.core.model()
     }
 
     /// Turns raw rows, one cell per input column, into what the core sees.

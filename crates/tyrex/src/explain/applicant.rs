@@ -1,0 +1,93 @@
+//! The rows a person asks about: of the explainer's own data, or others of the same schema.
+
+use super::{Applicants, Data, Explainer, Part};
+use crate::data::schema::Split;
+use crate::data::{Row, Schema, Table};
+use crate::error::{Error, Result};
+use crate::model::{Model, THRESHOLD};
+use crate::points::Points;
+
+/// A row to explain, and what the model says of it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Applicant {
+    /// Its row in the table, counted from 0 without the header.
+    pub row: usize,
+    /// Its values, in the order of the schema's features.
+    pub values: Row,
+    /// What the model sees of them.
+    pub point: Vec<f32>,
+    /// `m(x)`, the probability of the favourable class.
+    pub score: f32,
+    /// Its label in the table's own word; `None` if it has no label.
+    pub label: Option<String>,
+    /// Whether that label is favourable.
+    pub favourable: Option<bool>,
+}
+
+impl Applicant {
+    /// Whether the model rejects it: `m(x) < 0.5`.
+    #[must_use]
+    pub fn is_rejected(&self) -> bool {
+        self.score < THRESHOLD
+    }
+}
+
+impl Explainer {
+    /// The rows of a part, in the order of the table.
+    #[must_use]
+    pub fn applicants(&self, part: Part) -> Vec<Applicant> {
+        let mut rows = self.data().part(part);
+        rows.sort_unstable();
+        rows.into_iter()
+            .map(|row| applicant(self.data(), row, self.points(), self.scores()[row]))
+            .collect()
+    }
+
+    /// The rows of a part that the model rejects, in the order of the table.
+    #[must_use]
+    pub fn rejected(&self, part: Part) -> Vec<Applicant> {
+        let mut applicants = self.applicants(part);
+        applicants.retain(Applicant::is_rejected);
+        applicants
+    }
+
+    /// Other rows of the same schema. Labels are welcome, not needed.
+    pub fn read_applicants(&self, table: Table) -> Result<Vec<Applicant>> {
+        // How the explainer's own rows are split says nothing about others.
+        let schema = Schema { split: Split::AllTrain, ..self.schema().clone() };
+        let data = Data::Applicants(Applicants::read(&schema, table)?);
+        let points = self.encoder().encode_rows(data.rows())?;
+        let scores = scores(self.model(), &data, &points)?;
+        Ok(scores
+            .into_iter()
+            .enumerate()
+            .map(|(index, score)| applicant(&data, index, &points, score))
+            .collect())
+    }
+}
+
+fn applicant(data: &Data, index: usize, points: &Points, score: f32) -> Applicant {
+    Applicant {
+        row: data.table_rows()[index],
+        values: data.rows()[index].clone(),
+        point: points.row(index).to_vec(),
+        score,
+        label: data.label(index).map(str::to_owned),
+        favourable: data.is_favourable(index),
+    }
+}
+
+/// `m(x)` of the rows. One that is not a number is neither below nor above the threshold, so
+/// neither rejected nor accepted, and an error.
+pub(super) fn scores(model: &dyn Model, data: &Data, points: &Points) -> Result<Vec<f32>> {
+    let scores = model.score(points);
+    match scores.iter().position(|score| !score.is_finite()) {
+        None => Ok(scores),
+        Some(index) => Err(Error::InvalidModel(format!(
+            "its score of {}, row {}, is {}, expected a probability",
+            data.source().display(),
+            data.table_rows()[index],
+            scores[index]
+        ))),
+    }
+}

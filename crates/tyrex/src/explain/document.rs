@@ -1,0 +1,122 @@
+//! Advice as a document: what every front end gives out as JSON.
+
+use serde::{Serialize, Serializer};
+
+use super::{Advice, Costs, Explainer, FeatureChange, Request};
+use crate::certificate::Certificate;
+use crate::counterfactual::{Reason, Relaxations};
+use crate::data::{Row, Schema};
+use crate::error::Result;
+
+/// A row, and what to do about it.
+#[derive(Debug, Serialize)]
+pub struct Explained<'a> {
+    /// Its row in the table, counted from 0 without the header.
+    pub row: usize,
+    /// `m(x)`
+    pub score: f32,
+    /// Its label in the table's own word.
+    pub label: Option<&'a str>,
+    /// Whether that label is favourable.
+    pub favourable: Option<bool>,
+    /// Its values.
+    pub features: Named<'a>,
+    /// What to do.
+    pub advice: Advised<'a>,
+}
+
+/// What to do.
+#[derive(Debug, Serialize)]
+#[serde(tag = "status", rename_all = "snake_case")]
+pub enum Advised<'a> {
+    /// There is advice.
+    Found {
+        /// What changes, in the order of the schema.
+        changes: &'a [FeatureChange],
+        /// The whole row after it; encoded columns, where answers are points.
+        counterfactual: Named<'a>,
+        /// `m(x')`
+        score: f32,
+        /// `R^` there.
+        stability: Option<f64>,
+        /// The distances.
+        cost: Option<Costs>,
+        /// What is promised of it.
+        certificate: Option<Box<Certificate>>,
+    },
+    /// There is none.
+    NotFound {
+        /// Why.
+        reason: Reason,
+        /// Why, in words.
+        sentence: String,
+        /// Which single rule stands in the way.
+        relaxations: Option<Relaxations>,
+    },
+}
+
+/// A row under the names of its features, in their order; or a point under those of its columns.
+#[derive(Debug)]
+pub enum Named<'a> {
+    /// A row.
+    Row(&'a Schema, &'a Row),
+    /// A point.
+    Point(Vec<String>, &'a [f32]),
+}
+
+impl Serialize for Named<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Row(schema, row) => {
+                let names = schema.features.iter().map(|feature| &feature.name);
+                serializer.collect_map(names.zip(row.values()))
+            }
+            Self::Point(columns, point) => serializer.collect_map(columns.iter().zip(*point)),
+        }
+    }
+}
+
+impl Explainer {
+    /// The document of one answer. For a row without advice the rules are let go one at a time,
+    /// at most `tries` of them, to say which one stands in the way.
+    pub fn explained<'a>(
+        &'a self,
+        advice: &'a Advice,
+        certificate: Option<Certificate>,
+        request: &Request,
+        tries: usize,
+    ) -> Result<Explained<'a>> {
+        let applicant = &advice.applicant;
+        let advised = match (advice.found(), advice.outcome.reason()) {
+            (Some(found), _) => Advised::Found {
+                changes: &advice.changes,
+                counterfactual: match &advice.advised {
+                    Some(row) => Named::Row(self.schema(), row),
+                    None => Named::Point(self.encoder().columns(), &found.point),
+                },
+                score: found.score,
+                stability: advice.stability,
+                cost: advice.cost,
+                certificate: certificate.map(Box::new),
+            },
+            (None, reason) => {
+                let reason = reason.unwrap_or(Reason::Stuck);
+                let relaxations = match reason {
+                    Reason::Stuck | Reason::NoActionableRow | Reason::NoCandidate if tries > 0 => {
+                        self.relaxations(&applicant.values, request, tries)?
+                    }
+                    _ => None,
+                };
+                Advised::NotFound { reason, sentence: reason.to_string(), relaxations }
+            }
+        };
+        Ok(Explained {
+            row: applicant.row,
+            score: applicant.score,
+            label: applicant.label.as_deref(),
+            favourable: applicant.favourable,
+            features: Named::Row(self.schema(), &applicant.values),
+            advice: advised,
+        })
+    }
+}

@@ -1,0 +1,444 @@
+//! The explainer: what the library's façade is asked, and its answers for Python.
+
+use std::sync::Arc;
+
+use numpy::{IntoPyArray, PyArray1};
+use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict};
+use serde::Deserialize;
+use serde_json::{Map, Value};
+use tyrex::action::Overrides;
+use tyrex::calibrate::{Goal, TAUS};
+use tyrex::certificate::Terms;
+use tyrex::change::ModelChange;
+use tyrex::counterfactual::{Budget, MethodSpec, Norm, Protocol, Reason, Tick};
+use tyrex::explain::{
+    Applicant, CalibrationTerms, Fresh, Part, Request, RetrainingTerms, StabilityTerms,
+};
+use tyrex::model::TrainParams;
+use tyrex::{Points, Seed};
+
+use crate::data::{Data, Schema};
+use crate::ensemble::Ensemble;
+use crate::error::{self, OrRaise};
+use crate::function::{Failure, Function};
+use crate::model::{self, Model};
+use crate::run::{Ended, Watch, run};
+use crate::table::Table;
+
+/// A model and the rows it speaks about.
+#[pyclass(frozen, module = "tyrex._native")]
+#[derive(Debug)]
+pub(crate) struct Explainer {
+    pub(crate) inner: tyrex::explain::Explainer,
+    /// Of a model that is a Python function.
+    failure: Option<Arc<Failure>>,
+}
+
+/// How advice is asked for, as Python writes it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Options {
+    method: String,
+    protocol: Protocol,
+    norm: Norm,
+    tau: Option<f64>,
+    k: Option<usize>,
+    sigma: Option<f64>,
+    /// Parameters of the method, beside its usual ones.
+    params: Map<String, Value>,
+    budget: Budget,
+    overrides: Overrides,
+    seed: u64,
+}
+
+impl Options {
+    /// The request, with the seed derived as the command line does: same seed, same advice.
+    fn request(self) -> PyResult<Request> {
+        let seed = Seed(self.seed).derive("search");
+        let mut request = Request::new(&self.method, self.protocol, self.norm, seed).or_raise()?;
+        if !self.params.is_empty() {
+            request.method = with_params(&request.method, self.params)?;
+        }
+        request.set_test(self.tau, self.k, self.sigma).or_raise()?;
+        request.budget = self.budget;
+        request.overrides = self.overrides;
+        Ok(request)
+    }
+}
+
+/// A method with some of its parameters replaced.
+fn with_params(method: &MethodSpec, params: Map<String, Value>) -> PyResult<MethodSpec> {
+    let wrong = |problem: String| error::parameter(format!("method {}: {problem}", method.name()));
+    let mut spec = serde_json::to_value(method).map_err(|error| wrong(error.to_string()))?;
+    let Value::Object(known) = &mut spec else { return Err(wrong("it has no parameters".into())) };
+    let names: Vec<String> =
+        known.keys().filter(|name| *name != "method").map(|name| format!("`{name}`")).collect();
+    for (name, value) in params {
+        if name == "method" || !known.contains_key(&name) {
+            let problem = format!("no parameter `{name}`; it has {}", names.join(", "));
+            return Err(wrong(problem));
+        }
+        known.insert(name, value);
+    }
+    serde_json::from_value(spec).map_err(|error| wrong(error.to_string()))
+}
+
+impl Explainer {
+    /// Raises what a function raised.
+    fn checked<T>(&self, value: PyResult<T>) -> PyResult<T> {
+        match self.failure.as_ref().and_then(|failure| failure.take()) {
+            Some(exception) => Err(exception),
+            None => value,
+        }
+    }
+
+    /// Long work, with the exceptions of functions raised.
+    fn run<T: Send>(
+        &self,
+        py: Python<'_>,
+        progress: Option<&Bound<'_, PyAny>>,
+        work: impl FnOnce(&Watch) -> tyrex::Result<T> + Send,
+    ) -> PyResult<Ended<T>> {
+        let Ended { value, interrupt } = run(py, progress, work)?;
+        match (self.checked(Ok(()))?, value) {
+            ((), Ok(value)) => Ok(Ended { value, interrupt }),
+            // Work that was stopped may have nothing to show.
+            ((), Err(error)) => Err(interrupt.unwrap_or_else(|| error::exception(error))),
+        }
+    }
+
+    /// What a search hears: whether to go on, counting the answers.
+    fn tick(&self, watch: &Watch, tick: Tick) -> std::ops::ControlFlow<()> {
+        if self.failure.as_ref().is_some_and(|failure| failure.happened()) {
+            return std::ops::ControlFlow::Break(());
+        }
+        match tick {
+            Tick::Answered => watch.count(),
+            Tick::Reading => watch.go_on(),
+        }
+    }
+
+    /// The rows of a table, or the rejected applicants among the own ones.
+    fn asked(&self, rows: Option<&Table>) -> tyrex::Result<Vec<Applicant>> {
+        match rows {
+            Some(table) => self.inner.read_applicants(table.0.clone()),
+            None => Ok(self.inner.rejected(self.inner.data().applicants())),
+        }
+    }
+
+    /// What the model sees of the rows of a table.
+    pub(crate) fn points_of(&self, rows: &Table) -> tyrex::Result<Points> {
+        let mut points = Points::new(self.inner.points().dim());
+        let applicants = self.inner.read_applicants(rows.0.clone())?;
+        applicants.iter().for_each(|applicant| points.push(&applicant.point));
+        Ok(points)
+    }
+
+    fn part(&self, part: Option<&str>) -> PyResult<Part> {
+        match part {
+            None => Ok(self.inner.data().applicants()),
+            Some("train") => Ok(Part::Train),
+            Some("test") => Ok(Part::Test),
+            Some("all") => Ok(Part::All),
+            Some(other) => Err(error::parameter(format!(
+                "parameter `part` is {other}, expected train, test or all"
+            ))),
+        }
+    }
+}
+
+#[pymethods]
+impl Explainer {
+    /// Trains a network on labelled rows.
+    #[staticmethod]
+    #[pyo3(signature = (data, params, seed, progress = None))]
+    fn train(
+        py: Python<'_>,
+        data: &Data,
+        params: &str,
+        seed: u64,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Self> {
+        let params: TrainParams = error::from_json("training parameters", params)?;
+        let tyrex::explain::Data::Labelled(dataset) = &data.0 else {
+            return Err(error::parameter("training needs rows with labels"));
+        };
+        let dataset = dataset.clone();
+        let trained = run(py, progress, |watch| {
+            watch.expect(params.epochs);
+            tyrex::explain::Explainer::train(dataset, &params, Seed(seed), |_| watch.count())
+        })?;
+        Ok(Self { inner: trained.whole()?.or_raise()?, failure: None })
+    }
+
+    /// A model that exists, and rows.
+    #[staticmethod]
+    fn with_model(py: Python<'_>, data: &Data, model: &Model) -> PyResult<Self> {
+        let make = || tyrex::explain::Explainer::with_model(data.0.clone(), model.model.clone());
+        let inner = py.detach(make).or_raise()?;
+        Ok(Self { inner, failure: None })
+    }
+
+    /// A function of rows, and rows.
+    #[staticmethod]
+    #[pyo3(signature = (data, scores, gradients = None))]
+    fn with_function(
+        py: Python<'_>,
+        data: &Data,
+        scores: Py<PyAny>,
+        gradients: Option<Py<PyAny>>,
+    ) -> PyResult<Self> {
+        let failure = Arc::new(Failure::default());
+        let own = Arc::clone(&failure);
+        let rows = data.0.clone();
+        let made = py.detach(move || {
+            tyrex::explain::Explainer::with_black_box(rows, |encoder| {
+                Ok(Arc::new(Function::new(scores, gradients, encoder, own)?))
+            })
+        });
+        if let Some(exception) = failure.take() {
+            return Err(exception);
+        }
+        Ok(Self { inner: made.or_raise()?, failure: Some(failure) })
+    }
+
+    /// What the columns mean.
+    #[getter]
+    fn schema(&self) -> Schema {
+        Schema(self.inner.schema().clone())
+    }
+
+    /// The name of the model that changes with its weights.
+    #[getter]
+    fn fingerprint(&self) -> String {
+        self.inner.fingerprint().to_string()
+    }
+
+    /// `network`, `trees` or `function`.
+    #[getter]
+    fn kind(&self) -> &'static str {
+        match (self.inner.network(), self.inner.model().trees()) {
+            (Some(_), _) => "network",
+            (None, Some(_)) => "trees",
+            (None, None) => "function",
+        }
+    }
+
+    /// Whether the model has gradients.
+    #[getter]
+    fn has_gradients(&self) -> bool {
+        self.inner.differentiable().is_some()
+    }
+
+    /// The names of the encoded columns.
+    #[getter]
+    fn encoded_columns(&self) -> Vec<String> {
+        self.inner.encoder().columns()
+    }
+
+    /// The probability of the favourable class, for every own row that was kept.
+    #[pyo3(signature = () -> "typing.Any")]
+    fn own_scores<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f32>> {
+        self.inner.scores().to_vec().into_pyarray(py)
+    }
+
+    /// For every own row that was kept, its row in the table.
+    #[pyo3(signature = () -> "list[int]")]
+    fn own_rows(&self) -> Vec<usize> {
+        self.inner.data().table_rows().to_vec()
+    }
+
+    /// The probability of the favourable class, for the rows of a table.
+    #[pyo3(signature = (rows) -> "typing.Any")]
+    fn score<'py>(&self, py: Python<'py>, rows: &Table) -> PyResult<Bound<'py, PyArray1<f32>>> {
+        let scores = py.detach(|| {
+            let applicants = self.inner.read_applicants(rows.0.clone())?;
+            Ok(applicants.iter().map(|applicant| applicant.score).collect::<Vec<f32>>())
+        });
+        Ok(self.checked(scores.or_raise())?.into_pyarray(py))
+    }
+
+    /// The rows of the table that the model rejects, of a part: `train`, `test`, `all`, or the
+    /// applicants.
+    #[pyo3(signature = (part = None) -> "list[int]")]
+    fn rejected(&self, part: Option<&str>) -> PyResult<Vec<usize>> {
+        let part = self.part(part)?;
+        Ok(self.inner.rejected(part).iter().map(|applicant| applicant.row).collect())
+    }
+
+    /// How well the model does, as JSON.
+    fn performance(&self) -> PyResult<String> {
+        error::json(&self.inner.performances())
+    }
+
+    /// How the model was trained or would be trained again, as JSON.
+    fn training_params(&self) -> PyResult<String> {
+        error::json(&self.inner.training_params().or_raise()?)
+    }
+
+    /// The network as an ONNX file, with the schema and the encoder in its metadata.
+    fn to_onnx<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
+        Ok(model::bytes(py, &self.inner.to_onnx().or_raise()?))
+    }
+
+    /// Advice for the rows of a table, or for the first own ones that are rejected: a document
+    /// per row, the seconds each took, the request, and whether Ctrl-C ended the search.
+    #[pyo3(signature = (rows, options, limit = None, tries = 24, progress = None) -> "tuple[str, list[float], str, bool]")]
+    fn explain(
+        &self,
+        py: Python<'_>,
+        rows: Option<&Table>,
+        options: &str,
+        limit: Option<usize>,
+        tries: usize,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<(String, Vec<f64>, String, bool)> {
+        let options: Options = error::from_json("options", options)?;
+        let request = options.request()?;
+        let Ended { value: advice, interrupt } = self.run(py, progress, |watch| {
+            let mut applicants = self.asked(rows)?;
+            applicants.truncate(limit.unwrap_or(usize::MAX));
+            watch.expect(applicants.len());
+            self.inner.advise(&applicants, &request, |tick| self.tick(watch, tick))
+        })?;
+        let stopped = advice.iter().any(|each| each.outcome.reason() == Some(Reason::Cancelled));
+        if let Some(other) = interrupt.filter(|error| !is_interrupt(py, error)) {
+            return Err(other);
+        }
+        // Whoever pressed Ctrl-C does not want to wait for more.
+        let tries = if stopped { 0 } else { tries };
+        let documents = self.run(py, None, |_| {
+            advice
+                .iter()
+                .map(|each| self.inner.explained(each, None, &request, tries))
+                .collect::<tyrex::Result<Vec<_>>>()
+        })?;
+        let seconds = advice.iter().map(|each| each.outcome.seconds).collect();
+        let documents = error::json(&documents.whole()?)?;
+        Ok((documents, seconds, error::json(&request)?, stopped))
+    }
+
+    /// The measures of the rows of a table, or of the own applicants: a column for each.
+    #[pyo3(signature = (rows, terms, seed, progress = None) -> "dict[str, typing.Any]")]
+    fn stability<'py>(
+        &self,
+        py: Python<'py>,
+        rows: Option<&Table>,
+        terms: &str,
+        seed: u64,
+        progress: Option<&Bound<'py, PyAny>>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let terms: StabilityTerms = error::from_json("options", terms)?;
+        let terms = StabilityTerms { seed: Seed(seed).derive("stability"), ..terms };
+        let part = self.part(None)?;
+        let measured = self.run(py, progress, |_| {
+            let applicants = match rows {
+                Some(table) => self.inner.read_applicants(table.0.clone())?,
+                None => self.inner.applicants(part),
+            };
+            self.inner.stability(&applicants, &terms)
+        })?;
+        let measured = measured.whole()?;
+        let numbers = |number: fn(&tyrex::explain::RowStability) -> f64| {
+            measured.iter().map(number).collect::<Vec<f64>>().into_pyarray(py)
+        };
+        let rows: Vec<i64> = measured.iter().map(|each| each.row as i64).collect();
+        let columns = PyDict::new(py);
+        columns.set_item("row", rows.into_pyarray(py))?;
+        columns.set_item("score", numbers(|each| f64::from(each.score)))?;
+        columns.set_item("mean", numbers(|each| each.mean))?;
+        columns.set_item("relaxed_stability", numbers(|each| each.relaxed_stability))?;
+        columns.set_item("stability", numbers(|each| each.stability))?;
+        columns.set_item("gamma", numbers(|each| each.gamma))?;
+        Ok(columns)
+    }
+
+    /// Trains the network again, many times.
+    #[pyo3(signature = (change, change_params, models, params, seed, progress = None))]
+    fn retrain(
+        &self,
+        py: Python<'_>,
+        change: &str,
+        change_params: &str,
+        models: usize,
+        params: Option<&str>,
+        seed: u64,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Ensemble> {
+        let change = ModelChange::with_params(change, change_params).or_raise()?;
+        let params = match params {
+            Some(params) => error::from_json("training parameters", params)?,
+            None => self.inner.training_params().or_raise()?,
+        };
+        let terms = RetrainingTerms { change, models, params, seed: Seed(seed) };
+        let trained = self.run(py, progress, |watch| {
+            watch.expect(usize::try_from(terms.epochs()).unwrap_or(usize::MAX));
+            self.inner.retrain(&terms, |_, _| watch.count())
+        })?;
+        Ok(Ensemble(Arc::new(trained.whole()?)))
+    }
+
+    /// A certificate for every row of a table, as JSON, each with its sentence.
+    #[pyo3(signature = (rows, ensemble, steered, terms, seed, progress = None) -> "list[str]")]
+    fn certify(
+        &self,
+        py: Python<'_>,
+        rows: &Table,
+        ensemble: Option<&Ensemble>,
+        steered: bool,
+        terms: &str,
+        seed: u64,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<Vec<String>> {
+        let terms: Terms = error::from_json("options", terms)?;
+        let seed = Seed(seed).derive("certificates");
+        let certificates = self.run(py, progress, |watch| {
+            let points = self.points_of(rows)?;
+            watch.expect(points.len());
+            let fresh = ensemble.map(|own| Fresh { ensemble: &own.0, steered });
+            self.inner.certify(&points, fresh, &terms, seed, || watch.count())
+        })?;
+        let document = |certificate: &tyrex::certificate::Certificate| {
+            let mut document = serde_json::to_value(certificate)
+                .map_err(|error| error::parameter(error.to_string()))?;
+            document["sentence"] = certificate.sentence().into();
+            error::json(&document)
+        };
+        certificates.whole()?.iter().map(document).collect()
+    }
+
+    /// Chooses the threshold that keeps a promise, as JSON.
+    #[pyo3(signature = (goal, taus, factuals, options, ensemble, progress = None))]
+    fn calibrate(
+        &self,
+        py: Python<'_>,
+        goal: &str,
+        taus: Option<Vec<f64>>,
+        factuals: usize,
+        options: &str,
+        ensemble: &Ensemble,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<String> {
+        let goal: Goal = error::from_json("options", goal)?;
+        let options: Options = error::from_json("options", options)?;
+        let taus = taus.unwrap_or_else(|| TAUS.to_vec());
+        let terms = CalibrationTerms { goal, taus, request: options.request()?, factuals };
+        let calibration = self.run(py, progress, |watch| {
+            let rejected = self.inner.rejected(self.inner.data().applicants()).len();
+            watch.expect(rejected.min(factuals).saturating_mul(terms.taus.len()));
+            self.inner.calibrate(&terms, &ensemble.0, |tick| self.tick(watch, tick))
+        })?;
+        error::json(&calibration.whole()?)
+    }
+}
+
+fn is_interrupt(py: Python<'_>, error: &PyErr) -> bool {
+    error.is_instance_of::<pyo3::exceptions::PyKeyboardInterrupt>(py)
+}
+
+/// The names of the methods.
+#[pyfunction]
+pub(crate) fn method_names() -> Vec<&'static str> {
+    MethodSpec::NAMES.to_vec()
+}

@@ -1,0 +1,127 @@
+//! Models that the native engine runs.
+
+use std::path::PathBuf;
+
+use pyo3::prelude::*;
+use pyo3::types::PyBytes;
+use tyrex::explain::{embedded_schema, import_bytes};
+use tyrex::model::onnx::{Core, Favourable, ImportOptions, Inputs, OnnxModel};
+
+use crate::data::Schema;
+use crate::error::OrRaise;
+
+/// An ONNX model.
+#[pyclass(frozen, module = "tyrex._native")]
+#[derive(Debug)]
+pub(crate) struct Model {
+    pub(crate) model: OnnxModel,
+}
+
+fn options(
+    output: Option<String>,
+    class_number: Option<usize>,
+    class_name: Option<String>,
+    logits: bool,
+) -> ImportOptions {
+    let favourable = class_name.map(Favourable::Label).or(class_number.map(Favourable::Class));
+    ImportOptions { output, favourable, logits }
+}
+
+#[pymethods]
+impl Model {
+    /// A model from the bytes of its file. With a schema, its favourable label says which class
+    /// is meant where nothing else does.
+    #[new]
+    #[pyo3(signature = (content, schema = None, *, output = None, class_number = None, class_name = None, logits = false))]
+    fn new(
+        py: Python<'_>,
+        content: &[u8],
+        schema: Option<&Schema>,
+        output: Option<String>,
+        class_number: Option<usize>,
+        class_name: Option<String>,
+        logits: bool,
+    ) -> PyResult<Self> {
+        let options = options(output, class_number, class_name, logits);
+        let read = || match schema {
+            Some(schema) => import_bytes(content, &schema.0, &options),
+            None => OnnxModel::from_bytes(content.to_vec(), &options),
+        };
+        py.detach(read).or_raise().map(|model| Self { model })
+    }
+
+    /// Reads a model file; external data is looked for in its folder.
+    #[staticmethod]
+    #[pyo3(signature = (path, schema = None, *, output = None, class_number = None, class_name = None, logits = false))]
+    fn read(
+        py: Python<'_>,
+        path: PathBuf,
+        schema: Option<&Schema>,
+        output: Option<String>,
+        class_number: Option<usize>,
+        class_name: Option<String>,
+        logits: bool,
+    ) -> PyResult<Self> {
+        let options = options(output, class_number, class_name, logits);
+        let read = || match schema {
+            Some(schema) => tyrex::explain::import(&path, &schema.0, &options),
+            None => OnnxModel::read(&path, &options),
+        };
+        py.detach(read).or_raise().map(|model| Self { model })
+    }
+
+    /// `network` or `trees`.
+    #[getter]
+    fn kind(&self) -> &'static str {
+        match self.model.core {
+            Core::Mlp(_) => "network",
+            Core::Trees(_) => "trees",
+        }
+    }
+
+    /// The names of the columns it takes; None where they have none.
+    #[getter]
+    fn columns(&self) -> Option<Vec<String>> {
+        match &self.model.inputs {
+            Inputs::Matrix { .. } => None,
+            Inputs::Columns(columns) => {
+                Some(columns.iter().map(|column| column.name.clone()).collect())
+            }
+        }
+    }
+
+    /// The number of columns it takes.
+    #[getter]
+    fn width(&self) -> usize {
+        self.model.inputs.len()
+    }
+
+    /// Whether it takes the encoding of its own metadata: a file that tyrex wrote.
+    #[getter]
+    fn is_encoded(&self) -> bool {
+        self.model.metadata.contains_key("encoder")
+    }
+
+    /// The schema in its metadata, if tyrex wrote it.
+    #[getter]
+    fn schema(&self) -> PyResult<Option<Schema>> {
+        Ok(embedded_schema(&self.model).or_raise()?.map(Schema))
+    }
+
+    /// The number of the class that counts as favourable.
+    #[getter]
+    fn class_number(&self) -> usize {
+        self.model.favourable
+    }
+
+    /// The names of the classes, where the file has them.
+    #[getter]
+    fn class_names(&self) -> Option<Vec<String>> {
+        self.model.labels.clone()
+    }
+}
+
+/// Bytes for Python.
+pub(crate) fn bytes<'py>(py: Python<'py>, bytes: &[u8]) -> Bound<'py, PyBytes> {
+    PyBytes::new(py, bytes)
+}

@@ -1,6 +1,6 @@
 //! From the rows of a schema to the points of an imported model.
 
-use super::{Data, Part};
+use super::Data;
 use crate::data::encode::{Affine, Block, Coding};
 use crate::data::schema::{FitOn, ModelInput, Scaling};
 use crate::data::{Encoder, Feature, Row, Schema, Value, listed};
@@ -24,11 +24,9 @@ pub(super) fn encoder(data: &Data, model: &OnnxModel) -> Result<Encoder> {
 /// them as they are. Scales are fitted on the rows that train; on all rows, if none are named.
 pub(super) fn standardised(data: &Data, encoder: Encoder, core: &Core) -> Result<(Encoder, Core)> {
     let schema = data.schema();
-    let train = data.part(Part::Train);
-    let rows: Vec<&Row> = if train.is_empty() || schema.scaling.fit == FitOn::All {
-        data.rows().iter().collect()
-    } else {
-        train.iter().map(|&index| &data.rows()[index]).collect()
+    let rows: Vec<&Row> = match schema.scaling.fit {
+        FitOn::All => data.rows().iter().collect(),
+        FitOn::Train => data.training_rows().iter().map(|&row| &data.rows()[row]).collect(),
     };
     let (encoder, affines) = encoder.standardised(schema, &rows)?;
     Ok((encoder, core.standardised(&affines)?))

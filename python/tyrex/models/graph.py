@@ -1,0 +1,93 @@
+"""ONNX graphs: one behind the other, and what they end in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..errors import need
+
+#: The operator sets everything is exported in, so that graphs can be joined.
+OPSETS = {"": 18, "ai.onnx.ml": 3}
+
+#: Operators that change a value's shape or type but not its numbers.
+_SHAPES = {"Cast", "Flatten", "Identity", "Reshape", "Squeeze", "Unsqueeze"}
+_PRODUCTS = {"Gemm", "MatMul"}
+_PROBABILITIES = {"Sigmoid", "Softmax"}
+
+
+def join(first: bytes, second: bytes) -> bytes:
+    """The second graph behind the first: its one input takes the first graph's only output."""
+    onnx = need("onnx", "to put a preprocessor before a model")
+    compose = need("onnx.compose", "to put a preprocessor before a model")
+    before, after = onnx.load_from_string(first), onnx.load_from_string(second)
+    after = compose.add_prefix(after, "model/")
+    _narrow(onnx, before)
+    domains = {o.domain for graph in (before, after) for o in graph.opset_import}
+    for graph in (before, after):
+        _set_versions(onnx, graph, domains, max(before.ir_version, after.ir_version))
+    link = (before.graph.output[0].name, after.graph.input[0].name)
+    merged = compose.merge_models(before, after, io_map=[link])
+    content: bytes = merged.SerializeToString()
+    return content
+
+
+def with_input_names(model: Any, names: list[str]) -> bytes:
+    """The graph's inputs, in their order, under these names: exporters replace letters in them."""
+    changed = {}
+    for entry, name in zip(model.graph.input, names):
+        changed[entry.name] = name
+        entry.name = name
+    for node in model.graph.node:
+        node.input[:] = [changed.get(name, name) for name in node.input]
+    content: bytes = model.SerializeToString()
+    return content
+
+
+def _narrow(onnx: Any, model: Any) -> None:
+    """Makes the only output single precision."""
+    (output,) = model.graph.output
+    kind = output.type.tensor_type
+    if kind.elem_type != onnx.TensorProto.DOUBLE:
+        return
+    single = onnx.TensorProto.FLOAT
+    name = f"{output.name}/single"
+    model.graph.node.append(onnx.helper.make_node("Cast", [output.name], [name], to=single))
+    output.name, kind.elem_type = name, single
+
+
+def _set_versions(onnx: Any, model: Any, domains: set[str], ir_version: int) -> None:
+    """Declares the common versions.
+
+    The operators in question (scalers, encoders, trees, dense layers) have not changed between
+    the versions the exporters use.
+    """
+    model.ir_version = ir_version
+    del model.opset_import[:]
+    for domain in sorted(domains):
+        version = OPSETS.get("" if domain == "ai.onnx" else domain, 1)
+        model.opset_import.append(onnx.helper.make_opsetid(domain, version))
+
+
+def ends_linear(content: bytes) -> bool:
+    """Whether the only output is the sums of a layer, without a function on top."""
+    makers, last = _ending(content)
+    if last is None or last.op_type != "Add":
+        return last is not None and last.op_type in _PRODUCTS
+    return any(makers[name].op_type in _PRODUCTS for name in last.input if name in makers)
+
+
+def ends_in_probabilities(content: bytes) -> bool:
+    """Whether the only output is a sigmoid or a softmax."""
+    _, last = _ending(content)
+    return last is not None and last.op_type in _PROBABILITIES
+
+
+def _ending(content: bytes) -> tuple[dict[str, Any], Any]:
+    """Which node makes which value, and the last node that computes something."""
+    onnx = need("onnx", "to read neural networks")
+    graph = onnx.load_from_string(content).graph
+    makers = {name: node for node in graph.node for name in node.output}
+    last = makers.get(graph.output[0].name)
+    while last is not None and last.op_type in _SHAPES:
+        last = makers.get(last.input[0])
+    return makers, last

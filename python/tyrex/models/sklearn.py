@@ -1,0 +1,253 @@
+"""scikit-learn classifiers, pipelines and transformers."""
+
+from __future__ import annotations
+
+import copy
+import warnings
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+
+import numpy as np
+
+from ..errors import ModelError, need
+from . import boosting, graph
+from .converted import Floats, Function, NotNative, Onnx
+from .outputs import Outputs, by_name, by_place, columns, failed
+from .table import Table
+
+if TYPE_CHECKING:
+    from typing import TypeAlias
+
+    from ..data import Frame
+
+    #: Columns by name, and whether they hold texts; or the width of a matrix of numbers.
+    Inputs: TypeAlias = "list[tuple[str, bool]] | int"
+
+PURPOSE = "to read scikit-learn models"
+
+
+@dataclass(frozen=True)
+class Classifier:
+    """A fitted classifier and the table it takes."""
+
+    model: Any
+    table: Table
+    outputs: Outputs
+
+    def scores(self, frame: Frame) -> Floats:
+        """The classifier's own probability of the favourable class."""
+        return self.outputs.probability(_shares(self.model, self.table, frame), len(frame))
+
+
+@dataclass(frozen=True)
+class Preprocessor:
+    """A fitted transformer in front of a network."""
+
+    transformer: Any
+    table: Table
+
+    @classmethod
+    def of(cls, transformer: Any, frame: Frame) -> Preprocessor:
+        """The transformer, once it has been seen to be one and to be fitted."""
+        if not hasattr(transformer, "transform"):
+            raise TypeError(
+                f"preprocessor: found {_kind(transformer)}, expected a fitted scikit-learn "
+                "transformer such as a StandardScaler or a ColumnTransformer"
+            )
+        check_fitted(transformer)
+        return cls(transformer, Table.of(transformer, frame))
+
+    @property
+    def features(self) -> list[str] | None:
+        """The columns it takes."""
+        return self.table.features
+
+    def transform(self, frame: Frame) -> Floats:
+        """What the network behind it is given."""
+        try:
+            made = self.transformer.transform(self.table.container(frame))
+        except Exception as problem:  # whatever the user's own transformer raises
+            raise failed("the preprocessor failed on the data", problem) from problem
+        made = made.toarray() if hasattr(made, "toarray") else made
+        return columns(made, len(frame), "the preprocessor's output", "a matrix of numbers")
+
+    def export(self, frame: Frame) -> bytes:
+        """The transformer as ONNX."""
+        return export(self.transformer, self.table, frame)
+
+
+def _shares(model: Any, table: Table, frame: Frame) -> Any:
+    try:
+        return model.predict_proba(table.container(frame))
+    except Exception as problem:  # whatever the user's own model raises
+        raise failed(f"this {_kind(model)} cannot score the data", problem) from problem
+
+
+def convert(model: Any, frame: Frame, favourable: Any) -> Onnx | Function:
+    """A classifier or a pipeline that ends in one, as ONNX where skl2onnx knows it."""
+    check_classifier(model)
+    table = Table.of(model, frame)
+    source = f"predict_proba of this {_kind(model)}"
+    names = getattr(model, "classes_", None)
+    if isinstance(names, list) and any(hasattr(part, "shape") for part in names):
+        raise ModelError(f"this {_kind(model)} predicts {len(names)} targets, expected one")
+    if names is None:
+        answers = columns(_shares(model, table, frame), len(frame), source)
+        classes = by_place(answers.shape[1], favourable)
+    else:
+        classes = by_name(list(names), favourable)
+    scorer = Classifier(model, table, Outputs(classes, source=source))
+    framework = boosting.framework(model) or "scikit-learn"
+    function = Function(scorer.scores, features=table.features, framework=framework)
+    if len(classes) > 1:
+        return replace(function, reason="several classes are favourable")
+    try:
+        content = export(model, table, frame)
+    except NotNative as problem:
+        return replace(function, reason=str(problem))
+    return Onnx(
+        content=content,
+        scores=scorer.scores,
+        features=table.features,
+        class_number=classes[0],
+        framework=framework,
+        fallback=function,
+    )
+
+
+# ------------------------------------------------------------------------------------- refusals
+
+
+def check_classifier(model: Any) -> None:
+    """Refuses what is not fitted or gives no probabilities."""
+    kind = _kind(model)
+    base = need("sklearn.base", PURPOSE, install="scikit-learn")
+    if base.is_regressor(model):
+        raise ModelError(f"{kind} is a regressor; expected a classifier with predict_proba")
+    check_fitted(model)
+    if hasattr(model, "predict_proba"):
+        return
+    if base.is_classifier(model):
+        raise ModelError(
+            f"this {kind} gives no probabilities (it has no predict_proba); choose a loss or an "
+            "option that gives them, or wrap it in CalibratedClassifierCV"
+        )
+    raise ModelError(f"{kind} is not a classifier; expected one with predict_proba")
+
+
+def check_fitted(estimator: Any) -> None:
+    """Refuses an estimator that was never fitted."""
+    validation = need("sklearn.utils.validation", PURPOSE, install="scikit-learn")
+    exceptions = need("sklearn.exceptions", PURPOSE, install="scikit-learn")
+    try:
+        validation.check_is_fitted(estimator)
+    except exceptions.NotFittedError:
+        message = f"this {_kind(estimator)} is not fitted yet; call fit first"
+        raise ModelError(message) from None
+    except TypeError:  # not an estimator in scikit-learn's sense: nothing to ask
+        return
+
+
+def _kind(model: Any) -> str:
+    return type(model).__name__
+
+
+# --------------------------------------------------------------------------------------- export
+
+
+def export(estimator: Any, table: Table, frame: Frame) -> bytes:
+    """A classifier or a transformer as ONNX: named inputs, or one matrix of numbers."""
+    estimator = getattr(estimator, "best_estimator_", estimator)  # of a search over parameters
+    chosen = table.select(frame)
+    _check_sparse(estimator, table, frame)
+    if not any(None in column for column in chosen.columns if column.dtype == object):
+        estimator = _without_text_imputers(estimator)
+    texts = [column.dtype == object for column in chosen.columns]
+    if any(texts) or (table.names is not None and _picks_columns(estimator)):
+        return _export(estimator, list(zip(table.names or chosen.names, texts)))
+    return _export(estimator, len(texts))
+
+
+def _export(estimator: Any, inputs: Inputs) -> bytes:
+    """Classifiers work in single precision, as their ONNX operators do; what comes before one
+    in double precision, since a rounded scaler can carry a value across a tree's threshold.
+    """
+    if boosting.framework(estimator):
+        return boosting.export(estimator)
+    if not hasattr(estimator, "predict_proba"):
+        return _translate(estimator, inputs, "DoubleTensorType")
+    steps = getattr(estimator, "steps", None)
+    if steps is None or len(steps) == 1:
+        return _translate(estimator, inputs, "FloatTensorType")
+    last = steps[-1][1]
+    width = getattr(last, "n_features_in_", None)
+    if width is None:
+        raise NotNative(f"{_kind(last)} does not say how many columns it takes")
+    return graph.join(_export(estimator[:-1], inputs), _export(last, int(width)))
+
+
+def _check_sparse(estimator: Any, table: Table, frame: Frame) -> None:
+    """XGBoost takes the zeros of a sparse matrix for missing values; no graph does."""
+    steps = getattr(estimator, "steps", None) or []
+    if len(steps) < 2 or boosting.framework(steps[-1][1]) != "xgboost":
+        return
+    if hasattr(estimator[:-1].transform(table.container(frame)), "toarray"):
+        raise NotNative(
+            "XGBoost takes the zeros of a sparse matrix for missing values; make the encoder dense "
+            "with sparse_output=False, or sparse_threshold=0 in a ColumnTransformer"
+        )
+
+
+def _without_text_imputers(estimator: Any) -> Any:
+    """The same for texts without gaps, which is what the native engine takes."""
+    if hasattr(estimator, "transformers_"):
+        parts = [(n, _without_text_imputers(t), c) for n, t, c in estimator.transformers_]
+        return _changed(estimator, transformers_=parts)
+    if hasattr(estimator, "steps"):
+        changed = [(n, _without_text_imputers(step)) for n, step in estimator.steps]
+        steps = [(n, step) for n, step in changed if not isinstance(step, str)]
+        return _changed(estimator, steps=steps) if steps else "passthrough"
+    if type(estimator).__name__ == "SimpleImputer" and estimator.statistics_.dtype == object:
+        return estimator if estimator.add_indicator else "passthrough"
+    return estimator
+
+
+def _changed(estimator: Any, **attributes: Any) -> Any:
+    """A copy with other attributes; the original is the user's."""
+    made = copy.copy(estimator)
+    made.__dict__.update(attributes)
+    return made
+
+
+def _translate(estimator: Any, inputs: Inputs, real: str) -> bytes:
+    skl2onnx = need("skl2onnx", PURPOSE)
+    types = need("skl2onnx.common.data_types", PURPOSE)
+    if np.any(getattr(estimator, "is_categorical_", False)):
+        raise NotNative("categorical splits cannot be written as ONNX")
+    number, text = getattr(types, real), types.StringTensorType
+    if isinstance(inputs, int):
+        names, initial = ["x"], [("x", number([None, inputs]))]
+    else:
+        names = [name for name, _ in inputs]
+        initial = [(name, (text if is_text else number)([None, 1])) for name, is_text in inputs]
+    options = {id(estimator): {"zipmap": False}} if hasattr(estimator, "predict_proba") else None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        try:
+            model = skl2onnx.to_onnx(
+                estimator, initial_types=initial, options=options, target_opset=graph.OPSETS
+            )
+        except Exception as problem:  # a converter has as many errors as estimators
+            message = " ".join(str(problem).split())
+            raise NotNative(f"skl2onnx cannot convert it: {message[:200]}") from None
+    return graph.with_input_names(model, names)
+
+
+def _picks_columns(estimator: Any) -> bool:
+    """Whether the estimator chooses columns by name."""
+    if hasattr(estimator, "steps"):
+        return any(_picks_columns(step) for _, step in estimator.steps)
+    if hasattr(estimator, "transformer_list"):
+        return any(_picks_columns(part) for _, part in estimator.transformer_list)
+    return type(estimator).__name__ == "ColumnTransformer"

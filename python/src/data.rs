@@ -1,11 +1,13 @@
 //! Schemas, and rows read through them.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 use tyrex::data::catalogue::{Direction, Variant};
-use tyrex::data::{Catalogue, Dataset, Value};
+use tyrex::data::schema::{ModelInput, Note};
+use tyrex::data::{Catalogue, Dataset, FeatureKind, Hints, Value};
 use tyrex::explain::{Applicants, Data as Rows};
 
 use crate::error::{self, OrRaise};
@@ -30,12 +32,61 @@ impl Schema {
         tyrex::data::Schema::read(&path).or_raise().map(Self)
     }
 
-    /// A first schema from a table.
+    /// A first schema from a table, and remarks on what a person should look at. `kinds` has
+    /// what is known of columns: `numeric`, `integer`, `ordinal`, `categorical` or `flag`, and
+    /// the levels; `features` the columns that a model takes.
     #[staticmethod]
-    fn infer(table: &Table, label: Option<&str>, favourable: Vec<String>) -> PyResult<Self> {
+    #[pyo3(signature = (table, label, favourable, kinds, features) -> "tuple[Schema, list[str]]")]
+    fn infer(
+        table: &Table,
+        label: Option<&str>,
+        favourable: Vec<String>,
+        kinds: BTreeMap<String, (String, Vec<String>)>,
+        features: Option<Vec<String>>,
+    ) -> PyResult<(Self, Vec<String>)> {
         let favourable: Vec<Value> = favourable.iter().map(|text| value(text)).collect();
-        let inferred = tyrex::data::Schema::infer(&table.0, label, &favourable).or_raise()?;
-        Ok(Self(inferred.schema))
+        let kinds =
+            kinds.into_iter().map(|(name, (kind, levels))| Ok((name, known(&kind, &levels)?)));
+        let hints = Hints { kinds: kinds.collect::<PyResult<_>>()?, features };
+        let inferred =
+            tyrex::data::Schema::infer_with(&table.0, label, &favourable, &hints).or_raise()?;
+        let remark = |note: &Note| match &note.feature {
+            Some(feature) => format!("{feature}: {}", note.text),
+            None => note.text.clone(),
+        };
+        Ok((Self(inferred.schema), inferred.notes.iter().map(remark).collect()))
+    }
+
+    /// The same, for a model that takes the raw columns and encodes them itself.
+    fn for_raw_columns(&self) -> Self {
+        let mut schema = self.0.clone();
+        schema.model.input = ModelInput::Raw;
+        Self(schema)
+    }
+
+    /// Whether a model of this schema takes the raw columns.
+    #[getter]
+    fn takes_raw_columns(&self) -> bool {
+        self.0.model.input == ModelInput::Raw
+    }
+
+    /// The features, in the order of a row.
+    #[getter]
+    fn features(&self) -> Vec<&str> {
+        self.0.features.iter().map(|feature| feature.name.as_str()).collect()
+    }
+
+    /// The levels of a feature as texts; none for numbers.
+    fn levels(&self, feature: &str) -> Vec<String> {
+        let position = self.0.position(feature);
+        let levels = position.map(|position| self.0.features[position].kind.levels());
+        levels.unwrap_or_default().iter().map(Value::to_string).collect()
+    }
+
+    /// The column to predict.
+    #[getter]
+    fn label(&self) -> &str {
+        &self.0.label.column
     }
 
     /// The schema as TOML.
@@ -57,6 +108,21 @@ fn value(text: &str) -> Value {
     match text.parse::<f64>() {
         Ok(number) if number.is_finite() => Value::Number(number),
         _ => Value::from(text),
+    }
+}
+
+fn known(kind: &str, levels: &[String]) -> PyResult<FeatureKind> {
+    let levels: Vec<Value> = levels.iter().map(|text| value(text)).collect();
+    match (kind, levels.as_slice()) {
+        ("numeric", _) => Ok(FeatureKind::Numeric),
+        ("integer", _) => Ok(FeatureKind::Integer),
+        ("ordinal", _) => Ok(FeatureKind::Ordinal { levels }),
+        ("categorical", _) => Ok(FeatureKind::Categorical { levels }),
+        ("flag", [no, yes]) => Ok(FeatureKind::Flag { values: [no.clone(), yes.clone()] }),
+        _ => Err(error::parameter(format!(
+            "no kind of feature: {kind} with {} levels",
+            levels.len()
+        ))),
     }
 }
 

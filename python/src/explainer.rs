@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use numpy::{IntoPyArray, PyArray1};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyDict};
 use serde::Deserialize;
@@ -76,8 +77,11 @@ fn with_params(method: &MethodSpec, params: Map<String, Value>) -> PyResult<Meth
         known.keys().filter(|name| *name != "method").map(|name| format!("`{name}`")).collect();
     for (name, value) in params {
         if name == "method" || !known.contains_key(&name) {
-            let problem = format!("no parameter `{name}`; it has {}", names.join(", "));
-            return Err(wrong(problem));
+            return Err(PyTypeError::new_err(format!(
+                "explain has no parameter `{name}`; {} has {}",
+                method.name(),
+                names.join(", ")
+            )));
         }
         known.insert(name, value);
     }
@@ -434,7 +438,7 @@ impl Explainer {
 }
 
 fn is_interrupt(py: Python<'_>, error: &PyErr) -> bool {
-    error.is_instance_of::<pyo3::exceptions::PyKeyboardInterrupt>(py)
+    error.is_instance_of::<PyKeyboardInterrupt>(py)
 }
 
 /// The names of the methods.

@@ -301,6 +301,25 @@ def test_what_is_not_a_table_of_numbers_and_texts(data: Any, message: str) -> No
         Frame.of(data)
 
 
+@pytest.mark.parametrize("build", [pd.DataFrame, pl.DataFrame, pa.table, dict])
+def test_columns_that_are_not_asked_for_may_be_anything(build: Any) -> None:
+    data = build({"day": [datetime.date(2026, 1, 1)], "age": [25], "limit": [np.inf]})
+    frame = Frame.of(data, names=["age"])
+    assert (frame.names, frame.matrix().tolist()) == (["age"], [[25.0]])
+    assert Frame.of(frame, names=["age"]).names == ["age"]
+    with pytest.raises(DataError, match="no column 'agee'; did you mean 'age'"):
+        Frame.of(data, names=["agee"])
+    row = {"day": datetime.date(2026, 1, 1), "age": 25}
+    for rows in (row, [row], pd.Series(row)):
+        assert Frame.of(rows, names=["age"]).matrix().tolist() == [[25.0]]
+    twice = pd.DataFrame([[1, 2, 3]], columns=["a", "b", "b"])
+    assert Frame.of(twice, names=["a"]).names == ["a"]
+    with pytest.raises(DataError, match="same name: b"):
+        Frame.of(twice, names=["b"])
+    with pytest.raises(DataError, match="same name: a"):
+        Frame.of(np.ones((1, 2)), names=["a", "a"])
+
+
 def test_sparse_matrices_are_told_what_to_do() -> None:
     sparse = pytest.importorskip("scipy.sparse")
     with pytest.raises(DataError, match=r"turn it into an array with .toarray\(\)"):

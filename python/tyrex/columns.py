@@ -8,12 +8,11 @@ from typing import Any
 import numpy as np
 
 from . import html
+from .cells import Array
 from .errors import DataError, need
 from .text import aligned, shown
 
 __all__ = ["Columns"]
-
-Array = np.ndarray[Any, Any]
 
 # Rows that a person sees of a table in a terminal and in a notebook.
 FIRST_ROWS = 10

@@ -2,46 +2,29 @@
 
 from __future__ import annotations
 
-import datetime
-import decimal
 import difflib
-import numbers
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from .cells import (
+    Array,
+    Levels,
+    as_category,
+    as_column,
+    first_missing,
+    holds,
+    missing_cells,
+    with_gaps,
+)
 from .columns import Columns
 from .errors import DataError, need
 from .text import listed
 
 __all__ = ["Columns", "Frame", "Levels"]
-
-Array = np.ndarray[Any, Any]
-
-
-@dataclass(frozen=True)
-class Levels:
-    """The values that a category can take, and whether their order means something."""
-
-    values: list[Any]
-    ordered: bool = False
-
-    def codes(self, name: str, column: Array) -> Array:
-        """The place of every cell among the values; -1 where it is missing."""
-        places = {value: place for place, value in enumerate(self.values)}
-        places[None] = -1
-        codes = np.empty(len(column), dtype=np.int64)
-        for row, value in enumerate(column.tolist()):
-            place = places.get(value)
-            if place is None:
-                if value == value:
-                    known = listed(map(repr, self.values))
-                    raise DataError(f"column '{name}', row {row}: {value!r} is not one of {known}")
-                place = -1
-            codes[row] = place
-        return codes
 
 
 @dataclass(frozen=True)
@@ -82,18 +65,15 @@ class Frame:
         """Reads pandas, polars, pyarrow, numpy, a dict of columns, or one row or a list of rows as
         dicts.
 
-        `names` gives the columns of an array their names (x0, x1, ... without), and selects the
-        columns of any other table.
+        `names` gives the columns of an array their names (x0, x1, ... without). Of any other table
+        only the columns of these names are read, in this order.
 
         >>> Frame.of(np.eye(2)).names
         ['x0', 'x1']
         """
-        frame = _read(data, names)
+        frame = _read(data, None if names is None else list(names))
         if not frame.names:
             raise DataError("the table has no columns")
-        twice = sorted({name for name in frame.names if frame.names.count(name) > 1})
-        if twice:
-            raise DataError(f"columns with the same name: {listed(twice)}; names must differ")
         if len(frame) == 0:
             raise DataError("the table has no rows")
         for name, column in zip(frame.names, frame.columns):
@@ -103,9 +83,7 @@ class Frame:
                     f"column '{name}', row {row}: the value is infinite; "
                     "expected a finite number or a missing value"
                 )
-        if names is None or frame.names == list(names):
-            return frame
-        return frame.select(names)
+        return frame
 
     def __len__(self) -> int:
         return len(self.columns[0]) if self.columns else 0
@@ -121,18 +99,14 @@ class Frame:
         tyrex.errors.DataError: the data has no column 'incone'; did you mean 'income'?
         """
         names = list(names)
-        places = {name: place for place, name in enumerate(self.names)}
-        absent = [name for name in names if name not in places]
-        if absent:
-            raise DataError(_absent(absent, self.names))
-        chosen = [places[name] for name in names]
+        chosen = _places(self.names, names)
         return Frame(
             names,
-            [self.columns[i] for i in chosen],
+            [self.columns[place] for place in chosen],
             {name: self.levels[name] for name in names if name in self.levels},
             self.index,
             self.kind,
-            [self.origins[i] for i in chosen],
+            [self.origins[place] for place in chosen],
         )
 
     def matrix(self) -> Array:
@@ -178,6 +152,20 @@ class Frame:
         return built
 
 
+def _places(columns: list[str], names: list[str] | None) -> list[int]:
+    """Where the columns of these names are, or all of them; each has to be there once."""
+    wanted = columns if names is None else names
+    places = {name: place for place, name in enumerate(columns)}
+    absent = [name for name in wanted if name not in places]
+    if absent:
+        raise DataError(_absent(absent, columns))
+    counts = Counter(columns)
+    twice = [name for name in places if counts[name] > 1 and name in wanted]
+    if twice:
+        raise DataError(f"columns with the same name: {listed(twice)}; names must differ")
+    return [places[name] for name in wanted]
+
+
 def _absent(absent: list[str], names: list[str]) -> str:
     # The columns that look alike are the best hint; without any, those there are.
     hints = [difflib.get_close_matches(str(name), names, n=1) for name in absent]
@@ -191,24 +179,24 @@ def _absent(absent: list[str], names: list[str]) -> str:
 # Reading
 
 
-def _read(data: Any, names: Sequence[str] | None) -> Frame:
+def _read(data: Any, names: list[str] | None) -> Frame:
     if isinstance(data, Frame):
-        return data
+        return data if names is None else data.select(names)
     packages = {kind.__module__.partition(".")[0] for kind in type(data).__mro__}
     for package, read in _READERS.items():
         if package in packages:
-            return read(data)
+            return read(data, names)
     if isinstance(data, Mapping):
-        return _from_mapping(data)
+        return _from_mapping(data, names)
     if isinstance(data, (list, tuple)):
         if data and all(isinstance(row, Mapping) for row in data):
-            return _from_records(data)
+            return _from_records(data, names)
         return _from_array(np.array(data, dtype=object) if data else np.empty((0, 1)), names)
     if hasattr(data, "__arrow_c_stream__"):
-        return _from_arrow(need("pyarrow", "to read this table").table(data))
+        return _from_arrow(need("pyarrow", "to read this table").table(data), names)
     if hasattr(data, "__dataframe__"):
         interchange = need("pyarrow.interchange", "to read this table")
-        return _from_arrow(interchange.from_dataframe(data))
+        return _from_arrow(interchange.from_dataframe(data), names)
     if hasattr(data, "__array__"):
         return _from_array(data, names)
     raise _no_table(data)
@@ -222,29 +210,31 @@ def _no_table(data: Any) -> DataError:
     )
 
 
-def _from_pandas(data: Any) -> Frame:
+def _from_pandas(data: Any, names: list[str] | None) -> Frame:
     pandas = need("pandas", "to read this table")
     if isinstance(data, pandas.Series):
+        data = data.iloc[_places([str(label) for label in data.index], names)]
         cells = zip(map(str, data.index), data.to_numpy(dtype=object))
-        row = [(name, _column(name, _cell(value))) for name, value in cells]
+        row = [(name, as_column(name, _cell(value))) for name, value in cells]
         origins = [Origin(label) for label in data.index]
         index = pandas.Index([data.name])
         return Frame([n for n, _ in row], [c for _, c in row], {}, index, "pandas", origins)
     if not isinstance(data, pandas.DataFrame):
         raise _no_table(data)
+    data = data.iloc[:, _places([str(label) for label in data.columns], names)]
     names = [str(label) for label in data.columns]
     columns, levels, origins = [], {}, []
     for name, (label, series) in zip(names, data.items()):
         dtype = series.dtype
         if isinstance(dtype, pandas.CategoricalDtype):
             codes = series.cat.codes.to_numpy()
-            levels[name], column = _category(name, list(dtype.categories), dtype.ordered, codes)
+            levels[name], column = as_category(name, list(dtype.categories), dtype.ordered, codes)
             origin = Origin(label, dtype)
         elif isinstance(dtype, np.dtype):
             values = series.to_numpy()
-            column = _column(name, values)
+            column = as_column(name, values)
             numeric = dtype if dtype.kind in "biuf" else None
-            missing = _first_missing(values, column) if dtype.kind == "O" else None
+            missing = first_missing(values, column) if dtype.kind == "O" else None
             origin = Origin(label, dtype, numeric, missing)
         elif dtype.kind in "biuf":
             numeric = np.dtype(getattr(dtype, "numpy_dtype", dtype.type))
@@ -252,23 +242,24 @@ def _from_pandas(data: Any) -> Frame:
                 column = series.to_numpy(dtype=np.float64, na_value=np.nan)
             else:
                 column = series.to_numpy(dtype=numeric)
-            column, origin = _column(name, column), Origin(label, dtype, numeric)
+            column, origin = as_column(name, column), Origin(label, dtype, numeric)
         else:
-            column = _column(name, series.to_numpy(dtype=object))
+            column = as_column(name, series.to_numpy(dtype=object))
             origin = Origin(label, dtype)
         columns.append(column)
         origins.append(origin)
     return Frame(names, columns, levels, data.index, "pandas", origins)
 
 
-def _from_polars(data: Any) -> Frame:
+def _from_polars(data: Any, names: list[str] | None) -> Frame:
     polars = need("polars", "to read this table")
     if isinstance(data, polars.LazyFrame):
         data = data.collect()
     if not isinstance(data, polars.DataFrame):
         raise _no_table(data)
     columns, levels, origins = [], {}, []
-    for series in data.get_columns():
+    names = [data.columns[place] for place in _places(data.columns, names)]
+    for series in data.select(names).get_columns():
         name, dtype = series.name, series.dtype
         missing = None if series.null_count() else np.nan
         if isinstance(dtype, (polars.Enum, polars.Categorical)):
@@ -278,29 +269,30 @@ def _from_polars(data: Any) -> Frame:
             values = (dtype.categories if words is None else words).to_list()
             places = series.cast(polars.String).cast(polars.Enum(values)).to_physical()
             codes = places.cast(polars.Int64).fill_null(-1).to_numpy()
-            levels[name], column = _category(name, values, False, codes)
+            levels[name], column = as_category(name, values, False, codes)
             origin = Origin(name, dtype)
         elif dtype == polars.String:
-            column = _column(name, np.array(series.to_list(), dtype=object))
+            column = as_column(name, np.array(series.to_list(), dtype=object))
             origin = Origin(name, dtype)
         elif isinstance(dtype, polars.Decimal):
-            column, origin = _column(name, series.cast(polars.Float64).to_numpy()), Origin(name)
+            column, origin = as_column(name, series.cast(polars.Float64).to_numpy()), Origin(name)
         elif dtype.is_numeric() or dtype == polars.Boolean:
-            column = _column(name, series.to_numpy())
+            column = as_column(name, series.to_numpy())
             origin = Origin(name, dtype, polars.Series([], dtype=dtype).to_numpy().dtype, missing)
         else:
-            column, origin = _column(name, series.to_numpy()), Origin(name, dtype)
+            column, origin = as_column(name, series.to_numpy()), Origin(name, dtype)
         columns.append(column)
         origins.append(origin)
-    return Frame(list(data.columns), columns, levels, None, "polars", origins)
+    return Frame(names, columns, levels, None, "polars", origins)
 
 
-def _from_arrow(data: Any) -> Frame:
+def _from_arrow(data: Any, names: list[str] | None) -> Frame:
     arrow = need("pyarrow", "to read this table")
     if isinstance(data, arrow.RecordBatch):
         data = arrow.Table.from_batches([data])
     if not isinstance(data, arrow.Table):
         raise _no_table(data)
+    data = data.select(_places(data.column_names, names))
     columns, levels, origins = [], {}, []
     for name, cells in zip(data.column_names, data.columns):
         dtype, missing = cells.type, None if cells.null_count else np.nan
@@ -308,12 +300,12 @@ def _from_arrow(data: Any) -> Frame:
             whole = cells.unify_dictionaries().combine_chunks()
             codes = whole.indices.fill_null(-1).to_numpy() if len(whole) else np.empty(0, np.int64)
             values = whole.dictionary.to_pylist()
-            levels[name], column = _category(name, values, dtype.ordered, codes)
+            levels[name], column = as_category(name, values, dtype.ordered, codes)
             origin = Origin(name, dtype)
         elif arrow.types.is_decimal(dtype):
-            column, origin = _column(name, cells.cast(arrow.float64()).to_numpy()), Origin(name)
+            column, origin = as_column(name, cells.cast(arrow.float64()).to_numpy()), Origin(name)
         else:
-            column = _column(name, cells.to_numpy())
+            column = as_column(name, cells.to_numpy())
             numeric = None
             if column.dtype.kind != "O" and not arrow.types.is_null(dtype):
                 numeric = np.dtype(dtype.to_pandas_dtype())
@@ -323,7 +315,7 @@ def _from_arrow(data: Any) -> Frame:
     return Frame(list(data.column_names), columns, levels, None, "arrow", origins)
 
 
-def _from_array(data: Any, names: Sequence[str] | None) -> Frame:
+def _from_array(data: Any, names: list[str] | None) -> Frame:
     try:
         if isinstance(data, np.ma.MaskedArray):
             data = np.ma.filled(data.astype(np.float64), np.nan)
@@ -333,35 +325,37 @@ def _from_array(data: Any, names: Sequence[str] | None) -> Frame:
     if array.ndim != 2:
         hint = "; for one row, use array.reshape(1, -1)" if array.ndim == 1 else ""
         raise DataError(f"the array is {array.ndim}-D; expected 2-D: rows and columns{hint}")
-    names = [f"x{i}" for i in range(array.shape[1])] if names is None else list(names)
+    names = [f"x{i}" for i in range(array.shape[1])] if names is None else names
+    _places(names, None)
     if len(names) != array.shape[1]:
         raise DataError(f"the array has {array.shape[1]} columns, but there are {len(names)} names")
     turned = np.ascontiguousarray(array.T)
-    columns = [_column(name, column) for name, column in zip(names, turned)]
+    columns = [as_column(name, column) for name, column in zip(names, turned)]
     return Frame(names, columns, {}, None, "array", [Origin(name) for name in names])
 
 
-def _from_mapping(data: Mapping[Any, Any]) -> Frame:
-    names = [str(label) for label in data]
-    if all(isinstance(value, str) or np.ndim(value) == 0 for value in data.values()):
-        raw = [_cell(value) for value in data.values()]
-    else:
-        raw = [_sequence(name, value) for name, value in zip(names, data.values())]
-    lengths = {len(column) for column in raw}
+def _from_mapping(data: Mapping[Any, Any], names: list[str] | None) -> Frame:
+    one_row = all(isinstance(value, str) or np.ndim(value) == 0 for value in data.values())
+    labels = list(data)
+    labels = [labels[place] for place in _places([str(label) for label in labels], names)]
+    names = [str(label) for label in labels]
+    cells = [_cell(data[n]) if one_row else _sequence(str(n), data[n]) for n in labels]
+    lengths = {len(column) for column in cells}
     if len(lengths) > 1:
         raise DataError(f"columns of different lengths: {listed(map(str, sorted(lengths)))}")
-    columns = [_column(name, column) for name, column in zip(names, raw)]
-    return Frame(names, columns, {}, None, "dict", [Origin(label) for label in data])
+    columns = [as_column(name, column) for name, column in zip(names, cells)]
+    return Frame(names, columns, {}, None, "dict", [Origin(label) for label in labels])
 
 
-def _from_records(data: Sequence[Mapping[Any, Any]]) -> Frame:
+def _from_records(data: Sequence[Mapping[Any, Any]], names: list[str] | None) -> Frame:
     labels = list(dict.fromkeys(label for row in data for label in row))
+    labels = [labels[place] for place in _places([str(label) for label in labels], names)]
     names = [str(label) for label in labels]
     columns = []
     for name, label in zip(names, labels):
         cells = np.empty(len(data), dtype=object)
         cells[:] = [row.get(label) for row in data]
-        columns.append(_column(name, cells))
+        columns.append(as_column(name, cells))
     return Frame(names, columns, {}, None, "records", [Origin(label) for label in labels])
 
 
@@ -378,138 +372,7 @@ def _sequence(name: str, values: Any) -> Array:
     return np.array(values, dtype=object) if isinstance(values, list) else np.asarray(values)
 
 
-# Columns
-
-
-def _column(name: str, values: Array) -> Array:
-    """Any array of cells as one of the few types that a column has."""
-    kind = values.dtype.kind
-    if kind == "O":
-        values = _objects(name, values)
-    elif kind in "UT":
-        values = values.astype(object)
-    elif kind in "iu":
-        fits = kind == "i" or not len(values) or values.max() <= np.iinfo(np.int64).max
-        values = values.astype(np.int64 if fits else np.float64, copy=False)
-    elif kind == "f":
-        narrow = values.dtype.itemsize <= 4
-        values = values.astype(np.float32 if narrow else np.float64, copy=False)
-    elif kind in "mM":
-        raise _dates(name)
-    elif kind != "b":
-        what = {"c": "complex numbers", "S": "bytes"}.get(kind, str(values.dtype))
-        raise DataError(f"column '{name}' holds {what}; expected numbers or texts")
-    return np.ascontiguousarray(values)
-
-
-def _objects(name: str, values: Array) -> Array:
-    """Python objects: texts, numbers or truth values, with missing ones among them."""
-    kinds = set(map(type, values))
-    if kinds <= {str}:
-        return values
-    lost = np.fromiter(map(_is_missing, values), dtype=bool, count=len(values))
-    present = values[~lost] if lost.any() else values
-    kinds = set(map(type, present))
-
-    def all_are(*types: type) -> bool:
-        return all(issubclass(kind, types) for kind in kinds)
-
-    if all_are(str):
-        texts = np.empty(len(values), dtype=object)
-        texts[~lost] = [str(text) for text in present]
-        return texts
-    if all_are(bool, np.bool_):
-        return _with_missing(present.astype(bool), lost)
-    if any(issubclass(kind, (bool, np.bool_)) for kind in kinds):
-        raise _mixed(name, present)
-    if all_are(numbers.Integral):
-        try:
-            return _with_missing(present.astype(np.int64), lost)
-        except OverflowError:
-            return _with_missing(present.astype(np.float64), lost)
-    if all_are(numbers.Real, decimal.Decimal):
-        return _with_missing(present.astype(np.float64), lost)
-    if all_are(datetime.date, datetime.time, datetime.timedelta, np.datetime64, np.timedelta64):
-        raise _dates(name)
-    raise _mixed(name, present)
-
-
-def _with_missing(present: Array, lost: Array) -> Array:
-    if not lost.any():
-        return present
-    column = np.full(len(lost), np.nan)
-    column[~lost] = present
-    return column
-
-
-def _is_missing(value: Any) -> bool:
-    if value is None or type(value).__name__ in ("NAType", "NaTType"):
-        return True
-    return isinstance(value, (float, np.floating, decimal.Decimal)) and value != value
-
-
-def _first_missing(values: Array, column: Array) -> Any:
-    """What stands where the column is missing: NaN and None are not the same to every model."""
-    lost = _missing(column)
-    return values[int(np.argmax(lost))] if lost.any() else None
-
-
-def _dates(name: str) -> DataError:
-    return DataError(
-        f"column '{name}' holds dates or times; turn it into a number first, such as days since "
-        "a fixed date"
-    )
-
-
-def _mixed(name: str, present: Array) -> DataError:
-    examples: dict[str, Any] = {}
-    for value in present.tolist():
-        examples.setdefault(type(value).__name__, value)
-    seen = listed((f"{value!r:.40} ({kind})" for kind, value in examples.items()), 3)
-    return DataError(f"column '{name}' holds {seen}; expected cells of one kind: numbers or texts")
-
-
-def _category(name: str, values: list[Any], ordered: Any, codes: Array) -> tuple[Levels, Array]:
-    """A column of categories, from their values and the place of every cell among them."""
-    if not all(isinstance(value, (str, numbers.Real, np.bool_)) for value in values):
-        if any(isinstance(value, (datetime.date, np.datetime64)) for value in values):
-            raise _dates(name)
-        values = [str(value) for value in values]
-    cells = np.empty(len(values) + 1, dtype=object)
-    cells[:-1] = values
-    kinds = _column(name, cells[:-1])
-    return Levels(kinds.tolist(), bool(ordered)), _column(name, cells[codes])
-
-
 # Building
-
-
-def _holds(dtype: np.dtype[Any], column: Array) -> bool:
-    """Whether numbers fit a type of numbers without loss, missing ones aside."""
-    if column.dtype.kind not in "biuf":
-        return False
-    present = column[~np.isnan(column)] if column.dtype.kind == "f" else column
-    if dtype.kind == "b":
-        return bool(((present == 0) | (present == 1)).all())
-    if dtype.kind in "iu" and len(present):
-        bounds = np.iinfo(dtype)
-        whole = present.dtype.kind in "biu" or bool((present == np.floor(present)).all())
-        return whole and bool(present.min() >= bounds.min and present.max() <= bounds.max)
-    return True
-
-
-def _missing(column: Array) -> Array:
-    if column.dtype.kind == "O":
-        return np.fromiter(map(_is_missing, column), dtype=bool, count=len(column))
-    return np.isnan(column) if column.dtype.kind == "f" else np.zeros(len(column), dtype=bool)
-
-
-def _cells(column: Array, dtype: np.dtype[Any]) -> list[Any]:
-    """Whole numbers or truth values with None where they are missing."""
-    lost = _missing(column)
-    cells = np.where(lost, 0, column).astype(dtype).astype(object)
-    cells[lost] = None
-    return cells.tolist()  # type: ignore[no-any-return]
 
 
 def _to_pandas(frame: Frame, columns: list[Array]) -> Any:
@@ -521,17 +384,17 @@ def _to_pandas(frame: Frame, columns: list[Array]) -> Any:
             codes = frame.levels[name].codes(name, column)
             return pandas.Categorical.from_codes(codes, dtype=dtype)
         if origin.numbers is not None:
-            if not _holds(origin.numbers, column):
+            if not holds(origin.numbers, column):
                 return column
             if isinstance(dtype, np.dtype):
-                whole = dtype.kind == "f" or not _missing(column).any()
+                whole = dtype.kind == "f" or not missing_cells(column).any()
                 return column.astype(dtype) if whole else column
-            if dtype.kind != "f" and _missing(column).any():
-                return pandas.array(_cells(column, origin.numbers), dtype=dtype)
+            if dtype.kind != "f" and missing_cells(column).any():
+                return pandas.array(with_gaps(column, origin.numbers), dtype=dtype)
             return pandas.array(column.astype(origin.numbers, copy=False), dtype=dtype)
         if isinstance(dtype, np.dtype):
             cells = column.astype(object)
-            cells[_missing(column)] = origin.missing
+            cells[missing_cells(column)] = origin.missing
             return cells
         texts = dtype is not None and column.dtype.kind == "O"
         return pandas.array(column, dtype=dtype) if texts else column
@@ -548,10 +411,10 @@ def _to_polars(frame: Frame, columns: list[Array]) -> Any:
     def built(name: str, column: Array, origin: Origin) -> Any:
         if column.dtype.kind == "O" or name in frame.levels:
             return polars.Series(name, column.tolist(), dtype=origin.dtype or polars.String)
-        if origin.numbers is None or not _holds(origin.numbers, column):
+        if origin.numbers is None or not holds(origin.numbers, column):
             return polars.Series(name, column)
-        if origin.numbers.kind != "f" and _missing(column).any():
-            return polars.Series(name, _cells(column, origin.numbers), dtype=origin.dtype)
+        if origin.numbers.kind != "f" and missing_cells(column).any():
+            return polars.Series(name, with_gaps(column, origin.numbers), dtype=origin.dtype)
         values = column.astype(origin.numbers, copy=False)
         return polars.Series(name, values, dtype=origin.dtype, nan_to_null=origin.missing is None)
 
@@ -570,11 +433,11 @@ def _to_arrow(frame: Frame, columns: list[Array]) -> Any:
             return arrow.DictionaryArray.from_arrays(places, values, ordered=dtype.ordered)
         if column.dtype.kind == "O":
             return arrow.array(column.tolist(), type=origin.dtype)
-        if origin.numbers is None or not _holds(origin.numbers, column):
+        if origin.numbers is None or not holds(origin.numbers, column):
             return arrow.array(column)
-        if origin.numbers.kind != "f" and _missing(column).any():
-            return arrow.array(_cells(column, origin.numbers), type=origin.dtype)
-        lost = _missing(column) if origin.missing is None else None
+        if origin.numbers.kind != "f" and missing_cells(column).any():
+            return arrow.array(with_gaps(column, origin.numbers), type=origin.dtype)
+        lost = missing_cells(column) if origin.missing is None else None
         return arrow.array(column.astype(origin.numbers), type=origin.dtype, mask=lost)
 
     arrays = map(built, frame.names, columns, frame.origins)

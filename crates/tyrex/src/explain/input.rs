@@ -2,10 +2,10 @@
 
 use super::Data;
 use crate::data::encode::{Affine, Block, Coding};
-use crate::data::schema::{ModelInput, Scaling};
-use crate::data::{Encoder, Feature, Schema, Value, listed};
+use crate::data::schema::{FitOn, ModelInput, Scaling};
+use crate::data::{Encoder, Feature, Row, Schema, Value, listed};
 use crate::error::{Error, Result};
-use crate::model::onnx::{Block as Step, Category, Inputs, OnnxModel};
+use crate::model::onnx::{Block as Step, Category, Core, Inputs, OnnxModel};
 
 /// The encoder from the rows of the data to the points the model's core takes.
 pub(super) fn encoder(data: &Data, model: &OnnxModel) -> Result<Encoder> {
@@ -18,6 +18,18 @@ pub(super) fn encoder(data: &Data, model: &OnnxModel) -> Result<Encoder> {
         return Err(mismatch(&encoder.columns(), "encoded columns", model.model().dim()));
     }
     Ok(encoder)
+}
+
+/// The encoder and the core with numbers on the scale the schema names, where the model takes
+/// them as they are. Scales are fitted on the rows that train; on all rows, if none are named.
+pub(super) fn standardised(data: &Data, encoder: Encoder, core: &Core) -> Result<(Encoder, Core)> {
+    let schema = data.schema();
+    let rows: Vec<&Row> = match schema.scaling.fit {
+        FitOn::All => data.rows().iter().collect(),
+        FitOn::Train => data.training_rows().iter().map(|&row| &data.rows()[row]).collect(),
+    };
+    let (encoder, affines) = encoder.standardised(schema, &rows)?;
+    Ok((encoder, core.standardised(&affines)?))
 }
 
 fn mismatch(ours: &[String], what: &str, theirs: usize) -> Error {

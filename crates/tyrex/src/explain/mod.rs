@@ -86,6 +86,13 @@ fn check_output(params: &TrainParams) -> Result<()> {
     }
 }
 
+fn shared(core: Core) -> Arc<dyn Model> {
+    match core {
+        Core::Mlp(network) => Arc::new(network),
+        Core::Trees(trees) => Arc::new(trees),
+    }
+}
+
 impl Explainer {
     /// Trains a network on the training rows of a data set.
     ///
@@ -119,11 +126,7 @@ impl Explainer {
     /// columns that the model file encodes itself.
     pub fn with_model(data: Data, model: OnnxModel) -> Result<Self> {
         let encoder = input::encoder(&data, &model)?;
-        let model: Arc<dyn Model> = match model.core {
-            Core::Mlp(network) => Arc::new(network),
-            Core::Trees(trees) => Arc::new(trees),
-        };
-        Self::assemble(data, encoder, model, None)
+        Self::assemble(data, encoder, shared(model.core), None)
     }
 
     /// Puts a model of any kind and the rows to explain together. The model sees the schema's
@@ -144,6 +147,19 @@ impl Explainer {
             });
         }
         Self::assemble(data, encoder, model, None)
+    }
+
+    /// As [`with_model`](Self::with_model), with points on a common scale: numbers that the
+    /// model takes as they are, such as years and incomes, are scaled by the schema's method
+    /// (`[scaling]`), and the model is rewritten to take them so. As they are, a change by a
+    /// year would count as much as one by a penny.
+    ///
+    /// The rewritten model is the same function of a row, up to rounding; its fingerprint is
+    /// another. Rows are scaled by the rows that train; by all rows, if none are named.
+    pub fn with_standardised_model(data: Data, model: OnnxModel) -> Result<Self> {
+        let encoder = input::encoder(&data, &model)?;
+        let (encoder, core) = input::standardised(&data, encoder, &model.core)?;
+        Self::assemble(data, encoder, shared(core), None)
     }
 
     fn assemble(

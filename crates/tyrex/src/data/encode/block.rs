@@ -28,6 +28,14 @@ impl Affine {
         (x - self.offset) * self.scale
     }
 
+    /// The coordinate of a point that `x` becomes: `(x - offset) * scale`, rounded to a finite
+    /// `f32`. Never smaller for a larger `x` if the scale is above 0, since every step rounds
+    /// in order.
+    #[must_use]
+    pub fn coordinate(&self, x: f64) -> f32 {
+        rounded(self.apply(x))
+    }
+
     /// `y / scale + offset`.
     #[must_use]
     pub fn invert(&self, y: f64) -> f64 {
@@ -289,14 +297,14 @@ impl Block {
             (Coding::OneHot { affines, .. }, state) => {
                 for (index, (column, affine)) in out.iter_mut().zip(affines).enumerate() {
                     let on = state == State::Level(index);
-                    *column = clean(affine.apply(f64::from(u8::from(on))) as f32) as f32;
+                    *column = affine.coordinate(f64::from(u8::from(on)));
                 }
             }
             (_, state) => {
                 out.fill(0.0);
                 match state {
                     State::Beside(index) => out[1 + index] = 1.0,
-                    main => out[0] = clean(self.first_column(main) as f32) as f32,
+                    main => out[0] = rounded(self.first_column(main)),
                 }
             }
         }
@@ -355,6 +363,11 @@ impl Block {
 /// A coordinate as a finite number: one that is not a number counts as 0.
 fn clean(x: f32) -> f64 {
     if x.is_nan() { 0.0 } else { f64::from(x.clamp(f32::MIN, f32::MAX)) }
+}
+
+/// A number as a coordinate of a point.
+fn rounded(number: f64) -> f32 {
+    clean(number as f32) as f32
 }
 
 /// The index of the smallest number; the first of equals.

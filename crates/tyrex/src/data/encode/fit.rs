@@ -37,16 +37,7 @@ impl Encoder {
             let affines = (0..scaled_columns(&block))
                 .map(|column| {
                     let values = numbers(&block, column, position, rows);
-                    let affine = match scaling {
-                        Scaling::None => Some(Affine::IDENTITY),
-                        Scaling::MatrixMinMax => matrix,
-                        Scaling::MinMax => {
-                            let mut spread = Spread::default();
-                            spread.add(values);
-                            spread.min_max()
-                        }
-                        Scaling::ZScore => z_score(values),
-                    };
+                    let affine = fitted(scaling, matrix, values);
                     affine.ok_or_else(|| {
                         Error::feature(&feature.name, "no numbers to fit the scaling on")
                     })
@@ -60,6 +51,61 @@ impl Encoder {
         }
         let features = schema.features.iter().map(|feature| feature.name.clone()).collect();
         Self::from_blocks(features, blocks)
+    }
+
+    /// The encoder with scaling for the numbers that it leaves as they are, fitted on these
+    /// rows by the schema's method, and the affine that each column is now behind.
+    ///
+    /// A number with columns beside it is divided and not shifted, so that its 0 stays 0.
+    pub(crate) fn standardised(
+        self,
+        schema: &Schema,
+        rows: &[&Row],
+    ) -> Result<(Self, Vec<Affine>)> {
+        let plain = |block: &Block| matches!(block.coding, Coding::Number { affine, .. } if affine == Affine::IDENTITY);
+        let method = |position: usize| {
+            let own = schema.features.get(position).and_then(|feature| feature.scaling);
+            own.unwrap_or(schema.scaling.method)
+        };
+        let mut matrix = Spread::default();
+        for (block, _, position) in self.placed().filter(|(block, ..)| plain(block)) {
+            if method(position) == Scaling::MatrixMinMax {
+                matrix.add(numbers(block, 0, position, rows));
+            }
+        }
+        let mut behind = vec![Affine::IDENTITY; self.dim];
+        let mut blocks = self.blocks.clone();
+        for (own, (block, columns, position)) in blocks.iter_mut().zip(self.placed()) {
+            let values = numbers(block, 0, position, rows);
+            let scaled = fitted(method(position), matrix.min_max(), values);
+            if let (true, Coding::Number { affine, .. }, Some(mut scaled)) =
+                (plain(block), &mut own.coding, scaled)
+            {
+                if !block.beside.is_empty() {
+                    scaled.offset = 0.0;
+                }
+                (*affine, behind[columns.start]) = (scaled, scaled);
+            }
+        }
+        Ok((Self::from_blocks(self.features, blocks)?, behind))
+    }
+}
+
+/// The scaling of one column; `None` if there are no numbers to fit it on.
+fn fitted(
+    scaling: Scaling,
+    matrix: Option<Affine>,
+    values: impl Iterator<Item = f64> + Clone,
+) -> Option<Affine> {
+    match scaling {
+        Scaling::None => Some(Affine::IDENTITY),
+        Scaling::MatrixMinMax => matrix,
+        Scaling::MinMax => {
+            let mut spread = Spread::default();
+            spread.add(values);
+            spread.min_max()
+        }
+        Scaling::ZScore => z_score(values),
     }
 }
 

@@ -56,6 +56,7 @@ pub(super) fn missing_cells(
 
 #[cfg(test)]
 mod tests {
+    use std::fmt::Write as _;
     use std::path::Path;
 
     use super::*;
@@ -68,7 +69,7 @@ mod tests {
         let mut text = "id,fee,note,size,empty,class\n".to_owned();
         for row in 0..12 {
             let size = ["s", "m", "", "NA"][row % 4];
-            text += &format!("{row},5,text {row},{size},,{}\n", row % 2);
+            writeln!(text, "{row},5,text {row},{size},,{}", row % 2).unwrap();
         }
         Table::from_csv(Path::new("people.csv"), text.as_bytes()).unwrap()
     }

@@ -14,6 +14,7 @@ mod plumbing;
 mod preprocessing;
 mod proto;
 mod resolve;
+mod standardise;
 mod tensor;
 #[cfg(test)]
 mod tests;

@@ -97,7 +97,7 @@ fn one_hot(name: &str, categories: &[Category], schema: &Schema) -> encode::Bloc
 }
 
 /// Feature `j` was `scale * x + shift` of an input column; takes the column.
-fn fold_network(network: &Mlp, dim: usize, places: &[(usize, f64, f64)]) -> Result<Mlp> {
+pub(super) fn fold_network(network: &Mlp, dim: usize, places: &[(usize, f64, f64)]) -> Result<Mlp> {
     let mut layers = network.layers();
     let Some(first) = layers.first_mut() else {
         return Err(Error::InvalidModel("a network without layers".into()));

@@ -1,0 +1,302 @@
+"""
+The native half of the package.
+"""
+
+from _typeshed import SupportsGetItem
+from os import PathLike
+from typing import Any, Final, SupportsFloat, SupportsIndex, final
+
+__all__ = ["__version__", "Data", "Ensemble", "Explainer", "Model", "Schema", "Table", "dataset_names", "method_names", "set_threads"]
+
+__version__: Final[str]
+
+@final
+class Data:
+    """
+    Rows that an explainer speaks about.
+    """
+    def __len__(self, /) -> int: ...
+    @staticmethod
+    def applicants(table: Table, schema: Schema) -> Data:
+        """
+        Rows of a table for a model that exists: labels are welcome, not needed.
+        """
+    def kept(self, /) -> "list[int]":
+        """
+        For each row that was kept, its row in the table.
+        """
+    @staticmethod
+    def labelled(table: Table, schema: Schema) -> Data:
+        """
+        Rows of a table to train on: every row has a label.
+        """
+    @staticmethod
+    def named(name: str, variant: str = "product", data_dir: str | PathLike[str] | None = None) -> Data:
+        """
+        A data set of the catalogue, with its own split: `product` or `reference`.
+        """
+    @property
+    def schema(self, /) -> Schema:
+        """
+        What the columns mean.
+        """
+    def split(self, /) -> "tuple[list[int], list[int]]":
+        """
+        The rows of the table that train, and those that test.
+        """
+    def table(self, /) -> Table:
+        """
+        The whole table, as it was read.
+        """
+
+@final
+class Ensemble:
+    """
+    A base model and what one change made of it, many times.
+    """
+    def __len__(self, /) -> int: ...
+    @property
+    def change(self, /) -> str:
+        """
+        What is different for every model, in words.
+        """
+    def observed_change(self, /, explainer: Explainer, rows: Table) -> str:
+        """
+        How far the models moved on the rows of a table, as JSON.
+        """
+    @staticmethod
+    def read(explainer: Explainer, folder: str | PathLike[str]) -> Ensemble:
+        """
+        Reads an ensemble of this explainer's model from its folder.
+        """
+    def score(self, /, explainer: Explainer, rows: Table) -> "typing.Any":
+        """
+        The probability of the favourable class: a line per model, a column per row of the table.
+        """
+    @property
+    def seed(self, /) -> int:
+        """
+        Where the models' randomness came from.
+        """
+    def write(self, /, explainer: Explainer, folder: str | PathLike[str], overwrite: bool = False) -> None:
+        """
+        Writes every model into a folder, with the schema and the encoder.
+        """
+
+@final
+class Explainer:
+    """
+    A model and the rows it speaks about.
+    """
+    def calibrate(self, /, goal: str, taus: SupportsGetItem[int, SupportsFloat | SupportsIndex] | None, factuals: SupportsIndex, options: str, ensemble: Ensemble, progress: Any | None = None) -> str:
+        """
+        Chooses the threshold that keeps a promise, as JSON.
+        """
+    def certify(self, /, rows: Table, ensemble: Ensemble | None, steered: bool, terms: str, seed: SupportsIndex, progress: Any | None = None) -> "list[str]":
+        """
+        A certificate for every row of a table, as JSON, each with its sentence.
+        """
+    @property
+    def encoded_columns(self, /) -> list[str]:
+        """
+        The names of the encoded columns.
+        """
+    def explain(self, /, rows: Table | None, options: str, limit: SupportsIndex | None = None, tries: SupportsIndex = 24, progress: Any | None = None) -> "tuple[str, list[float], str, bool]":
+        """
+        Advice for the rows of a table, or for the first own ones that are rejected: a document
+        per row, the seconds each took, the request, and whether Ctrl-C ended the search.
+        """
+    @property
+    def fingerprint(self, /) -> str:
+        """
+        The name of the model that changes with its weights.
+        """
+    @property
+    def has_gradients(self, /) -> bool:
+        """
+        Whether the model has gradients.
+        """
+    @property
+    def kind(self, /) -> str:
+        """
+        `network`, `trees` or `function`.
+        """
+    def own_rows(self, /) -> "list[int]":
+        """
+        For every own row that was kept, its row in the table.
+        """
+    def own_scores(self, /) -> "typing.Any":
+        """
+        The probability of the favourable class, for every own row that was kept.
+        """
+    def performance(self, /) -> str:
+        """
+        How well the model does, as JSON.
+        """
+    def rejected(self, /, part: str | None = None) -> "list[int]":
+        """
+        The rows of the table that the model rejects, of a part: `train`, `test`, `all`, or the
+        applicants.
+        """
+    def retrain(self, /, change: str, change_params: str, models: SupportsIndex, params: str | None, seed: SupportsIndex, progress: Any | None = None) -> Ensemble:
+        """
+        Trains the network again, many times.
+        """
+    @property
+    def schema(self, /) -> Schema:
+        """
+        What the columns mean.
+        """
+    def score(self, /, rows: Table) -> "typing.Any":
+        """
+        The probability of the favourable class, for the rows of a table.
+        """
+    def stability(self, /, rows: Table | None, terms: str, seed: SupportsIndex, progress: Any | None = None) -> "dict[str, typing.Any]":
+        """
+        The measures of the rows of a table, or of the own applicants: a column for each.
+        """
+    def to_onnx(self, /) -> bytes:
+        """
+        The network as an ONNX file, with the schema and the encoder in its metadata.
+        """
+    @staticmethod
+    def train(data: Data, params: str, seed: SupportsIndex, progress: Any | None = None) -> Explainer:
+        """
+        Trains a network on labelled rows.
+        """
+    def training_params(self, /) -> str:
+        """
+        How the model was trained or would be trained again, as JSON.
+        """
+    @staticmethod
+    def with_function(data: Data, scores: Any, gradients: Any | None = None) -> Explainer:
+        """
+        A function of rows, and rows.
+        """
+    @staticmethod
+    def with_model(data: Data, model: Model) -> Explainer:
+        """
+        A model that exists, and rows.
+        """
+
+@final
+class Model:
+    """
+    An ONNX model.
+    """
+    def __new__(cls, /, content: bytes, schema: Schema | None = None, *, output: str | None = None, class_number: SupportsIndex | None = None, class_name: str | None = None, logits: bool = False) -> Model:
+        """
+        A model from the bytes of its file. With a schema, its favourable label says which class
+        is meant where nothing else does.
+        """
+    @property
+    def class_names(self, /) -> list[str] | None:
+        """
+        The names of the classes, where the file has them.
+        """
+    @property
+    def class_number(self, /) -> int:
+        """
+        The number of the class that counts as favourable.
+        """
+    @property
+    def columns(self, /) -> list[str] | None:
+        """
+        The names of the columns it takes; None where they have none.
+        """
+    @property
+    def is_encoded(self, /) -> bool:
+        """
+        Whether it takes the encoding of its own metadata: a file that tyrex wrote.
+        """
+    @property
+    def kind(self, /) -> str:
+        """
+        `network` or `trees`.
+        """
+    @staticmethod
+    def read(path: str | PathLike[str], schema: Schema | None = None, *, output: str | None = None, class_number: SupportsIndex | None = None, class_name: str | None = None, logits: bool = False) -> Model:
+        """
+        Reads a model file; external data is looked for in its folder.
+        """
+    @property
+    def schema(self, /) -> Schema | None:
+        """
+        The schema in its metadata, if tyrex wrote it.
+        """
+    @property
+    def width(self, /) -> int:
+        """
+        The number of columns it takes.
+        """
+
+@final
+class Schema:
+    """
+    What the columns of a table mean.
+    """
+    def __new__(cls, /, toml: str) -> Schema:
+        """
+        A schema from its TOML.
+        """
+    def __reduce__(self, /) -> tuple[type, tuple[str]]: ...
+    @staticmethod
+    def infer(table: Table, label: str | None, favourable: SupportsGetItem[int, str]) -> Schema:
+        """
+        A first schema from a table.
+        """
+    @staticmethod
+    def read(path: str | PathLike[str]) -> Schema:
+        """
+        Reads a schema file.
+        """
+    def to_json(self, /) -> str:
+        """
+        The schema as JSON.
+        """
+    def to_toml(self, /) -> str:
+        """
+        The schema as TOML.
+        """
+
+@final
+class Table:
+    """
+    Named columns of text, as a file has them. An empty cell is a missing one.
+    """
+    def __len__(self, /) -> int: ...
+    def __new__(cls, /, source: "str", names: "list[str]", columns: "list[typing.Any]") -> Table:
+        """
+        A table from columns: numpy arrays of numbers, or lists of texts and None.
+        """
+    def columns(self, /) -> "list[typing.Any]":
+        """
+        The columns: an array of int64 or float64 where all cells are numbers, with NaN for
+        missing ones; else a list of texts and None.
+        """
+    @property
+    def names(self, /) -> list[str]:
+        """
+        The names of the columns.
+        """
+    @staticmethod
+    def read(path: str | PathLike[str]) -> Table:
+        """
+        Reads a file: .csv, .jsonl, .ndjson or .parquet.
+        """
+
+def dataset_names() -> list[str]:
+    """
+    The names of the data sets.
+    """
+
+def method_names() -> list[str]:
+    """
+    The names of the methods.
+    """
+
+def set_threads(threads: SupportsIndex) -> None:
+    """
+    Sets how many threads work; as many as the machine has cores if this is never called. The
+    results do not depend on it.
+    """

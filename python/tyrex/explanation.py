@@ -1,0 +1,207 @@
+"""The advice for one row."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from .text import shown
+
+__all__ = ["Change", "Explanation"]
+
+# Changes that a terminal shows of one row.
+MOST_CHANGES = 8
+VERDICTS = ("vacuous", "empirical", "certified")
+
+
+@dataclass(frozen=True)
+class Change:
+    """One feature that gets another value.
+
+    >>> print(Change("age", 25, 27, "years"))
+    raise age from 25 to 27 years
+    """
+
+    feature: str
+    before: Any
+    after: Any
+    unit: str | None = None
+
+    @property
+    def words_before(self) -> str:
+        """The old value for a person."""
+        return shown(self.before) or "missing"
+
+    @property
+    def words_after(self) -> str:
+        """The new value for a person, with its unit."""
+        after = shown(self.after) or "missing"
+        return f"{after} {self.unit}" if self.unit else after
+
+    def __str__(self) -> str:
+        if self.before is None:
+            return f"set {self.feature} to {self.words_after}"
+        verb = "change"
+        if _is_number(self.before) and _is_number(self.after):
+            verb = "raise" if self.after > self.before else "lower"
+        return f"{verb} {self.feature} from {self.words_before} to {self.words_after}"
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """The advice for one row, or why there is none.
+
+    >>> print(Explanation(3, 3, 0.31, True, changes=[Change("age", 25, 27)],
+    ...                   new_score=0.83, stability=0.81))
+    Row 3 (score 0.31): raise age from 25 to 27. Then the score is 0.83 and the stability 0.81.
+    """
+
+    row: int
+    """Its place among the rows that were given, from 0."""
+    label: Any
+    """Its label there; its place if rows have none."""
+    score: float
+    found: bool
+    features: dict[str, Any] = field(default_factory=dict)
+    counterfactual: dict[str, Any] | None = None
+    """The row with the changes made. Under the protocols `paper` and `reference` the point in
+    encoded columns."""
+    changes: list[Change] = field(default_factory=list)
+    new_score: float | None = None
+    stability: float | None = None
+    cost_l1: float | None = None
+    cost_l2: float | None = None
+    seconds: float | None = None
+    certificate: dict[str, Any] | None = None
+    reason: str | None = None
+    sentence: str | None = None
+    """Why nothing was found, in words."""
+    relaxations: dict[str, Any] | None = None
+    """The constraints without which something is found."""
+    outcome: str | None = None
+    """The label of this row in the data, where it has one."""
+    favourable: bool | None = None
+    """Whether that label is the favourable one."""
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any], label: Any = None) -> Explanation:
+        """Reads the document of one row, as `to_dict` and the command line write it."""
+        row, advice = document["row"], document["advice"]
+        features = dict(document["features"])
+        changes = [
+            Change(c["feature"], c["from"], c["to"], c.get("unit"))
+            for c in advice.get("changes", ())
+        ]
+        found = advice["status"] == "found"
+        counterfactual = advice.get("counterfactual")
+        if found and counterfactual is None:
+            counterfactual = {**features, **{c.feature: c.after for c in changes}}
+        cost = advice.get("cost") or {}
+        return cls(
+            row=row,
+            label=row if label is None else label,
+            score=document["score"],
+            found=found,
+            features=features,
+            counterfactual=counterfactual,
+            changes=changes,
+            new_score=advice.get("score"),
+            stability=advice.get("stability"),
+            cost_l1=cost.get("l1"),
+            cost_l2=cost.get("l2"),
+            seconds=advice.get("seconds"),
+            certificate=advice.get("certificate"),
+            reason=advice.get("reason"),
+            sentence=advice.get("sentence"),
+            relaxations=advice.get("relaxations"),
+            outcome=document.get("label"),
+            favourable=document.get("favourable"),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """The document of this row, of values that JSON has."""
+        advice: dict[str, Any]
+        if self.found:
+            advice = {
+                "status": "found",
+                "changes": [
+                    {"feature": c.feature, "from": c.before, "to": c.after, "unit": c.unit}
+                    for c in self.changes
+                ],
+                "counterfactual": self.counterfactual,
+                "score": self.new_score,
+                "stability": self.stability,
+                "cost": {"l1": self.cost_l1, "l2": self.cost_l2},
+                "seconds": self.seconds,
+                "certificate": self.certificate,
+            }
+        else:
+            advice = {
+                "status": "not_found",
+                "reason": self.reason,
+                "sentence": self.sentence,
+                "relaxations": self.relaxations,
+            }
+        return {
+            "row": self.row,
+            "score": self.score,
+            "label": self.outcome,
+            "favourable": self.favourable,
+            "features": self.features,
+            "advice": advice,
+        }
+
+    def cost(self, norm: str) -> float | None:
+        """What the changes cost in a norm, `l1` or `l2`."""
+        return self.cost_l2 if norm == "l2" else self.cost_l1
+
+    @property
+    def verdict(self) -> str | None:
+        """The best verdict of the certificate: `certified`, `empirical` or `vacuous`."""
+        if self.certificate is None:
+            return None
+        verdicts = {tier.get("verdict") for tier in self.certificate.get("tiers", ())}
+        return next((v for v in reversed(VERDICTS) if v in verdicts), VERDICTS[0])
+
+    @property
+    def certificate_sentence(self) -> str:
+        """What the certificate promises and what that rests on, in words; empty without one."""
+        return str((self.certificate or {}).get("sentence") or "")
+
+    @property
+    def hint(self) -> str | None:
+        """Which feature to let change, if letting go of one constraint helps."""
+        for helpful in (self.relaxations or {}).get("helpful", ()):
+            constraint = helpful.get("constraint")
+            if isinstance(constraint, Mapping) and isinstance(constraint.get("feature"), str):
+                needed = [b["found"] for b in helpful.get("breaks", ())[:1] if "found" in b]
+                value = f" (to {needed[0].strip('`')})" if needed else ""
+                return f"It would help to let {constraint['feature']} change{value}."
+        return None
+
+    @property
+    def what_changes(self) -> list[str]:
+        """A line for every change, or one that says why there is none."""
+        if not self.found:
+            return [f"not found: {self.sentence or self.reason}"]
+        lines = [f"{c.feature}: {c.words_before} -> {c.words_after}" for c in self.changes]
+        if len(lines) > MOST_CHANGES:
+            lines[MOST_CHANGES:] = [f"and {len(lines) - MOST_CHANGES} more"]
+        return lines or ["a point in encoded columns"]
+
+    def __str__(self) -> str:
+        start = f"Row {self.label} (score {self.score:.3g}):"
+        if not self.found:
+            why = f"{start} no advice: {self.sentence or self.reason}."
+            return f"{why} {self.hint}" if self.hint else why
+        what = "; ".join(map(str, self.changes)) or self.what_changes[0]
+        then = "" if self.new_score is None else f" Then the score is {self.new_score:.3g}"
+        if then and self.stability is not None:
+            then += f" and the stability {self.stability:.3g}"
+        return f"{start} {what}.{then}{'.' if then else ''}"
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, numbers.Real) and not isinstance(value, bool)

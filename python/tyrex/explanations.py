@@ -1,0 +1,357 @@
+"""What to change, row by row, and how sure that is."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, overload
+
+from . import html
+from .errors import DataError, ParameterError, need
+from .explanation import Change, Explanation
+from .text import aligned, listed, shown
+
+__all__ = ["Change", "Explanation", "Explanations"]
+
+FORMAT_VERSION = 1
+# Rows that a terminal shows.
+MOST_ROWS = 10
+RESULTS = ("score", "stability", "cost_l1", "cost_l2", "changed", "status", "reason")
+
+
+class Explanations(Sequence[Explanation]):
+    """Explanations of rows, in the order they were given.
+
+    >>> age = {"feature": "age", "from": 25, "to": 27, "unit": "years"}
+    >>> advice = {"status": "found", "changes": [age], "score": 0.83, "stability": 0.81,
+    ...           "cost": {"l1": 0.2, "l2": 0.1}}
+    >>> row = {"row": 0, "score": 0.31, "features": {"age": 25, "owner": "no"}, "advice": advice}
+    >>> explanations = Explanations.of([row], request={"method": "trex-i", "norm": "l1"})
+    >>> explanations
+    1 explanation by trex-i with cost in l1: 1 found
+    row  score           stability   cost  what to change
+      0  0.310 -> 0.830      0.810  0.200  age: 25 -> 27 years
+    >>> explanations.to_pandas()[["age", "owner", "score", "changed", "status"]]
+       age owner  score  changed status
+    0   27    no   0.83        1  found
+    """
+
+    def __init__(
+        self,
+        explanations: Iterable[Explanation],
+        *,
+        request: Mapping[str, Any] | None = None,
+        fingerprint: str = "",
+        index: Any = None,
+        interrupted: bool = False,
+        kind: str = "pandas",
+    ) -> None:
+        self._items = list(explanations)
+        self.request = dict(request or {})
+        """What was asked for: method, norm, tau, seed, ..."""
+        self.fingerprint = fingerprint
+        """The fingerprint of the model that was explained."""
+        self.labels = index
+        """The labels of the rows that were given, or None if they have none."""
+        self.interrupted = interrupted
+        """Whether the search was stopped before all rows were explained."""
+        self.kind = kind
+        """The container that the rows came in: pandas, polars, arrow, ..."""
+
+    @classmethod
+    def of(
+        cls, documents: Iterable[Mapping[str, Any]], *, index: Any = None, **others: Any
+    ) -> Explanations:
+        """Explanations from the documents of rows; `index[row]` is the label of a row."""
+        items = (
+            Explanation.of(document, None if index is None else index[document["row"]])
+            for document in documents
+        )
+        return cls(items, index=index, **others)
+
+    @overload
+    def __getitem__(self, place: int) -> Explanation: ...
+    @overload
+    def __getitem__(self, place: slice) -> Explanations: ...
+    def __getitem__(self, place: int | slice) -> Explanation | Explanations:
+        if isinstance(place, slice):
+            return self._with(self._items[place])
+        return self._items[place]
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def __iter__(self) -> Iterator[Explanation]:
+        return iter(self._items)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Explanations):
+            return NotImplemented
+        mine = (self._items, self.request, self.fingerprint, self.interrupted)
+        return mine == (other._items, other.request, other.fingerprint, other.interrupted)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def _with(self, items: Iterable[Explanation]) -> Explanations:
+        return Explanations(
+            items,
+            request=self.request,
+            fingerprint=self.fingerprint,
+            index=self.labels,
+            interrupted=self.interrupted,
+            kind=self.kind,
+        )
+
+    @property
+    def found(self) -> Explanations:
+        """Those with advice."""
+        return self._with(e for e in self if e.found)
+
+    @property
+    def not_found(self) -> Explanations:
+        """Those without; their `reason` and `sentence` say why."""
+        return self._with(e for e in self if not e.found)
+
+    @property
+    def certificates(self) -> list[dict[str, Any] | None]:
+        """The certificate of every row, None where nothing was found or certified."""
+        return [e.certificate for e in self]
+
+    @property
+    def norm(self) -> str:
+        """The norm that costs were kept low in."""
+        return str(self.request.get("norm", "l1"))
+
+    @property
+    def summary(self) -> str:
+        """How many were found, and by what search, in one line."""
+        method, tau = self.request.get("method"), self.request.get("tau")
+        if isinstance(method, Mapping):
+            method = method.get("method")
+        text = f"{len(self)} explanation{'' if len(self) == 1 else 's'}"
+        text += f" by {method} with cost in {self.norm}" if method else ""
+        text += f", stability at least {shown(tau)}" if tau is not None else ""
+        found = sum(e.found for e in self)
+        text += f": {found} found"
+        text += f", {len(self) - found} not found" if found < len(self) else ""
+        return f"{text}; stopped before the end" if self.interrupted else text
+
+    def to_pandas(self, changes_only: bool = False) -> Any:
+        """A DataFrame with a row for every explanation, under the labels of the rows given.
+
+        It holds the counterfactual's features, then score, stability, cost_l1, cost_l2, changed
+        (how many features), status and reason. With `changes_only`, features that stay as they
+        are are missing; `styled` keeps and marks them instead.
+        """
+        pandas = need("pandas", "for to_pandas()")
+        full = {"int": "int64", "bool": "bool", "float": "float64"}
+        gaps = {"int": "Int64", "bool": "boolean", "float": "float64"}
+        columns = {}
+        for name, (kind, cells) in self._columns(changes_only).items():
+            types = gaps if None in cells else full
+            # The type of texts is for pandas to say.
+            columns[name] = cells if kind == "text" else pandas.array(cells, dtype=types[kind])
+        if hasattr(self.labels, "take"):
+            index = self.labels.take([e.row for e in self])
+        else:
+            index = pandas.Index([e.label for e in self])
+        return pandas.DataFrame(columns, index=index)
+
+    def styled(self) -> Any:
+        """The DataFrame with the cells that change marked, for notebooks and HTML."""
+        need("jinja2", "for styled()")
+        table = self.to_pandas()
+        marked = [
+            [
+                "font-weight: 600; background-color: rgba(46, 160, 67, .22)" if on else ""
+                for on in line
+            ]
+            for line in self._changed_cells(list(table.columns))
+        ]
+        # Row labels may repeat, so cells are marked by place, in copies without labels.
+        style = table.reset_index(drop=True).style
+        styles = need("pandas", "for styled()").DataFrame(marked, columns=table.columns)
+        style = style.apply(lambda _: styles, axis=None).format(shown, escape="html")
+        style = style.relabel_index([html.escape(shown(e.label)) for e in self], axis=0)
+        return style.format_index(escape="html", axis=1)
+
+    def to_polars(self) -> Any:
+        """A polars DataFrame: the row's number, then the columns of `to_pandas`."""
+        polars = need("polars", "for to_polars()")
+        types = {
+            "int": polars.Int64,
+            "bool": polars.Boolean,
+            "float": polars.Float64,
+            "text": polars.String,
+        }
+        columns = self._columns(rows=True).items()
+        return polars.DataFrame(
+            [polars.Series(name, cells, dtype=types[kind]) for name, (kind, cells) in columns]
+        )
+
+    def to_arrow(self) -> Any:
+        """A pyarrow Table: the row's number, then the columns of `to_pandas`."""
+        arrow = need("pyarrow", "for to_arrow()")
+        types = {
+            "int": arrow.int64(),
+            "bool": arrow.bool_(),
+            "float": arrow.float64(),
+            "text": arrow.string(),
+        }
+        columns = self._columns(rows=True).items()
+        return arrow.table(
+            {name: arrow.array(cells, type=types[kind]) for name, (kind, cells) in columns}
+        )
+
+    def to_frame(self) -> Any:
+        """The table in the package that the rows came in: pandas, polars or pyarrow."""
+        if self.kind == "polars":
+            return self.to_polars()
+        return self.to_arrow() if self.kind == "arrow" else self.to_pandas()
+
+    def to_json(self, path: Any = None, indent: int | None = None) -> str | None:
+        """All of it as JSON: the text, or nothing if it is written to a file."""
+        document = {
+            "format_version": FORMAT_VERSION,
+            "request": self.request,
+            "fingerprint": self.fingerprint,
+            "interrupted": self.interrupted,
+            "index": None if self.labels is None else list(self.labels),
+            "explanations": [e.to_dict() for e in self],
+        }
+        text = json.dumps(document, indent=indent, default=_plain, ensure_ascii=False)
+        if path is None:
+            return text
+        Path(path).write_text(text + "\n", encoding="utf-8")
+        return None
+
+    @classmethod
+    def from_json(cls, source: Any) -> Explanations:
+        """Explanations from a file that `to_json` wrote, or from its text."""
+        is_text = isinstance(source, str) and source.lstrip().startswith("{")
+        text = source if is_text else Path(source).read_text(encoding="utf-8")
+        try:
+            document = json.loads(text)
+            if document["format_version"] != FORMAT_VERSION:
+                raise DataError(
+                    f"explanations of format version {document['format_version']}; "
+                    f"expected version {FORMAT_VERSION}"
+                )
+            return cls.of(
+                document["explanations"],
+                index=document["index"],
+                request=document["request"],
+                fingerprint=document["fingerprint"],
+                interrupted=document["interrupted"],
+            )
+        except json.JSONDecodeError as problem:
+            raise DataError(f"the explanations are not JSON: {problem}") from problem
+        except (KeyError, TypeError, IndexError, AttributeError) as problem:
+            raise DataError(f"the JSON holds no explanations of tyrex: {problem!r}") from problem
+
+    def save(self, path: Any) -> None:
+        """Writes a .csv, .parquet or .json file; the command line reads the first two too."""
+        suffix = Path(path).suffix.lower()
+        if suffix == ".json":
+            self.to_json(path)
+        elif suffix == ".csv":
+            need("pyarrow.csv", "to write .csv files").write_csv(self.to_arrow(), path)
+        elif suffix == ".parquet":
+            need("pyarrow.parquet", "to write .parquet files").write_table(self.to_arrow(), path)
+        else:
+            raise ParameterError(f"'{path}': expected a name that ends in .csv, .parquet or .json")
+
+    def plot(self, row: Any = None, ax: Any = None) -> Any:
+        """Draws the changes of one row, or without a row the cost of all against their stability.
+
+        Returns the matplotlib Axes.
+        """
+        from . import plot
+
+        if row is None:
+            return plot.trade_off(self, ax)
+        return plot.changes(self._labelled(row), ax)
+
+    def _labelled(self, row: Any) -> Explanation:
+        for explanation in self:
+            if explanation.label == row:
+                return explanation
+        raise ParameterError(
+            f"no explanation of row {row!r}; there are {listed(shown(e.label) for e in self)}"
+        )
+
+    def __repr__(self) -> str:
+        lines: list[list[str]] = []
+        for e in self[:MOST_ROWS]:
+            first = [shown(e.label), f"{e.score:.3f}", "", ""]
+            if e.found and e.new_score is not None:
+                first[1] += f" -> {e.new_score:.3f}"
+                first[2] = _digits(e.stability)
+                first[3] = _digits(e.cost(self.norm))
+            for number, change in enumerate(e.what_changes):
+                lines.append([*(first if number == 0 else [""] * 4), change])
+        heads = ["row", "score", "stability", "cost", "what to change"]
+        table = aligned(heads, lines, [True, False, True, True, False])
+        more = len(self) - MOST_ROWS
+        rest = f"\n... and {more} more" if more > 0 else ""
+        return f"{self.summary}\n{table}{rest}" if lines else self.summary
+
+    def _repr_html_(self) -> str:
+        return html.advice(self)
+
+    def _columns(
+        self, changes_only: bool = False, rows: bool = False
+    ) -> dict[str, tuple[str, list[Any]]]:
+        """Every column by name: the type of its cells, and the cells, None where there is none."""
+        names = list(dict.fromkeys(name for e in self for name in e.counterfactual or e.features))
+        columns: dict[str, tuple[str, list[Any]]] = {}
+        if rows:
+            columns[_apart("row", names)] = ("int", [e.row for e in self])
+        changed = self._changed_cells(names)
+        for place, name in enumerate(names):
+            cells = [(e.counterfactual or {}).get(name) for e in self]
+            # The type is the feature's, also where few of its cells are left.
+            kind = _kind([*cells, *(e.features.get(name) for e in self)])
+            if changes_only:
+                cells = [cell if line[place] else None for cell, line in zip(cells, changed)]
+            if kind == "text":
+                cells = [None if cell is None else shown(cell) for cell in cells]
+            columns[name] = (kind, cells)
+        results: list[tuple[str, list[Any]]] = [
+            ("float", [e.new_score for e in self]),
+            ("float", [e.stability for e in self]),
+            ("float", [e.cost_l1 for e in self]),
+            ("float", [e.cost_l2 for e in self]),
+            ("int", [len(e.changes) if e.found else None for e in self]),
+            ("text", ["found" if e.found else "not_found" for e in self]),
+            ("text", [e.reason for e in self]),
+        ]
+        columns.update((_apart(name, names), result) for name, result in zip(RESULTS, results))
+        return columns
+
+    def _changed_cells(self, names: list[str]) -> list[list[bool]]:
+        changed = [{change.feature for change in e.changes} for e in self]
+        return [[name in features for name in names] for features in changed]
+
+
+def _apart(name: str, features: list[str]) -> str:
+    """The name of a result, told apart from a feature of the same name."""
+    return f"tyrex_{name}" if name in features else name
+
+
+def _kind(cells: list[Any]) -> str:
+    kinds = {type(cell) for cell in cells if cell is not None}
+    for kind, types in (("bool", {bool}), ("int", {int}), ("float", {int, float})):
+        if kinds and kinds <= types:
+            return kind
+    return "text" if kinds else "float"
+
+
+def _digits(number: float | None) -> str:
+    return "" if number is None else f"{number:.3f}"
+
+
+def _plain(value: Any) -> Any:
+    """Labels of rows, for JSON: numpy's numbers as numbers, anything else as text."""
+    return value.item() if hasattr(value, "item") else str(value)

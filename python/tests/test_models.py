@@ -29,6 +29,7 @@ from sklearn import ensemble, linear_model, naive_bayes, svm, tree  # noqa: E402
 from sklearn.calibration import CalibratedClassifierCV  # noqa: E402
 from sklearn.cluster import KMeans  # noqa: E402
 from sklearn.compose import ColumnTransformer, make_column_transformer  # noqa: E402
+from sklearn.discriminant_analysis import LinearDiscriminantAnalysis  # noqa: E402
 from sklearn.impute import SimpleImputer  # noqa: E402
 from sklearn.model_selection import GridSearchCV  # noqa: E402
 from sklearn.multioutput import MultiOutputClassifier  # noqa: E402
@@ -45,7 +46,11 @@ from tyrex.data import Frame  # noqa: E402
 from tyrex.errors import DataError, ModelError, ParameterError  # noqa: E402
 from tyrex.models import Function, Onnx, convert  # noqa: E402
 
-pytestmark = pytest.mark.filterwarnings("error:X does not have valid feature names")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning"),
+    pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:`torch.jit.script` is deprecated"),
+]
 
 ROWS = 300
 COLUMNS = 5
@@ -68,6 +73,7 @@ X = numbers()
 TWO, THREE = labels(X), labels(X, 3)
 TEXT = np.array(["refused", "granted"])[TWO]
 HOLES = np.where(np.random.default_rng(5).random(X.shape) < 0.1, np.nan, X)
+AWKWARD = pd.DataFrame(X, columns=["probabilities", "variable", "a b", "a_b", "label"])
 NAMED = pd.DataFrame(X, columns=["age", "Income ($)", "a b", "größe", "x[0]"])
 
 
@@ -375,6 +381,36 @@ NATIVE: dict[str, Callable[[], tuple[Any, Any, dict[str, Any]]]] = {
         NAMED,
         {},
     ),
+    "sklearn slice and mask": lambda: (
+        make_pipeline(
+            make_column_transformer(
+                (StandardScaler(), slice("age", "income")),
+                (OneHotEncoder(), [False, False, False, True, True]),
+            ),
+            linear_model.LogisticRegression(),
+        ).fit(PEOPLE, GOOD),
+        PEOPLE,
+        {},
+    ),
+    "sklearn nested pipelines": lambda: (
+        make_pipeline(
+            make_pipeline(StandardScaler(), MinMaxScaler()),
+            make_pipeline(StandardScaler(), ensemble.RandomForestClassifier(**SMALL)),
+        ).fit(X, TWO),
+        X,
+        {},
+    ),
+    "sklearn names that graphs use": lambda: (
+        make_pipeline(
+            make_column_transformer(
+                (StandardScaler(), ["probabilities", "variable", "a b", "a_b"]),
+                remainder="passthrough",
+            ),
+            linear_model.LogisticRegression(),
+        ).fit(AWKWARD, TWO),
+        AWKWARD,
+        {},
+    ),
     "sklearn search": lambda: (
         GridSearchCV(linear_model.LogisticRegression(), {"C": [0.1, 1.0]}, cv=2).fit(X, TWO),
         X,
@@ -542,6 +578,12 @@ BLACK_BOXES: dict[str, Callable[[], tuple[Any, Any, dict[str, Any], str]]] = {
         {},
         "skl2onnx cannot convert",
     ),
+    "sklearn discriminant": lambda: (
+        LinearDiscriminantAnalysis().fit(X, TWO),
+        X,
+        {},
+        "other probabilities",
+    ),
     "sklearn categories": lambda: (HIST.fit(categories(), GOOD), categories(), {}, "categorical"),
     "xgboost categories": lambda: (
         xgboost.XGBClassifier(enable_categorical=True, **XGB).fit(categories(), GOOD == "good"),
@@ -569,6 +611,32 @@ BLACK_BOXES: dict[str, Callable[[], tuple[Any, Any, dict[str, Any], str]]] = {
         {"favourable": "good"},
         "categorical",
     ),
+    "lightgbm categories by number": lambda: (
+        light(min_data_per_group=1).fit(X.round(), TWO, categorical_feature=[0]),
+        X.round(),
+        {},
+        "categorical",
+    ),
+    "xgboost objective": lambda: (
+        xgboost.XGBClassifier(objective="binary:hinge", **XGB).fit(X, TWO),
+        X,
+        {},
+        "binary:hinge",
+    ),
+    "lightgbm forest": lambda: (
+        light(boosting_type="rf", bagging_freq=1, bagging_fraction=0.5).fit(X, TWO),
+        X,
+        {},
+        "random forests",
+    ),
+    "lightgbm sigmoid": lambda: (light(sigmoid=2.0).fit(X, TWO), X, {}, "objectives"),
+    "lightgbm one against all": lambda: (
+        light(objective="multiclassova").fit(X, THREE),
+        X,
+        {"favourable": 1},
+        "objectives",
+    ),
+    "lightgbm zeros": lambda: (light(zero_as_missing=True).fit(X, TWO), X, {}, "zeros"),
     "lightgbm linear": lambda: (light(linear_tree=True).fit(X, TWO), X, {}, "linear"),
 }
 

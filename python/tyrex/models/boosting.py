@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 import warnings
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -16,6 +18,16 @@ if TYPE_CHECKING:
 
 #: What onnxmltools writes trees in.
 OPSET = 15
+#: What XGBoost must have been trained for.
+OBJECTIVES = ("binary:logistic", "multi:softprob")
+#: What LightGBM's model text says of a model that onnxmltools does not write as it is.
+UNWRITTEN = {
+    r"^num_cat=[1-9]": "categorical splits",
+    r"^is_linear=1": "linear trees",
+    r"^average_output": "random forests",
+    r"^objective=(?!binary sigmoid:1( |$)|multiclass )": "objectives other than the usual two",
+    r"^\[zero_as_missing: 1\]": "zeros that stand for missing values",
+}
 
 
 def framework(model: Any) -> str | None:
@@ -143,10 +155,14 @@ def _xgboost_booster(model: Any) -> Any:
 def _xgboost_trees(model: Any) -> Any:
     """The trees that are used, without the names that onnxmltools insists on choosing."""
     booster = _xgboost_booster(model)
-    if booster.feature_types is not None and "c" in booster.feature_types:
+    learner = json.loads(booster.save_config())["learner"]
+    kind, objective = learner["gradient_booster"]["name"], learner["objective"]["name"]
+    if "c" in (booster.feature_types or []):
         raise NotNative("categorical splits of XGBoost cannot be written as ONNX")
-    if getattr(model, "booster", None) not in (None, "gbtree") or _is_dart(booster):
-        raise NotNative("only XGBoost's booster `gbtree` can be written as ONNX")
+    if kind != "gbtree":
+        raise NotNative(f"XGBoost's booster `{kind}` cannot be written as ONNX, only `gbtree`")
+    if objective not in OBJECTIVES:
+        raise NotNative(f"XGBoost's objective `{objective}` is not one of {', '.join(OBJECTIVES)}")
     missing = getattr(model, "missing", None)
     if missing is not None and missing == missing:
         raise NotNative(f"missing={missing!r}: only NaN can stand for a missing value in ONNX")
@@ -154,10 +170,6 @@ def _xgboost_trees(model: Any) -> Any:
     trees = booster.copy() if best is None else booster[: int(best) + 1]
     trees.feature_names = None
     return trees
-
-
-def _is_dart(booster: Any) -> bool:
-    return '"name":"gbtree"' not in booster.save_config().replace(" ", "")
 
 
 # ------------------------------------------------------------------------------------- LightGBM
@@ -197,10 +209,10 @@ def _lightgbm_table(model: Any, frame: Frame) -> Table:
 
 
 def _lightgbm_trees(model: Any) -> Any:
+    """The booster, unless onnxmltools would write something else than it is."""
     booster = _lightgbm_booster(model)
-    text = booster.model_to_string(num_iteration=1)
-    if getattr(booster, "pandas_categorical", None) or "cat_threshold=" in text:
-        raise NotNative("categorical splits of LightGBM cannot be written as ONNX")
-    if "is_linear=1" in text:
-        raise NotNative("linear trees of LightGBM cannot be written as ONNX")
+    text = booster.model_to_string()
+    for pattern, what in UNWRITTEN.items():
+        if re.search(pattern, text, re.MULTILINE):
+            raise NotNative(f"{what} of LightGBM cannot be written as ONNX")
     return booster

@@ -21,7 +21,7 @@ def join(first: bytes, second: bytes) -> bytes:
     compose = need("onnx.compose", "to put a preprocessor before a model")
     before, after = onnx.load_from_string(first), onnx.load_from_string(second)
     after = compose.add_prefix(after, "model/")
-    _narrow(onnx, before)
+    _match_precision(onnx, before, after)
     domains = {o.domain for graph in (before, after) for o in graph.opset_import}
     for graph in (before, after):
         _set_versions(onnx, graph, domains, max(before.ir_version, after.ir_version))
@@ -43,16 +43,14 @@ def with_input_names(model: Any, names: list[str]) -> bytes:
     return content
 
 
-def _narrow(onnx: Any, model: Any) -> None:
-    """Makes the only output single precision."""
-    (output,) = model.graph.output
-    kind = output.type.tensor_type
-    if kind.elem_type != onnx.TensorProto.DOUBLE:
-        return
-    single = onnx.TensorProto.FLOAT
-    name = f"{output.name}/single"
-    model.graph.node.append(onnx.helper.make_node("Cast", [output.name], [name], to=single))
-    output.name, kind.elem_type = name, single
+def _match_precision(onnx: Any, before: Any, after: Any) -> None:
+    """Makes the first graph's only output what the second graph's only input is."""
+    (output,), (entry,) = before.graph.output, after.graph.input
+    kind, wanted = output.type.tensor_type, entry.type.tensor_type.elem_type
+    if kind.elem_type != wanted:
+        name = f"{output.name}/cast"
+        before.graph.node.append(onnx.helper.make_node("Cast", [output.name], [name], to=wanted))
+        output.name, kind.elem_type = name, wanted
 
 
 def _set_versions(onnx: Any, model: Any, domains: set[str], ir_version: int) -> None:

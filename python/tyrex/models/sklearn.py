@@ -161,8 +161,8 @@ def export(estimator: Any, table: Table, frame: Frame) -> bytes:
     estimator = getattr(estimator, "best_estimator_", estimator)  # of a search over parameters
     chosen = table.select(frame)
     _check_sparse(estimator, table, frame)
-    if not any(None in column for column in chosen.columns if column.dtype == object):
-        estimator = _without_text_imputers(estimator)
+    gaps = any(None in column for column in chosen.columns if column.dtype == object)
+    estimator = _simplified(estimator, imputed=gaps)
     texts = [column.dtype == object for column in chosen.columns]
     if any(texts) or (table.names is not None and _picks_columns(estimator)):
         return _export(estimator, list(zip(table.names or chosen.names, texts)))
@@ -199,18 +199,34 @@ def _check_sparse(estimator: Any, table: Table, frame: Frame) -> None:
         )
 
 
-def _without_text_imputers(estimator: Any) -> Any:
-    """The same for texts without gaps, which is what the native engine takes."""
+def _simplified(estimator: Any, imputed: bool) -> Any:
+    """The same estimator in the terms skl2onnx knows: columns listed rather than sliced or masked.
+
+    Imputers of texts are left out where no text is missing; the native engine has none.
+    """
     if hasattr(estimator, "transformers_"):
-        parts = [(n, _without_text_imputers(t), c) for n, t, c in estimator.transformers_]
+        parts = [
+            (name, _simplified(part, imputed), _listed(estimator, name, columns))
+            for name, part, columns in estimator.transformers_
+        ]
         return _changed(estimator, transformers_=parts)
     if hasattr(estimator, "steps"):
-        changed = [(n, _without_text_imputers(step)) for n, step in estimator.steps]
-        steps = [(n, step) for n, step in changed if not isinstance(step, str)]
+        changed = [(name, _simplified(step, imputed)) for name, step in estimator.steps]
+        steps = [(name, step) for name, step in changed if not isinstance(step, str)]
         return _changed(estimator, steps=steps) if steps else "passthrough"
     if type(estimator).__name__ == "SimpleImputer" and estimator.statistics_.dtype == object:
-        return estimator if estimator.add_indicator else "passthrough"
+        return estimator if imputed or estimator.add_indicator else "passthrough"
     return estimator
+
+
+def _listed(transformer: Any, name: str, columns: Any) -> Any:
+    """Columns that are given as a slice or a mask, by name or by place."""
+    is_mask = len(np.shape(columns)) == 1 and np.asarray(columns).dtype == bool
+    if not (is_mask or isinstance(columns, slice)):
+        return columns
+    places = transformer._transformer_to_input_indices[name]
+    names = getattr(transformer, "feature_names_in_", None)
+    return list(places) if names is None else [names[place] for place in places]
 
 
 def _changed(estimator: Any, **attributes: Any) -> Any:
@@ -225,6 +241,8 @@ def _translate(estimator: Any, inputs: Inputs, real: str) -> bytes:
     types = need("skl2onnx.common.data_types", PURPOSE)
     if np.any(getattr(estimator, "is_categorical_", False)):
         raise NotNative("categorical splits cannot be written as ONNX")
+    if _kind(estimator) == "LinearDiscriminantAnalysis":
+        raise NotNative("skl2onnx gives other probabilities than scikit-learn for it")
     number, text = getattr(types, real), types.StringTensorType
     if isinstance(inputs, int):
         names, initial = ["x"], [("x", number([None, inputs]))]

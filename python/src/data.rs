@@ -36,7 +36,7 @@ impl Schema {
     /// what is known of columns: `numeric`, `integer`, `ordinal`, `categorical` or `flag`, and
     /// the levels; `features` the columns that a model takes.
     #[staticmethod]
-    #[pyo3(signature = (table, label, favourable, kinds, features) -> "tuple[Schema, list[str]]")]
+    #[pyo3(signature = (table, label, favourable, kinds, features))]
     fn infer(
         table: &Table,
         label: Option<&str>,
@@ -178,7 +178,6 @@ impl Data {
     }
 
     /// The rows of the table that train, and those that test.
-    #[pyo3(signature = () -> "tuple[list[int], list[int]]")]
     fn split(&self) -> (Vec<usize>, Vec<usize>) {
         use tyrex::explain::Part;
         let rows = self.0.table_rows();
@@ -192,7 +191,6 @@ impl Data {
     }
 
     /// For each row that was kept, its row in the table.
-    #[pyo3(signature = () -> "list[int]")]
     fn kept(&self) -> Vec<usize> {
         self.0.table_rows().to_vec()
     }

@@ -242,19 +242,17 @@ impl Explainer {
     }
 
     /// The probability of the favourable class, for every own row that was kept.
-    #[pyo3(signature = () -> "typing.Any")]
     fn own_scores<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f32>> {
         self.inner.scores().to_vec().into_pyarray(py)
     }
 
     /// For every own row that was kept, its row in the table.
-    #[pyo3(signature = () -> "list[int]")]
     fn own_rows(&self) -> Vec<usize> {
         self.inner.data().table_rows().to_vec()
     }
 
     /// The probability of the favourable class, for the rows of a table.
-    #[pyo3(signature = (rows) -> "typing.Any")]
+    #[pyo3(signature = (rows))]
     fn score<'py>(&self, py: Python<'py>, rows: &Table) -> PyResult<Bound<'py, PyArray1<f32>>> {
         let scores = py.detach(|| {
             let applicants = self.inner.read_applicants(rows.0.clone())?;
@@ -265,7 +263,7 @@ impl Explainer {
 
     /// The rows of the table that the model rejects, of a part: `train`, `test`, `all`, or the
     /// applicants.
-    #[pyo3(signature = (part = None) -> "list[int]")]
+    #[pyo3(signature = (part = None))]
     fn rejected(&self, part: Option<&str>) -> PyResult<Vec<usize>> {
         let part = self.part(part)?;
         Ok(self.inner.rejected(part).iter().map(|applicant| applicant.row).collect())
@@ -288,7 +286,7 @@ impl Explainer {
 
     /// Advice for the rows of a table, or for the first own ones that are rejected: a document
     /// per row, the seconds each took, the request, and whether Ctrl-C ended the search.
-    #[pyo3(signature = (rows, options, limit = None, tries = 24, progress = None) -> "tuple[str, list[float], str, bool]")]
+    #[pyo3(signature = (rows, options, limit = None, tries = 24, progress = None))]
     fn explain(
         &self,
         py: Python<'_>,
@@ -324,7 +322,7 @@ impl Explainer {
     }
 
     /// The measures of the rows of a table, or of the own applicants: a column for each.
-    #[pyo3(signature = (rows, terms, seed, progress = None) -> "dict[str, typing.Any]")]
+    #[pyo3(signature = (rows, terms, seed, progress = None))]
     fn stability<'py>(
         &self,
         py: Python<'py>,
@@ -384,7 +382,7 @@ impl Explainer {
     }
 
     /// A certificate for every row of a table, as JSON, each with its sentence.
-    #[pyo3(signature = (rows, ensemble, steered, terms, seed, progress = None) -> "list[str]")]
+    #[pyo3(signature = (rows, ensemble, steered, terms, seed, progress = None))]
     fn certify(
         &self,
         py: Python<'_>,

@@ -6,7 +6,18 @@ from _typeshed import SupportsGetItem
 from os import PathLike
 from typing import Any, Final, SupportsFloat, SupportsIndex, final
 
-__all__ = ["__version__", "Data", "Ensemble", "Explainer", "Model", "Schema", "Table", "dataset_names", "method_names", "set_threads"]
+__all__ = [
+    "__version__",
+    "Data",
+    "Ensemble",
+    "Explainer",
+    "Model",
+    "Schema",
+    "Table",
+    "dataset_names",
+    "method_names",
+    "set_threads",
+]
 
 __version__: Final[str]
 
@@ -31,7 +42,9 @@ class Data:
         Rows of a table to train on: every row has a label.
         """
     @staticmethod
-    def named(name: str, variant: str = "product", data_dir: str | PathLike[str] | None = None) -> Data:
+    def named(
+        name: str, variant: str = "product", data_dir: str | PathLike[str] | None = None
+    ) -> Data:
         """
         A data set of the catalogue, with its own split: `product` or `reference`.
         """
@@ -78,7 +91,9 @@ class Ensemble:
         """
         Where the models' randomness came from.
         """
-    def write(self, /, explainer: Explainer, folder: str | PathLike[str], overwrite: bool = False) -> None:
+    def write(
+        self, /, explainer: Explainer, folder: str | PathLike[str], overwrite: bool = False
+    ) -> None:
         """
         Writes every model into a folder, with the schema and the encoder.
         """
@@ -88,11 +103,29 @@ class Explainer:
     """
     A model and the rows it speaks about.
     """
-    def calibrate(self, /, goal: str, taus: SupportsGetItem[int, SupportsFloat | SupportsIndex] | None, factuals: SupportsIndex, options: str, ensemble: Ensemble, progress: Any | None = None) -> str:
+    def calibrate(
+        self,
+        /,
+        goal: str,
+        taus: SupportsGetItem[int, SupportsFloat | SupportsIndex] | None,
+        factuals: SupportsIndex,
+        options: str,
+        ensemble: Ensemble,
+        progress: Any | None = None,
+    ) -> str:
         """
         Chooses the threshold that keeps a promise, as JSON.
         """
-    def certify(self, /, rows: Table, ensemble: Ensemble | None, steered: bool, terms: str, seed: SupportsIndex, progress: Any | None = None) -> "list[str]":
+    def certify(
+        self,
+        /,
+        rows: Table,
+        ensemble: Ensemble | None,
+        steered: bool,
+        terms: str,
+        seed: SupportsIndex,
+        progress: Any | None = None,
+    ) -> "list[str]":
         """
         A certificate for every row of a table, as JSON, each with its sentence.
         """
@@ -101,7 +134,15 @@ class Explainer:
         """
         The names of the encoded columns.
         """
-    def explain(self, /, rows: Table | None, options: str, limit: SupportsIndex | None = None, tries: SupportsIndex = 24, progress: Any | None = None) -> "tuple[str, list[float], str, bool]":
+    def explain(
+        self,
+        /,
+        rows: Table | None,
+        options: str,
+        limit: SupportsIndex | None = None,
+        tries: SupportsIndex = 24,
+        progress: Any | None = None,
+    ) -> "tuple[str, list[float], str, bool]":
         """
         Advice for the rows of a table, or for the first own ones that are rejected: a document
         per row, the seconds each took, the request, and whether Ctrl-C ended the search.
@@ -138,7 +179,16 @@ class Explainer:
         The rows of the table that the model rejects, of a part: `train`, `test`, `all`, or the
         applicants.
         """
-    def retrain(self, /, change: str, change_params: str, models: SupportsIndex, params: str | None, seed: SupportsIndex, progress: Any | None = None) -> Ensemble:
+    def retrain(
+        self,
+        /,
+        change: str,
+        change_params: str,
+        models: SupportsIndex,
+        params: str | None,
+        seed: SupportsIndex,
+        progress: Any | None = None,
+    ) -> Ensemble:
         """
         Trains the network again, many times.
         """
@@ -151,7 +201,9 @@ class Explainer:
         """
         The probability of the favourable class, for the rows of a table.
         """
-    def stability(self, /, rows: Table | None, terms: str, seed: SupportsIndex, progress: Any | None = None) -> "dict[str, typing.Any]":
+    def stability(
+        self, /, rows: Table | None, terms: str, seed: SupportsIndex, progress: Any | None = None
+    ) -> "dict[str, typing.Any]":
         """
         The measures of the rows of a table, or of the own applicants: a column for each.
         """
@@ -160,7 +212,9 @@ class Explainer:
         The network as an ONNX file, with the schema and the encoder in its metadata.
         """
     @staticmethod
-    def train(data: Data, params: str, seed: SupportsIndex, progress: Any | None = None) -> Explainer:
+    def train(
+        data: Data, params: str, seed: SupportsIndex, progress: Any | None = None
+    ) -> Explainer:
         """
         Trains a network on labelled rows.
         """
@@ -184,7 +238,17 @@ class Model:
     """
     An ONNX model.
     """
-    def __new__(cls, /, content: bytes, schema: Schema | None = None, *, output: str | None = None, class_number: SupportsIndex | None = None, class_name: str | None = None, logits: bool = False) -> Model:
+    def __new__(
+        cls,
+        /,
+        content: bytes,
+        schema: Schema | None = None,
+        *,
+        output: str | None = None,
+        class_number: SupportsIndex | None = None,
+        class_name: str | None = None,
+        logits: bool = False,
+    ) -> Model:
         """
         A model from the bytes of its file. With a schema, its favourable label says which class
         is meant where nothing else does.
@@ -215,7 +279,15 @@ class Model:
         `network` or `trees`.
         """
     @staticmethod
-    def read(path: str | PathLike[str], schema: Schema | None = None, *, output: str | None = None, class_number: SupportsIndex | None = None, class_name: str | None = None, logits: bool = False) -> Model:
+    def read(
+        path: str | PathLike[str],
+        schema: Schema | None = None,
+        *,
+        output: str | None = None,
+        class_number: SupportsIndex | None = None,
+        class_name: str | None = None,
+        logits: bool = False,
+    ) -> Model:
         """
         Reads a model file; external data is looked for in its folder.
         """

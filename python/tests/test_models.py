@@ -8,6 +8,7 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -381,6 +382,21 @@ NATIVE: dict[str, Callable[[], tuple[Any, Any, dict[str, Any]]]] = {
         NAMED,
         {},
     ),
+    "sklearn columns of an array": lambda: (
+        make_pipeline(
+            make_column_transformer((StandardScaler(), [3, 1])), linear_model.LogisticRegression()
+        ).fit(X, TWO),
+        X,
+        {},
+    ),
+    "sklearn columns by name, of an array": lambda: (
+        make_pipeline(
+            make_column_transformer((StandardScaler(), ["a b", "age"])),
+            linear_model.LogisticRegression(),
+        ).fit(NAMED, TWO),
+        X,
+        {},
+    ),
     "sklearn slice and mask": lambda: (
         make_pipeline(
             make_column_transformer(
@@ -516,6 +532,46 @@ def test_onnx_scores_as_the_original(name: str, capfd: pytest.CaptureFixture[str
     assert deviation < TOLERANCE
     assert converted.fallback is not None
     assert np.array_equal(converted.fallback.scores(frame), scores)
+
+
+def native_scores(converted: Onnx, frame: Frame) -> tuple[np.ndarray, list[int]]:
+    """The native engine's probability, and the rows it is for."""
+    from tyrex import _native
+
+    chosen = frame.select(converted.features) if converted.features else frame
+    kinds = {}
+    for name, column in zip(chosen.names, chosen.columns):
+        is_coded = column.dtype == object or f"graph/{name}cast".encode() in converted.content
+        kinds[name] = ("categorical", sorted(map(str, set(column)))) if is_coded else NUMERIC
+    table = _native.Table("data", chosen.names, chosen.columns)
+    schema, _ = _native.Schema.infer(table, None, [], kinds, chosen.names)
+    schema = schema.for_raw_columns()
+    model = _native.Model(
+        converted.content, schema, class_number=converted.class_number, logits=converted.logits
+    )
+    explainer = _native.Explainer.with_model(_native.Data.applicants(table, schema), model)
+    return explainer.own_scores(), explainer.own_rows()
+
+
+NUMERIC: tuple[str, list[str]] = ("numeric", [])
+
+
+@pytest.mark.skipif(find_spec("tyrex._native") is None, reason="the native half is not built")
+@pytest.mark.parametrize("name", NATIVE)
+def test_the_native_engine_scores_as_the_original(
+    name: str, record_property: Callable[[str, object], None]
+) -> None:
+    model, data, options = NATIVE[name]()
+    if data is HOLES:  # a schema of its own says what becomes of missing values
+        data = HOLES[~np.isnan(HOLES).any(axis=1)]
+    frame = Frame.of(data)
+    converted = convert(model, frame, **options)
+    assert isinstance(converted, Onnx)
+    found, rows = native_scores(converted, frame)
+    assert len(rows) == len(frame)
+    deviation = np.abs(found - converted.scores(frame)[rows]).max()
+    record_property("deviation", float(deviation))
+    assert deviation < TOLERANCE
 
 
 # ------------------------------------------------------------------------------------ black boxes
@@ -714,6 +770,15 @@ def test_text_imputers_without_gaps_are_read() -> None:
     assert b"Imputer" not in converted.content
     assert np.abs(runtime_scores(converted, frame) - converted.scores(frame)).max() < TOLERANCE
     assert type(model[0].transformers_[1][1][0]) is SimpleImputer
+
+
+def test_columns_that_are_dropped_are_no_features() -> None:
+    blocks = make_column_transformer((StandardScaler(), ["income"]), (OneHotEncoder(), TEXTS))
+    model = make_pipeline(blocks, linear_model.LogisticRegression()).fit(PEOPLE, GOOD)
+    converted = convert(model, Frame.of(PEOPLE))
+    assert isinstance(converted, Onnx) and converted.fallback is not None
+    assert converted.features == ["income", *TEXTS]
+    assert converted.fallback.features == list(PEOPLE)
 
 
 def test_a_module_is_left_as_it_was() -> None:

@@ -37,9 +37,9 @@ class Onnx:
     content: bytes
     #: The original model's own probability of the favourable class, to compare with.
     scores: Callable[[Frame], Floats]
-    #: The columns it takes, in order, where it knows them by name.
+    #: The columns its graph uses, in order, where they have names; `scores` may need more.
     features: list[str] | None = None
-    #: The favourable class, counted from 0; `None` is the usual one (the second of two).
+    #: The favourable class, counted from 0; `None` for the one output of a network.
     class_number: int | None = None
     #: Whether the output lacks its sigmoid or softmax.
     logits: bool = False

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 from ..errors import need
@@ -31,16 +32,26 @@ def join(first: bytes, second: bytes) -> bytes:
     return content
 
 
-def with_input_names(model: Any, names: list[str]) -> bytes:
-    """The graph's inputs, in their order, under these names: exporters replace letters in them."""
-    changed = {}
-    for entry, name in zip(model.graph.input, names):
-        changed[entry.name] = name
+def with_columns(content: bytes, names: list[str]) -> tuple[bytes, list[str]]:
+    """The graph with one input for each of these columns, and the columns that it uses.
+
+    Exporters replace letters in names, and keep inputs that nothing depends on.
+    """
+    onnx = need("onnx", "to name the columns of a model")
+    compose = need("onnx.compose", "to name the columns of a model")
+    model = compose.add_prefix(onnx.load_from_string(content), "graph/")
+    read = {name for node in model.graph.node for name in node.input}
+    columns = {entry.name: name for entry, name in zip(model.graph.input, names)}
+    used = [entry for entry in model.graph.input if entry.name in read]
+    features = [columns[entry.name] for entry in used]
+    for entry, name in zip(used, features):
         entry.name = name
     for node in model.graph.node:
-        node.input[:] = [changed.get(name, name) for name in node.input]
-    content: bytes = model.SerializeToString()
-    return content
+        node.input[:] = [columns.get(name, name) for name in node.input]
+    kept = [copy.deepcopy(entry) for entry in used]
+    del model.graph.input[:]
+    model.graph.input.extend(kept)
+    return model.SerializeToString(), features
 
 
 def _match_precision(onnx: Any, before: Any, after: Any) -> None:

@@ -92,15 +92,17 @@ def convert(
     try:
         content = network.export(matrix.shape[1])
         _check_ending(content, logits, outputs)
+        features = function.features
         if preprocessor is not None:
-            content = graph.join(preprocessor.export(frame), content)
+            before, features = preprocessor.export(frame)
+            content = graph.join(before, content)
     except NotNative as problem:
         return replace(function, reason=str(problem))
     usual = answers.shape[1] == 1 and outputs.classes == (1,)
     return Onnx(
         content=content,
         scores=function.scores,
-        features=function.features,
+        features=features,
         class_number=None if usual else outputs.classes[0],
         logits=bool(logits),
         framework=network.framework,

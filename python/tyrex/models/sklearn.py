@@ -72,8 +72,8 @@ class Preprocessor:
         made = made.toarray() if hasattr(made, "toarray") else made
         return columns(made, len(frame), "the preprocessor's output", "a matrix of numbers")
 
-    def export(self, frame: Frame) -> bytes:
-        """The transformer as ONNX."""
+    def export(self, frame: Frame) -> tuple[bytes, list[str] | None]:
+        """The transformer as ONNX, and the columns it takes."""
         return export(self.transformer, self.table, frame)
 
 
@@ -103,13 +103,13 @@ def convert(model: Any, frame: Frame, favourable: Any) -> Onnx | Function:
     if len(classes) > 1:
         return replace(function, reason="several classes are favourable")
     try:
-        content = export(model, table, frame)
+        content, features = export(model, table, frame)
     except NotNative as problem:
         return replace(function, reason=str(problem))
     return Onnx(
         content=content,
         scores=scorer.scores,
-        features=table.features,
+        features=features,
         class_number=classes[0],
         framework=framework,
         fallback=function,
@@ -156,17 +156,21 @@ def _kind(model: Any) -> str:
 # --------------------------------------------------------------------------------------- export
 
 
-def export(estimator: Any, table: Table, frame: Frame) -> bytes:
-    """A classifier or a transformer as ONNX: named inputs, or one matrix of numbers."""
+def export(estimator: Any, table: Table, frame: Frame) -> tuple[bytes, list[str] | None]:
+    """A classifier or a transformer as ONNX, and the columns it takes, where they have names.
+
+    Its inputs are columns where some are texts or are picked, else one matrix of numbers.
+    """
     estimator = getattr(estimator, "best_estimator_", estimator)  # of a search over parameters
     chosen = table.select(frame)
     _check_sparse(estimator, table, frame)
     gaps = any(None in column for column in chosen.columns if column.dtype == object)
     estimator = _simplified(estimator, imputed=gaps)
     texts = [column.dtype == object for column in chosen.columns]
-    if any(texts) or (table.names is not None and _picks_columns(estimator)):
-        return _export(estimator, list(zip(table.names or chosen.names, texts)))
-    return _export(estimator, len(texts))
+    if not any(texts) and not _picks_columns(estimator):
+        return _export(estimator, len(texts)), table.features
+    content = _export(estimator, list(zip(table.names or chosen.names, texts)))
+    return graph.with_columns(content, chosen.names)
 
 
 def _export(estimator: Any, inputs: Inputs) -> bytes:
@@ -245,9 +249,8 @@ def _translate(estimator: Any, inputs: Inputs, real: str) -> bytes:
         raise NotNative("skl2onnx gives other probabilities than scikit-learn for it")
     number, text = getattr(types, real), types.StringTensorType
     if isinstance(inputs, int):
-        names, initial = ["x"], [("x", number([None, inputs]))]
+        initial = [("x", number([None, inputs]))]
     else:
-        names = [name for name, _ in inputs]
         initial = [(name, (text if is_text else number)([None, 1])) for name, is_text in inputs]
     options = {id(estimator): {"zipmap": False}} if hasattr(estimator, "predict_proba") else None
     with warnings.catch_warnings():
@@ -259,11 +262,12 @@ def _translate(estimator: Any, inputs: Inputs, real: str) -> bytes:
         except Exception as problem:  # a converter has as many errors as estimators
             message = " ".join(str(problem).split())
             raise NotNative(f"skl2onnx cannot convert it: {message[:200]}") from None
-    return graph.with_input_names(model, names)
+    content: bytes = model.SerializeToString()
+    return content
 
 
 def _picks_columns(estimator: Any) -> bool:
-    """Whether the estimator chooses columns by name."""
+    """Whether the estimator chooses columns."""
     if hasattr(estimator, "steps"):
         return any(_picks_columns(step) for _, step in estimator.steps)
     if hasattr(estimator, "transformer_list"):

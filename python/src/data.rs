@@ -1,6 +1,5 @@
 //! Schemas, and rows read through them.
 
-use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
@@ -41,12 +40,12 @@ impl Schema {
         table: &Table,
         label: Option<&str>,
         favourable: Vec<String>,
-        kinds: BTreeMap<String, (String, Vec<String>)>,
+        kinds: Vec<(String, String, Vec<String>)>,
         features: Option<Vec<String>>,
     ) -> PyResult<(Self, Vec<String>)> {
         let favourable: Vec<Value> = favourable.iter().map(|text| value(text)).collect();
         let kinds =
-            kinds.into_iter().map(|(name, (kind, levels))| Ok((name, known(&kind, &levels)?)));
+            kinds.into_iter().map(|(name, kind, levels)| Ok((name, known(&kind, &levels)?)));
         let hints = Hints { kinds: kinds.collect::<PyResult<_>>()?, features };
         let inferred =
             tyrex::data::Schema::infer_with(&table.0, label, &favourable, &hints).or_raise()?;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
+use pyo3::types::PyBytes;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use tyrex::action::Overrides;
@@ -14,7 +14,8 @@ use tyrex::certificate::Terms;
 use tyrex::change::ModelChange;
 use tyrex::counterfactual::{Budget, MethodSpec, Norm, Protocol, Reason, Tick};
 use tyrex::explain::{
-    Applicant, CalibrationTerms, Fresh, Part, Request, RetrainingTerms, StabilityTerms,
+    Applicant, AuditSummary, CalibrationTerms, Fresh, Part, Promise, Request, RetrainingTerms,
+    StabilityTerms,
 };
 use tyrex::model::TrainParams;
 use tyrex::{Points, Seed};
@@ -176,10 +177,20 @@ impl Explainer {
         Ok(Self { inner: trained.whole()?.or_raise()?, failure: None })
     }
 
-    /// A model that exists, and rows.
+    /// A model that exists, and rows. `common_scale` brings columns that the model takes as they
+    /// are to a common scale first; the model stays the same function of a row.
     #[staticmethod]
-    fn with_model(py: Python<'_>, data: &Data, model: &Model) -> PyResult<Self> {
-        let make = || tyrex::explain::Explainer::with_model(data.0.clone(), model.model.clone());
+    fn with_model(
+        py: Python<'_>,
+        data: &Data,
+        model: &Model,
+        common_scale: bool,
+    ) -> PyResult<Self> {
+        let (data, model) = (data.0.clone(), model.model.clone());
+        let make = move || match common_scale {
+            true => tyrex::explain::Explainer::with_standardised_model(data, model),
+            false => tyrex::explain::Explainer::with_model(data, model),
+        };
         let inner = py.detach(make).or_raise()?;
         Ok(Self { inner, failure: None })
     }
@@ -330,7 +341,7 @@ impl Explainer {
         terms: &str,
         seed: u64,
         progress: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyDict>> {
+    ) -> PyResult<Vec<(&'static str, Bound<'py, PyAny>)>> {
         let terms: StabilityTerms = error::from_json("options", terms)?;
         let terms = StabilityTerms { seed: Seed(seed).derive("stability"), ..terms };
         let part = self.part(None)?;
@@ -342,18 +353,18 @@ impl Explainer {
             self.inner.stability(&applicants, &terms)
         })?;
         let measured = measured.whole()?;
-        let numbers = |number: fn(&tyrex::explain::RowStability) -> f64| {
-            measured.iter().map(number).collect::<Vec<f64>>().into_pyarray(py)
+        let numbers = |number: fn(&RowStability) -> f64| {
+            measured.iter().map(number).collect::<Vec<f64>>().into_pyarray(py).into_any()
         };
         let rows: Vec<i64> = measured.iter().map(|each| each.row as i64).collect();
-        let columns = PyDict::new(py);
-        columns.set_item("row", rows.into_pyarray(py))?;
-        columns.set_item("score", numbers(|each| f64::from(each.score)))?;
-        columns.set_item("mean", numbers(|each| each.mean))?;
-        columns.set_item("relaxed_stability", numbers(|each| each.relaxed_stability))?;
-        columns.set_item("stability", numbers(|each| each.stability))?;
-        columns.set_item("gamma", numbers(|each| each.gamma))?;
-        Ok(columns)
+        Ok(vec![
+            ("row", rows.into_pyarray(py).into_any()),
+            ("score", numbers(|each| f64::from(each.score))),
+            ("mean", numbers(|each| each.mean)),
+            ("relaxed_stability", numbers(|each| each.relaxed_stability)),
+            ("stability", numbers(|each| each.stability)),
+            ("gamma", numbers(|each| each.gamma)),
+        ])
     }
 
     /// Trains the network again, many times.
@@ -432,6 +443,64 @@ impl Explainer {
             self.inner.calibrate(&terms, &ensemble.0, |tick| self.tick(watch, tick))
         })?;
         error::json(&calibration.whole()?)
+    }
+
+    /// What this model makes of promises that another one gave: a summary, a document per
+    /// promise, and whether Ctrl-C ended the search for repairs.
+    #[pyo3(signature = (factuals, advised, rows, options, confidence, progress = None))]
+    fn audit(
+        &self,
+        py: Python<'_>,
+        factuals: &Table,
+        advised: &Table,
+        rows: Vec<usize>,
+        options: &str,
+        confidence: f64,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<(String, String, bool)> {
+        let options: Options = error::from_json("options", options)?;
+        let request = options.request()?;
+        let audit = self.run(py, progress, |watch| {
+            let promises = self.promises(factuals, advised, &rows)?;
+            watch.expect(2 * promises.len());
+            self.inner.audit(&promises, &request, |tick| self.tick(watch, tick))
+        })?;
+        if let Some(other) = audit.interrupt.filter(|error| !is_interrupt(py, error)) {
+            return Err(other);
+        }
+        let summary = AuditSummary::of(&audit.value, confidence).or_raise()?;
+        let documents = audit.value.iter().map(|each| self.inner.audit_document(each, &request));
+        let documents = documents.collect::<tyrex::Result<Vec<_>>>().or_raise()?;
+        let stopped = summary.from_promised.cancelled + summary.from_factual.cancelled > 0;
+        Ok((error::json(&summary)?, error::json(&documents)?, stopped))
+    }
+}
+
+impl Explainer {
+    /// Promises, from a table of rows as they were and one of rows as they were advised to be.
+    fn promises(
+        &self,
+        factuals: &Table,
+        advised: &Table,
+        rows: &[usize],
+    ) -> tyrex::Result<Vec<Promise>> {
+        let factuals = self.inner.read_applicants(factuals.0.clone())?;
+        let advised = self.inner.read_applicants(advised.0.clone())?;
+        if (factuals.len(), advised.len()) != (rows.len(), rows.len()) {
+            return Err(tyrex::Error::Dimension {
+                what: "promises without missing values".to_owned(),
+                expected: rows.len(),
+                got: factuals.len().min(advised.len()),
+            });
+        }
+        let pairs = factuals.into_iter().zip(advised).zip(rows);
+        Ok(pairs
+            .map(|((factual, advised), &row)| Promise {
+                row,
+                factual: factual.values,
+                advised: advised.values,
+            })
+            .collect())
     }
 }
 

@@ -5,7 +5,9 @@ mod ensemble;
 mod error;
 mod explainer;
 mod function;
+mod metric;
 mod model;
+mod network;
 mod run;
 mod table;
 
@@ -23,10 +25,16 @@ mod _native {
     use crate::ensemble::Ensemble;
     #[pymodule_export]
     use crate::model::Model;
+    #[pymodule_export]
+    use crate::network::Network;
 
     // Questions
     #[pymodule_export]
     use crate::explainer::{Explainer, method_names};
+
+    // Metrics
+    #[pymodule_export]
+    use crate::metric::local_outlier_factors;
 
     // Threads
     #[pymodule_export]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import datasets
 from ._native import __version__, method_names, set_threads
+from .audit import Audit, audit
 from .columns import Columns
 from .errors import DataError, ModelError, ParameterError, SchemaError, TyrexError, need
 from .explainer import Explainer
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from .classifier import MLPClassifier
 
 __all__ = [
+    "Audit",
     "Calibration",
     "Change",
     "Columns",
@@ -41,6 +43,7 @@ __all__ = [
     "SchemaError",
     "TyrexError",
     "__version__",
+    "audit",
     "calibrate",
     "certify",
     "datasets",

@@ -2,22 +2,11 @@
 The native half of the package.
 """
 
-from _typeshed import SupportsGetItem
+from _typeshed import Incomplete, SupportsGetItem
 from os import PathLike
 from typing import Any, Final, SupportsFloat, SupportsIndex, final
 
-__all__ = [
-    "__version__",
-    "Data",
-    "Ensemble",
-    "Explainer",
-    "Model",
-    "Schema",
-    "Table",
-    "dataset_names",
-    "method_names",
-    "set_threads",
-]
+__all__ = ["__version__", "Data", "Ensemble", "Explainer", "Model", "Schema", "Table", "dataset_names", "method_names", "set_threads"]
 
 __version__: Final[str]
 
@@ -32,7 +21,7 @@ class Data:
         """
         Rows of a table for a model that exists: labels are welcome, not needed.
         """
-    def kept(self, /) -> "list[int]":
+    def kept(self, /) -> list[int]:
         """
         For each row that was kept, its row in the table.
         """
@@ -42,9 +31,7 @@ class Data:
         Rows of a table to train on: every row has a label.
         """
     @staticmethod
-    def named(
-        name: str, variant: str = "product", data_dir: str | PathLike[str] | None = None
-    ) -> Data:
+    def named(name: str, variant: str = "product", data_dir: str | PathLike[str] | None = None) -> Data:
         """
         A data set of the catalogue, with its own split: `product` or `reference`.
         """
@@ -53,7 +40,7 @@ class Data:
         """
         What the columns mean.
         """
-    def split(self, /) -> "tuple[list[int], list[int]]":
+    def split(self, /) -> tuple[list[int], list[int]]:
         """
         The rows of the table that train, and those that test.
         """
@@ -68,21 +55,33 @@ class Ensemble:
     A base model and what one change made of it, many times.
     """
     def __len__(self, /) -> int: ...
+    def __new__(cls, /, contents: SupportsGetItem[int, SupportsGetItem[int, SupportsIndex]], plan: str) -> Ensemble:
+        """
+        An ensemble from the files of its models, the base first, and its plan.
+        """
     @property
     def change(self, /) -> str:
         """
         What is different for every model, in words.
         """
+    def contents(self, /) -> list[bytes]:
+        """
+        The files of its models, the base first.
+        """
     def observed_change(self, /, explainer: Explainer, rows: Table) -> str:
         """
         How far the models moved on the rows of a table, as JSON.
+        """
+    def plan(self, /) -> str:
+        """
+        How its models came about, as JSON.
         """
     @staticmethod
     def read(explainer: Explainer, folder: str | PathLike[str]) -> Ensemble:
         """
         Reads an ensemble of this explainer's model from its folder.
         """
-    def score(self, /, explainer: Explainer, rows: Table) -> "typing.Any":
+    def score(self, /, explainer: Explainer, rows: Table) -> Incomplete:
         """
         The probability of the favourable class: a line per model, a column per row of the table.
         """
@@ -91,9 +90,7 @@ class Ensemble:
         """
         Where the models' randomness came from.
         """
-    def write(
-        self, /, explainer: Explainer, folder: str | PathLike[str], overwrite: bool = False
-    ) -> None:
+    def write(self, /, explainer: Explainer, folder: str | PathLike[str], overwrite: bool = False) -> None:
         """
         Writes every model into a folder, with the schema and the encoder.
         """
@@ -103,29 +100,16 @@ class Explainer:
     """
     A model and the rows it speaks about.
     """
-    def calibrate(
-        self,
-        /,
-        goal: str,
-        taus: SupportsGetItem[int, SupportsFloat | SupportsIndex] | None,
-        factuals: SupportsIndex,
-        options: str,
-        ensemble: Ensemble,
-        progress: Any | None = None,
-    ) -> str:
+    def audit(self, /, factuals: Table, advised: Table, rows: SupportsGetItem[int, SupportsIndex], options: str, confidence: SupportsFloat | SupportsIndex, progress: Any | None = None) -> tuple[str, str, bool]:
+        """
+        What this model makes of promises that another one gave: a summary, a document per
+        promise, and whether Ctrl-C ended the search for repairs.
+        """
+    def calibrate(self, /, goal: str, taus: SupportsGetItem[int, SupportsFloat | SupportsIndex] | None, factuals: SupportsIndex, options: str, ensemble: Ensemble, progress: Any | None = None) -> str:
         """
         Chooses the threshold that keeps a promise, as JSON.
         """
-    def certify(
-        self,
-        /,
-        rows: Table,
-        ensemble: Ensemble | None,
-        steered: bool,
-        terms: str,
-        seed: SupportsIndex,
-        progress: Any | None = None,
-    ) -> "list[str]":
+    def certify(self, /, rows: Table, ensemble: Ensemble | None, steered: bool, terms: str, seed: SupportsIndex, progress: Any | None = None) -> list[str]:
         """
         A certificate for every row of a table, as JSON, each with its sentence.
         """
@@ -134,15 +118,7 @@ class Explainer:
         """
         The names of the encoded columns.
         """
-    def explain(
-        self,
-        /,
-        rows: Table | None,
-        options: str,
-        limit: SupportsIndex | None = None,
-        tries: SupportsIndex = 24,
-        progress: Any | None = None,
-    ) -> "tuple[str, list[float], str, bool]":
+    def explain(self, /, rows: Table | None, options: str, limit: SupportsIndex | None = None, tries: SupportsIndex = 24, progress: Any | None = None) -> tuple[str, list[float], str, bool]:
         """
         Advice for the rows of a table, or for the first own ones that are rejected: a document
         per row, the seconds each took, the request, and whether Ctrl-C ended the search.
@@ -162,11 +138,11 @@ class Explainer:
         """
         `network`, `trees` or `function`.
         """
-    def own_rows(self, /) -> "list[int]":
+    def own_rows(self, /) -> list[int]:
         """
         For every own row that was kept, its row in the table.
         """
-    def own_scores(self, /) -> "typing.Any":
+    def own_scores(self, /) -> Incomplete:
         """
         The probability of the favourable class, for every own row that was kept.
         """
@@ -174,21 +150,12 @@ class Explainer:
         """
         How well the model does, as JSON.
         """
-    def rejected(self, /, part: str | None = None) -> "list[int]":
+    def rejected(self, /, part: str | None = None) -> list[int]:
         """
         The rows of the table that the model rejects, of a part: `train`, `test`, `all`, or the
         applicants.
         """
-    def retrain(
-        self,
-        /,
-        change: str,
-        change_params: str,
-        models: SupportsIndex,
-        params: str | None,
-        seed: SupportsIndex,
-        progress: Any | None = None,
-    ) -> Ensemble:
+    def retrain(self, /, change: str, change_params: str, models: SupportsIndex, params: str | None, seed: SupportsIndex, progress: Any | None = None) -> Ensemble:
         """
         Trains the network again, many times.
         """
@@ -197,13 +164,11 @@ class Explainer:
         """
         What the columns mean.
         """
-    def score(self, /, rows: Table) -> "typing.Any":
+    def score(self, /, rows: Table) -> Incomplete:
         """
         The probability of the favourable class, for the rows of a table.
         """
-    def stability(
-        self, /, rows: Table | None, terms: str, seed: SupportsIndex, progress: Any | None = None
-    ) -> "dict[str, typing.Any]":
+    def stability(self, /, rows: Table | None, terms: str, seed: SupportsIndex, progress: Any | None = None) -> dict:
         """
         The measures of the rows of a table, or of the own applicants: a column for each.
         """
@@ -212,9 +177,7 @@ class Explainer:
         The network as an ONNX file, with the schema and the encoder in its metadata.
         """
     @staticmethod
-    def train(
-        data: Data, params: str, seed: SupportsIndex, progress: Any | None = None
-    ) -> Explainer:
+    def train(data: Data, params: str, seed: SupportsIndex, progress: Any | None = None) -> Explainer:
         """
         Trains a network on labelled rows.
         """
@@ -228,9 +191,10 @@ class Explainer:
         A function of rows, and rows.
         """
     @staticmethod
-    def with_model(data: Data, model: Model) -> Explainer:
+    def with_model(data: Data, model: Model, common_scale: bool) -> Explainer:
         """
-        A model that exists, and rows.
+        A model that exists, and rows. `common_scale` brings columns that the model takes as they
+        are to a common scale first; the model stays the same function of a row.
         """
 
 @final
@@ -238,17 +202,7 @@ class Model:
     """
     An ONNX model.
     """
-    def __new__(
-        cls,
-        /,
-        content: bytes,
-        schema: Schema | None = None,
-        *,
-        output: str | None = None,
-        class_number: SupportsIndex | None = None,
-        class_name: str | None = None,
-        logits: bool = False,
-    ) -> Model:
+    def __new__(cls, /, content: bytes, schema: Schema | None = None, *, output: str | None = None, class_number: SupportsIndex | None = None, class_name: str | None = None, logits: bool = False) -> Model:
         """
         A model from the bytes of its file. With a schema, its favourable label says which class
         is meant where nothing else does.
@@ -279,15 +233,7 @@ class Model:
         `network` or `trees`.
         """
     @staticmethod
-    def read(
-        path: str | PathLike[str],
-        schema: Schema | None = None,
-        *,
-        output: str | None = None,
-        class_number: SupportsIndex | None = None,
-        class_name: str | None = None,
-        logits: bool = False,
-    ) -> Model:
+    def read(path: str | PathLike[str], schema: Schema | None = None, *, output: str | None = None, class_number: SupportsIndex | None = None, class_name: str | None = None, logits: bool = False) -> Model:
         """
         Reads a model file; external data is looked for in its folder.
         """
@@ -312,15 +258,40 @@ class Schema:
         A schema from its TOML.
         """
     def __reduce__(self, /) -> tuple[type, tuple[str]]: ...
-    @staticmethod
-    def infer(table: Table, label: str | None, favourable: SupportsGetItem[int, str]) -> Schema:
+    @property
+    def features(self, /) -> list[str]:
         """
-        A first schema from a table.
+        The features, in the order of a row.
+        """
+    def for_raw_columns(self, /) -> Schema:
+        """
+        The same, for a model that takes the raw columns and encodes them itself.
+        """
+    @staticmethod
+    def infer(table: Table, label: str | None, favourable: SupportsGetItem[int, str], kinds: dict[str, tuple[str, SupportsGetItem[int, str]]], features: SupportsGetItem[int, str] | None) -> tuple[Schema, list[str]]:
+        """
+        A first schema from a table, and remarks on what a person should look at. `kinds` has
+        what is known of columns: `numeric`, `integer`, `ordinal`, `categorical` or `flag`, and
+        the levels; `features` the columns that a model takes.
+        """
+    @property
+    def label(self, /) -> str:
+        """
+        The column to predict.
+        """
+    def levels(self, /, feature: str) -> list[str]:
+        """
+        The levels of a feature as texts; none for numbers.
         """
     @staticmethod
     def read(path: str | PathLike[str]) -> Schema:
         """
         Reads a schema file.
+        """
+    @property
+    def takes_raw_columns(self, /) -> bool:
+        """
+        Whether a model of this schema takes the raw columns.
         """
     def to_json(self, /) -> str:
         """
@@ -337,11 +308,11 @@ class Table:
     Named columns of text, as a file has them. An empty cell is a missing one.
     """
     def __len__(self, /) -> int: ...
-    def __new__(cls, /, source: "str", names: "list[str]", columns: "list[typing.Any]") -> Table:
+    def __new__(cls, /, source: str, names: SupportsGetItem[int, str], columns: SupportsGetItem[int, Any]) -> Table:
         """
         A table from columns: numpy arrays of numbers, or lists of texts and None.
         """
-    def columns(self, /) -> "list[typing.Any]":
+    def columns(self, /) -> list[Any]:
         """
         The columns: an array of int64 or float64 where all cells are numbers, with NaN for
         missing ones; else a list of texts and None.

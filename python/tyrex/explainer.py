@@ -414,14 +414,22 @@ def _with_file(
     """An ONNX file: its own schema, if tyrex wrote it; else it takes the columns of the data."""
     if preprocessor is not None:
         raise ParameterError("preprocessor is for PyTorch and Keras models, not for ONNX files")
-    read = _native.Model.read if isinstance(model, (str, os.PathLike)) else _native.Model
-    content = os.fspath(model) if isinstance(model, (str, os.PathLike)) else bytes(model)
-    name = None if favourable is None or schema is not None else as_text(favourable)
+    is_path = isinstance(model, (str, os.PathLike))
+
+    def read(schema: _native.Schema | None, class_name: str | None = None) -> _native.Model:
+        if is_path:
+            return _native.Model.read(
+                os.fspath(model), schema, class_name=class_name, logits=bool(logits)
+            )
+        return _native.Model(bytes(model), schema, class_name=class_name, logits=bool(logits))
+
     try:
-        first = read(content, logits=bool(logits), class_name=name)
+        first = read(None)
     except ModelError:
-        # The class may have no name in the file.
-        first = read(content, logits=bool(logits))
+        # Of three classes and more one has to be named.
+        if favourable is None or isinstance(favourable, (list, tuple, set)):
+            raise
+        first = read(None, as_text(favourable))
     if schema is not None or source.data is not None:
         made = schema_of(source, schema, favourable)
     elif first.schema is not None:
@@ -431,9 +439,9 @@ def _with_file(
         features = first.columns if known else source.features.names
         made = schema_of(source, None, favourable, features)
         made = Schema(made._native.for_raw_columns(), made.notes)
-    native_model = read(content, made._native, logits=bool(logits))
+    native_model = read(made._native)
     rows = source.data or _native.Data.applicants(source.table, made._native)
-    native = _native.Explainer.with_model(rows, native_model)
+    native = _native.Explainer.with_model(rows, native_model, made._native.takes_raw_columns)
     return Made(native, source, made, "onnx", None)
 
 
@@ -444,7 +452,7 @@ def _with_onnx(converted: Onnx, source: Source, schema: Schema) -> Made:
         converted.content, class_number=converted.class_number, logits=converted.logits
     )
     rows = _native.Data.applicants(source.table, schema._native)
-    native = _native.Explainer.with_model(rows, model)
+    native = _native.Explainer.with_model(rows, model, True)
     kept = native.own_rows()
     frame = source.frame.select(converted.features or schema.features)
     if len(kept) < len(frame):

@@ -52,7 +52,7 @@ def stability(
     table = None if rows is None else explainer._table(rows)[1]
     with Progress(progress, "measuring") as bar:
         columns = explainer._native.stability(table, _json(terms), seed, bar)
-    return Columns(columns)
+    return Columns(dict(columns))
 
 
 class Ensemble:

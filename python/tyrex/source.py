@@ -75,19 +75,19 @@ class Source:
         """All columns but the label."""
         return self.frame.select([name for name in self.frame.names if name != self.label])
 
-    def kinds(self, features: Iterable[str]) -> dict[str, tuple[str, list[str]]]:
+    def kinds(self, features: Iterable[str]) -> list[tuple[str, str, list[str]]]:
         """What the container knows of its columns, as the native side wants to be told."""
-        known = {}
+        known: list[tuple[str, str, list[str]]] = []
         for name in features:
             column = self.frame.columns[self.frame.names.index(name)]
             if name in self.frame.levels:
                 levels = self.frame.levels[name]
                 kind = "ordinal" if levels.ordered else "categorical"
-                known[name] = (kind, [as_text(level) for level in levels.values])
+                known.append((name, kind, [as_text(level) for level in levels.values]))
             elif column.dtype == bool:
-                known[name] = ("flag", ["false", "true"])
+                known.append((name, "flag", ["false", "true"]))
             elif column.dtype.kind == "f" and not _whole(column):
-                known[name] = ("numeric", [])
+                known.append((name, "numeric", []))
         return known
 
 

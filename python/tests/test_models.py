@@ -369,10 +369,13 @@ def test_text_imputers_without_gaps_are_read() -> None:
 def test_columns_that_are_dropped_are_no_features() -> None:
     blocks = make_column_transformer((StandardScaler(), ["income"]), (OneHotEncoder(), TEXTS))
     model = make_pipeline(blocks, linear_model.LogisticRegression()).fit(PEOPLE, GOOD)
-    converted = convert(model, Frame.of(PEOPLE))
-    assert isinstance(converted, Onnx) and converted.fallback is not None
-    assert converted.features == ["income", *TEXTS]
-    assert converted.fallback.features == list(PEOPLE)
+    for table in (PEOPLE, PEOPLE.to_dict("records")):
+        frame = Frame.of(table)
+        converted = convert(model, frame)
+        assert isinstance(converted, Onnx)
+        assert converted.features == ["income", *TEXTS]
+        scores = converted.scores(frame.select(converted.features))
+        assert np.array_equal(scores, model.predict_proba(PEOPLE)[:, 1])
 
 
 def test_a_module_is_left_as_it_was() -> None:

@@ -37,7 +37,7 @@ class Onnx:
     content: bytes
     #: The original model's own probability of the favourable class, to compare with.
     scores: Callable[[Frame], Floats]
-    #: The columns its graph uses, in order, where they have names; `scores` may need more.
+    #: The columns it uses, in order, where they have names.
     features: list[str] | None = None
     #: The favourable class, counted from 0; `None` for the one output of a network.
     class_number: int | None = None

@@ -80,11 +80,10 @@ def convert(
     outputs = Outputs(by_place(answers.shape[1], favourable), source=_source(network))
     outputs = outputs.of_network(answers, len(answers), logits)
     scorer = Scorer(network, outputs, preprocessor)
-    differentiable = network.has_gradients and preprocessor is None
     function = Function(
         scores=scorer.scores,
-        gradients=scorer.gradients if differentiable else None,
-        features=None if preprocessor is None else preprocessor.features,
+        gradients=scorer.gradients if network.has_gradients and preprocessor is None else None,
+        features=None if preprocessor is None else preprocessor.table.features,
         framework=network.framework,
     )
     if len(outputs.classes) > 1:
@@ -92,17 +91,19 @@ def convert(
     try:
         content = network.export(matrix.shape[1])
         _check_ending(content, logits, outputs)
-        features = function.features
         if preprocessor is not None:
             before, features = preprocessor.export(frame)
             content = graph.join(before, content)
+            used = replace(preprocessor, table=preprocessor.table.using(features, frame))
+            scores = replace(scorer, preprocessor=used).scores
+            function = replace(function, scores=scores, features=features)
     except NotNative as problem:
         return replace(function, reason=str(problem))
     usual = answers.shape[1] == 1 and outputs.classes == (1,)
     return Onnx(
         content=content,
         scores=function.scores,
-        features=features,
+        features=function.features,
         class_number=None if usual else outputs.classes[0],
         logits=bool(logits),
         framework=network.framework,

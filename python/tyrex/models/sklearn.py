@@ -58,11 +58,6 @@ class Preprocessor:
         check_fitted(transformer)
         return cls(transformer, Table.of(transformer, frame))
 
-    @property
-    def features(self) -> list[str] | None:
-        """The columns it takes."""
-        return self.table.features
-
     def transform(self, frame: Frame) -> Floats:
         """What the network behind it is given."""
         try:
@@ -73,7 +68,7 @@ class Preprocessor:
         return columns(made, len(frame), "the preprocessor's output", "a matrix of numbers")
 
     def export(self, frame: Frame) -> tuple[bytes, list[str] | None]:
-        """The transformer as ONNX, and the columns it takes."""
+        """The transformer as ONNX, and the columns it uses."""
         return export(self.transformer, self.table, frame)
 
 
@@ -98,21 +93,21 @@ def convert(model: Any, frame: Frame, favourable: Any) -> Onnx | Function:
     else:
         classes = by_name(list(names), favourable)
     scorer = Classifier(model, table, Outputs(classes, source=source))
-    framework = boosting.framework(model) or "scikit-learn"
-    function = Function(scorer.scores, features=table.features, framework=framework)
+    function = Function(scorer.scores, features=table.features, framework="scikit-learn")
     if len(classes) > 1:
         return replace(function, reason="several classes are favourable")
     try:
         content, features = export(model, table, frame)
     except NotNative as problem:
         return replace(function, reason=str(problem))
+    scores = replace(scorer, table=table.using(features, frame)).scores
     return Onnx(
         content=content,
-        scores=scorer.scores,
+        scores=scores,
         features=features,
         class_number=classes[0],
-        framework=framework,
-        fallback=function,
+        framework=function.framework,
+        fallback=replace(function, scores=scores, features=features),
     )
 
 
@@ -162,7 +157,7 @@ def export(estimator: Any, table: Table, frame: Frame) -> tuple[bytes, list[str]
     Its inputs are columns where some are texts or are picked, else one matrix of numbers.
     """
     estimator = getattr(estimator, "best_estimator_", estimator)  # of a search over parameters
-    chosen = table.select(frame)
+    chosen = frame.select(table.columns)
     _check_sparse(estimator, table, frame)
     gaps = any(None in column for column in chosen.columns if column.dtype == object)
     estimator = _simplified(estimator, imputed=gaps)

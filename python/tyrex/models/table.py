@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -16,12 +16,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Table:
-    """How an estimator takes its rows: as a data frame with these columns, or as a matrix."""
+    """How an estimator takes its rows: as a data frame with its own names, or as a matrix."""
 
-    #: The columns by name, where the estimator was fitted with names.
+    #: The estimator's columns, by the names the data have for them.
+    columns: tuple[str, ...]
+    #: The estimator's own names, if it was fitted with names.
     names: tuple[str, ...] | None
-    #: Whether the data have no names of their own, so that columns are found by place.
-    by_place: bool = False
+    #: Values for columns that nothing depends on, for rows that come without them.
+    unused: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, estimator: Any, frame: Frame) -> Table:
@@ -39,32 +41,42 @@ class Table:
                     f"the model takes {count} columns, without names, and the data have "
                     f"{len(frame.names)}: {', '.join(frame.names[:12])}"
                 )
-            return cls(None)
-        without_names = not set(names) & set(frame.names) and len(names) == len(frame.names)
-        if without_names and frame.kind == "array":
-            return cls(tuple(names), by_place=True)
-        frame.select(list(names))
-        return cls(tuple(names))
+            return cls(tuple(frame.names), None)
+        strangers = not set(names) & set(frame.names) and len(names) == len(frame.names)
+        if strangers and frame.kind == "array":  # whose columns have no names of their own
+            return cls(tuple(frame.names), tuple(names))
+        return cls(tuple(frame.select(names).names), tuple(names))
+
+    def using(self, features: Sequence[str] | None, frame: Frame) -> Table:
+        """The same, of which only these columns matter."""
+        if features is None:
+            return self
+        chosen = frame.select(self.columns)
+        cells = {name: column[0] for name, column in zip(chosen.names, chosen.columns)}
+        return replace(self, unused={n: cell for n, cell in cells.items() if n not in features})
 
     @property
     def features(self) -> list[str] | None:
-        """The columns by the names the data have for them."""
-        return None if self.names is None or self.by_place else list(self.names)
-
-    def select(self, frame: Frame) -> Frame:
-        """The columns the estimator takes, in its order."""
-        features = self.features
-        return frame if features is None else frame.select(features)
+        """The columns, if the estimator and the data agree on their names."""
+        return list(self.columns) if self.columns == self.names else None
 
     def container(self, frame: Frame) -> Any:
         """The rows as the estimator takes them."""
-        chosen = self.select(frame)
-        if self.names is None:
-            if any(column.dtype == object for column in chosen.columns):
-                return np.column_stack([c.astype(object) for c in chosen.columns])
-            return chosen.matrix()
-        own = None if self.by_place else chosen.container()
-        if own is not None and type(own).__module__.split(".")[0] == "pandas":
-            return own
-        pandas = need("pandas", "for a model that was fitted with a data frame")
-        return pandas.DataFrame(dict(zip(self.names, chosen.columns)))
+        absent = [name for name in self.unused if name not in frame.names]
+        chosen = frame.select([name for name in self.columns if name not in absent])
+        if self.names is not None and chosen.kind == "pandas":
+            made = chosen.container()
+            for name in absent:
+                made[name] = self.unused[name]
+            made = made[list(self.columns)]
+            made.columns = list(self.names)
+            return made
+        cells = dict(zip(chosen.names, chosen.columns))
+        cells.update({name: np.array([self.unused[name]] * len(frame)) for name in absent})
+        columns = [cells[name] for name in self.columns]
+        if self.names is not None:
+            pandas = need("pandas", "for a model that was fitted with a data frame")
+            return pandas.DataFrame(dict(zip(self.names, columns)))
+        if any(column.dtype.kind in "OU" for column in columns):
+            return np.column_stack([column.astype(object) for column in columns])
+        return np.column_stack(columns).astype(np.float64)

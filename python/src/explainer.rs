@@ -15,7 +15,7 @@ use tyrex::change::ModelChange;
 use tyrex::counterfactual::{Budget, MethodSpec, Norm, Protocol, Reason, Tick};
 use tyrex::explain::{
     Applicant, AuditSummary, CalibrationTerms, Fresh, Part, Promise, Request, RetrainingTerms,
-    StabilityTerms,
+    RowStability, StabilityTerms,
 };
 use tyrex::model::TrainParams;
 use tyrex::{Points, Seed};

@@ -20,6 +20,7 @@ from .errors import DataError, ModelError, ParameterError, SchemaError, TyrexErr
 from .explainer import Explainer
 from .explanation import Change, Explanation
 from .explanations import Explanations
+from .metrics import lof
 from .robustness import Calibration, Ensemble, calibrate, certify, retrain, stability
 from .schema import Schema
 
@@ -47,6 +48,7 @@ __all__ = [
     "calibrate",
     "certify",
     "datasets",
+    "lof",
     "method_names",
     "retrain",
     "set_threads",

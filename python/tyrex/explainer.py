@@ -6,6 +6,7 @@ import json
 import os
 import warnings
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -265,6 +266,7 @@ class Explainer:
             index=frame.index,
             interrupted=interrupted,
             kind=frame.kind,
+            certifier=lambda advice: _certify(self, advice, None, seed, False),
         )
         if interrupted:
             done = sum(each.reason != "cancelled" for each in advice)
@@ -273,11 +275,11 @@ class Explainer:
                 RuntimeWarning,
                 stacklevel=2,
             )
-        elif certify:
-            from .robustness import certified
-
+        elif certify is not False:
             ensemble = None if certify is True else certify
-            return certified(self, advice, ensemble, seed=seed, progress=progress)
+            made = _certify(self, advice, ensemble, seed, progress)
+            items = [replace(each, certificate=own) for each, own in zip(advice, made)]
+            return advice._with(items)
         return advice
 
     def to_onnx(self, path: str | os.PathLike[str] | None = None) -> bytes:
@@ -328,6 +330,18 @@ class Explainer:
         return (_remade, (type(self), self._given, self.framework))
 
 
+def _certify(
+    explainer: Explainer,
+    advice: Explanations,
+    ensemble: Any,
+    seed: int,
+    progress: ProgressSetting,
+) -> list[dict[str, Any] | None]:
+    from .robustness import certify
+
+    return certify(explainer, advice, ensemble, seed=seed, progress=progress)
+
+
 def _remade(kind: type[Explainer], given: dict[str, Any], framework: str) -> Explainer:
     explainer = kind(**given)
     explainer.framework = framework
@@ -338,22 +352,15 @@ def _has_names(rows: Any) -> bool:
     return isinstance(rows, (list, tuple)) and bool(rows) and isinstance(rows[0], Mapping)
 
 
+@dataclass(frozen=True)
 class Made:
     """What an explainer consists of."""
 
-    def __init__(
-        self,
-        native: _native.Explainer,
-        source: Source,
-        schema: Schema,
-        framework: str,
-        deviation: float | None,
-    ) -> None:
-        self.native = native
-        self.source = source
-        self.schema = schema
-        self.framework = framework
-        self.deviation = deviation
+    native: _native.Explainer
+    source: Source
+    schema: Schema
+    framework: str
+    deviation: float | None
 
 
 def schema_of(

@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -186,17 +185,6 @@ def certify(
         texts = explainer._native.certify(table, native, steered, _json(terms), seed, bar)
     certificates = iter([json.loads(text) for text in texts])
     return [next(certificates, None) if each else None for each in found]
-
-
-def certified(
-    explainer: Explainer, advice: Explanations, ensemble: Ensemble | None, **others: Any
-) -> Explanations:
-    """The same advice with certificates."""
-    certificates = certify(explainer, advice, ensemble, **others)
-    items = [
-        replace(each, certificate=certificate) for each, certificate in zip(advice, certificates)
-    ]
-    return advice._with(items)
 
 
 class Calibration:

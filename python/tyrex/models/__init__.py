@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from ..errors import ParameterError
-from . import boosting, function, keras, sklearn, torch
+from . import boosting, function, keras, own, sklearn, torch
 from .converted import Function, Onnx
 
 if TYPE_CHECKING:
@@ -43,6 +43,8 @@ def convert(
             )
     if family == "boosting":
         return boosting.convert(model, frame, favourable)
+    if family == "tyrex":
+        return own.convert(model, frame, favourable)
     if family == "scikit-learn":
         return sklearn.convert(model, frame, favourable)
     if callable(getattr(model, "predict_proba", None)):
@@ -69,6 +71,8 @@ def _family(model: Any) -> str | None:
         return "torch"
     if boosting.framework(model):
         return "boosting"
+    if ("tyrex", "MLPClassifier") in ancestors:
+        return "tyrex"
     if ("sklearn", "BaseEstimator") in ancestors:
         return "scikit-learn"
     return None

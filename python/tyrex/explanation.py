@@ -73,7 +73,8 @@ class Explanation:
     stability: float | None = None
     cost_l1: float | None = None
     cost_l2: float | None = None
-    seconds: float | None = None
+    # How long the search took: the one part that differs from run to run.
+    seconds: float | None = field(default=None, compare=False)
     certificate: dict[str, Any] | None = None
     reason: str | None = None
     sentence: str | None = None

@@ -342,8 +342,8 @@ NATIVE: dict[str, Callable[[], tuple[Any, Any, dict[str, Any]]]] = {
                 (OneHotEncoder(), ["rooms", "married"]),
             ),
             ensemble.RandomForestClassifier(max_depth=5, **SMALL),
-        ).fit(PEOPLE, GOOD),
-        PEOPLE,
+        ).fit(PEOPLE.astype({"rooms": "category"}), GOOD),
+        PEOPLE.astype({"rooms": "category"}),
         {},
     ),
     "sklearn columns by number": lambda: (

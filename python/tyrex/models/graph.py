@@ -54,6 +54,27 @@ def with_columns(content: bytes, names: list[str]) -> tuple[bytes, list[str]]:
     return model.SerializeToString(), features
 
 
+def levels(content: bytes) -> dict[str, list[Any]]:
+    """The columns that a graph one-hot encodes, and the values it knows of each."""
+    graph = need("onnx", "to read models").load_from_string(content).graph
+    makers = {name: node for node in graph.node for name in node.output}
+    columns = {entry.name for entry in graph.input}
+    found: dict[str, list[Any]] = {}
+    for node in graph.node:
+        if node.op_type != "OneHotEncoder":
+            continue
+        name = node.input[0]
+        while name in makers and makers[name].op_type in _SHAPES:
+            name = makers[name].input[0]
+        if name in columns:
+            known = {attribute.name: attribute for attribute in node.attribute}
+            if "cats_strings" in known:
+                found[name] = [text.decode() for text in known["cats_strings"].strings]
+            else:
+                found[name] = list(known["cats_int64s"].ints)
+    return found
+
+
 def _match_precision(onnx: Any, before: Any, after: Any) -> None:
     """Makes the first graph's only output what the second graph's only input is."""
     (output,), (entry,) = before.graph.output, after.graph.input

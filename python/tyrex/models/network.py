@@ -104,6 +104,7 @@ def convert(
         content=content,
         scores=function.scores,
         features=function.features,
+        levels=graph.levels(content),
         class_number=None if usual else outputs.classes[0],
         logits=bool(logits),
         framework=network.framework,

@@ -105,6 +105,7 @@ def convert(model: Any, frame: Frame, favourable: Any) -> Onnx | Function:
         content=content,
         scores=scores,
         features=features,
+        levels=graph.levels(content),
         class_number=classes[0],
         framework=function.framework,
         fallback=replace(function, scores=scores, features=features),
@@ -154,7 +155,7 @@ def _kind(model: Any) -> str:
 def export(estimator: Any, table: Table, frame: Frame) -> tuple[bytes, list[str] | None]:
     """A classifier or a transformer as ONNX, and the columns it takes, where they have names.
 
-    Its inputs are columns where some are texts or are picked, else one matrix of numbers.
+    Its inputs are columns where it tells them apart, else one matrix of numbers.
     """
     estimator = getattr(estimator, "best_estimator_", estimator)  # of a search over parameters
     chosen = frame.select(table.columns)
@@ -162,7 +163,7 @@ def export(estimator: Any, table: Table, frame: Frame) -> tuple[bytes, list[str]
     gaps = any(None in column for column in chosen.columns if column.dtype == object)
     estimator = _simplified(estimator, imputed=gaps)
     texts = [column.dtype == object for column in chosen.columns]
-    if not any(texts) and not _picks_columns(estimator):
+    if not any(texts) and not _tells_columns_apart(estimator):
         return _export(estimator, len(texts)), table.features
     content = _export(estimator, list(zip(table.names or chosen.names, texts)))
     return graph.with_columns(content, chosen.names)
@@ -261,10 +262,10 @@ def _translate(estimator: Any, inputs: Inputs, real: str) -> bytes:
     return content
 
 
-def _picks_columns(estimator: Any) -> bool:
-    """Whether the estimator chooses columns."""
+def _tells_columns_apart(estimator: Any) -> bool:
+    """Whether the estimator does something else to each column."""
     if hasattr(estimator, "steps"):
-        return any(_picks_columns(step) for _, step in estimator.steps)
+        return any(_tells_columns_apart(step) for _, step in estimator.steps)
     if hasattr(estimator, "transformer_list"):
-        return any(_picks_columns(part) for _, part in estimator.transformer_list)
-    return type(estimator).__name__ == "ColumnTransformer"
+        return any(_tells_columns_apart(part) for _, part in estimator.transformer_list)
+    return type(estimator).__name__ in ("ColumnTransformer", "OneHotEncoder")

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -129,7 +128,6 @@ def test_onnx_scores_as_the_original(name: str, capfd: pytest.CaptureFixture[str
     assert np.array_equal(converted.fallback.scores(frame), scores)
 
 
-@pytest.mark.skipif(find_spec("tyrex._native") is None, reason="the native half is not built")
 @pytest.mark.parametrize("name", NATIVE)
 def test_the_native_engine_scores_as_the_original(
     name: str, record_property: Callable[[str, object], None]

@@ -335,6 +335,34 @@ NATIVE: dict[str, Callable[[], tuple[Any, Any, dict[str, Any]]]] = {
         PEOPLE.astype({"married": "category"}),
         {"favourable": "bad"},
     ),
+    **{
+        f"sklearn dropped category, {name}": lambda last=last: (
+            make_pipeline(encoder(drop="first"), last()).fit(PEOPLE, (GOOD == "good") * 1),
+            PEOPLE,
+            {"favourable": 1},
+        )
+        for name, last in {
+            "logistic": linear_model.LogisticRegression,
+            "mlp": lambda: MLPClassifier((6,), **QUICK),
+            "forest": lambda: ensemble.RandomForestClassifier(**SMALL),
+            "xgboost": lambda: xgboost.XGBClassifier(**XGB),
+            "lightgbm": light,
+        }.items()
+    },
+    "torch dropped category": lambda: (
+        torch.nn.Sequential(torch.nn.Linear(7, 3), torch.nn.ReLU(), torch.nn.Linear(3, 1)),
+        PEOPLE,
+        {"preprocessor": encoder(drop="first").fit(PEOPLE), "logits": True},
+    ),
+    "keras dropped category": lambda: (
+        keras.Sequential([keras.Input((5,)), keras.layers.Dense(1, activation="sigmoid")]),
+        PEOPLE[["age", *TEXTS]],
+        {
+            "preprocessor": make_column_transformer(
+                (OneHotEncoder(drop=["car", "no"]), TEXTS), (StandardScaler(), ["age"])
+            ).fit(PEOPLE[["age", *TEXTS]])
+        },
+    ),
     "sklearn columns, imputed": lambda: (
         make_pipeline(
             make_column_transformer(
@@ -342,8 +370,8 @@ NATIVE: dict[str, Callable[[], tuple[Any, Any, dict[str, Any]]]] = {
                 (OneHotEncoder(), ["rooms", "married"]),
             ),
             ensemble.RandomForestClassifier(max_depth=5, **SMALL),
-        ).fit(PEOPLE, GOOD),
-        PEOPLE,
+        ).fit(PEOPLE.astype({"rooms": "category"}), GOOD),
+        PEOPLE.astype({"rooms": "category"}),
         {},
     ),
     "sklearn columns by number": lambda: (

@@ -7,7 +7,6 @@ import subprocess
 import sys
 import warnings
 from collections.abc import Callable
-from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
@@ -44,6 +43,7 @@ import onnx
 import onnxruntime
 import pandas as pd
 import torch
+import tyrex
 import xgboost
 from onnx.reference import ReferenceEvaluator
 from sklearn import ensemble, linear_model, naive_bayes, svm
@@ -128,29 +128,6 @@ def test_onnx_scores_as_the_original(name: str, capfd: pytest.CaptureFixture[str
     assert np.array_equal(converted.fallback.scores(frame), scores)
 
 
-def native_scores(converted: Onnx, frame: Frame) -> tuple[np.ndarray, list[int]]:
-    """The native engine's probability, and the rows it is for."""
-    from tyrex import _native
-
-    chosen = frame.select(converted.features) if converted.features else frame
-    kinds = {}
-    for name, column in zip(chosen.names, chosen.columns):
-        is_coded = column.dtype == object or f"graph/{name}cast".encode() in converted.content
-        kinds[name] = ("categorical", sorted(map(str, set(column)))) if is_coded else NUMERIC
-    table = _native.Table("data", chosen.names, chosen.columns)
-    schema, _ = _native.Schema.infer(table, None, [], kinds, chosen.names)
-    schema = schema.for_raw_columns()
-    model = _native.Model(
-        converted.content, schema, class_number=converted.class_number, logits=converted.logits
-    )
-    explainer = _native.Explainer.with_model(_native.Data.applicants(table, schema), model)
-    return explainer.own_scores(), explainer.own_rows()
-
-
-NUMERIC: tuple[str, list[str]] = ("numeric", [])
-
-
-@pytest.mark.skipif(find_spec("tyrex._native") is None, reason="the native half is not built")
 @pytest.mark.parametrize("name", NATIVE)
 def test_the_native_engine_scores_as_the_original(
     name: str, record_property: Callable[[str, object], None]
@@ -158,14 +135,20 @@ def test_the_native_engine_scores_as_the_original(
     model, data, options = NATIVE[name]()
     if data is HOLES:  # a schema of its own says what becomes of missing values
         data = HOLES[~np.isnan(HOLES).any(axis=1)]
-    frame = Frame.of(data)
-    converted = convert(model, frame, **options)
+    explainer = tyrex.Explainer(model, data, **options)
+    assert explainer.deviation is not None and explainer.deviation < TOLERANCE
+    record_property("deviation", explainer.deviation)
+
+
+def test_levels_of_columns() -> None:
+    model, data, options = NATIVE["sklearn columns, imputed"]()
+    converted = convert(model, Frame.of(data), **options)
     assert isinstance(converted, Onnx)
-    found, rows = native_scores(converted, frame)
-    assert len(rows) == len(frame)
-    deviation = np.abs(found - converted.scores(frame)[rows]).max()
-    record_property("deviation", float(deviation))
-    assert deviation < TOLERANCE
+    assert converted.levels == {"rooms": [1, 2, 3, 4, 5], "married": ["no", "yes"]}
+    model, data, options = NATIVE["torch columns"]()
+    converted = convert(model, Frame.of(data), **options)
+    assert isinstance(converted, Onnx)
+    assert converted.levels["purpose of loan"] == ["car", "house", "other", "school"]
 
 
 # ------------------------------------------------------------------------------------ black boxes

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
 from collections.abc import Callable
 
 import numpy as np
@@ -39,6 +39,8 @@ class Onnx:
     scores: Callable[[Frame], Floats]
     #: The columns it uses, in order, where they have names.
     features: list[str] | None = None
+    #: The columns it takes as categories, with the values it knows: texts or whole numbers.
+    levels: dict[str, list[Any]] = field(default_factory=dict)
     #: The favourable class, counted from 0; `None` for the one output of a network.
     class_number: int | None = None
     #: Whether the output lacks its sigmoid or softmax.

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import bisect
 import copy
 from typing import Any
 
+import numpy as np
+
 from ..errors import need
+from .converted import NotNative
 
 #: The operator sets everything is exported in, so that graphs can be joined.
 OPSETS = {"": 18, "ai.onnx.ml": 3}
@@ -52,6 +56,67 @@ def with_columns(content: bytes, names: list[str]) -> tuple[bytes, list[str]]:
     del model.graph.input[:]
     model.graph.input.extend(kept)
     return model.SerializeToString(), features
+
+
+def widened(content: bytes, places: list[int]) -> bytes:
+    """The graph with new columns in front of these of its one input, which change nothing."""
+    if not places:
+        return content
+    onnx = need("onnx", "to put a preprocessor before a model")
+    model = onnx.load_from_string(content)
+    (entry,) = model.graph.input
+    width = entry.type.tensor_type.shape.dim[1]
+    width.dim_value += len(places)
+    same = {entry.name}
+    for node in model.graph.node:
+        if same.isdisjoint(node.input):
+            continue
+        if node.op_type in _SHAPES:
+            same.update(node.output)
+        else:
+            _widen(onnx, model.graph, node, places)
+    widest: bytes = model.SerializeToString()
+    return widest
+
+
+def _widen(onnx: Any, graph: Any, node: Any, places: list[int]) -> None:
+    attributes = {attribute.name: attribute for attribute in node.attribute}
+    if node.op_type in ("TreeEnsembleClassifier", "TreeEnsembleRegressor"):
+        features = attributes["nodes_featureids"].ints
+        features[:] = [f + bisect.bisect_right(places, f) for f in features]
+    elif node.op_type == "LinearClassifier":
+        values = attributes["coefficients"].floats
+        classes = len(attributes["intercepts"].floats)
+        wide = np.insert(np.reshape(values, (classes, -1)), places, 0.0, axis=1)
+        values[:] = wide.ravel().tolist()
+    elif node.op_type in _PRODUCTS:
+        (weights,) = [w for w in graph.initializer if w.name == node.input[1]]
+        turned = "transB" in attributes and attributes["transB"].i == 1
+        wide = np.insert(onnx.numpy_helper.to_array(weights), places, 0.0, axis=int(turned))
+        weights.CopyFrom(onnx.numpy_helper.from_array(wide, weights.name))
+    else:
+        raise NotNative(f"{node.op_type} does not take more columns")
+
+
+def levels(content: bytes) -> dict[str, list[Any]]:
+    """The columns that a graph one-hot encodes, and the values it knows of each."""
+    graph = need("onnx", "to read models").load_from_string(content).graph
+    makers = {name: node for node in graph.node for name in node.output}
+    columns = {entry.name for entry in graph.input}
+    found: dict[str, list[Any]] = {}
+    for node in graph.node:
+        if node.op_type != "OneHotEncoder":
+            continue
+        name = node.input[0]
+        while name in makers and makers[name].op_type in _SHAPES:
+            name = makers[name].input[0]
+        if name in columns:
+            known = {attribute.name: attribute for attribute in node.attribute}
+            if "cats_strings" in known:
+                found[name] = [text.decode() for text in known["cats_strings"].strings]
+            else:
+                found[name] = list(known["cats_int64s"].ints)
+    return found
 
 
 def _match_precision(onnx: Any, before: Any, after: Any) -> None:

@@ -92,8 +92,7 @@ def convert(
         content = network.export(matrix.shape[1])
         _check_ending(content, logits, outputs)
         if preprocessor is not None:
-            before, features = preprocessor.export(frame)
-            content = graph.join(before, content)
+            content, features = preprocessor.before(content, frame)
             used = replace(preprocessor, table=preprocessor.table.using(features, frame))
             scores = replace(scorer, preprocessor=used).scores
             function = replace(function, scores=scores, features=features)
@@ -104,6 +103,7 @@ def convert(
         content=content,
         scores=function.scores,
         features=function.features,
+        levels=graph.levels(content),
         class_number=None if usual else outputs.classes[0],
         logits=bool(logits),
         framework=network.framework,

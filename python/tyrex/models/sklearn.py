@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import warnings
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -14,6 +13,7 @@ from ..errors import ModelError, need
 from . import boosting, graph
 from .converted import Floats, Function, NotNative, Onnx
 from .outputs import Outputs, by_name, by_place, columns, failed
+from .simplify import simplified, with_all_categories
 from .table import Table
 
 if TYPE_CHECKING:
@@ -67,9 +67,9 @@ class Preprocessor:
         made = made.toarray() if hasattr(made, "toarray") else made
         return columns(made, len(frame), "the preprocessor's output", "a matrix of numbers")
 
-    def export(self, frame: Frame) -> tuple[bytes, list[str] | None]:
-        """The transformer as ONNX, and the columns it uses."""
-        return export(self.transformer, self.table, frame)
+    def before(self, network: bytes, frame: Frame) -> tuple[bytes, list[str] | None]:
+        """The transformer and a network behind it as ONNX, and the columns they use."""
+        return export(self.transformer, self.table, frame, network)
 
 
 def _shares(model: Any, table: Table, frame: Frame) -> Any:
@@ -105,6 +105,7 @@ def convert(model: Any, frame: Frame, favourable: Any) -> Onnx | Function:
         content=content,
         scores=scores,
         features=features,
+        levels=graph.levels(content),
         class_number=classes[0],
         framework=function.framework,
         fallback=replace(function, scores=scores, features=features),
@@ -151,21 +152,27 @@ def _kind(model: Any) -> str:
 # --------------------------------------------------------------------------------------- export
 
 
-def export(estimator: Any, table: Table, frame: Frame) -> tuple[bytes, list[str] | None]:
-    """A classifier or a transformer as ONNX, and the columns it takes, where they have names.
+def export(
+    estimator: Any, table: Table, frame: Frame, network: bytes | None = None
+) -> tuple[bytes, list[str] | None]:
+    """A classifier, or a transformer with a network behind it, as ONNX, and the columns it takes,
+    where they have names.
 
-    Its inputs are columns where some are texts or are picked, else one matrix of numbers.
+    Its inputs are columns where it tells them apart, else one matrix of numbers.
     """
     estimator = getattr(estimator, "best_estimator_", estimator)  # of a search over parameters
     chosen = frame.select(table.columns)
     _check_sparse(estimator, table, frame)
     gaps = any(None in column for column in chosen.columns if column.dtype == object)
-    estimator = _simplified(estimator, imputed=gaps)
+    estimator = simplified(estimator, imputed=gaps)
     texts = [column.dtype == object for column in chosen.columns]
-    if not any(texts) and not _picks_columns(estimator):
-        return _export(estimator, len(texts)), table.features
-    content = _export(estimator, list(zip(table.names or chosen.names, texts)))
-    return graph.with_columns(content, chosen.names)
+    apart = any(texts) or _tells_columns_apart(estimator)
+    inputs: Inputs = list(zip(table.names or chosen.names, texts)) if apart else len(texts)
+    if network is None:
+        content = _export(estimator, inputs)
+    else:
+        content = _behind(estimator, inputs, network)
+    return graph.with_columns(content, chosen.names) if apart else (content, table.features)
 
 
 def _export(estimator: Any, inputs: Inputs) -> bytes:
@@ -183,7 +190,16 @@ def _export(estimator: Any, inputs: Inputs) -> bytes:
     width = getattr(last, "n_features_in_", None)
     if width is None:
         raise NotNative(f"{_kind(last)} does not say how many columns it takes")
-    return graph.join(_export(estimator[:-1], inputs), _export(last, int(width)))
+    return _behind(estimator[:-1], inputs, _export(last, int(width)))
+
+
+def _behind(transformer: Any, inputs: Inputs, model: bytes) -> bytes:
+    """A model behind a transformer that leaves no category without a column, if that can be."""
+    complete, places = with_all_categories(transformer)
+    try:
+        return graph.join(_export(complete, inputs), graph.widened(model, places))
+    except NotNative:
+        return graph.join(_export(transformer, inputs), model)
 
 
 def _check_sparse(estimator: Any, table: Table, frame: Frame) -> None:
@@ -196,43 +212,6 @@ def _check_sparse(estimator: Any, table: Table, frame: Frame) -> None:
             "XGBoost takes the zeros of a sparse matrix for missing values; make the encoder dense "
             "with sparse_output=False, or sparse_threshold=0 in a ColumnTransformer"
         )
-
-
-def _simplified(estimator: Any, imputed: bool) -> Any:
-    """The same estimator in the terms skl2onnx knows: columns listed rather than sliced or masked.
-
-    Imputers of texts are left out where no text is missing; the native engine has none.
-    """
-    if hasattr(estimator, "transformers_"):
-        parts = [
-            (name, _simplified(part, imputed), _listed(estimator, name, columns))
-            for name, part, columns in estimator.transformers_
-        ]
-        return _changed(estimator, transformers_=parts)
-    if hasattr(estimator, "steps"):
-        changed = [(name, _simplified(step, imputed)) for name, step in estimator.steps]
-        steps = [(name, step) for name, step in changed if not isinstance(step, str)]
-        return _changed(estimator, steps=steps) if steps else "passthrough"
-    if type(estimator).__name__ == "SimpleImputer" and estimator.statistics_.dtype == object:
-        return estimator if imputed or estimator.add_indicator else "passthrough"
-    return estimator
-
-
-def _listed(transformer: Any, name: str, columns: Any) -> Any:
-    """Columns that are given as a slice or a mask, by name or by place."""
-    is_mask = len(np.shape(columns)) == 1 and np.asarray(columns).dtype == bool
-    if not (is_mask or isinstance(columns, slice)):
-        return columns
-    places = transformer._transformer_to_input_indices[name]
-    names = getattr(transformer, "feature_names_in_", None)
-    return list(places) if names is None else [names[place] for place in places]
-
-
-def _changed(estimator: Any, **attributes: Any) -> Any:
-    """A copy with other attributes; the original is the user's."""
-    made = copy.copy(estimator)
-    made.__dict__.update(attributes)
-    return made
 
 
 def _translate(estimator: Any, inputs: Inputs, real: str) -> bytes:
@@ -261,10 +240,10 @@ def _translate(estimator: Any, inputs: Inputs, real: str) -> bytes:
     return content
 
 
-def _picks_columns(estimator: Any) -> bool:
-    """Whether the estimator chooses columns."""
+def _tells_columns_apart(estimator: Any) -> bool:
+    """Whether the estimator does something else to each column."""
     if hasattr(estimator, "steps"):
-        return any(_picks_columns(step) for _, step in estimator.steps)
+        return any(_tells_columns_apart(step) for _, step in estimator.steps)
     if hasattr(estimator, "transformer_list"):
-        return any(_picks_columns(part) for _, part in estimator.transformer_list)
-    return type(estimator).__name__ == "ColumnTransformer"
+        return any(_tells_columns_apart(part) for _, part in estimator.transformer_list)
+    return type(estimator).__name__ in ("ColumnTransformer", "OneHotEncoder")

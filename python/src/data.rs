@@ -25,6 +25,15 @@ impl Schema {
         tyrex::data::Schema::from_toml(toml).or_raise().map(Self)
     }
 
+    /// A schema from the JSON that `to_json` gives.
+    #[staticmethod]
+    fn from_json(text: &str) -> PyResult<Self> {
+        let schema: tyrex::data::Schema = serde_json::from_str(text)
+            .map_err(|error| error::exception(tyrex::Error::schema(error.to_string())))?;
+        schema.validate().or_raise()?;
+        Ok(Self(schema))
+    }
+
     /// Reads a schema file.
     #[staticmethod]
     fn read(path: PathBuf) -> PyResult<Self> {
@@ -42,18 +51,16 @@ impl Schema {
         favourable: Vec<String>,
         kinds: Vec<(String, String, Vec<String>)>,
         features: Option<Vec<String>>,
-    ) -> PyResult<(Self, Vec<String>)> {
+    ) -> PyResult<(Self, Vec<(Option<String>, String)>)> {
         let favourable: Vec<Value> = favourable.iter().map(|text| value(text)).collect();
         let kinds =
             kinds.into_iter().map(|(name, kind, levels)| Ok((name, known(&kind, &levels)?)));
         let hints = Hints { kinds: kinds.collect::<PyResult<_>>()?, features };
         let inferred =
             tyrex::data::Schema::infer_with(&table.0, label, &favourable, &hints).or_raise()?;
-        let remark = |note: &Note| match &note.feature {
-            Some(feature) => format!("{feature}: {}", note.text),
-            None => note.text.clone(),
-        };
-        Ok((Self(inferred.schema), inferred.notes.iter().map(remark).collect()))
+        let inferred = inferred.open_to_all();
+        let remark = |note: Note| (note.feature, note.text);
+        Ok((Self(inferred.schema), inferred.notes.into_iter().map(remark).collect()))
     }
 
     /// The same, for a model that takes the raw columns and encodes them itself.

@@ -374,11 +374,7 @@ def schema_of(
     values = favourable if isinstance(favourable, (list, tuple, set)) else [favourable]
     wanted = [] if favourable is None else [as_text(value) for value in values]
     candidates = features or source.features.names
-    return Schema(
-        *_native.Schema.infer(
-            source.table, source.label, wanted, source.kinds(candidates), features
-        )
-    )
+    return Schema.inferred(source.table, source.label, wanted, source.kinds(candidates), features)
 
 
 def _assemble(
@@ -402,11 +398,14 @@ def _assemble(
     made = schema_of(source, schema, favourable, features)
     if isinstance(converted, Onnx):
         try:
-            return _with_onnx(converted, source, made)
+            native = _native_of(converted, source, made)
         except ModelError:
+            # A graph that the native engine does not understand is asked as a black box.
             if converted.fallback is None:
                 raise
             converted = converted.fallback
+        else:
+            return _compared(native, converted, source, made)
     return _with_function(converted, source, made)
 
 
@@ -452,14 +451,17 @@ def _with_file(
     return Made(native, source, made, "onnx", None)
 
 
-def _with_onnx(converted: Onnx, source: Source, schema: Schema) -> Made:
-    """A converted model, compared with the original on the data."""
-    schema = Schema(schema._native.for_raw_columns(), schema.notes)
+def _native_of(converted: Onnx, source: Source, schema: Schema) -> _native.Explainer:
+    """A converted model, on the raw columns it takes."""
     model = _native.Model(
         converted.content, class_number=converted.class_number, logits=converted.logits
     )
-    rows = _native.Data.applicants(source.table, schema._native)
-    native = _native.Explainer.with_model(rows, model, True)
+    rows = _native.Data.applicants(source.table, schema._native.for_raw_columns())
+    return _native.Explainer.with_model(rows, model, True)
+
+
+def _compared(native: _native.Explainer, converted: Onnx, source: Source, schema: Schema) -> Made:
+    """A converted model, compared with the original on the data."""
     kept = native.own_rows()
     frame = source.frame.select(converted.features or schema.features)
     if len(kept) < len(frame):
@@ -469,16 +471,13 @@ def _with_onnx(converted: Onnx, source: Source, schema: Schema) -> Made:
     deviation = float(differences.max())
     if not deviation <= LARGEST_DEVIATION:
         row = kept[int(np.argmax(np.where(np.isnan(differences), np.inf, differences)))]
-        raise DeviationError(
+        raise ModelError(
             f"the converted model is not the original: on row {row} of the data their scores "
             f"differ by {deviation:.2g}, more than {LARGEST_DEVIATION:g}; pass its prediction "
             "function instead (for example `model.predict_proba`) to have it asked as a black box"
         )
+    schema = Schema(native.schema, schema.notes)
     return Made(native, source, schema, converted.framework, deviation)
-
-
-class DeviationError(ModelError):
-    """A converted model does not give the scores of the original."""
 
 
 def _rows_of(frame: Frame, rows: list[int]) -> Frame:

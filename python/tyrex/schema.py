@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import json
 import os
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from . import _native, html
+from .errors import SchemaError
 from .text import aligned
 
 __all__ = ["Schema"]
+
+# The levels of a feature are cut to this in a table.
+MOST_LETTERS = 60
 
 
 class Schema:
@@ -36,10 +41,30 @@ class Schema:
     ['income']
     """
 
-    def __init__(self, native: _native.Schema, notes: list[str] | None = None) -> None:
+    def __init__(self, native: _native.Schema, notes: Iterable[str] = ()) -> None:
         self._native = native
-        self.notes = list(notes or [])
+        self.notes = list(notes)
         """What a person should look at, in a schema that was inferred."""
+
+    @classmethod
+    def inferred(
+        cls,
+        table: _native.Table,
+        label: str | None,
+        favourable: list[str],
+        kinds: list[tuple[str, str, list[str]]],
+        features: list[str] | None,
+    ) -> Schema:
+        """A first schema, from a table and what is known of its columns."""
+        native, remarks = _native.Schema.infer(table, label, favourable, kinds, features)
+        # The same remark on many features is one remark.
+        about: dict[str, list[str]] = {}
+        for feature, remark in remarks:
+            about.setdefault(remark, []).extend([] if feature is None else [feature])
+        return cls(
+            native,
+            (f"{', '.join(names)}: {note}" if names else note for note, names in about.items()),
+        )
 
     @classmethod
     def of(cls, schema: Any) -> Schema:
@@ -65,6 +90,39 @@ class Schema:
         """The schema as plain data."""
         document: dict[str, Any] = json.loads(self._native.to_json())
         return document
+
+    def corrected(
+        self, features: Mapping[str, Mapping[str, Any]] | None = None, **others: Mapping[str, Any]
+    ) -> Schema:
+        """The same schema with some features described better; None takes a key away.
+
+        The keys are those of docs/formats.md: kind, levels, unit, range, step, action, ...
+
+        >>> schema = Schema.of('''
+        ... format_version = 1
+        ... [label]
+        ... column = "paid"
+        ... favourable = "yes"
+        ... [[feature]]
+        ... name = "age"
+        ... kind = "integer"
+        ... ''')
+        >>> schema.corrected(age={"action": "only-up", "unit": "years"})
+        feature  kind     unit   action   values
+        age      integer  years  only-up
+        >>> schema.corrected(aeg={"action": "fixed"})
+        Traceback (most recent call last):
+        tyrex.errors.SchemaError: no feature `aeg`; there are age
+        """
+        document = self.to_dict()
+        known = {feature["name"]: feature for feature in document["feature"]}
+        for name, better in {**(features or {}), **others}.items():
+            if name not in known:
+                raise SchemaError(f"no feature `{name}`; there are {', '.join(known)}")
+            known[name].update(better)
+            for key in [key for key, value in better.items() if value is None]:
+                del known[name][key]
+        return Schema(_native.Schema.from_json(json.dumps(document)), self.notes)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the schema as TOML."""
@@ -118,6 +176,6 @@ def _line(feature: dict[str, Any]) -> list[str]:
         feature["name"],
         feature["kind"],
         feature.get("unit") or "",
-        action if isinstance(action, str) else json.dumps(action),
-        values,
+        action if isinstance(action, str) else " ".join(f"{k} {v}" for k, v in action.items()),
+        values if len(values) <= MOST_LETTERS else f"{values[:MOST_LETTERS]}... ({len(levels)})",
     ]

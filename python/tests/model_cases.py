@@ -78,6 +78,8 @@ GOOD = (
     .fillna("bad")
 )
 TEXTS = ["purpose of loan", "married"]
+DUMMIES = pd.get_dummies(PEOPLE)  # truth values
+FLAGGED = PEOPLE.assign(married=PEOPLE["married"] == "yes", senior=PEOPLE["age"] > 60)
 
 
 def encoder(**options: Any) -> ColumnTransformer:
@@ -362,6 +364,34 @@ NATIVE: dict[str, Callable[[], tuple[Any, Any, dict[str, Any]]]] = {
                 (OneHotEncoder(drop=["car", "no"]), TEXTS), (StandardScaler(), ["age"])
             ).fit(PEOPLE[["age", *TEXTS]])
         },
+    ),
+    "sklearn dummies": lambda: (
+        make_pipeline(StandardScaler(), linear_model.LogisticRegression()).fit(DUMMIES, GOOD),
+        DUMMIES,
+        {},
+    ),
+    "sklearn flags": lambda: (
+        make_pipeline(
+            make_column_transformer(
+                (OneHotEncoder(), ["purpose of loan", "married"]),
+                (StandardScaler(), ["income"]),
+                ("passthrough", ["senior"]),
+            ),
+            ensemble.RandomForestClassifier(**SMALL),
+        ).fit(FLAGGED, GOOD),
+        FLAGGED,
+        {},
+    ),
+    "xgboost dummies": lambda: (
+        xgboost.XGBClassifier(**XGB).fit(DUMMIES, GOOD == "good"),
+        DUMMIES,
+        {},
+    ),
+    "lightgbm dummies": lambda: (light().fit(DUMMIES, GOOD), DUMMIES, {}),
+    "torch dummies": lambda: (
+        torch.nn.Sequential(torch.nn.Linear(6, 1), torch.nn.Sigmoid()),
+        DUMMIES.drop(columns=["income", "age", "rooms"]),
+        {},
     ),
     "sklearn columns, imputed": lambda: (
         make_pipeline(

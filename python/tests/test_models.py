@@ -85,6 +85,11 @@ def evaluate(content: bytes, output: str, feed: dict[str, np.ndarray]) -> np.nda
     return np.asarray(session.run([output], feed)[0], dtype=np.float64)
 
 
+def texts_of(column: np.ndarray) -> np.ndarray:
+    """Truth values as the native engine has them."""
+    return np.where(column, "true", "false") if column.dtype == bool else column
+
+
 def runtime_scores(converted: Onnx, frame: Frame) -> np.ndarray:
     """The probability of the favourable class, as the ONNX graph has it."""
     graph = onnx.load_from_string(converted.content).graph
@@ -93,7 +98,7 @@ def runtime_scores(converted: Onnx, frame: Frame) -> np.ndarray:
     if len(kinds) == 1:
         feed = {name: chosen.matrix().astype(kind) for name, kind in kinds.items()}
     else:
-        columns = dict(zip(chosen.names, chosen.columns))
+        columns = {name: texts_of(c) for name, c in zip(chosen.names, chosen.columns)}
         feed = {name: columns[name][:, None].astype(kind) for name, kind in kinds.items()}
     outputs = [entry.name for entry in graph.output]
     output = next((name for name in outputs if "prob" in name), outputs[-1])

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ..errors import ParameterError
 from . import boosting, function, keras, own, sklearn, torch
 from .converted import Function, Onnx
+from .flags import with_flags
 
 if TYPE_CHECKING:
     from ..data import Frame
@@ -30,6 +31,15 @@ def convert(
     probability is meant. `logits` says that a network lacks its sigmoid or softmax;
     `preprocessor` is the fitted scikit-learn transformer that makes a network's inputs.
     """
+    converted = _converted(model, frame, favourable, logits, preprocessor)
+    if isinstance(converted, Onnx) and converted.framework != "tyrex":
+        return with_flags(converted, frame)
+    return converted
+
+
+def _converted(
+    model: Any, frame: Frame, favourable: Any, logits: bool | None, preprocessor: Any
+) -> Onnx | Function:
     if isinstance(model, type):
         raise TypeError(f"found the class {model.__name__}; pass a fitted model of it")
     family = _family(model)

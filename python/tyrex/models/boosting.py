@@ -153,7 +153,7 @@ def _xgboost_booster(model: Any) -> Any:
 
 
 def _xgboost_trees(model: Any) -> Any:
-    """The trees that are used, without the names that onnxmltools insists on choosing."""
+    """The trees that are used, without the names and types that onnxmltools stumbles over."""
     booster = _xgboost_booster(model)
     learner = json.loads(booster.save_config())["learner"]
     kind, objective = learner["gradient_booster"]["name"], learner["objective"]["name"]
@@ -168,7 +168,7 @@ def _xgboost_trees(model: Any) -> Any:
         raise NotNative(f"missing={missing!r}: only NaN can stand for a missing value in ONNX")
     best = booster.attr("best_iteration") if model is not booster else None
     trees = booster.copy() if best is None else booster[: int(best) + 1]
-    trees.feature_names = None
+    trees.feature_names = trees.feature_types = None
     return trees
 
 

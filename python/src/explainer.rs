@@ -28,6 +28,10 @@ use crate::model::{self, Model};
 use crate::run::{Ended, Watch, run};
 use crate::table::Table;
 
+/// The rows without advice for which the rule that stands in the way is looked for. Each takes
+/// as long as many searches.
+const EXAMINED: usize = 20;
+
 /// A model and the rows it speaks about.
 #[pyclass(frozen, module = "tyrex._native")]
 #[derive(Debug)]
@@ -319,16 +323,24 @@ impl Explainer {
         if let Some(other) = interrupt.filter(|error| !is_interrupt(py, error)) {
             return Err(other);
         }
-        // Whoever pressed Ctrl-C does not want to wait for more.
-        let tries = if stopped { 0 } else { tries };
-        let documents = self.run(py, None, |_| {
-            advice
-                .iter()
-                .map(|each| self.inner.explained(each, None, &request, tries))
-                .collect::<tyrex::Result<Vec<_>>>()
+        let documents = self.run(py, None, |watch| {
+            let mut without = 0;
+            let document = |each| {
+                // Whoever pressed Ctrl-C does not want to wait for more.
+                let going = !stopped && watch.go_on().is_continue() && without < EXAMINED;
+                let explained =
+                    self.inner.explained(each, None, &request, if going { tries } else { 0 });
+                without += usize::from(each.found().is_none());
+                explained
+            };
+            advice.iter().map(document).collect::<tyrex::Result<Vec<_>>>()
         })?;
+        let stopped = stopped || documents.interrupt.is_some();
+        if let Some(other) = documents.interrupt.filter(|error| !is_interrupt(py, error)) {
+            return Err(other);
+        }
+        let documents = error::json(&documents.value)?;
         let seconds = advice.iter().map(|each| each.outcome.seconds).collect();
-        let documents = error::json(&documents.whole()?)?;
         Ok((documents, seconds, error::json(&request)?, stopped))
     }
 

@@ -180,14 +180,15 @@ def test_a_network_as_a_function_is_explained_like_the_network(numbers: pd.DataF
 
     native, opaque = tyrex.Explainer(network, rows), tyrex.Explainer((score, gradient), rows)
     assert np.abs(native.score() - opaque.score()).max() < 1e-6
+    ours = native.explain(method="trex-nn", tau=0.5, limit=3)
+    theirs = opaque.explain(method="trex-nn", tau=0.5, limit=3)
+    assert len(ours.found) == 3
+    for one, other in zip(ours, theirs):
+        assert one.counterfactual == other.counterfactual
     # A climb takes other steps where the native network has its shortcut.
-    for method, tolerance in (("trex-nn", 1e-5), ("trex-i", 0.25)):
-        ours = native.explain(method=method, tau=0.5, limit=3)
-        theirs = opaque.explain(method=method, tau=0.5, limit=3)
-        for one, other in zip(ours, theirs):
-            assert one.found == other.found
-            if one.found:
-                assert one.cost_l1 == pytest.approx(other.cost_l1, rel=tolerance)
+    for explainer in (native, opaque):
+        climbed = explainer.explain(method="trex-i", tau=0.5, limit=3)
+        assert all(each.stability >= 0.5 for each in climbed) and len(climbed.found) == 3
 
 
 def test_a_function_of_a_frame_sees_the_columns_it_knows(

@@ -100,7 +100,7 @@ class MLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     --------
     >>> from sklearn.datasets import make_moons
     >>> X, y = make_moons(300, noise=0.1, random_state=0)
-    >>> clf = MLPClassifier(hidden_layer_sizes=(32, 32), random_state=0).fit(X, y)
+    >>> clf = MLPClassifier(learning_rate=0.01, random_state=0).fit(X, y)
     >>> clf.score(X, y) > 0.95
     True
     >>> clf.predict_proba(X[:2]).shape
@@ -195,8 +195,11 @@ class MLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def predict(self, X: Any) -> Array:
         """The most probable class of every row; of two, the second from 0.5 on."""
         shares = self.predict_proba(X)
-        two = len(self.classes_) == 2
-        predicted: Array = self.classes_[shares[:, 1] >= 0.5 if two else shares.argmax(axis=1)]
+        if len(self.classes_) == 2:
+            places = (shares[:, 1] >= 0.5).astype(np.intp)
+        else:
+            places = shares.argmax(axis=1)
+        predicted: Array = self.classes_[places]
         return predicted
 
     def _params(self, classes: Array, y: Array, weights: Array | None) -> str:
@@ -291,7 +294,7 @@ def _whole(name: str, value: Any, least: int = 1) -> int:
 def _number(name: str, value: Any) -> float:
     if isinstance(value, bool) or not isinstance(value, Real) or not math.isfinite(value):
         raise ParameterError(f"parameter `{name}` is {value!r}, expected a finite number")
-    return float(value)
+    return int(value) if isinstance(value, Integral) else float(value)
 
 
 def _choice(name: str, value: Any) -> Choice:

@@ -13,6 +13,9 @@ from .text import aligned
 
 __all__ = ["Schema"]
 
+# The levels of a feature are cut to this in a table.
+MOST_LETTERS = 60
+
 
 class Schema:
     """What the columns of a table mean: kinds, levels, ranges, and how a person may change them.
@@ -174,5 +177,5 @@ def _line(feature: dict[str, Any]) -> list[str]:
         feature["kind"],
         feature.get("unit") or "",
         action if isinstance(action, str) else " ".join(f"{k} {v}" for k, v in action.items()),
-        values,
+        values if len(values) <= MOST_LETTERS else f"{values[:MOST_LETTERS]}... ({len(levels)})",
     ]

@@ -10,7 +10,7 @@ use tyrex::data::{Schema, Table};
 use tyrex::explain::{Data, Explainer};
 use tyrex::model::onnx::{Block, Core, Inputs, OnnxModel};
 use tyrex::model::trees::{Aggregate, Comparison, Transform, TreeEnsemble, TreeNode};
-use tyrex::model::{Activation, Dense, Mlp, Model, Output};
+use tyrex::model::{Activation, Dense, Mlp, Output};
 
 /// What a model that takes the numbers as they are says of them, and the same model rewritten.
 fn both(core: &Core, affines: &[Affine], rows: &[Vec<f64>]) -> (Vec<f32>, Vec<f32>) {
@@ -19,12 +19,9 @@ fn both(core: &Core, affines: &[Affine], rows: &[Vec<f64>]) -> (Vec<f32>, Vec<f3
     let scaled = rows.iter().flatten().zip(affines.iter().cycle()).map(|(&v, a)| a.coordinate(v));
     let score = |core: &Core, values: Vec<f32>| {
         let points = Points::from_rows(dim, values).unwrap();
-        match core {
-            Core::Mlp(network) => network.score(&points),
-            Core::Trees(trees) => trees.score(&points),
-        }
+        core.model().score(&points)
     };
-    let rewritten = core.standardised(affines).unwrap();
+    let rewritten = core.clone().standardised(affines).unwrap();
     (score(core, raw), score(&rewritten, scaled.collect()))
 }
 
@@ -260,7 +257,7 @@ fn scales_that_lose_something_are_refused() {
              0 and finite numbers",
         ),
     ] {
-        assert_eq!(core.standardised(&affines).unwrap_err().to_string(), expected);
+        assert_eq!(core.clone().standardised(&affines).unwrap_err().to_string(), expected);
     }
 }
 

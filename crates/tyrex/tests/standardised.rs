@@ -1,6 +1,7 @@
 //! Models on raw columns, rewritten for columns on a common scale: the same function of a row.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::Path;
 
 use proptest::prelude::*;
@@ -295,7 +296,8 @@ fn rows(schema: &str) -> Data {
     let mut csv = "income,rate,owner,fee,score\n".to_owned();
     for row in 0..10 {
         let (income, rate) = (20_000 + 3_000 * row, f64::from(row * 7 % 10) / 10.0);
-        csv += &format!("{income},{rate},{},7,{}\n", row % 2, f64::from(row) * 0.3 - 1.0);
+        let score = f64::from(row) * 0.3 - 1.0;
+        writeln!(csv, "{income},{rate},{},7,{score}", row % 2).unwrap();
     }
     let table = Table::from_csv(Path::new("rows.csv"), csv.as_bytes()).unwrap();
     Data::read(&Schema::from_toml(schema).unwrap(), table).unwrap()

@@ -13,9 +13,7 @@ const ROWS: usize = 1024;
 
 /// The local outlier factor of every point among the training points.
 #[pyfunction]
-#[pyo3(signature = (
-    training: "typing.Any", points: "typing.Any", neighbours: "int"
-) -> "typing.Any")]
+#[pyo3(signature = (training, points, neighbours))]
 pub(crate) fn local_outlier_factors<'py>(
     py: Python<'py>,
     training: PyReadonlyArray2<'_, f32>,

@@ -44,10 +44,7 @@ impl Network {
     /// Trains a network on encoded rows. `start` is a network to go on from. Returns the
     /// network, every epoch as JSON, and the epoch whose weights were kept.
     #[staticmethod]
-    #[pyo3(signature = (
-        points: "typing.Any", labels: "typing.Any", weights: "typing.Any | None", params: "str",
-        seed: "int", start: "Network | None" = None, progress: "typing.Any | None" = None
-    ) -> "tuple[Network, str, int]")]
+    #[pyo3(signature = (points, labels, weights, params, seed, start = None, progress = None))]
     #[allow(clippy::too_many_arguments)] // Python names them.
     fn train(
         py: Python<'_>,
@@ -79,7 +76,7 @@ impl Network {
     }
 
     /// The probability of every class, a line per row. With one logit these are the two classes.
-    #[pyo3(signature = (points: "typing.Any") -> "typing.Any")]
+    #[pyo3(signature = (points))]
     fn probabilities<'py>(
         &self,
         py: Python<'py>,
@@ -137,7 +134,6 @@ impl Network {
         self.0.fingerprint().to_string()
     }
 
-    #[pyo3(signature = () -> "tuple[type, tuple[int, list[tuple[str, bytes, bytes]], str]]")]
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyType>, Parts<'py>)> {
         let (py, network) = (slf.py(), &slf.get().0);
         let layer = |layer: &Dense| {

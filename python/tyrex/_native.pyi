@@ -258,7 +258,7 @@ class Network:
         A network from the parts that pickling keeps. An ONNX file would not do: its reader
         may join neurons that are alike.
         """
-    def __reduce__(self, /) -> "tuple[type, tuple[int, list[tuple[str, bytes, bytes]], str]]": ...
+    def __reduce__(self, /) -> tuple[type, tuple[int, list[tuple[str, bytes, bytes]], str]]: ...
     @property
     def fingerprint(self, /) -> str:
         """
@@ -269,7 +269,7 @@ class Network:
         """
         The number of weights and biases.
         """
-    def probabilities(self, /, points: "typing.Any") -> "typing.Any":
+    def probabilities(self, /, points: Incomplete) -> Incomplete:
         """
         The probability of every class, a line per row. With one logit these are the two classes.
         """
@@ -278,7 +278,7 @@ class Network:
         The network as an ONNX file for the probability of one class; of the last without a number.
         """
     @staticmethod
-    def train(points: "typing.Any", labels: "typing.Any", weights: "typing.Any | None", params: "str", seed: "int", start: "Network | None" = None, progress: "typing.Any | None" = None) -> "tuple[Network, str, int]":
+    def train(points: Incomplete, labels: Incomplete, weights: Incomplete | None, params: str, seed: SupportsIndex, start: Network | None = None, progress: Any | None = None) -> tuple[Network, str, int]:
         """
         Trains a network on encoded rows. `start` is a network to go on from. Returns the
         network, every epoch as JSON, and the epoch whose weights were kept.
@@ -379,7 +379,7 @@ def dataset_names() -> list[str]:
     The names of the data sets.
     """
 
-def local_outlier_factors(training: "typing.Any", points: "typing.Any", neighbours: "int") -> "typing.Any":
+def local_outlier_factors(training: Incomplete, points: Incomplete, neighbours: SupportsIndex) -> Incomplete:
     """
     The local outlier factor of every point among the training points.
     """

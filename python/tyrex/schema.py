@@ -169,13 +169,19 @@ class Schema:
 def _line(feature: dict[str, Any]) -> list[str]:
     action = feature.get("action", "free")
     levels = feature.get("levels") or feature.get("values") or []
+    interval = feature.get("range")
+    if not isinstance(action, str):
+        # The one that has values with it: within an interval, or some levels.
+        ((action, allowed),) = action.items()
+        interval = allowed if action == "within" else interval
+        levels = allowed if action == "levels" else levels
     values = " | ".join(str(level) for level in levels)
-    if feature.get("range"):
-        values = "{} to {}".format(*feature["range"])
-    return [
-        feature["name"],
-        feature["kind"],
-        feature.get("unit") or "",
-        action if isinstance(action, str) else " ".join(f"{k} {v}" for k, v in action.items()),
-        values if len(values) <= MOST_LETTERS else f"{values[:MOST_LETTERS]}... ({len(levels)})",
-    ]
+    if interval:
+        values = f"{_end(interval[0])} to {_end(interval[1])}"
+    elif len(values) > MOST_LETTERS:
+        values = f"{values[:MOST_LETTERS]}... ({len(levels)})"
+    return [feature["name"], feature["kind"], feature.get("unit") or "", action, values]
+
+
+def _end(end: Any) -> str:
+    return "any" if end is None else str(end)

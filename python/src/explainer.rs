@@ -6,11 +6,11 @@ use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tyrex::action::Overrides;
 use tyrex::calibrate::{Goal, TAUS};
-use tyrex::certificate::Terms;
+use tyrex::certificate::{Certificate, Terms};
 use tyrex::change::ModelChange;
 use tyrex::counterfactual::{Budget, MethodSpec, Norm, Protocol, Reason, Tick};
 use tyrex::explain::{
@@ -70,6 +70,28 @@ impl Options {
         request.budget = self.budget;
         request.overrides = self.overrides;
         Ok(request)
+    }
+}
+
+/// A certificate, with what it says in words.
+#[derive(Debug, Serialize)]
+struct InWords<'a> {
+    #[serde(flatten)]
+    certificate: &'a Certificate,
+    sentence: String,
+}
+
+/// A request, with the threshold where every method has it.
+#[derive(Debug, Serialize)]
+struct Asked<'a> {
+    #[serde(flatten)]
+    request: &'a Request,
+    tau: Option<f64>,
+}
+
+impl<'a> Asked<'a> {
+    fn of(request: &'a Request) -> Self {
+        Self { request, tau: request.method.robustness().map(|test| test.tau) }
     }
 }
 
@@ -341,7 +363,7 @@ impl Explainer {
         }
         let documents = error::json(&documents.value)?;
         let seconds = advice.iter().map(|each| each.outcome.seconds).collect();
-        Ok((documents, seconds, error::json(&request)?, stopped))
+        Ok((documents, seconds, error::json(&Asked::of(&request))?, stopped))
     }
 
     /// The measures of the rows of a table, or of the own applicants: a column for each.
@@ -424,11 +446,8 @@ impl Explainer {
             let fresh = ensemble.map(|own| Fresh { ensemble: &own.0, steered });
             self.inner.certify(&points, fresh, &terms, seed, || watch.count())
         })?;
-        let document = |certificate: &tyrex::certificate::Certificate| {
-            let mut document = serde_json::to_value(certificate)
-                .map_err(|error| error::parameter(error.to_string()))?;
-            document["sentence"] = certificate.sentence().into();
-            error::json(&document)
+        let document = |certificate: &Certificate| {
+            error::json(&InWords { sentence: certificate.sentence(), certificate })
         };
         certificates.whole()?.iter().map(document).collect()
     }

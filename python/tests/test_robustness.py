@@ -69,9 +69,7 @@ def test_robust_advice_survives_more_models(
     robust = explainer.explain(method="trex-i", tau=0.85)
     assert ensemble.validity(robust) > ensemble.validity(cheap) + 0.1
     brute = [
-        score >= 0.5
-        for each in robust.found
-        for score in ensemble.score(each.counterfactual)[:, 0]
+        score >= 0.5 for each in robust.found for score in ensemble.score(each.counterfactual)[:, 0]
     ]
     assert ensemble.validity(robust) == pytest.approx(np.mean(brute))
 
@@ -123,16 +121,18 @@ def test_an_audit_counts_what_the_new_model_keeps(german: pd.DataFrame) -> None:
     advice = old.explain(method="min-cost", limit=40)
     found = tyrex.audit(new, advice, tau=0.7)
     scores = new.score(pd.DataFrame([each.counterfactual for each in advice.found]))
-    assert found.kept == int((scores >= 0.5).sum())
+    assert len(found.kept) == int((scores >= 0.5).sum())
     assert len(found.broken) == int((scores < 0.5).sum()) > 0
     low, high = found.interval
     assert low < found.share_kept < high
     for promise in found.broken:
-        repair = promise["repairs"]["from_promised"]
-        if repair["status"] == "found":
-            assert new.score(repair["counterfactual"])[0] >= 0.5
+        repair = promise.from_promised
+        assert repair is not None and repair.features == promise.promised
+        if repair.found:
+            assert new.score(repair.counterfactual)[0] >= 0.5
+    assert all(promise.from_promised is None for promise in found.kept)
     table = found.table
-    assert table["kept"].sum() == found.kept and len(table["row"]) == len(advice.found)
+    assert table["kept"].sum() == len(found.kept) and len(table["row"]) == len(advice.found)
     # Advice that was saved and read again is the same advice.
     again = tyrex.audit(new, tyrex.Explanations.from_json(advice.to_json()), tau=0.7)
     assert again.summary == found.summary

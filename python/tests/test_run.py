@@ -24,12 +24,12 @@ import os, signal, threading, time, warnings
 import numpy as np, tyrex
 explainer = tyrex.Explainer.train(tyrex.datasets.load_german(), epochs=3)
 rows = tyrex.datasets.load_german().to_pandas()
-rows = rows.iloc[np.tile(explainer.rejected("all"), 50)]
+rows = rows.iloc[np.tile(explainer.rejected("all"), 20)]
 started = {}
 def interrupt():
     started["at"] = time.monotonic()
     os.kill(os.getpid(), signal.SIGINT)
-threading.Timer(1.0, interrupt).start()
+threading.Timer(2.0, interrupt).start()
 """
 
 
@@ -103,9 +103,7 @@ def test_python_goes_on_while_a_search_runs(explainer: tyrex.Explainer) -> None:
 
 def test_functions_in_many_threads(numbers: pd.DataFrame) -> None:
     weights = np.linspace(-1e-3, 1e-3, numbers.shape[1])
-    explainer = tyrex.Explainer(
-        lambda x: 1 / (1 + np.exp(-(x.to_numpy() @ weights))), numbers
-    )
+    explainer = tyrex.Explainer(lambda x: 1 / (1 + np.exp(-(x.to_numpy() @ weights))), numbers)
     expected = explainer.explain(limit=5, k=100, tau=0.5)
     with ThreadPoolExecutor(3) as pool:
         answers = list(pool.map(lambda _: explainer.explain(limit=5, k=100, tau=0.5), range(3)))

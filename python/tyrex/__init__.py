@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from . import datasets
 from ._native import __version__, method_names, set_threads
-from .audit import Audit, audit
+from .audit import Audit, Promise, audit
 from .columns import Columns
 from .errors import DataError, ModelError, ParameterError, SchemaError, TyrexError, need
 from .explainer import Explainer
@@ -40,6 +40,7 @@ __all__ = [
     "MLPClassifier",
     "ModelError",
     "ParameterError",
+    "Promise",
     "Schema",
     "SchemaError",
     "TyrexError",

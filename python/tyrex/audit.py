@@ -4,43 +4,99 @@ from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, overload
 
 from .columns import Columns
 from .data import Frame
 from .errors import DataError
 from .explainer import Explainer
+from .explanation import Explanation
 from .explanations import Explanations
 from .progress import Progress, ProgressSetting
 from .request import options
 from .source import as_table
+from .text import shown
 
-__all__ = ["Audit", "audit"]
+__all__ = ["Audit", "Promise", "audit"]
 
 
-class Audit(Sequence[dict[str, Any]]):
-    """What a model makes of advice that another one gave: a document per promise.
+@dataclass(frozen=True)
+class Promise:
+    """What a new model makes of advice for one row.
 
-    `kept` and `broken` count the promises, `share_kept` lies in `interval` for all promises that
+    `factual` and `promised` are the row as it was and as it was advised to become. For a broken
+    promise there are repairs: from what was promised, and from the row as it was.
+    """
+
+    row: int
+    label: Any
+    kept: bool
+    factual: dict[str, Any]
+    promised: dict[str, Any]
+    score: float
+    stability: float
+    from_promised: Explanation | None
+    from_factual: Explanation | None
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any], label: Any) -> Promise:
+        """A promise from its document."""
+        promised = document["promised"]
+        starts = {
+            "from_promised": (promised["counterfactual"], promised["score"]),
+            "from_factual": (document["features"], document["score"]),
+        }
+        repairs = {}
+        for name, (features, score) in starts.items():
+            advice = (document["repairs"] or {}).get(name)
+            row = {"row": document["row"], "score": score, "features": features}
+            repairs[name] = advice and Explanation.of({**row, "advice": advice}, label)
+        return cls(
+            row=document["row"],
+            label=label,
+            kept=document["kept"],
+            factual=document["features"],
+            promised=promised["counterfactual"],
+            score=promised["score"],
+            stability=promised["stability"],
+            **repairs,
+        )
+
+    def __str__(self) -> str:
+        verdict = "kept" if self.kept else "broken"
+        text = f"Row {shown(self.label)}: {verdict}, score now {self.score:.3g}."
+        if self.from_promised is not None:
+            text += f" After what was advised: {'; '.join(self.from_promised.what_changes)}."
+        return text
+
+
+class Audit(Sequence[Promise]):
+    """What a model makes of advice that another one gave: a `Promise` for every row with advice.
+
+    `kept` and `broken` are the promises, `share_kept` lies in `interval` for all promises that
     these are drawn from, and `table` has a line per promise.
     """
 
     def __init__(
-        self, summary: dict[str, Any], promises: list[dict[str, Any]], interrupted: bool
+        self, summary: dict[str, Any], promises: Iterable[Promise], interrupted: bool = False
     ) -> None:
-        self.summary, self._promises, self.interrupted = summary, promises, interrupted
+        self.summary = summary
+        """All numbers."""
+        self.interrupted = interrupted
+        """Whether the search for repairs was stopped."""
+        self._promises = list(promises)
 
     @property
-    def kept(self) -> int:
+    def kept(self) -> list[Promise]:
         """The promises that the new model keeps."""
-        count: int = self.summary["kept"]
-        return count
+        return [promise for promise in self if promise.kept]
 
     @property
-    def broken(self) -> list[dict[str, Any]]:
+    def broken(self) -> list[Promise]:
         """The promises that it breaks, each with its repairs."""
-        return [promise for promise in self._promises if not promise["kept"]]
+        return [promise for promise in self if not promise.kept]
 
     @property
     def share_kept(self) -> float:
@@ -57,7 +113,7 @@ class Audit(Sequence[dict[str, Any]]):
     @property
     def table(self) -> Columns:
         """A line per promise: kept or not, its score and stability now, and what repairs cost."""
-        lines = [_line(promise) for promise in self._promises]
+        lines = [_line(promise) for promise in self]
         return Columns({name: [line[name] for line in lines] for name in lines[0]})
 
     def to_pandas(self) -> Any:
@@ -66,28 +122,42 @@ class Audit(Sequence[dict[str, Any]]):
 
     def to_json(self, indent: int | None = None) -> str:
         """The summary and every promise."""
-        document = {"format_version": 1, "summary": self.summary, "promises": self._promises}
+        promises = [
+            {
+                "row": each.row,
+                "kept": each.kept,
+                "factual": each.factual,
+                "promised": each.promised,
+                "score": each.score,
+                "stability": each.stability,
+                "from_promised": each.from_promised and each.from_promised.to_dict()["advice"],
+                "from_factual": each.from_factual and each.from_factual.to_dict()["advice"],
+            }
+            for each in self
+        ]
+        document = {"format_version": 1, "summary": self.summary, "promises": promises}
         return json.dumps(document, indent=indent)
 
-    def __getitem__(self, place: Any) -> Any:
+    @overload
+    def __getitem__(self, place: int) -> Promise: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[Promise]: ...
+    def __getitem__(self, place: int | slice) -> Promise | list[Promise]:
         return self._promises[place]
 
     def __len__(self) -> int:
         return len(self._promises)
 
-    def __iter__(self) -> Iterator[dict[str, Any]]:
-        return iter(self._promises)
-
     def __repr__(self) -> str:
         low, high = self.interval
         lines = [
-            f"Audit of {len(self)} promises: {self.kept} kept, {len(self.broken)} broken",
+            f"Audit of {len(self)} promises: {len(self.kept)} kept, {len(self.broken)} broken",
             f"kept: {100 * self.share_kept:.1f} % ({100 * low:.1f} to {100 * high:.1f} with "
             f"confidence {self.summary['confidence']:g})",
         ]
         for name, start in (
-            ("from_promised", "for those who have done what was advised"),
-            ("from_factual", "for those who have done nothing yet"),
+            ("from_promised", "after what was advised"),
+            ("from_factual", "from the rows as they were"),
         ):
             repairs = self.summary[name]
             if repairs["found"]:
@@ -101,20 +171,18 @@ class Audit(Sequence[dict[str, Any]]):
         return self.table._repr_html_()
 
 
-def _line(promise: dict[str, Any]) -> dict[str, Any]:
+def _line(promise: Promise) -> dict[str, Any]:
     line = {
-        "row": promise["row"],
-        "kept": promise["kept"],
-        "score": promise["promised"]["score"],
-        "stability": promise["promised"]["stability"],
+        "row": promise.label,
+        "kept": promise.kept,
+        "score": promise.score,
+        "stability": promise.stability,
     }
-    repairs = promise["repairs"] or {}
     for name in ("from_promised", "from_factual"):
-        repair = repairs.get(name) or {}
-        found = repair.get("status") == "found"
-        line[f"repair_{name}"] = repair.get("reason", repair.get("status"))
-        line[f"cost_{name}"] = repair["cost"]["l1"] if found else float("nan")
-        line[f"changed_{name}"] = float(len(repair["changes"])) if found else float("nan")
+        repair: Explanation | None = getattr(promise, name)
+        found = repair is not None and repair.found
+        line[f"repair_{name}"] = None if repair is None else repair.reason or "found"
+        line[f"cost_{name}"] = repair.cost_l1 if repair is not None and found else float("nan")
     return line
 
 
@@ -142,7 +210,7 @@ def audit(
     >>> old = tyrex.Explainer.train(german, epochs=5, seed=0)
     >>> new = tyrex.Explainer.train(german, epochs=5, seed=1)
     >>> found = tyrex.audit(new, old.explain(method="min-cost", limit=20))
-    >>> found.kept + len(found.broken) == len(found)
+    >>> len(found.kept) + len(found.broken) == len(found)
     True
     """
     if not isinstance(advice, Explanations):
@@ -162,10 +230,10 @@ def audit(
     factuals = Frame.of([each.features for each in promises], features)
     advised = Frame.of([each.counterfactual for each in promises], features)
     with Progress(progress, "auditing") as bar:
-        summary, documents, interrupted = explainer._native.audit(
+        summary, texts, interrupted = explainer._native.audit(
             as_table(factuals, "factuals"),
             as_table(advised, "advice"),
-            [each.row for each in promises],
+            list(range(len(promises))),
             asked,
             confidence,
             bar,
@@ -173,4 +241,9 @@ def audit(
     if interrupted:
         message = "stopped: not all repairs were looked for"
         warnings.warn(message, RuntimeWarning, stacklevel=2)
-    return Audit(json.loads(summary), json.loads(documents), interrupted)
+    documents = [
+        {**document, "row": each.row} for document, each in zip(json.loads(texts), promises)
+    ]
+    pairs = zip(documents, promises)
+    audited = (Promise.of(document, each.label) for document, each in pairs)
+    return Audit(json.loads(summary), audited, interrupted)

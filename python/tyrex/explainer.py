@@ -230,6 +230,8 @@ class Explainer:
             Other parameters of the method, by their names in docs/methods.md.
 
         Ctrl-C ends the search; what was found until then is returned, with `interrupted` set.
+        For the first 20 rows without advice, `relaxations` says which single rule stands in the
+        way; each takes as long as many searches.
         """
         if method is None:
             method = "trex-i" if self._native.has_gradients else "trex-nn"

@@ -144,11 +144,9 @@ class Explanations(Sequence[Explanation]):
     @property
     def summary(self) -> str:
         """How many were found, and by what search, in one line."""
-        spec = self.request.get("method")
-        if isinstance(spec, Mapping):
-            method, tau = spec.get("method"), spec.get("robustness", {}).get("tau")
-        else:
-            method, tau = spec, self.request.get("tau")
+        method, tau = self.request.get("method"), self.request.get("tau")
+        if isinstance(method, Mapping):
+            method = method.get("method")
         text = f"{len(self)} explanation{'' if len(self) == 1 else 's'}"
         text += f" by {method} with cost in {self.norm}" if method else ""
         text += f", stability at least {shown(tau)}" if tau is not None else ""

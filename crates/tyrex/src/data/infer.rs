@@ -129,7 +129,7 @@ fn ignore_others(inferred: &mut Inferred, table: &Table) {
     match others.as_slice() {
         [] => return,
         [one] => {
-            inferred.note(None, format!("Column `{one}` is ignored: no feature of the model."))
+            inferred.note(None, format!("Column `{one}` is ignored: no feature of the model."));
         }
         many => inferred
             .note(None, format!("Columns {} are ignored: no features of the model.", listed(many))),

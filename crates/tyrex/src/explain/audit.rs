@@ -237,7 +237,10 @@ impl AuditSummary {
         }
         let promises: Vec<&AuditedPromise> = promises.into_iter().collect();
         let kept = promises.iter().filter(|promise| promise.is_kept()).count();
-        let repairs = || promises.iter().filter_map(|promise| promise.repairs.as_ref());
+        let repairs = |from: fn(&Repairs) -> &Advice| {
+            let broken = promises.iter().filter_map(|promise| promise.repairs.as_ref());
+            RepairSummary::of(&broken.map(from).collect::<Vec<_>>())
+        };
         let stabilities: Vec<f64> = promises.iter().map(|promise| promise.stability).collect();
         let share = kept as f64 / promises.len() as f64;
         Ok(Self {
@@ -248,32 +251,31 @@ impl AuditSummary {
             interval: Proportion::new(kept, promises.len())?.between(1.0 - confidence)?,
             confidence,
             mean_stability: mean(&stabilities),
-            from_promised: RepairSummary::of(repairs().map(|repair| &repair.from_promised)),
-            from_factual: RepairSummary::of(repairs().map(|repair| &repair.from_factual)),
+            from_promised: repairs(|repairs| &repairs.from_promised),
+            from_factual: repairs(|repairs| &repairs.from_factual),
         })
     }
 }
 
 impl RepairSummary {
-    fn of<'a>(repairs: impl Iterator<Item = &'a Advice> + Clone) -> Self {
+    fn of(repairs: &[&Advice]) -> Self {
         let because = |reason: Reason| {
-            repairs.clone().filter(|repair| repair.outcome.reason() == Some(reason)).count()
+            repairs.iter().filter(|repair| repair.outcome.reason() == Some(reason)).count()
         };
-        let costs = || repairs.clone().filter_map(|repair| repair.cost);
-        let average = |numbers: &mut dyn Iterator<Item = f64>| mean(&numbers.collect::<Vec<_>>());
+        let average = |number: &dyn Fn(&Advice) -> Option<f64>| {
+            mean(&repairs.iter().filter_map(|repair| number(repair)).collect::<Vec<_>>())
+        };
         let already_favourable = because(Reason::AlreadyFavourable);
         let cancelled = because(Reason::Cancelled);
-        let found = costs().count();
+        let found = repairs.iter().filter(|repair| repair.found().is_some()).count();
         Self {
             found,
             already_favourable,
             cancelled,
-            not_found: repairs.clone().count() - found - already_favourable - cancelled,
-            mean_l1: average(&mut costs().map(|cost| cost.l1)),
-            mean_l2: average(&mut costs().map(|cost| cost.l2)),
-            mean_changed: average(
-                &mut repairs.clone().filter_map(Advice::changed_count).map(|count| count as f64),
-            ),
+            not_found: repairs.len() - found - already_favourable - cancelled,
+            mean_l1: average(&|repair| Some(repair.cost?.l1)),
+            mean_l2: average(&|repair| Some(repair.cost?.l2)),
+            mean_changed: average(&|repair| Some(repair.changed_count()? as f64)),
         }
     }
 }

@@ -163,7 +163,7 @@ impl Explainer {
     /// another. Rows are scaled by the rows that train; by all rows, if none are named.
     pub fn with_standardised_model(data: Data, model: OnnxModel) -> Result<Self> {
         let encoder = input::encoder(&data, &model)?;
-        let (encoder, core) = input::standardised(&data, encoder, &model.core)?;
+        let (encoder, core) = input::standardised(&data, encoder, model.core)?;
         Self::assemble(data, encoder, shared(core), None)
     }
 

@@ -13,9 +13,6 @@ const ROWS: usize = 1024;
 
 /// The local outlier factor of every point among the training points.
 #[pyfunction]
-#[pyo3(signature = (
-    training: "typing.Any", points: "typing.Any", neighbours: "int"
-) -> "typing.Any")]
 pub(crate) fn local_outlier_factors<'py>(
     py: Python<'py>,
     training: PyReadonlyArray2<'_, f32>,

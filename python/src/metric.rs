@@ -19,8 +19,8 @@ pub(crate) fn local_outlier_factors<'py>(
     points: PyReadonlyArray2<'_, f32>,
     neighbours: usize,
 ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-    let training = points_of(&training).or_raise()?;
-    let points = points_of(&points).or_raise()?;
+    let training = points_of(training).or_raise()?;
+    let points = points_of(points).or_raise()?;
     let factors = run(py, None, |watch| {
         let index = NeighbourIndex::fit(&training, neighbours)?;
         let factor = LocalOutlierFactor::new(&index, neighbours)?;

@@ -58,7 +58,7 @@ impl Network {
     ) -> PyResult<(Self, String, usize)> {
         let params: TrainParams = error::from_json("training parameters", params)?;
         let (points, labels, weights) = examples;
-        let points = points_of(&points).or_raise()?;
+        let points = points_of(points).or_raise()?;
         let labels: Vec<u32> = labels.as_array().iter().copied().collect();
         let weights: Option<Vec<f32>> =
             weights.map(|weights| weights.as_array().iter().copied().collect());
@@ -82,7 +82,7 @@ impl Network {
         py: Python<'py>,
         points: PyReadonlyArray2<'_, f32>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
-        let points = points_of(&points).or_raise()?;
+        let points = points_of(points).or_raise()?;
         if points.dim() != self.0.dim() {
             let what = "columns, as many as the network takes".to_owned();
             let (expected, got) = (self.0.dim(), points.dim());
@@ -155,7 +155,8 @@ fn numbers(bytes: &Bound<'_, PyBytes>) -> Vec<f32> {
 }
 
 /// A matrix as points, a row each.
-pub(crate) fn points_of(matrix: &PyReadonlyArray2<'_, f32>) -> tyrex::Result<Points> {
+#[expect(clippy::needless_pass_by_value, reason = "the borrow of the array ends here")]
+pub(crate) fn points_of(matrix: PyReadonlyArray2<'_, f32>) -> tyrex::Result<Points> {
     let matrix = matrix.as_array();
     Points::from_rows(matrix.ncols(), matrix.iter().copied().collect())
 }

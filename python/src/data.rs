@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 use tyrex::data::catalogue::{Direction, Variant};
-use tyrex::data::{Catalogue, Dataset, Value};
+use tyrex::data::schema::{ModelInput, Note};
+use tyrex::data::{Catalogue, Dataset, FeatureKind, Hints, Value};
 use tyrex::explain::{Applicants, Data as Rows};
 
 use crate::error::{self, OrRaise};
@@ -24,18 +25,74 @@ impl Schema {
         tyrex::data::Schema::from_toml(toml).or_raise().map(Self)
     }
 
+    /// A schema from the JSON that `to_json` gives.
+    #[staticmethod]
+    fn from_json(text: &str) -> PyResult<Self> {
+        let schema: tyrex::data::Schema = serde_json::from_str(text)
+            .map_err(|error| error::exception(tyrex::Error::schema(error.to_string())))?;
+        schema.validate().or_raise()?;
+        Ok(Self(schema))
+    }
+
     /// Reads a schema file.
     #[staticmethod]
     fn read(path: PathBuf) -> PyResult<Self> {
         tyrex::data::Schema::read(&path).or_raise().map(Self)
     }
 
-    /// A first schema from a table.
+    /// A first schema from a table, and remarks on what a person should look at. `kinds` has
+    /// what is known of columns: `numeric`, `integer`, `ordinal`, `categorical` or `flag`, and
+    /// the levels; `features` the columns that a model takes.
     #[staticmethod]
-    fn infer(table: &Table, label: Option<&str>, favourable: Vec<String>) -> PyResult<Self> {
+    #[pyo3(signature = (table, label, favourable, kinds, features))]
+    fn infer(
+        table: &Table,
+        label: Option<&str>,
+        favourable: Vec<String>,
+        kinds: Vec<(String, String, Vec<String>)>,
+        features: Option<Vec<String>>,
+    ) -> PyResult<(Self, Vec<(Option<String>, String)>)> {
         let favourable: Vec<Value> = favourable.iter().map(|text| value(text)).collect();
-        let inferred = tyrex::data::Schema::infer(&table.0, label, &favourable).or_raise()?;
-        Ok(Self(inferred.schema))
+        let kinds =
+            kinds.into_iter().map(|(name, kind, levels)| Ok((name, known(&kind, &levels)?)));
+        let hints = Hints { kinds: kinds.collect::<PyResult<_>>()?, features };
+        let inferred =
+            tyrex::data::Schema::infer_with(&table.0, label, &favourable, &hints).or_raise()?;
+        let inferred = inferred.open_to_all();
+        let remark = |note: Note| (note.feature, note.text);
+        Ok((Self(inferred.schema), inferred.notes.into_iter().map(remark).collect()))
+    }
+
+    /// The same, for a model that takes the raw columns and encodes them itself.
+    fn for_raw_columns(&self) -> Self {
+        let mut schema = self.0.clone();
+        schema.model.input = ModelInput::Raw;
+        Self(schema)
+    }
+
+    /// Whether a model of this schema takes the raw columns.
+    #[getter]
+    fn takes_raw_columns(&self) -> bool {
+        self.0.model.input == ModelInput::Raw
+    }
+
+    /// The features, in the order of a row.
+    #[getter]
+    fn features(&self) -> Vec<&str> {
+        self.0.features.iter().map(|feature| feature.name.as_str()).collect()
+    }
+
+    /// The levels of a feature as texts; none for numbers.
+    fn levels(&self, feature: &str) -> Vec<String> {
+        let position = self.0.position(feature);
+        let levels = position.map(|position| self.0.features[position].kind.levels());
+        levels.unwrap_or_default().iter().map(Value::to_string).collect()
+    }
+
+    /// The column to predict.
+    #[getter]
+    fn label(&self) -> &str {
+        &self.0.label.column
     }
 
     /// The schema as TOML.
@@ -57,6 +114,21 @@ fn value(text: &str) -> Value {
     match text.parse::<f64>() {
         Ok(number) if number.is_finite() => Value::Number(number),
         _ => Value::from(text),
+    }
+}
+
+fn known(kind: &str, levels: &[String]) -> PyResult<FeatureKind> {
+    let levels: Vec<Value> = levels.iter().map(|text| value(text)).collect();
+    match (kind, levels.as_slice()) {
+        ("numeric", _) => Ok(FeatureKind::Numeric),
+        ("integer", _) => Ok(FeatureKind::Integer),
+        ("ordinal", _) => Ok(FeatureKind::Ordinal { levels }),
+        ("categorical", _) => Ok(FeatureKind::Categorical { levels }),
+        ("flag", [no, yes]) => Ok(FeatureKind::Flag { values: [no.clone(), yes.clone()] }),
+        _ => Err(error::parameter(format!(
+            "no kind of feature: {kind} with {} levels",
+            levels.len()
+        ))),
     }
 }
 
@@ -112,7 +184,6 @@ impl Data {
     }
 
     /// The rows of the table that train, and those that test.
-    #[pyo3(signature = () -> "tuple[list[int], list[int]]")]
     fn split(&self) -> (Vec<usize>, Vec<usize>) {
         use tyrex::explain::Part;
         let rows = self.0.table_rows();
@@ -126,7 +197,6 @@ impl Data {
     }
 
     /// For each row that was kept, its row in the table.
-    #[pyo3(signature = () -> "list[int]")]
     fn kept(&self) -> Vec<usize> {
         self.0.table_rows().to_vec()
     }

@@ -5,12 +5,31 @@ use std::sync::Arc;
 
 use numpy::{IntoPyArray, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
-use tyrex::Overwrite;
-use tyrex::model::Model as _;
+use pyo3::types::PyBytes;
+use serde::{Deserialize, Serialize};
+use tyrex::change::ModelChange;
+use tyrex::model::onnx::{self, Core, ExportMetadata, ImportOptions, OnnxModel};
+use tyrex::model::{Mlp, Model as _, TrainParams};
+use tyrex::{Overwrite, Seed};
 
 use crate::error::{self, OrRaise};
 use crate::explainer::Explainer;
 use crate::table::Table;
+
+/// How the models of an ensemble came about.
+#[derive(Debug, Serialize, Deserialize)]
+struct Plan {
+    change: ModelChange,
+    seed: Seed,
+    params: TrainParams,
+}
+
+fn network(content: Vec<u8>) -> tyrex::Result<Mlp> {
+    match OnnxModel::from_bytes(content, &ImportOptions::default())?.core {
+        Core::Mlp(network) => Ok(network),
+        Core::Trees(_) => Err(tyrex::Error::InvalidModel("expected a network".to_owned())),
+    }
+}
 
 /// A base model and what one change made of it, many times.
 #[pyclass(frozen, module = "tyrex._native")]
@@ -39,6 +58,39 @@ impl Ensemble {
         py.detach(|| explainer.inner.write_ensemble(&self.0, &folder, overwrite)).or_raise()
     }
 
+    /// An ensemble from the files of its models, the base first, and its plan.
+    #[new]
+    #[pyo3(signature = (contents, plan))]
+    fn new(py: Python<'_>, contents: Vec<Vec<u8>>, plan: &str) -> PyResult<Self> {
+        let Plan { change, seed, params } = error::from_json("plan", plan)?;
+        let made = py.detach(|| {
+            let mut networks =
+                contents.into_iter().map(network).collect::<tyrex::Result<Vec<_>>>()?;
+            if networks.is_empty() {
+                return Err(tyrex::Error::InvalidModel("an ensemble without a base".to_owned()));
+            }
+            let base = networks.remove(0);
+            tyrex::change::Ensemble::from_parts(base, networks, change, seed, params)
+        });
+        made.or_raise().map(|ensemble| Self(Arc::new(ensemble)))
+    }
+
+    /// The files of its models, the base first.
+    fn contents<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyBytes>> {
+        let metadata = ExportMetadata::default();
+        let networks = std::iter::once(self.0.base()).chain(self.0.members());
+        networks.map(|network| PyBytes::new(py, &onnx::write(network, &metadata))).collect()
+    }
+
+    /// How its models came about, as JSON.
+    fn plan(&self) -> PyResult<String> {
+        error::json(&Plan {
+            change: self.0.change().clone(),
+            seed: self.0.seed(),
+            params: self.0.params().clone(),
+        })
+    }
+
     /// What is different for every model, in words.
     #[getter]
     fn change(&self) -> String {
@@ -52,7 +104,7 @@ impl Ensemble {
     }
 
     /// The probability of the favourable class: a line per model, a column per row of the table.
-    #[pyo3(signature = (explainer, rows) -> "typing.Any")]
+    #[pyo3(signature = (explainer, rows))]
     fn score<'py>(
         &self,
         py: Python<'py>,

@@ -3,17 +3,19 @@
 use std::sync::Arc;
 
 use numpy::{IntoPyArray, PyArray1};
+use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyDict};
-use serde::Deserialize;
+use pyo3::types::PyBytes;
+use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tyrex::action::Overrides;
 use tyrex::calibrate::{Goal, TAUS};
-use tyrex::certificate::Terms;
+use tyrex::certificate::{Certificate, Terms};
 use tyrex::change::ModelChange;
 use tyrex::counterfactual::{Budget, MethodSpec, Norm, Protocol, Reason, Tick};
 use tyrex::explain::{
-    Applicant, CalibrationTerms, Fresh, Part, Request, RetrainingTerms, StabilityTerms,
+    Applicant, AuditSummary, CalibrationTerms, Fresh, Part, Promise, Request, RetrainingTerms,
+    RowStability, StabilityTerms,
 };
 use tyrex::model::TrainParams;
 use tyrex::{Points, Seed};
@@ -25,6 +27,10 @@ use crate::function::{Failure, Function};
 use crate::model::{self, Model};
 use crate::run::{Ended, Watch, run};
 use crate::table::Table;
+
+/// The rows without advice for which the rule that stands in the way is looked for. Each takes
+/// as long as many searches.
+const EXAMINED: usize = 20;
 
 /// A model and the rows it speaks about.
 #[pyclass(frozen, module = "tyrex._native")]
@@ -67,6 +73,28 @@ impl Options {
     }
 }
 
+/// A certificate, with what it says in words.
+#[derive(Debug, Serialize)]
+struct InWords<'a> {
+    #[serde(flatten)]
+    certificate: &'a Certificate,
+    sentence: String,
+}
+
+/// A request, with the threshold where every method has it.
+#[derive(Debug, Serialize)]
+struct Asked<'a> {
+    #[serde(flatten)]
+    request: &'a Request,
+    tau: Option<f64>,
+}
+
+impl<'a> Asked<'a> {
+    fn of(request: &'a Request) -> Self {
+        Self { request, tau: request.method.robustness().map(|test| test.tau) }
+    }
+}
+
 /// A method with some of its parameters replaced.
 fn with_params(method: &MethodSpec, params: Map<String, Value>) -> PyResult<MethodSpec> {
     let wrong = |problem: String| error::parameter(format!("method {}: {problem}", method.name()));
@@ -76,8 +104,11 @@ fn with_params(method: &MethodSpec, params: Map<String, Value>) -> PyResult<Meth
         known.keys().filter(|name| *name != "method").map(|name| format!("`{name}`")).collect();
     for (name, value) in params {
         if name == "method" || !known.contains_key(&name) {
-            let problem = format!("no parameter `{name}`; it has {}", names.join(", "));
-            return Err(wrong(problem));
+            return Err(PyTypeError::new_err(format!(
+                "explain has no parameter `{name}`; {} has {}",
+                method.name(),
+                names.join(", ")
+            )));
         }
         known.insert(name, value);
     }
@@ -172,10 +203,20 @@ impl Explainer {
         Ok(Self { inner: trained.whole()?.or_raise()?, failure: None })
     }
 
-    /// A model that exists, and rows.
+    /// A model that exists, and rows. `common_scale` brings columns that the model takes as they
+    /// are to a common scale first; the model stays the same function of a row.
     #[staticmethod]
-    fn with_model(py: Python<'_>, data: &Data, model: &Model) -> PyResult<Self> {
-        let make = || tyrex::explain::Explainer::with_model(data.0.clone(), model.model.clone());
+    fn with_model(
+        py: Python<'_>,
+        data: &Data,
+        model: &Model,
+        common_scale: bool,
+    ) -> PyResult<Self> {
+        let (data, model) = (data.0.clone(), model.model.clone());
+        let make = move || match common_scale {
+            true => tyrex::explain::Explainer::with_standardised_model(data, model),
+            false => tyrex::explain::Explainer::with_model(data, model),
+        };
         let inner = py.detach(make).or_raise()?;
         Ok(Self { inner, failure: None })
     }
@@ -238,19 +279,17 @@ impl Explainer {
     }
 
     /// The probability of the favourable class, for every own row that was kept.
-    #[pyo3(signature = () -> "typing.Any")]
     fn own_scores<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f32>> {
         self.inner.scores().to_vec().into_pyarray(py)
     }
 
     /// For every own row that was kept, its row in the table.
-    #[pyo3(signature = () -> "list[int]")]
     fn own_rows(&self) -> Vec<usize> {
         self.inner.data().table_rows().to_vec()
     }
 
     /// The probability of the favourable class, for the rows of a table.
-    #[pyo3(signature = (rows) -> "typing.Any")]
+    #[pyo3(signature = (rows))]
     fn score<'py>(&self, py: Python<'py>, rows: &Table) -> PyResult<Bound<'py, PyArray1<f32>>> {
         let scores = py.detach(|| {
             let applicants = self.inner.read_applicants(rows.0.clone())?;
@@ -261,7 +300,7 @@ impl Explainer {
 
     /// The rows of the table that the model rejects, of a part: `train`, `test`, `all`, or the
     /// applicants.
-    #[pyo3(signature = (part = None) -> "list[int]")]
+    #[pyo3(signature = (part = None))]
     fn rejected(&self, part: Option<&str>) -> PyResult<Vec<usize>> {
         let part = self.part(part)?;
         Ok(self.inner.rejected(part).iter().map(|applicant| applicant.row).collect())
@@ -284,7 +323,7 @@ impl Explainer {
 
     /// Advice for the rows of a table, or for the first own ones that are rejected: a document
     /// per row, the seconds each took, the request, and whether Ctrl-C ended the search.
-    #[pyo3(signature = (rows, options, limit = None, tries = 24, progress = None) -> "tuple[str, list[float], str, bool]")]
+    #[pyo3(signature = (rows, options, limit = None, tries = 24, progress = None))]
     fn explain(
         &self,
         py: Python<'_>,
@@ -306,21 +345,29 @@ impl Explainer {
         if let Some(other) = interrupt.filter(|error| !is_interrupt(py, error)) {
             return Err(other);
         }
-        // Whoever pressed Ctrl-C does not want to wait for more.
-        let tries = if stopped { 0 } else { tries };
-        let documents = self.run(py, None, |_| {
-            advice
-                .iter()
-                .map(|each| self.inner.explained(each, None, &request, tries))
-                .collect::<tyrex::Result<Vec<_>>>()
+        let documents = self.run(py, None, |watch| {
+            let mut without = 0;
+            let document = |each| {
+                // Whoever pressed Ctrl-C does not want to wait for more.
+                let going = !stopped && watch.go_on().is_continue() && without < EXAMINED;
+                let explained =
+                    self.inner.explained(each, None, &request, if going { tries } else { 0 });
+                without += usize::from(each.found().is_none());
+                explained
+            };
+            advice.iter().map(document).collect::<tyrex::Result<Vec<_>>>()
         })?;
+        let stopped = stopped || documents.interrupt.is_some();
+        if let Some(other) = documents.interrupt.filter(|error| !is_interrupt(py, error)) {
+            return Err(other);
+        }
+        let documents = error::json(&documents.value)?;
         let seconds = advice.iter().map(|each| each.outcome.seconds).collect();
-        let documents = error::json(&documents.whole()?)?;
-        Ok((documents, seconds, error::json(&request)?, stopped))
+        Ok((documents, seconds, error::json(&Asked::of(&request))?, stopped))
     }
 
     /// The measures of the rows of a table, or of the own applicants: a column for each.
-    #[pyo3(signature = (rows, terms, seed, progress = None) -> "dict[str, typing.Any]")]
+    #[pyo3(signature = (rows, terms, seed, progress = None))]
     fn stability<'py>(
         &self,
         py: Python<'py>,
@@ -328,7 +375,7 @@ impl Explainer {
         terms: &str,
         seed: u64,
         progress: Option<&Bound<'py, PyAny>>,
-    ) -> PyResult<Bound<'py, PyDict>> {
+    ) -> PyResult<Vec<(&'static str, Bound<'py, PyAny>)>> {
         let terms: StabilityTerms = error::from_json("options", terms)?;
         let terms = StabilityTerms { seed: Seed(seed).derive("stability"), ..terms };
         let part = self.part(None)?;
@@ -340,18 +387,18 @@ impl Explainer {
             self.inner.stability(&applicants, &terms)
         })?;
         let measured = measured.whole()?;
-        let numbers = |number: fn(&tyrex::explain::RowStability) -> f64| {
-            measured.iter().map(number).collect::<Vec<f64>>().into_pyarray(py)
+        let numbers = |number: fn(&RowStability) -> f64| {
+            measured.iter().map(number).collect::<Vec<f64>>().into_pyarray(py).into_any()
         };
         let rows: Vec<i64> = measured.iter().map(|each| each.row as i64).collect();
-        let columns = PyDict::new(py);
-        columns.set_item("row", rows.into_pyarray(py))?;
-        columns.set_item("score", numbers(|each| f64::from(each.score)))?;
-        columns.set_item("mean", numbers(|each| each.mean))?;
-        columns.set_item("relaxed_stability", numbers(|each| each.relaxed_stability))?;
-        columns.set_item("stability", numbers(|each| each.stability))?;
-        columns.set_item("gamma", numbers(|each| each.gamma))?;
-        Ok(columns)
+        Ok(vec![
+            ("row", rows.into_pyarray(py).into_any()),
+            ("score", numbers(|each| f64::from(each.score))),
+            ("mean", numbers(|each| each.mean)),
+            ("relaxed_stability", numbers(|each| each.relaxed_stability)),
+            ("stability", numbers(|each| each.stability)),
+            ("gamma", numbers(|each| each.gamma)),
+        ])
     }
 
     /// Trains the network again, many times.
@@ -380,7 +427,7 @@ impl Explainer {
     }
 
     /// A certificate for every row of a table, as JSON, each with its sentence.
-    #[pyo3(signature = (rows, ensemble, steered, terms, seed, progress = None) -> "list[str]")]
+    #[pyo3(signature = (rows, ensemble, steered, terms, seed, progress = None))]
     fn certify(
         &self,
         py: Python<'_>,
@@ -399,11 +446,8 @@ impl Explainer {
             let fresh = ensemble.map(|own| Fresh { ensemble: &own.0, steered });
             self.inner.certify(&points, fresh, &terms, seed, || watch.count())
         })?;
-        let document = |certificate: &tyrex::certificate::Certificate| {
-            let mut document = serde_json::to_value(certificate)
-                .map_err(|error| error::parameter(error.to_string()))?;
-            document["sentence"] = certificate.sentence().into();
-            error::json(&document)
+        let document = |certificate: &Certificate| {
+            error::json(&InWords { sentence: certificate.sentence(), certificate })
         };
         certificates.whole()?.iter().map(document).collect()
     }
@@ -431,10 +475,68 @@ impl Explainer {
         })?;
         error::json(&calibration.whole()?)
     }
+
+    /// What this model makes of promises that another one gave: a summary, a document per
+    /// promise, and whether Ctrl-C ended the search for repairs.
+    #[pyo3(signature = (factuals, advised, rows, options, confidence, progress = None))]
+    fn audit(
+        &self,
+        py: Python<'_>,
+        factuals: &Table,
+        advised: &Table,
+        rows: Vec<usize>,
+        options: &str,
+        confidence: f64,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<(String, String, bool)> {
+        let options: Options = error::from_json("options", options)?;
+        let request = options.request()?;
+        let audit = self.run(py, progress, |watch| {
+            let promises = self.promises(factuals, advised, &rows)?;
+            watch.expect(2 * promises.len());
+            self.inner.audit(&promises, &request, |tick| self.tick(watch, tick))
+        })?;
+        if let Some(other) = audit.interrupt.filter(|error| !is_interrupt(py, error)) {
+            return Err(other);
+        }
+        let summary = AuditSummary::of(&audit.value, confidence).or_raise()?;
+        let documents = audit.value.iter().map(|each| self.inner.audit_document(each, &request));
+        let documents = documents.collect::<tyrex::Result<Vec<_>>>().or_raise()?;
+        let stopped = summary.from_promised.cancelled + summary.from_factual.cancelled > 0;
+        Ok((error::json(&summary)?, error::json(&documents)?, stopped))
+    }
+}
+
+impl Explainer {
+    /// Promises, from a table of rows as they were and one of rows as they were advised to be.
+    fn promises(
+        &self,
+        factuals: &Table,
+        advised: &Table,
+        rows: &[usize],
+    ) -> tyrex::Result<Vec<Promise>> {
+        let factuals = self.inner.read_applicants(factuals.0.clone())?;
+        let advised = self.inner.read_applicants(advised.0.clone())?;
+        if (factuals.len(), advised.len()) != (rows.len(), rows.len()) {
+            return Err(tyrex::Error::Dimension {
+                what: "promises without missing values".to_owned(),
+                expected: rows.len(),
+                got: factuals.len().min(advised.len()),
+            });
+        }
+        let pairs = factuals.into_iter().zip(advised).zip(rows);
+        Ok(pairs
+            .map(|((factual, advised), &row)| Promise {
+                row,
+                factual: factual.values,
+                advised: advised.values,
+            })
+            .collect())
+    }
 }
 
 fn is_interrupt(py: Python<'_>, error: &PyErr) -> bool {
-    error.is_instance_of::<pyo3::exceptions::PyKeyboardInterrupt>(py)
+    error.is_instance_of::<PyKeyboardInterrupt>(py)
 }
 
 /// The names of the methods.

@@ -16,7 +16,7 @@ pub(crate) struct Table(pub(crate) tyrex::data::Table);
 impl Table {
     /// A table from columns: numpy arrays of numbers, or lists of texts and None.
     #[new]
-    #[pyo3(signature = (source: "str", names: "list[str]", columns: "list[typing.Any]"))]
+    #[pyo3(signature = (source, names, columns))]
     fn new(source: &str, names: Vec<String>, columns: Vec<Bound<'_, PyAny>>) -> PyResult<Self> {
         if names.len() != columns.len() {
             return Err(error::parameter("as many names as columns are needed"));
@@ -40,7 +40,6 @@ impl Table {
 
     /// The columns: an array of int64 or float64 where all cells are numbers, with NaN for
     /// missing ones; else a list of texts and None.
-    #[pyo3(signature = () -> "list[typing.Any]")]
     fn columns<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyAny>>> {
         self.0.columns().iter().map(|column| typed(py, column)).collect()
     }

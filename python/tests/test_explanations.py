@@ -40,7 +40,7 @@ FOUND = {
         "status": "found",
         "changes": [
             {"feature": "age", "from": 25, "to": 27, "unit": "years"},
-            {"feature": "housing", "from": "rent", "to": "own", "unit": None},
+            {"feature": "housing", "from": "rent", "to": "own"},
         ],
         "counterfactual": {"age": 27, "income": 1800.0, "housing": "own", "owner": False},
         "score": 0.83,

@@ -1,1 +1,67 @@
+"""Counterfactual explanations that still hold after the model is retrained.
+
+>>> import tyrex
+>>> german = tyrex.datasets.load_german()
+>>> explainer = tyrex.Explainer.train(german)
+>>> advice = explainer.explain(limit=2)
+>>> print(advice[0])  # doctest: +ELLIPSIS
+Row 10 (score ...): ...
+"""
+
 from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from . import datasets
+from ._native import __version__, method_names, set_threads
+from .audit import Audit, Promise, audit
+from .columns import Columns
+from .errors import DataError, ModelError, ParameterError, SchemaError, TyrexError, need
+from .explainer import Explainer
+from .explanation import Change, Explanation
+from .explanations import Explanations
+from .metrics import lof
+from .robustness import Calibration, Ensemble, calibrate, certify, retrain, stability
+from .schema import Schema
+
+if TYPE_CHECKING:
+    from .classifier import MLPClassifier
+
+__all__ = [
+    "Audit",
+    "Calibration",
+    "Change",
+    "Columns",
+    "DataError",
+    "Ensemble",
+    "Explainer",
+    "Explanation",
+    "Explanations",
+    "MLPClassifier",
+    "ModelError",
+    "ParameterError",
+    "Promise",
+    "Schema",
+    "SchemaError",
+    "TyrexError",
+    "__version__",
+    "audit",
+    "calibrate",
+    "certify",
+    "datasets",
+    "lof",
+    "method_names",
+    "retrain",
+    "set_threads",
+    "stability",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # The one name that needs scikit-learn, which not everybody has.
+    if name == "MLPClassifier":
+        need("sklearn", "for MLPClassifier", install="scikit-learn")
+        from .classifier import MLPClassifier
+
+        return MLPClassifier
+    raise AttributeError(f"module 'tyrex' has no attribute '{name}'")

@@ -2,11 +2,11 @@
 The native half of the package.
 """
 
-from _typeshed import SupportsGetItem
+from _typeshed import Incomplete, SupportsGetItem
 from os import PathLike
 from typing import Any, Final, SupportsFloat, SupportsIndex, final
 
-__all__ = ["__version__", "Data", "Ensemble", "Explainer", "Model", "Schema", "Table", "dataset_names", "method_names", "set_threads"]
+__all__ = ["__version__", "Data", "Ensemble", "Explainer", "Model", "Network", "Schema", "Table", "dataset_names", "local_outlier_factors", "method_names", "set_threads"]
 
 __version__: Final[str]
 
@@ -21,7 +21,7 @@ class Data:
         """
         Rows of a table for a model that exists: labels are welcome, not needed.
         """
-    def kept(self, /) -> "list[int]":
+    def kept(self, /) -> list[int]:
         """
         For each row that was kept, its row in the table.
         """
@@ -40,7 +40,7 @@ class Data:
         """
         What the columns mean.
         """
-    def split(self, /) -> "tuple[list[int], list[int]]":
+    def split(self, /) -> tuple[list[int], list[int]]:
         """
         The rows of the table that train, and those that test.
         """
@@ -55,21 +55,33 @@ class Ensemble:
     A base model and what one change made of it, many times.
     """
     def __len__(self, /) -> int: ...
+    def __new__(cls, /, contents: SupportsGetItem[int, SupportsGetItem[int, SupportsIndex]], plan: str) -> Ensemble:
+        """
+        An ensemble from the files of its models, the base first, and its plan.
+        """
     @property
     def change(self, /) -> str:
         """
         What is different for every model, in words.
         """
+    def contents(self, /) -> list[bytes]:
+        """
+        The files of its models, the base first.
+        """
     def observed_change(self, /, explainer: Explainer, rows: Table) -> str:
         """
         How far the models moved on the rows of a table, as JSON.
+        """
+    def plan(self, /) -> str:
+        """
+        How its models came about, as JSON.
         """
     @staticmethod
     def read(explainer: Explainer, folder: str | PathLike[str]) -> Ensemble:
         """
         Reads an ensemble of this explainer's model from its folder.
         """
-    def score(self, /, explainer: Explainer, rows: Table) -> "typing.Any":
+    def score(self, /, explainer: Explainer, rows: Table) -> Incomplete:
         """
         The probability of the favourable class: a line per model, a column per row of the table.
         """
@@ -88,11 +100,16 @@ class Explainer:
     """
     A model and the rows it speaks about.
     """
+    def audit(self, /, factuals: Table, advised: Table, rows: SupportsGetItem[int, SupportsIndex], options: str, confidence: SupportsFloat | SupportsIndex, progress: Any | None = None) -> tuple[str, str, bool]:
+        """
+        What this model makes of promises that another one gave: a summary, a document per
+        promise, and whether Ctrl-C ended the search for repairs.
+        """
     def calibrate(self, /, goal: str, taus: SupportsGetItem[int, SupportsFloat | SupportsIndex] | None, factuals: SupportsIndex, options: str, ensemble: Ensemble, progress: Any | None = None) -> str:
         """
         Chooses the threshold that keeps a promise, as JSON.
         """
-    def certify(self, /, rows: Table, ensemble: Ensemble | None, steered: bool, terms: str, seed: SupportsIndex, progress: Any | None = None) -> "list[str]":
+    def certify(self, /, rows: Table, ensemble: Ensemble | None, steered: bool, terms: str, seed: SupportsIndex, progress: Any | None = None) -> list[str]:
         """
         A certificate for every row of a table, as JSON, each with its sentence.
         """
@@ -101,7 +118,7 @@ class Explainer:
         """
         The names of the encoded columns.
         """
-    def explain(self, /, rows: Table | None, options: str, limit: SupportsIndex | None = None, tries: SupportsIndex = 24, progress: Any | None = None) -> "tuple[str, list[float], str, bool]":
+    def explain(self, /, rows: Table | None, options: str, limit: SupportsIndex | None = None, tries: SupportsIndex = 24, progress: Any | None = None) -> tuple[str, list[float], str, bool]:
         """
         Advice for the rows of a table, or for the first own ones that are rejected: a document
         per row, the seconds each took, the request, and whether Ctrl-C ended the search.
@@ -121,11 +138,11 @@ class Explainer:
         """
         `network`, `trees` or `function`.
         """
-    def own_rows(self, /) -> "list[int]":
+    def own_rows(self, /) -> list[int]:
         """
         For every own row that was kept, its row in the table.
         """
-    def own_scores(self, /) -> "typing.Any":
+    def own_scores(self, /) -> Incomplete:
         """
         The probability of the favourable class, for every own row that was kept.
         """
@@ -133,7 +150,7 @@ class Explainer:
         """
         How well the model does, as JSON.
         """
-    def rejected(self, /, part: str | None = None) -> "list[int]":
+    def rejected(self, /, part: str | None = None) -> list[int]:
         """
         The rows of the table that the model rejects, of a part: `train`, `test`, `all`, or the
         applicants.
@@ -147,11 +164,11 @@ class Explainer:
         """
         What the columns mean.
         """
-    def score(self, /, rows: Table) -> "typing.Any":
+    def score(self, /, rows: Table) -> Incomplete:
         """
         The probability of the favourable class, for the rows of a table.
         """
-    def stability(self, /, rows: Table | None, terms: str, seed: SupportsIndex, progress: Any | None = None) -> "dict[str, typing.Any]":
+    def stability(self, /, rows: Table | None, terms: str, seed: SupportsIndex, progress: Any | None = None) -> list[tuple[str, Any]]:
         """
         The measures of the rows of a table, or of the own applicants: a column for each.
         """
@@ -174,9 +191,10 @@ class Explainer:
         A function of rows, and rows.
         """
     @staticmethod
-    def with_model(data: Data, model: Model) -> Explainer:
+    def with_model(data: Data, model: Model, common_scale: bool) -> Explainer:
         """
-        A model that exists, and rows.
+        A model that exists, and rows. `common_scale` brings columns that the model takes as they
+        are to a common scale first; the model stays the same function of a row.
         """
 
 @final
@@ -231,6 +249,48 @@ class Model:
         """
 
 @final
+class Network:
+    """
+    A stack of dense layers.
+    """
+    def __new__(cls, /, width: SupportsIndex, layers: SupportsGetItem[int, tuple[str, bytes, bytes]], output: str) -> Network:
+        """
+        A network from the parts that pickling keeps. An ONNX file would not do: its reader
+        may join neurons that are alike.
+        """
+    def __reduce__(self, /) -> tuple[type, tuple[int, list[tuple[str, bytes, bytes]], str]]: ...
+    @property
+    def fingerprint(self, /) -> str:
+        """
+        The name of the network that changes with its weights.
+        """
+    @property
+    def parameters(self, /) -> int:
+        """
+        The number of weights and biases.
+        """
+    def probabilities(self, /, points: Incomplete) -> Incomplete:
+        """
+        The probability of every class, a line per row. With one logit these are the two classes.
+        """
+    def to_onnx(self, /, favourable: SupportsIndex | None = None) -> bytes:
+        """
+        The network as an ONNX file for the probability of one class; of the last without a number.
+        """
+    @staticmethod
+    def train(examples: tuple[Incomplete, Incomplete, Incomplete | None], params: str, seed: SupportsIndex, start: Network | None = None, progress: Any | None = None) -> tuple[Network, str, int]:
+        """
+        Trains a network on encoded rows, their labels and their weights, if they have any.
+        `start` is a network to go on from. Returns the network, every epoch as JSON, and the
+        epoch whose weights were kept.
+        """
+    @property
+    def width(self, /) -> int:
+        """
+        The number of columns it takes.
+        """
+
+@final
 class Schema:
     """
     What the columns of a table mean.
@@ -240,15 +300,45 @@ class Schema:
         A schema from its TOML.
         """
     def __reduce__(self, /) -> tuple[type, tuple[str]]: ...
-    @staticmethod
-    def infer(table: Table, label: str | None, favourable: SupportsGetItem[int, str]) -> Schema:
+    @property
+    def features(self, /) -> list[str]:
         """
-        A first schema from a table.
+        The features, in the order of a row.
+        """
+    def for_raw_columns(self, /) -> Schema:
+        """
+        The same, for a model that takes the raw columns and encodes them itself.
+        """
+    @staticmethod
+    def from_json(text: str) -> Schema:
+        """
+        A schema from the JSON that `to_json` gives.
+        """
+    @staticmethod
+    def infer(table: Table, label: str | None, favourable: SupportsGetItem[int, str], kinds: SupportsGetItem[int, tuple[str, str, SupportsGetItem[int, str]]], features: SupportsGetItem[int, str] | None) -> tuple[Schema, list[tuple[str | None, str]]]:
+        """
+        A first schema from a table, and remarks on what a person should look at. `kinds` has
+        what is known of columns: `numeric`, `integer`, `ordinal`, `categorical` or `flag`, and
+        the levels; `features` the columns that a model takes.
+        """
+    @property
+    def label(self, /) -> str:
+        """
+        The column to predict.
+        """
+    def levels(self, /, feature: str) -> list[str]:
+        """
+        The levels of a feature as texts; none for numbers.
         """
     @staticmethod
     def read(path: str | PathLike[str]) -> Schema:
         """
         Reads a schema file.
+        """
+    @property
+    def takes_raw_columns(self, /) -> bool:
+        """
+        Whether a model of this schema takes the raw columns.
         """
     def to_json(self, /) -> str:
         """
@@ -265,11 +355,11 @@ class Table:
     Named columns of text, as a file has them. An empty cell is a missing one.
     """
     def __len__(self, /) -> int: ...
-    def __new__(cls, /, source: "str", names: "list[str]", columns: "list[typing.Any]") -> Table:
+    def __new__(cls, /, source: str, names: SupportsGetItem[int, str], columns: SupportsGetItem[int, Any]) -> Table:
         """
         A table from columns: numpy arrays of numbers, or lists of texts and None.
         """
-    def columns(self, /) -> "list[typing.Any]":
+    def columns(self, /) -> list[Any]:
         """
         The columns: an array of int64 or float64 where all cells are numbers, with NaN for
         missing ones; else a list of texts and None.
@@ -288,6 +378,11 @@ class Table:
 def dataset_names() -> list[str]:
     """
     The names of the data sets.
+    """
+
+def local_outlier_factors(training: Incomplete, points: Incomplete, neighbours: SupportsIndex) -> Incomplete:
+    """
+    The local outlier factor of every point among the training points.
     """
 
 def method_names() -> list[str]:

@@ -29,6 +29,11 @@ class Change:
     after: Any
     unit: str | None = None
 
+    def to_dict(self) -> dict[str, Any]:
+        """The change as the documents have it."""
+        document = {"feature": self.feature, "from": self.before, "to": self.after}
+        return document if self.unit is None else {**document, "unit": self.unit}
+
     @property
     def words_before(self) -> str:
         """The old value for a person."""
@@ -73,7 +78,8 @@ class Explanation:
     stability: float | None = None
     cost_l1: float | None = None
     cost_l2: float | None = None
-    seconds: float | None = None
+    # How long the search took: the one part that differs from run to run.
+    seconds: float | None = field(default=None, compare=False)
     certificate: dict[str, Any] | None = None
     reason: str | None = None
     sentence: str | None = None
@@ -126,10 +132,7 @@ class Explanation:
         if self.found:
             advice = {
                 "status": "found",
-                "changes": [
-                    {"feature": c.feature, "from": c.before, "to": c.after, "unit": c.unit}
-                    for c in self.changes
-                ],
+                "changes": [change.to_dict() for change in self.changes],
                 "counterfactual": self.counterfactual,
                 "score": self.new_score,
                 "stability": self.stability,

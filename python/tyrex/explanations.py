@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from dataclasses import replace
 from typing import Any, overload
 
 from . import html
@@ -18,6 +19,8 @@ FORMAT_VERSION = 1
 # Rows that a terminal shows.
 MOST_ROWS = 10
 RESULTS = ("score", "stability", "cost_l1", "cost_l2", "changed", "status", "reason")
+
+Certifier = Callable[["Explanations"], "list[dict[str, Any] | None]"]
 
 
 class Explanations(Sequence[Explanation]):
@@ -46,8 +49,11 @@ class Explanations(Sequence[Explanation]):
         index: Any = None,
         interrupted: bool = False,
         kind: str = "pandas",
+        certifier: Certifier | None = None,
     ) -> None:
         self._items = list(explanations)
+        self.certifier = certifier
+        """Who makes certificates, while the explainer is at hand."""
         self.request = dict(request or {})
         """What was asked for: method, norm, tau, seed, ..."""
         self.fingerprint = fingerprint
@@ -101,7 +107,12 @@ class Explanations(Sequence[Explanation]):
             index=self.labels,
             interrupted=self.interrupted,
             kind=self.kind,
+            certifier=self.certifier,
         )
+
+    def __getstate__(self) -> dict[str, Any]:
+        # An explainer is heavy, and its model may not be picklable.
+        return {**self.__dict__, "certifier": None}
 
     @property
     def found(self) -> Explanations:
@@ -115,7 +126,14 @@ class Explanations(Sequence[Explanation]):
 
     @property
     def certificates(self) -> list[dict[str, Any] | None]:
-        """The certificate of every row, None where nothing was found or certified."""
+        """The certificate of every row, None where nothing was found.
+
+        Made when they are first asked for, without retrained models, unless `explain` was told to
+        `certify`. After pickling, or from a file, only those that were made before.
+        """
+        if self.certifier is not None and all(each.certificate is None for each in self):
+            made = self.certifier(self)
+            self._items = [replace(each, certificate=own) for each, own in zip(self, made)]
         return [e.certificate for e in self]
 
     @property

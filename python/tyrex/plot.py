@@ -10,8 +10,9 @@ from .text import shown
 if TYPE_CHECKING:
     from .explanation import Change, Explanation
     from .explanations import Explanations
+    from .robustness import Calibration
 
-__all__ = ["changes", "trade_off"]
+__all__ = ["calibration", "changes", "trade_off"]
 
 BEFORE = "#8c959f"
 AFTER = "#1f883d"
@@ -131,3 +132,26 @@ def _short(text: str, most: int) -> str:
     short = text if len(text) <= most else text[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"
     # Matplotlib reads what stands between two dollars as a formula.
     return short.replace("$", r"\$")
+
+
+def calibration(found: Calibration, ax: Any = None) -> Any:
+    """Cost against validity, a mark per threshold; the promise as a line, the choice filled."""
+    ax = _axes(ax, (6.5, 4.5))
+    goal = found.to_dict()["goal"]["validity"]
+    points = [
+        (point["mean_cost"], point["validity_reporting"], point["tau"])
+        for point in found.to_dict()["curve"]
+        if point["mean_cost"] is not None and point["validity_reporting"] is not None
+    ]
+    ax.plot([x for x, _, _ in points], [y for _, y, _ in points], "-", color=BEFORE, lw=1.5)
+    for cost, validity, tau in points:
+        chosen = tau == found.tau
+        face = AFTER if chosen else "white"
+        ax.plot(cost, validity, "o", ms=9 if chosen else 7, mfc=face, mec=AFTER, mew=1.5)
+        offset = {"textcoords": "offset points", "xytext": (7, -11), "fontsize": 9}
+        ax.annotate(f"{tau:g}", (cost, validity), color=TEXT, **offset)
+    ax.axhline(goal, color=TEXT, lw=1, ls="--")
+    ax.set_xlabel("mean cost of the advice")
+    ax.set_ylabel("share that stays valid")
+    ax.set_title("What each threshold of stability costs and keeps", loc="left")
+    return ax

@@ -492,7 +492,9 @@ fn other_rows_of_the_same_schema_are_explained_as_the_own_ones_are() {
     let columns = columns.filter(|column| column.name() != explainer.schema().label.column);
     let columns = columns.map(|column| {
         let mut shuffled = Column::new(column.name());
-        order.iter().for_each(|&row| shuffled.push(column.cell(row)));
+        for &row in &order {
+            shuffled.push(column.cell(row));
+        }
         shuffled
     });
     let table = Table::new("applicants", columns.collect()).unwrap();

@@ -1,6 +1,7 @@
 //! Models on raw columns, rewritten for columns on a common scale: the same function of a row.
 
 use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::Path;
 
 use proptest::prelude::*;
@@ -10,7 +11,7 @@ use tyrex::data::{Schema, Table};
 use tyrex::explain::{Data, Explainer};
 use tyrex::model::onnx::{Block, Core, Inputs, OnnxModel};
 use tyrex::model::trees::{Aggregate, Comparison, Transform, TreeEnsemble, TreeNode};
-use tyrex::model::{Activation, Dense, Mlp, Model, Output};
+use tyrex::model::{Activation, Dense, Mlp, Output};
 
 /// What a model that takes the numbers as they are says of them, and the same model rewritten.
 fn both(core: &Core, affines: &[Affine], rows: &[Vec<f64>]) -> (Vec<f32>, Vec<f32>) {
@@ -19,12 +20,9 @@ fn both(core: &Core, affines: &[Affine], rows: &[Vec<f64>]) -> (Vec<f32>, Vec<f3
     let scaled = rows.iter().flatten().zip(affines.iter().cycle()).map(|(&v, a)| a.coordinate(v));
     let score = |core: &Core, values: Vec<f32>| {
         let points = Points::from_rows(dim, values).unwrap();
-        match core {
-            Core::Mlp(network) => network.score(&points),
-            Core::Trees(trees) => trees.score(&points),
-        }
+        core.model().score(&points)
     };
-    let rewritten = core.standardised(affines).unwrap();
+    let rewritten = core.clone().standardised(affines).unwrap();
     (score(core, raw), score(&rewritten, scaled.collect()))
 }
 
@@ -260,7 +258,7 @@ fn scales_that_lose_something_are_refused() {
              0 and finite numbers",
         ),
     ] {
-        assert_eq!(core.standardised(&affines).unwrap_err().to_string(), expected);
+        assert_eq!(core.clone().standardised(&affines).unwrap_err().to_string(), expected);
     }
 }
 
@@ -298,7 +296,8 @@ fn rows(schema: &str) -> Data {
     let mut csv = "income,rate,owner,fee,score\n".to_owned();
     for row in 0..10 {
         let (income, rate) = (20_000 + 3_000 * row, f64::from(row * 7 % 10) / 10.0);
-        csv += &format!("{income},{rate},{},7,{}\n", row % 2, f64::from(row) * 0.3 - 1.0);
+        let score = f64::from(row) * 0.3 - 1.0;
+        writeln!(csv, "{income},{rate},{},7,{score}", row % 2).unwrap();
     }
     let table = Table::from_csv(Path::new("rows.csv"), csv.as_bytes()).unwrap();
     Data::read(&Schema::from_toml(schema).unwrap(), table).unwrap()

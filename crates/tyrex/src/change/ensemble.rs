@@ -166,6 +166,24 @@ impl Ensemble {
         Ok(Self::of(base, members, plan))
     }
 
+    /// An ensemble whose models exist.
+    pub fn from_parts(
+        base: Mlp,
+        members: Vec<Mlp>,
+        change: ModelChange,
+        seed: Seed,
+        params: TrainParams,
+    ) -> Result<Self> {
+        if let Some(other) = members.iter().find(|member| member.dim() != base.dim()) {
+            return Err(Error::Dimension {
+                what: "coordinates that a member takes".to_owned(),
+                expected: base.dim(),
+                got: other.dim(),
+            });
+        }
+        Ok(Self { base, members, change, seed, params })
+    }
+
     pub(super) fn of(base: Mlp, members: Vec<Mlp>, plan: &Plan<'_>) -> Self {
         Self {
             base,

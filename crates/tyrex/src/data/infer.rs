@@ -40,6 +40,19 @@ impl Inferred {
         self.schema.to_toml_with_notes(&self.notes)
     }
 
+    /// The same draft, open to rows outside the ranges that were seen: those say what may be
+    /// advised (`action = { within = [..] }`), not who may ask.
+    #[must_use]
+    pub fn open_to_all(mut self) -> Self {
+        for feature in &mut self.schema.features {
+            if let (Some(range), Action::Free) = (feature.range, &feature.action) {
+                feature.action = Action::Within(range);
+                feature.range = None;
+            }
+        }
+        self
+    }
+
     fn note(&mut self, feature: Option<&str>, text: String) {
         self.notes.push(Note { feature: feature.map(str::to_owned), text });
     }
@@ -116,7 +129,7 @@ fn ignore_others(inferred: &mut Inferred, table: &Table) {
     match others.as_slice() {
         [] => return,
         [one] => {
-            inferred.note(None, format!("Column `{one}` is ignored: no feature of the model."))
+            inferred.note(None, format!("Column `{one}` is ignored: no feature of the model."));
         }
         many => inferred
             .note(None, format!("Columns {} are ignored: no features of the model.", listed(many))),

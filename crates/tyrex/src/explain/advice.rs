@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 
 use serde::{Deserialize, Serialize};
 
+use super::table::check_names;
 use super::{Applicant, Explainer, FORMAT_VERSION};
 use crate::action::{Actions, FeasibleSet, Overrides};
 use crate::counterfactual::{
@@ -129,7 +130,7 @@ impl Advice {
     }
 
     /// The number of features that change; of encoded columns, where answers are points.
-    fn changed_count(&self) -> Option<usize> {
+    pub(super) fn changed_count(&self) -> Option<usize> {
         let found = self.found()?;
         if self.advised.is_some() {
             return Some(self.changes.len());
@@ -228,17 +229,27 @@ impl Explainer {
         if robustness.is_some_and(|robustness| robustness.measure == Measure::RelaxedStability) {
             return Ok(outcomes.iter().map(|outcome| Some(outcome.found()?.value)).collect());
         }
-        let Robustness { samples, sigma, .. } = robustness.cloned().unwrap_or_default();
-        let mut points = Points::new(self.points().dim());
-        outcomes.iter().filter_map(Outcome::found).for_each(|found| points.push(&found.point));
-        let seed = request.seed.derive("report");
-        let cloud = Neighbourhood::draw(Sampling::MonteCarlo, points.dim(), samples, sigma, seed)?;
-        let gauge = Gauge::new(Measure::RelaxedStability, self.model(), &cloud)?;
-        let mut readings = gauge.read(&points).into_iter();
-        let next = |outcome: &Outcome| {
-            outcome.found().and_then(|_| readings.next()).map(|reading| reading.value)
-        };
+        let found = outcomes.iter().filter_map(Outcome::found).map(|found| &*found.point);
+        let mut values = self.relaxed_stabilities(found, request, "report")?.into_iter();
+        let next = |outcome: &Outcome| outcome.found().and_then(|_| values.next());
         Ok(outcomes.iter().map(next).collect())
+    }
+
+    /// `R^` of points, on the neighbours that the request's test has, drawn anew for a purpose.
+    pub(super) fn relaxed_stabilities<'a>(
+        &self,
+        points: impl Iterator<Item = &'a [f32]>,
+        request: &Request,
+        purpose: &str,
+    ) -> Result<Vec<f64>> {
+        let robustness = request.method.robustness().cloned().unwrap_or_default();
+        let Robustness { samples, sigma, .. } = robustness;
+        let mut read = Points::new(self.points().dim());
+        points.for_each(|point| read.push(point));
+        let seed = request.seed.derive(purpose);
+        let cloud = Neighbourhood::draw(Sampling::MonteCarlo, read.dim(), samples, sigma, seed)?;
+        let gauge = Gauge::new(Measure::RelaxedStability, self.model(), &cloud)?;
+        Ok(gauge.read(&read).into_iter().map(|reading| reading.value).collect())
     }
 
     fn advice(&self, applicant: &Applicant, outcome: Outcome, stability: Option<f64>) -> Advice {
@@ -258,7 +269,7 @@ impl Explainer {
         }
     }
 
-    fn changes(&self, before: &Row, after: &Row) -> Vec<FeatureChange> {
+    pub(super) fn changes(&self, before: &Row, after: &Row) -> Vec<FeatureChange> {
         let pairs = before.values().iter().zip(after.values()).zip(&self.schema().features);
         pairs
             .enumerate()
@@ -342,12 +353,5 @@ const OWN_TAIL: [&str; 11] = [
 /// Whether the features leave the names of [`Explainer::advice_table`]'s own columns free: for
 /// the end of long work, asked before it.
 pub fn check_advice_names(schema: &crate::data::Schema) -> Result<()> {
-    let own = |name: &str| ["row", "status", "reason"].contains(&name) || OWN_TAIL.contains(&name);
-    match schema.features.iter().find(|feature| own(&feature.name)) {
-        None => Ok(()),
-        Some(feature) => Err(Error::feature(
-            &feature.name,
-            "the output file has a column of this name; rename the feature",
-        )),
-    }
+    check_names(schema, ["row", "status", "reason"].into_iter().chain(OWN_TAIL))
 }

@@ -87,7 +87,25 @@ impl Explainer {
         tries: usize,
     ) -> Result<Explained<'a>> {
         let applicant = &advice.applicant;
-        let advised = match (advice.found(), advice.outcome.reason()) {
+        Ok(Explained {
+            row: applicant.row,
+            score: applicant.score,
+            label: applicant.label.as_deref(),
+            favourable: applicant.favourable,
+            features: Named::Row(self.schema(), &applicant.values),
+            advice: self.advised(advice, certificate, request, tries)?,
+        })
+    }
+
+    /// What to do, as [`explained`](Self::explained) says it.
+    pub(super) fn advised<'a>(
+        &'a self,
+        advice: &'a Advice,
+        certificate: Option<Certificate>,
+        request: &Request,
+        tries: usize,
+    ) -> Result<Advised<'a>> {
+        Ok(match (advice.found(), advice.outcome.reason()) {
             (Some(found), _) => Advised::Found {
                 changes: &advice.changes,
                 counterfactual: match &advice.advised {
@@ -103,20 +121,12 @@ impl Explainer {
                 let reason = reason.unwrap_or(Reason::Stuck);
                 let relaxations = match reason {
                     Reason::Stuck | Reason::NoActionableRow | Reason::NoCandidate if tries > 0 => {
-                        self.relaxations(&applicant.values, request, tries)?
+                        self.relaxations(&advice.applicant.values, request, tries)?
                     }
                     _ => None,
                 };
                 Advised::NotFound { reason, sentence: reason.to_string(), relaxations }
             }
-        };
-        Ok(Explained {
-            row: applicant.row,
-            score: applicant.score,
-            label: applicant.label.as_deref(),
-            favourable: applicant.favourable,
-            features: Named::Row(self.schema(), &applicant.values),
-            advice: advised,
         })
     }
 }

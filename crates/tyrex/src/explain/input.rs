@@ -22,7 +22,7 @@ pub(super) fn encoder(data: &Data, model: &OnnxModel) -> Result<Encoder> {
 
 /// The encoder and the core with numbers on the scale the schema names, where the model takes
 /// them as they are. Scales are fitted on the rows that train; on all rows, if none are named.
-pub(super) fn standardised(data: &Data, encoder: Encoder, core: &Core) -> Result<(Encoder, Core)> {
+pub(super) fn standardised(data: &Data, encoder: Encoder, core: Core) -> Result<(Encoder, Core)> {
     let schema = data.schema();
     let rows: Vec<&Row> = match schema.scaling.fit {
         FitOn::All => data.rows().iter().collect(),

@@ -5,6 +5,7 @@
 
 mod advice;
 mod applicant;
+mod audit;
 mod calibrate;
 mod certify;
 mod data;
@@ -18,6 +19,10 @@ mod table;
 
 pub use advice::{Advice, Costs, FeatureChange, Request, check_advice_names};
 pub use applicant::Applicant;
+pub use audit::{
+    AuditDocument, AuditSummary, AuditedPromise, Promise, PromisedDocument, RepairSummary, Repairs,
+    RepairsDocument, check_audit_names,
+};
 pub use calibrate::CalibrationTerms;
 pub use certify::{Fresh, GivenRows};
 pub use data::{Applicants, Data};
@@ -158,7 +163,7 @@ impl Explainer {
     /// another. Rows are scaled by the rows that train; by all rows, if none are named.
     pub fn with_standardised_model(data: Data, model: OnnxModel) -> Result<Self> {
         let encoder = input::encoder(&data, &model)?;
-        let (encoder, core) = input::standardised(&data, encoder, &model.core)?;
+        let (encoder, core) = input::standardised(&data, encoder, model.core)?;
         Self::assemble(data, encoder, shared(core), None)
     }
 

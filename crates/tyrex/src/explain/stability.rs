@@ -73,7 +73,9 @@ impl Explainer {
         let model = self.model();
         let cloud = Neighbourhood::draw(sampling, model.dim(), samples, sigma, seed)?;
         let mut points = Points::new(model.dim());
-        applicants.iter().for_each(|applicant| points.push(&applicant.point));
+        for applicant in applicants {
+            points.push(&applicant.point);
+        }
         let read = |measure| -> Result<Vec<Reading>> {
             Ok(Gauge::new(measure, model, &cloud)?.read(&points))
         };

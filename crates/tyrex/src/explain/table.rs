@@ -1,7 +1,7 @@
 //! Tables to write, line by line.
 
-use crate::data::{Column, Table};
-use crate::error::Result;
+use crate::data::{Column, Schema, Table};
+use crate::error::{Error, Result};
 
 /// A table of these columns, from lines with a cell for each.
 pub(super) fn table(
@@ -16,4 +16,18 @@ pub(super) fn table(
         }
     }
     Table::new(title, columns)
+}
+
+/// Whether the features leave the names of a table's own columns free.
+pub(super) fn check_names<'a>(
+    schema: &Schema,
+    mut own: impl Iterator<Item = &'a str>,
+) -> Result<()> {
+    match own.find(|name| schema.position(name).is_some()) {
+        None => Ok(()),
+        Some(name) => Err(Error::feature(
+            name,
+            "the output file has a column of this name; rename the feature",
+        )),
+    }
 }

@@ -163,14 +163,23 @@ pub(crate) fn fitted(schema: &Schema, rows: &[Row]) -> Result<Encoder, TestCaseE
 pub(crate) fn same(schema: &Schema, rows: &[Row], a: &Row, b: &Row) -> bool {
     schema.features.iter().enumerate().all(|(index, feature)| {
         let (a, b) = (&a.values()[index], &b.values()[index]);
-        let numbers = || rows.iter().filter_map(|row| row.values()[index].number());
+        // One scale for the whole matrix is as coarse as all its columns together.
+        let matrix = schema.scaling(feature) == Scaling::MatrixMinMax;
+        let numbers = || {
+            let of_row = |row: &Row| {
+                let all = row.values().iter().enumerate();
+                let own = all.filter(|(other, _)| matrix || *other == index);
+                own.filter_map(|(_, value)| value.number()).collect::<Vec<f64>>()
+            };
+            rows.iter().flat_map(of_row)
+        };
         match (a, b) {
             (Value::Number(a), Value::Number(b))
                 if feature.kind == FeatureKind::Numeric && feature.step.is_none() =>
             {
                 let span = match feature.range {
-                    Some(range) => range.upper - range.lower,
-                    None => numbers().fold(f64::MIN, f64::max) - numbers().fold(f64::MAX, f64::min),
+                    Some(range) if !matrix => range.upper - range.lower,
+                    _ => numbers().fold(f64::MIN, f64::max) - numbers().fold(f64::MAX, f64::min),
                 };
                 // Without scaling an f32 holds the number to 1e-7 of its size, not of the range.
                 let size = a.abs().max(1.0);

@@ -8,7 +8,6 @@ use super::Core;
 use super::preprocessing::fold_network;
 use crate::data::encode::Affine;
 use crate::error::{Error, Result};
-use crate::model::Model;
 use crate::model::trees::{Comparison, TreeEnsemble, TreeNode};
 
 impl Core {
@@ -16,11 +15,8 @@ impl Core {
     ///
     /// A network does so up to rounding; trees do so wherever `z_j` can be told from the
     /// threshold.
-    pub fn standardised(&self, affines: &[Affine]) -> Result<Self> {
-        let dim = match self {
-            Self::Mlp(network) => network.dim(),
-            Self::Trees(trees) => trees.dim(),
-        };
+    pub fn standardised(self, affines: &[Affine]) -> Result<Self> {
+        let dim = self.model().dim();
         if affines.len() != dim {
             return Err(Error::Dimension {
                 what: "scales, one for each coordinate of the model".to_owned(),
@@ -40,16 +36,16 @@ impl Core {
             )));
         }
         match self {
-            core if affines.iter().all(|affine| *affine == Affine::IDENTITY) => Ok(core.clone()),
+            core if affines.iter().all(|affine| *affine == Affine::IDENTITY) => Ok(core),
             Self::Mlp(network) => {
                 // x = z / scale + offset
                 let back = |(column, affine): (usize, &Affine)| {
                     (column, 1.0 / affine.scale, affine.offset)
                 };
                 let places: Vec<_> = affines.iter().enumerate().map(back).collect();
-                fold_network(network, affines.len(), &places).map(Self::Mlp)
+                fold_network(&network, affines.len(), &places).map(Self::Mlp)
             }
-            Self::Trees(trees) => standardised_trees(trees, affines).map(Self::Trees),
+            Self::Trees(trees) => standardised_trees(&trees, affines).map(Self::Trees),
         }
     }
 }

@@ -1,0 +1,281 @@
+//! Do old promises hold under a new model?
+//!
+//! Advice is a promise: become this row, and you will be accepted. The explainer of the model
+//! that comes next says which promises it keeps, and what would repair the others.
+
+mod output;
+
+use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use serde::Serialize;
+
+pub use output::{AuditDocument, PromisedDocument, RepairsDocument, check_audit_names};
+
+use super::{Advice, Applicant, Explainer, GivenRows, Request};
+use crate::counterfactual::{Protocol, Reason, Tick};
+use crate::data::Row;
+use crate::error::{Error, Result};
+use crate::points::Points;
+use crate::statistics::{Proportion, mean};
+
+/// Advice that was given.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Promise {
+    /// The row of the person, in the table they came from.
+    pub row: usize,
+    /// The person as they were.
+    pub factual: Row,
+    /// What they were advised to become.
+    pub advised: Row,
+}
+
+/// What a new model makes of a promise.
+#[derive(Debug, Clone, PartialEq)]
+pub struct AuditedPromise {
+    /// The person as they were, and what the new model says of that.
+    pub factual: Applicant,
+    /// What was advised, and what the new model says of it.
+    pub promised: Applicant,
+    /// `R^` of what was advised.
+    pub stability: f64,
+    /// What would repair the promise; `None` if it is kept.
+    pub repairs: Option<Repairs>,
+}
+
+/// What would repair a broken promise: the request's advice from either row.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Repairs {
+    /// For the person who has done what was advised.
+    pub from_promised: Advice,
+    /// For the person who has done nothing yet.
+    pub from_factual: Advice,
+}
+
+impl AuditedPromise {
+    /// Whether the new model accepts what was advised: `m(x') >= 0.5`.
+    #[must_use]
+    pub fn is_kept(&self) -> bool {
+        !self.promised.is_rejected()
+    }
+}
+
+impl GivenRows {
+    /// The promises they are, to people whose rows are among `factuals`.
+    pub fn promises(&self, factuals: &[Applicant]) -> Result<Vec<Promise>> {
+        let promise = |(advised, &row): (&Row, &usize)| {
+            let Some(factual) = factuals.iter().find(|factual| factual.row == row) else {
+                return Err(Error::Table {
+                    file: self.data.source().to_owned(),
+                    problem: format!("advice for row {row}, which is none of the rows given"),
+                });
+            };
+            Ok(Promise { row, factual: factual.values.clone(), advised: advised.clone() })
+        };
+        self.data.rows().iter().zip(&self.factuals).map(promise).collect()
+    }
+}
+
+impl Explainer {
+    /// What this explainer's model makes of promises that another one gave, in their order;
+    /// threads change nothing.
+    ///
+    /// `watch` hears of two answers for every promise, at once for those that are kept, and of
+    /// every reading on the way. After a `Break` what is kept is said all the same, and repairs
+    /// not yet found are answered with [`Reason::Cancelled`].
+    pub fn audit(
+        &self,
+        promises: &[Promise],
+        request: &Request,
+        watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
+    ) -> Result<Vec<AuditedPromise>> {
+        if request.protocol != Protocol::Product {
+            return Err(Error::param(
+                "protocol",
+                request.protocol.name(),
+                "product, since promises are rows",
+            ));
+        }
+        let factuals = self.judged(promises, |promise| &promise.factual)?;
+        let promised = self.judged(promises, |promise| &promise.advised)?;
+        let points = promised.iter().map(|applicant| &*applicant.point);
+        let stabilities = self.relaxed_stabilities(points, request, "audit")?;
+        let broken: Vec<usize> =
+            (0..promises.len()).filter(|&index| promised[index].is_rejected()).collect();
+        let stopped = AtomicBool::new(false);
+        let watch = |tick| {
+            if stopped.load(Ordering::Relaxed) || watch(tick).is_break() {
+                stopped.store(true, Ordering::Relaxed);
+                return ControlFlow::Break(());
+            }
+            ControlFlow::Continue(())
+        };
+        for _ in 0..2 * (promises.len() - broken.len()) {
+            // The searches notice a `Break`.
+            let _ = watch(Tick::Answered);
+        }
+        let repairs = self.repairs(&broken, [&promised, &factuals], request, watch)?;
+        let mut repairs = repairs.into_iter();
+        Ok(factuals
+            .into_iter()
+            .zip(promised)
+            .zip(stabilities)
+            .map(|((factual, promised), stability)| {
+                let repairs = if promised.is_rejected() { repairs.next() } else { None };
+                AuditedPromise { factual, promised, stability, repairs }
+            })
+            .collect())
+    }
+
+    /// The repairs of the broken promises, in their order.
+    fn repairs(
+        &self,
+        broken: &[usize],
+        starts: [&[Applicant]; 2],
+        request: &Request,
+        watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
+    ) -> Result<Vec<Repairs>> {
+        let applicants: Vec<Applicant> = starts
+            .iter()
+            .flat_map(|start| broken.iter().map(|&index| start[index].clone()))
+            .collect();
+        let mut advice = match applicants.as_slice() {
+            [] => Vec::new(),
+            some => self.advise(some, request, watch)?,
+        };
+        let from_factual = advice.split_off(broken.len());
+        let pairs = advice.into_iter().zip(from_factual);
+        let repairs = |(from_promised, from_factual)| Repairs { from_promised, from_factual };
+        Ok(pairs.map(repairs).collect())
+    }
+
+    /// One row of every promise, and what the model says of it.
+    fn judged(&self, promises: &[Promise], row: fn(&Promise) -> &Row) -> Result<Vec<Applicant>> {
+        let mut points = Points::new(self.points().dim());
+        for promise in promises {
+            let point = self.encoder().encode(row(promise)).map_err(|error| {
+                Error::InvalidModel(format!(
+                    "it does not take the promise to row {}: {error}",
+                    promise.row
+                ))
+            })?;
+            points.push(point.as_slice());
+        }
+        let scores = self.model().score(&points);
+        if let Some(index) = scores.iter().position(|score| !score.is_finite()) {
+            return Err(Error::InvalidModel(format!(
+                "its score of the promise to row {} is {}, expected a probability",
+                promises[index].row, scores[index]
+            )));
+        }
+        let judged = promises.iter().zip(points.rows()).zip(scores);
+        Ok(judged
+            .map(|((promise, point), score)| Applicant {
+                row: promise.row,
+                values: row(promise).clone(),
+                point: point.to_vec(),
+                score,
+                label: None,
+                favourable: None,
+            })
+            .collect())
+    }
+}
+
+/// How many promises a model keeps, and what the others cost.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct AuditSummary {
+    /// The number of promises.
+    pub promises: usize,
+    /// Those the model keeps.
+    pub kept: usize,
+    /// The others.
+    pub broken: usize,
+    /// `kept / promises`, if there are any.
+    pub share_kept: Option<f64>,
+    /// Clopper and Pearson's interval: where the share lies among all promises that these are
+    /// drawn from.
+    pub interval: (f64, f64),
+    /// The confidence of the interval.
+    pub confidence: f64,
+    /// The mean `R^` of what was advised.
+    pub mean_stability: Option<f64>,
+    /// Repairs for people who have done what was advised.
+    pub from_promised: RepairSummary,
+    /// Repairs for people who have done nothing yet.
+    pub from_factual: RepairSummary,
+}
+
+/// What repairs cost.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct RepairSummary {
+    /// The broken promises with a repair.
+    pub found: usize,
+    /// Those where the model accepts the person as they are. From what was promised there are
+    /// none, or the promise would be kept.
+    pub already_favourable: usize,
+    /// Those whose search was cancelled.
+    pub cancelled: usize,
+    /// Those without a repair for another reason.
+    pub not_found: usize,
+    /// The mean distance of a repair that was found, in encoded space.
+    pub mean_l1: Option<f64>,
+    /// The same by `L2`.
+    pub mean_l2: Option<f64>,
+    /// The mean number of features that change.
+    pub mean_changed: Option<f64>,
+}
+
+impl AuditSummary {
+    /// The summary of some promises: all, or those of a group.
+    pub fn of<'a>(
+        promises: impl IntoIterator<Item = &'a AuditedPromise>,
+        confidence: f64,
+    ) -> Result<Self> {
+        if !(confidence > 0.0 && confidence < 1.0) {
+            return Err(Error::param("confidence", confidence, "a number between 0 and 1"));
+        }
+        let promises: Vec<&AuditedPromise> = promises.into_iter().collect();
+        let kept = promises.iter().filter(|promise| promise.is_kept()).count();
+        let repairs = |from: fn(&Repairs) -> &Advice| {
+            let broken = promises.iter().filter_map(|promise| promise.repairs.as_ref());
+            RepairSummary::of(&broken.map(from).collect::<Vec<_>>())
+        };
+        let stabilities: Vec<f64> = promises.iter().map(|promise| promise.stability).collect();
+        let share = kept as f64 / promises.len() as f64;
+        Ok(Self {
+            promises: promises.len(),
+            kept,
+            broken: promises.len() - kept,
+            share_kept: (!promises.is_empty()).then_some(share),
+            interval: Proportion::new(kept, promises.len())?.between(1.0 - confidence)?,
+            confidence,
+            mean_stability: mean(&stabilities),
+            from_promised: repairs(|repairs| &repairs.from_promised),
+            from_factual: repairs(|repairs| &repairs.from_factual),
+        })
+    }
+}
+
+impl RepairSummary {
+    fn of(repairs: &[&Advice]) -> Self {
+        let because = |reason: Reason| {
+            repairs.iter().filter(|repair| repair.outcome.reason() == Some(reason)).count()
+        };
+        let average = |number: &dyn Fn(&Advice) -> Option<f64>| {
+            mean(&repairs.iter().filter_map(|repair| number(repair)).collect::<Vec<_>>())
+        };
+        let already_favourable = because(Reason::AlreadyFavourable);
+        let cancelled = because(Reason::Cancelled);
+        let found = repairs.iter().filter(|repair| repair.found().is_some()).count();
+        Self {
+            found,
+            already_favourable,
+            cancelled,
+            not_found: repairs.len() - found - already_favourable - cancelled,
+            mean_l1: average(&|repair| Some(repair.cost?.l1)),
+            mean_l2: average(&|repair| Some(repair.cost?.l2)),
+            mean_changed: average(&|repair| Some(repair.changed_count()? as f64)),
+        }
+    }
+}

@@ -1,0 +1,156 @@
+"""Stability, retrained models, certificates, calibration and audits, from Python."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+from conftest import built, output_of
+
+import tyrex
+
+
+@pytest.fixture(scope="module")
+def ensemble(explainer: tyrex.Explainer) -> tyrex.Ensemble:
+    return tyrex.retrain(explainer, 24, change="leave-out", seed=1)
+
+
+def test_stability_is_that_of_the_command_line(
+    explainer: tyrex.Explainer, features: pd.DataFrame, tmp_path: pathlib.Path
+) -> None:
+    model, rows = tmp_path / "model.onnx", tmp_path / "rows.csv"
+    explainer.to_onnx(model)
+    features.iloc[:7].to_csv(rows, index=False)
+    spoken = output_of(
+        *(built("tyrex"), "stability", "--data", str(rows), "--model", str(model), "--json"),
+        *("--k", "500", "--sigma", "0.2"),
+    )
+    table = tyrex.stability(explainer, features.iloc[:7], k=500, sigma=0.2)
+    for ours, theirs in zip(table.rows, json.loads(spoken)["rows"]):
+        for name, value in theirs.items():
+            assert ours[name] == pytest.approx(value, rel=1e-6), name
+    with pytest.raises(tyrex.ParameterError, match="sigma"):
+        tyrex.stability(explainer, sigma=-1)
+    with pytest.raises(tyrex.ParameterError, match="sampled-slopes"):
+        tyrex.stability(explainer, gamma="guess")
+
+
+def test_an_ensemble_scores_saves_and_pickles(
+    explainer: tyrex.Explainer,
+    ensemble: tyrex.Ensemble,
+    features: pd.DataFrame,
+    tmp_path: pathlib.Path,
+) -> None:
+    scores = ensemble.score(features.iloc[:9])
+    assert scores.shape == (24, 9) and np.all((scores >= 0) & (scores <= 1))
+    assert len(np.unique(scores[:, 0])) > 1
+    ensemble.save(tmp_path / "models")
+    with pytest.raises(FileExistsError):
+        ensemble.save(tmp_path / "models")
+    loaded = tyrex.Ensemble.load(explainer, tmp_path / "models")
+    pickled = pickle.loads(pickle.dumps(ensemble))
+    for other in (loaded, pickled):
+        assert np.array_equal(other.score(features.iloc[:9]), scores)
+        assert repr(other) == repr(ensemble)
+    moved = ensemble.observed_change(features)
+    assert moved["models"] == 24 and moved["mean_change"] > 0
+    again = tyrex.retrain(explainer, 24, change="leave-out", seed=1)
+    assert np.array_equal(again.score(features.iloc[:9]), scores)
+
+
+def test_robust_advice_survives_more_models(
+    explainer: tyrex.Explainer, ensemble: tyrex.Ensemble
+) -> None:
+    cheap = explainer.explain(method="min-cost")
+    robust = explainer.explain(method="trex-i", tau=0.85)
+    assert ensemble.validity(robust) > ensemble.validity(cheap) + 0.1
+    brute = [
+        score >= 0.5 for each in robust.found for score in ensemble.score(each.counterfactual)[:, 0]
+    ]
+    assert ensemble.validity(robust) == pytest.approx(np.mean(brute))
+
+
+def test_certificates_say_what_they_rest_on(
+    explainer: tyrex.Explainer, ensemble: tyrex.Ensemble
+) -> None:
+    advice = explainer.explain(limit=4, tau=0.8, certify=ensemble)
+    for each, certificate in zip(advice, advice.certificates):
+        assert (certificate is not None) == each.found
+        if certificate is None:
+            continue
+        assert "rests on" in certificate["sentence"]
+        tiers = json.dumps(certificate["tiers"])
+        assert "ensemble" in tiers and "24" in tiers
+        assert certificate["score"] == pytest.approx(each.new_score, abs=1e-6)
+    plain = tyrex.certify(explainer, advice)
+    assert [each is None for each in plain] == [not each.found for each in advice]
+    by_rows = tyrex.certify(explainer, pd.DataFrame([e.counterfactual for e in advice.found]))
+    assert by_rows == [certificate for certificate in plain if certificate is not None]
+    points = explainer.explain(limit=1, protocol="paper", method="min-cost")
+    with pytest.raises(tyrex.ParameterError, match="points"):
+        tyrex.certify(explainer, points)
+
+
+def test_calibration_chooses_the_threshold_that_the_command_line_does(
+    explainer: tyrex.Explainer, tmp_path: pathlib.Path
+) -> None:
+    models = tyrex.retrain(explainer, 60, change="leave-out", seed=2)
+    found = tyrex.calibrate(
+        explainer, models, validity=0.8, confidence=0.9, taus=[0.5, 0.6, 0.7, 0.8, 0.9], rows=20
+    )
+    assert found.verdict == "chosen" and found.tau in (0.5, 0.6, 0.7, 0.8, 0.9)
+    assert found.curve["tau"].tolist() == [0.9, 0.8, 0.7, 0.6, 0.5]
+    assert "Calibration: tau =" in repr(found)
+    assert pickle.loads(pickle.dumps(found)) == found
+    few = tyrex.retrain(explainer, 4, seed=3)
+    none = tyrex.calibrate(explainer, few, validity=0.99, rows=5)
+    assert none.tau is None and none.verdict == "too-few-models"
+    with pytest.raises(tyrex.ParameterError, match="trex-nn"):
+        tyrex.calibrate(explainer, few, method="nn")
+    assert found.plot() is not None
+
+
+def test_an_audit_counts_what_the_new_model_keeps(german: pd.DataFrame) -> None:
+    data = tyrex.datasets.load_german()
+    old = tyrex.Explainer.train(data, hidden=[16], epochs=20, seed=0)
+    new = tyrex.Explainer.train(data, hidden=[16], epochs=20, seed=5)
+    advice = old.explain(method="min-cost", limit=40)
+    found = tyrex.audit(new, advice, tau=0.7)
+    scores = new.score(pd.DataFrame([each.counterfactual for each in advice.found]))
+    assert len(found.kept) == int((scores >= 0.5).sum())
+    assert len(found.broken) == int((scores < 0.5).sum()) > 0
+    low, high = found.interval
+    assert low < found.share_kept < high
+    for promise in found.broken:
+        repair = promise.from_promised
+        assert repair is not None and repair.features == promise.promised
+        if repair.found:
+            assert new.score(repair.counterfactual)[0] >= 0.5
+    assert all(promise.from_promised is None for promise in found.kept)
+    table = found.table
+    assert table["kept"].sum() == len(found.kept) and len(table["row"]) == len(advice.found)
+    # Advice that was saved and read again is the same advice.
+    again = tyrex.audit(new, tyrex.Explanations.from_json(advice.to_json()), tau=0.7)
+    assert again.summary == found.summary
+    assert "kept" in repr(found) and "<table" in found._repr_html_()
+    with pytest.raises(TypeError, match="Explanations"):
+        tyrex.audit(new, [1, 2])  # type: ignore[arg-type]
+
+
+def test_only_networks_with_labels_are_trained_again(numbers: pd.DataFrame) -> None:
+    opaque = tyrex.Explainer(lambda x: np.full(len(x), 0.4), numbers)
+    with pytest.raises(tyrex.ModelError, match="only networks"):
+        tyrex.retrain(opaque, 2)
+    from sklearn.linear_model import LogisticRegression
+
+    labels = np.arange(len(numbers)) % 2
+    model = LogisticRegression(max_iter=300).fit(numbers, labels)
+    with pytest.raises(tyrex.DataError, match="label"):
+        tyrex.retrain(tyrex.Explainer(model, numbers), 2)
+    assert len(tyrex.retrain(tyrex.Explainer(model, numbers, label=labels), 2, epochs=2)) == 2
+    with pytest.raises(tyrex.ParameterError, match="leave-out"):
+        tyrex.retrain(tyrex.Explainer(model, numbers, label=labels), 2, change="pray")

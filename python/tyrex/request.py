@@ -1,0 +1,147 @@
+"""From the keywords of a call to what the native side is asked.
+
+The names that users of DiCE and Alibi know either mean the same here or are answered with the
+name to use.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from .errors import ParameterError, SchemaError
+from .schema import Schema
+from .source import as_text
+
+__all__ = ["options"]
+
+# What other packages call things, and what to do instead.
+ELSEWHERE = {
+    "query_instance": "pass the rows as the first argument",
+    "query_instances": "pass the rows as the first argument",
+    "total_CFs": "tyrex gives one counterfactual per row; call explain once per method for more",
+    "desired_class": "the class to reach is `favourable=` of Explainer",
+    "target_class": "the class to reach is `favourable=` of Explainer",
+    "desired_range": "the model's output is a probability; the threshold of stability is `tau=`",
+    "target_proba": "the threshold of stability is `tau=`",
+    "stopping_threshold": "the threshold of stability is `tau=`",
+    "proximity_weight": "what a change costs is `norm=`",
+    "diversity_weight": "tyrex gives one counterfactual per row, the cheapest that is stable",
+    "sparsity_weight": "norm='l1' favours few changes",
+    "distance_fn": "what a change costs is `norm=`",
+    "feature_range": "the values a feature may take are `permitted_range=`",
+    "feature_weights": "the scale of features is set in the schema (`scaling`)",
+    "max_iter": "the most steps of a search are `max_steps=`",
+    "max_iterations": "the most steps of a search are `max_steps=`",
+    "maxiterations": "the most steps of a search are `max_steps=`",
+    "random_seed": "the seed is `seed=`",
+    "random_state": "the seed is `seed=`",
+    "verbose": "the bar is `progress=`",
+    "n_samples": "the number of neighbours is `k=`",
+    "sample_size": "the number of neighbours is `k=`",
+    "learning_rate": "the step of trex-i is chosen by the method; see docs/methods.md",
+    "lam_init": "tyrex needs no lambda: the cheapest change that is stable enough is looked for",
+}
+
+
+def options(
+    schema: Schema,
+    *,
+    method: str,
+    norm: Any = "l1",
+    tau: float | None = None,
+    k: int | None = None,
+    sigma: float | None = None,
+    features_to_vary: Iterable[str] | str | None = None,
+    features_to_keep: Iterable[str] | None = None,
+    permitted_range: Mapping[str, Any] | None = None,
+    actions: Mapping[str, Any] | None = None,
+    protocol: str = "product",
+    max_steps: int | None = None,
+    max_evaluations: int | None = None,
+    max_seconds: float | None = None,
+    seed: int = 0,
+    params: Mapping[str, Any] | None = None,
+) -> str:
+    """The request as the native side reads it."""
+    params = dict(params or {})
+    for name in params:
+        if name in ELSEWHERE:
+            raise TypeError(f"explain has no parameter `{name}`: {ELSEWHERE[name]}")
+    overrides: dict[str, Any] = {"actions": {}}
+    if features_to_vary is not None and features_to_vary != "all":
+        wanted = [features_to_vary] if isinstance(features_to_vary, str) else features_to_vary
+        overrides["vary"] = list(wanted)
+    for name in [features_to_keep] if isinstance(features_to_keep, str) else features_to_keep or ():
+        overrides["actions"][name] = "fixed"
+    for name, values in (permitted_range or {}).items():
+        overrides["actions"][name] = _permitted(schema, name, values)
+    overrides["actions"].update(actions or {})
+    return json.dumps(
+        {
+            "method": method,
+            "protocol": protocol,
+            "norm": _norm(norm),
+            "tau": None if tau is None else float(tau),
+            "k": None if k is None else int(k),
+            "sigma": None if sigma is None else float(sigma),
+            "params": params,
+            "budget": {
+                "steps": max_steps,
+                "evaluations": max_evaluations,
+                "seconds": max_seconds,
+            },
+            "overrides": overrides,
+            "seed": seed,
+        },
+        allow_nan=False,
+        default=_plain,
+    )
+
+
+def _norm(norm: Any) -> str:
+    names = {"l1": "l1", "l2": "l2", "1": "l1", "2": "l2", "manhattan": "l1", "euclidean": "l2"}
+    found = names.get(str(norm).lower())
+    if found is None:
+        raise ParameterError(f"parameter `norm` is {norm!r}, expected 'l1' or 'l2'")
+    return found
+
+
+def _permitted(schema: Schema, name: str, values: Any) -> dict[str, Any]:
+    """`[low, high]` for a number, the levels for anything else."""
+    if name not in schema.features:
+        raise SchemaError(
+            f"permitted_range names `{name}`, which is no feature; there are "
+            f"{', '.join(schema.features)}"
+        )
+    values = list(values)
+    levels = schema._native.levels(name)
+    if levels:
+        wanted = {as_text(value) for value in values}
+        unknown = wanted - set(levels)
+        if unknown:
+            raise ParameterError(
+                f"permitted_range of `{name}`: {', '.join(sorted(unknown))} is no level of it; "
+                f"there are {', '.join(levels)}"
+            )
+        return {"levels": [_level(level) for level in levels if level in wanted]}
+    if len(values) != 2:
+        raise ParameterError(
+            f"permitted_range of `{name}` has {len(values)} values, expected [lowest, highest]"
+        )
+    return {"within": [None if value is None else float(value) for value in values]}
+
+
+def _level(text: str) -> Any:
+    try:
+        return json.loads(text) if text[:1] in "-0123456789" else text
+    except ValueError:
+        return text
+
+
+def _plain(value: Any) -> Any:
+    """Numbers of numpy, which JSON does not know."""
+    if hasattr(value, "item"):
+        return value.item()
+    raise TypeError(f"cannot send a {type(value).__name__} to the search")

@@ -1,0 +1,302 @@
+"""What becomes of advice when the model changes: stability, retrained models, certificates and
+calibrated thresholds."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from . import _native
+from .columns import Columns
+from .data import Frame
+from .errors import DataError, ParameterError
+from .explainer import Explainer
+from .explanations import Explanations
+from .progress import Progress, ProgressSetting
+from .request import options
+from .source import as_table
+
+__all__ = ["Calibration", "Ensemble", "calibrate", "certify", "retrain", "stability"]
+
+
+def stability(
+    explainer: Explainer,
+    rows: Any = None,
+    *,
+    k: int = 1000,
+    sigma: float = 0.1,
+    gamma: str = "sampled-slopes",
+    seed: int = 0,
+    progress: ProgressSetting = None,
+) -> Columns:
+    """How sure the model is of rows, looking around them.
+
+    `relaxed_stability` is the paper's `R^`, the measure that methods ask for; `stability` is
+    `R = mean - gamma * distance`, with `gamma` a Lipschitz constant: `sampled-slopes`,
+    `sampled-gradients` or `sound`. Without rows, those of the data that are explained by default.
+
+    >>> import tyrex
+    >>> explainer = tyrex.Explainer.train(tyrex.datasets.load_german(), epochs=5)
+    >>> table = tyrex.stability(explainer, k=100)
+    >>> sorted(table)
+    ['gamma', 'mean', 'relaxed_stability', 'row', 'score', 'stability']
+    >>> bool((table["relaxed_stability"] <= table["mean"]).all())
+    True
+    """
+    terms = {"samples": k, "sigma": sigma, "gamma": gamma}
+    table = None if rows is None else explainer._table(rows)[1]
+    with Progress(progress, "measuring") as bar:
+        columns = explainer._native.stability(table, _json(terms), seed, bar)
+    return Columns(dict(columns))
+
+
+class Ensemble:
+    """A model and what one kind of change made of it, many times."""
+
+    def __init__(self, explainer: Explainer, native: _native.Ensemble) -> None:
+        self._explainer, self._native = explainer, native
+
+    @classmethod
+    def load(cls, explainer: Explainer, folder: str | os.PathLike[str]) -> Ensemble:
+        """Reads an ensemble of this explainer's model from its folder."""
+        return cls(explainer, _native.Ensemble.read(explainer._native, os.fspath(folder)))
+
+    def save(self, folder: str | os.PathLike[str], overwrite: bool = False) -> None:
+        """Writes every model as an ONNX file; `tyrex` on the command line reads the folder."""
+        self._native.write(self._explainer._native, os.fspath(folder), overwrite)
+
+    @property
+    def change(self) -> str:
+        """What is different for every model."""
+        return self._native.change
+
+    def score(self, rows: Any) -> np.ndarray[Any, np.dtype[np.float32]]:
+        """The scores of rows: a line per model."""
+        scores: np.ndarray[Any, np.dtype[np.float32]] = self._native.score(
+            self._explainer._native, self._explainer._table(rows)[1]
+        )
+        return scores
+
+    def validity(self, advice: Explanations) -> float:
+        """The share of models and counterfactuals with a score of at least one half.
+
+        Nothing is promised by it: ask models that had no part in finding the advice.
+        """
+        table, _ = _counterfactuals(self._explainer, advice)
+        if table is None:
+            raise DataError("no counterfactual was found, so there is nothing to ask about")
+        return float((self._native.score(self._explainer._native, table) >= 0.5).mean())
+
+    def observed_change(self, rows: Any) -> dict[str, Any]:
+        """How far the models moved on rows: what the paper's Definition 2 and Lemma 1 speak of."""
+        table = self._explainer._table(rows)[1]
+        document: dict[str, Any] = json.loads(
+            self._native.observed_change(self._explainer._native, table)
+        )
+        return document
+
+    def __len__(self) -> int:
+        return len(self._native)
+
+    def __repr__(self) -> str:
+        return f"Ensemble of {len(self)} models: {self.change}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (_ensemble, (self._explainer, self._native.contents(), self._native.plan()))
+
+
+def _ensemble(explainer: Explainer, contents: list[bytes], plan: str) -> Ensemble:
+    return Ensemble(explainer, _native.Ensemble(contents, plan))
+
+
+def retrain(
+    explainer: Explainer,
+    models: int = 20,
+    *,
+    change: str = "leave-out",
+    change_params: Mapping[str, Any] | None = None,
+    seed: int = 0,
+    progress: ProgressSetting = None,
+    **params: Any,
+) -> Ensemble:
+    """Trains the network again, many times, each time a little differently.
+
+    `change` is reinitialise, leave-out, bootstrap, architecture, hyperparameters, fine-tune or
+    weight-noise; `params` are training parameters that replace the base model's. Needs a network
+    and labels.
+
+    >>> import tyrex
+    >>> explainer = tyrex.Explainer.train(tyrex.datasets.load_german(), epochs=3)
+    >>> tyrex.retrain(explainer, 2, change="bootstrap")
+    Ensemble of 2 models: bootstrap
+    """
+    notation = ", ".join(
+        f"{name} = {_toml(value)}" for name, value in (change_params or {}).items()
+    )
+    training = None
+    if params:
+        training = json.loads(explainer._native.training_params())
+        training.update({name.replace("_", "-"): value for name, value in params.items()})
+    with Progress(progress, "training", unit="epochs") as bar:
+        native = explainer._native.retrain(
+            change,
+            notation.replace("_", "-"),
+            models,
+            None if training is None else _json(training),
+            seed,
+            bar,
+        )
+    return Ensemble(explainer, native)
+
+
+def certify(
+    explainer: Explainer,
+    rows: Any,
+    ensemble: Ensemble | None = None,
+    *,
+    steered: bool = False,
+    probability: float = 0.9,
+    confidence: float = 0.95,
+    delta: float | None = 0.01,
+    seed: int = 0,
+    progress: ProgressSetting = None,
+) -> list[dict[str, Any] | None]:
+    """What can be promised of rows when the model changes: a certificate each.
+
+    `rows` are rows in any container, or `Explanations`: then it is the counterfactuals that are
+    certified, with None where none was found. Each certificate says in `sentence` what it
+    promises and what that rests on. `ensemble` are retrained models; set `steered` if they had a
+    part in finding the rows. `delta` is the largest change of any weight for the interval tier.
+    """
+    terms = {"probability": probability, "confidence": confidence, "delta": delta}
+    if isinstance(rows, Explanations):
+        table, found = _counterfactuals(explainer, rows)
+        if table is None:
+            return [None] * len(rows)
+    else:
+        frame, table = explainer._table(rows)
+        found = [True] * len(frame)
+    native = None if ensemble is None else ensemble._native
+    with Progress(progress, "certifying") as bar:
+        texts = explainer._native.certify(table, native, steered, _json(terms), seed, bar)
+    certificates = iter([json.loads(text) for text in texts])
+    return [next(certificates, None) if each else None for each in found]
+
+
+class Calibration:
+    """The smallest threshold that was shown to keep a promise, or why there is none.
+
+    `curve` has every threshold that was tried: coverage, cost and validity.
+    """
+
+    def __init__(self, document: dict[str, Any]) -> None:
+        self._document = document
+
+    @property
+    def tau(self) -> float | None:
+        """The threshold; None if none was shown to keep the promise."""
+        tau: float | None = self._document.get("tau") if self.verdict == "chosen" else None
+        return tau
+
+    @property
+    def verdict(self) -> str:
+        """chosen, too-few-models, too-few-found or not-shown."""
+        verdict: str = self._document["verdict"]
+        return verdict
+
+    @property
+    def curve(self) -> Columns:
+        """Every threshold, the largest first."""
+        points = self._document["curve"]
+        return Columns({name: [point[name] for point in points] for name in points[0]})
+
+    def to_dict(self) -> dict[str, Any]:
+        """All of it as plain data."""
+        return self._document
+
+    def plot(self, ax: Any = None) -> Any:
+        """What each threshold costs, and how much of the advice it keeps."""
+        from .plot import calibration
+
+        return calibration(self, ax)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Calibration) and self._document == other._document
+
+    def __hash__(self) -> int:
+        return hash(json.dumps(self._document, sort_keys=True))
+
+    def __repr__(self) -> str:
+        goal = self._document["goal"]
+        promise = f"{100 * goal['validity']:g} % valid with confidence {goal['confidence']:g}"
+        models = self._document["choosing"] + self._document["reporting"]
+        asked = f"{self._document['factuals']} rows and {models} models"
+        if self.tau is None:
+            return f"Calibration: no threshold for {promise} on {asked} ({self.verdict})"
+        kept = self._document["validity"]
+        return (
+            f"Calibration: tau = {self.tau:g} for {promise}; on models that did not choose it "
+            f"{100 * kept['mean']:.1f} % ({100 * kept['low']:.1f} to {100 * kept['high']:.1f}), "
+            f"from {asked}"
+        )
+
+
+def calibrate(
+    explainer: Explainer,
+    ensemble: Ensemble,
+    *,
+    validity: float = 0.95,
+    confidence: float = 0.95,
+    method: str = "trex-i",
+    norm: Any = "l1",
+    taus: Sequence[float] | None = None,
+    rows: int = 100,
+    missing: str = "invalid",
+    test: str = "betting",
+    seed: int = 0,
+    progress: ProgressSetting = None,
+    **search: Any,
+) -> Calibration:
+    """The smallest threshold of stability with which advice keeps a promised validity.
+
+    Half of the ensemble chooses, the other half reports. `rows` is the most rejected rows of the
+    data to search for. With `missing="left-out"` a row without advice does not count against
+    the promise. Pass `calibration.tau` to `explain`.
+    """
+    if method is None or not isinstance(ensemble, Ensemble):
+        raise ParameterError("calibrate needs a method and a tyrex.Ensemble of retrained models")
+    goal = {"validity": validity, "confidence": confidence, "missing": missing, "test": test}
+    asked = options(explainer.schema, method=method, norm=norm, seed=seed, **search)
+    with Progress(progress, "searching") as bar:
+        text = explainer._native.calibrate(
+            _json(goal), None if taus is None else list(taus), rows, asked, ensemble._native, bar
+        )
+    return Calibration(json.loads(text))
+
+
+def _counterfactuals(
+    explainer: Explainer, advice: Explanations
+) -> tuple[_native.Table | None, list[bool]]:
+    """The advised rows as a table, and which rows have one."""
+    if advice.request.get("protocol", "product") != "product":
+        raise ParameterError(
+            f"the advice is of the protocol `{advice.request['protocol']}`, whose answers are "
+            "points and not rows; expected advice of the protocol `product`"
+        )
+    found = [each.found for each in advice]
+    rows = [each.counterfactual for each in advice if each.counterfactual is not None]
+    if not rows:
+        return None, found
+    return as_table(Frame.of(rows, explainer.schema.features), "advice"), found
+
+
+def _json(document: Any) -> str:
+    return json.dumps(document, default=lambda value: value.item())
+
+
+def _toml(value: Any) -> str:
+    return json.dumps(value, default=lambda number: number.item())

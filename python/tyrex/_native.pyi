@@ -253,7 +253,7 @@ class Network:
     """
     A stack of dense layers.
     """
-    def __new__(cls, /, width: "int", layers: "list[tuple[str, bytes, bytes]]", output: "str") -> Network:
+    def __new__(cls, /, width: SupportsIndex, layers: SupportsGetItem[int, tuple[str, bytes, bytes]], output: str) -> Network:
         """
         A network from the parts that pickling keeps. An ONNX file would not do: its reader
         may join neurons that are alike.
@@ -278,10 +278,15 @@ class Network:
         The network as an ONNX file for the probability of one class; of the last without a number.
         """
     @staticmethod
+<<<<<<< HEAD
     def train(points: Incomplete, labels: Incomplete, weights: Incomplete | None, params: str, seed: SupportsIndex, start: Network | None = None, progress: Any | None = None) -> tuple[Network, str, int]:
+=======
+    def train(examples: tuple[Incomplete, Incomplete, Incomplete | None], params: str, seed: SupportsIndex, start: Network | None = None, progress: Any | None = None) -> tuple[Network, str, int]:
+>>>>>>> classifier
         """
-        Trains a network on encoded rows. `start` is a network to go on from. Returns the
-        network, every epoch as JSON, and the epoch whose weights were kept.
+        Trains a network on encoded rows, their labels and their weights, if they have any.
+        `start` is a network to go on from. Returns the network, every epoch as JSON, and the
+        epoch whose weights were kept.
         """
     @property
     def width(self, /) -> int:

@@ -278,11 +278,7 @@ class Network:
         The network as an ONNX file for the probability of one class; of the last without a number.
         """
     @staticmethod
-<<<<<<< HEAD
-    def train(points: Incomplete, labels: Incomplete, weights: Incomplete | None, params: str, seed: SupportsIndex, start: Network | None = None, progress: Any | None = None) -> tuple[Network, str, int]:
-=======
     def train(examples: tuple[Incomplete, Incomplete, Incomplete | None], params: str, seed: SupportsIndex, start: Network | None = None, progress: Any | None = None) -> tuple[Network, str, int]:
->>>>>>> classifier
         """
         Trains a network on encoded rows, their labels and their weights, if they have any.
         `start` is a network to go on from. Returns the network, every epoch as JSON, and the

@@ -202,10 +202,11 @@ class Model:
     """
     An ONNX model.
     """
-    def __new__(cls, /, content: bytes, schema: Schema | None = None, *, output: str | None = None, class_number: SupportsIndex | None = None, class_name: str | None = None, logits: bool = False) -> Model:
+    def __new__(cls, /, source: SupportsGetItem[int, SupportsIndex] | str | PathLike[str], schema: Schema | None = None, *, class_number: SupportsIndex | None = None, class_name: str | None = None, logits: bool = False) -> Model:
         """
-        A model from the bytes of its file. With a schema, its favourable label says which class
-        is meant where nothing else does.
+        A model from its file or from the bytes of it. With a schema, its favourable label says
+        which class is meant where nothing else does. External data is looked for in the folder of
+        the file.
         """
     @property
     def class_names(self, /) -> list[str] | None:
@@ -231,11 +232,6 @@ class Model:
     def kind(self, /) -> str:
         """
         `network` or `trees`.
-        """
-    @staticmethod
-    def read(path: str | PathLike[str], schema: Schema | None = None, *, output: str | None = None, class_number: SupportsIndex | None = None, class_name: str | None = None, logits: bool = False) -> Model:
-        """
-        Reads a model file; external data is looked for in its folder.
         """
     @property
     def schema(self, /) -> Schema | None:

@@ -395,11 +395,10 @@ def _assemble(
     logits: bool | None,
     preprocessor: Any,
 ) -> Made:
-    if isinstance(schema, (str, os.PathLike, Schema)) and label is None:
-        schema = Schema.of(schema)
-        frame = Source.of(data)
-        label = schema.label if schema.label in frame.frame.names else None
     source = Source.of(data, label)
+    if schema is not None:
+        schema = Schema.of(schema)
+        source = source.labelled(schema.label)
     if isinstance(model, (str, os.PathLike, bytes, bytearray)):
         return _with_file(model, source, schema, favourable, logits, preprocessor)
     converted = convert(model, source.features, favourable, logits, preprocessor)
@@ -432,14 +431,10 @@ def _with_file(
     """An ONNX file: its own schema, if tyrex wrote it; else it takes the columns of the data."""
     if preprocessor is not None:
         raise ParameterError("preprocessor is for PyTorch and Keras models, not for ONNX files")
-    is_path = isinstance(model, (str, os.PathLike))
+    file = os.fspath(model) if isinstance(model, (str, os.PathLike)) else bytes(model)
 
     def read(schema: _native.Schema | None, class_name: str | None = None) -> _native.Model:
-        if is_path:
-            return _native.Model.read(
-                os.fspath(model), schema, class_name=class_name, logits=bool(logits)
-            )
-        return _native.Model(bytes(model), schema, class_name=class_name, logits=bool(logits))
+        return _native.Model(file, schema, class_name=class_name, logits=bool(logits))
 
     try:
         first = read(None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any
 
@@ -70,6 +70,11 @@ class Source:
             return cls(frame, table, label)
         frame = _with_column(frame, *_labels(label, frame))
         return cls(frame, as_table(frame), frame.names[-1])
+
+    def labelled(self, name: str) -> Source:
+        """The same, with the column of that name as the label, if it is there and none is yet."""
+        known = self.label is None and name in self.frame.names
+        return replace(self, label=name) if known else self
 
     @property
     def features(self) -> Frame:

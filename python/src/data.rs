@@ -52,12 +52,11 @@ impl Schema {
         table: &Table,
         label: Option<&str>,
         favourable: Vec<String>,
-        kinds: Vec<(String, String, Vec<String>)>,
+        kinds: Vec<(String, String, Vec<Level>)>,
         features: Option<Vec<String>>,
     ) -> PyResult<(Self, Vec<Remark>)> {
         let favourable: Vec<Value> = favourable.iter().map(|text| value(text)).collect();
-        let kinds =
-            kinds.into_iter().map(|(name, kind, levels)| Ok((name, known(&kind, &levels)?)));
+        let kinds = kinds.into_iter().map(|(name, kind, levels)| Ok((name, known(&kind, levels)?)));
         let hints = Hints { kinds: kinds.collect::<PyResult<_>>()?, features };
         let inferred =
             tyrex::data::Schema::infer_with(&table.0, label, &favourable, &hints).or_raise()?;
@@ -120,18 +119,27 @@ fn value(text: &str) -> Value {
     }
 }
 
-fn known(kind: &str, levels: &[String]) -> PyResult<FeatureKind> {
-    let levels: Vec<Value> = levels.iter().map(|text| value(text)).collect();
+/// A level as Python has it: a text stays a text, even if it looks like a number.
+#[derive(Debug, FromPyObject)]
+enum Level {
+    Text(String),
+    Number(f64),
+}
+
+fn known(kind: &str, levels: Vec<Level>) -> PyResult<FeatureKind> {
+    let count = levels.len();
+    let levels = levels.into_iter().map(|level| match level {
+        Level::Text(text) => Value::Text(text),
+        Level::Number(number) => Value::Number(number),
+    });
+    let levels: Vec<Value> = levels.collect();
     match (kind, levels.as_slice()) {
         ("numeric", _) => Ok(FeatureKind::Numeric),
         ("integer", _) => Ok(FeatureKind::Integer),
         ("ordinal", _) => Ok(FeatureKind::Ordinal { levels }),
         ("categorical", _) => Ok(FeatureKind::Categorical { levels }),
         ("flag", [no, yes]) => Ok(FeatureKind::Flag { values: [no.clone(), yes.clone()] }),
-        _ => Err(error::parameter(format!(
-            "no kind of feature: {kind} with {} levels",
-            levels.len()
-        ))),
+        _ => Err(error::parameter(format!("no kind of feature: {kind} with {count} levels"))),
     }
 }
 

@@ -1,5 +1,6 @@
 //! The explainer: what the library's façade is asked, and its answers for Python.
 
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use numpy::{IntoPyArray, PyArray1};
@@ -13,6 +14,7 @@ use tyrex::calibrate::{Goal, TAUS};
 use tyrex::certificate::{Certificate, Terms};
 use tyrex::change::ModelChange;
 use tyrex::counterfactual::{Budget, MethodSpec, Norm, Protocol, Reason, Tick};
+use tyrex::data::Rows;
 use tyrex::explain::{
     Applicant, AuditSummary, CalibrationTerms, Fresh, Part, Promise, Request, RetrainingTerms,
     RowStability, StabilityTerms,
@@ -23,7 +25,7 @@ use tyrex::{Points, Seed};
 use crate::data::{Data, Schema};
 use crate::ensemble::Ensemble;
 use crate::error::{self, OrRaise};
-use crate::function::{Failure, Function};
+use crate::function::{Failure, Function, Known};
 use crate::model::{self, Model};
 use crate::run::{Ended, Watch, run};
 use crate::table::Table;
@@ -39,7 +41,14 @@ const TRIES: usize = 24;
 pub(crate) struct Explainer {
     pub(crate) inner: tyrex::explain::Explainer,
     /// Of a model that is a Python function.
-    failure: Option<Arc<Failure>>,
+    function: Option<Asked>,
+}
+
+/// What is kept beside a model that is a Python function.
+#[derive(Debug)]
+struct Asked {
+    failure: Arc<Failure>,
+    known: Arc<Known>,
 }
 
 /// How advice is asked for, as Python writes it.
@@ -84,13 +93,13 @@ struct InWords<'a> {
 
 /// A request, with the threshold where every method has it.
 #[derive(Debug, Serialize)]
-struct Asked<'a> {
+struct RequestDocument<'a> {
     #[serde(flatten)]
     request: &'a Request,
     tau: Option<f64>,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> RequestDocument<'a> {
     fn of(request: &'a Request) -> Self {
         Self { request, tau: request.method.robustness().map(|test| test.tau) }
     }
@@ -117,33 +126,31 @@ fn with_params(method: &MethodSpec, params: Map<String, Value>) -> PyResult<Meth
 }
 
 impl Explainer {
-    /// Raises what a function raised.
-    fn checked<T>(&self, value: PyResult<T>) -> PyResult<T> {
-        match self.failure.as_ref().and_then(|failure| failure.take()) {
-            Some(exception) => Err(exception),
-            None => value,
-        }
-    }
-
-    /// Long work, with the exceptions of functions raised.
+    /// Long work, with the exceptions of functions raised. Calls of one function take turns, so
+    /// that each hears of its own.
     fn run<T: Send>(
         &self,
         py: Python<'_>,
         progress: Option<&Bound<'_, PyAny>>,
         work: impl FnOnce(&Watch) -> tyrex::Result<T> + Send,
     ) -> PyResult<Ended<T>> {
+        let function = self.function.as_ref();
+        let _turn = function.map(|function| function.failure.turn(py)).transpose()?;
         let Ended { value, interrupt } = run(py, progress, work)?;
-        match (self.checked(Ok(()))?, value) {
-            ((), Ok(value)) => Ok(Ended { value, interrupt }),
+        if let Some(exception) = function.and_then(|function| function.failure.take()) {
+            return Err(exception);
+        }
+        match value {
+            Ok(value) => Ok(Ended { value, interrupt }),
             // Work that was stopped may have nothing to show.
-            ((), Err(error)) => Err(interrupt.unwrap_or_else(|| error::exception(error))),
+            Err(error) => Err(interrupt.unwrap_or_else(|| error::exception(error))),
         }
     }
 
     /// What a search hears: whether to go on, counting the answers.
-    fn tick(&self, watch: &Watch, tick: Tick) -> std::ops::ControlFlow<()> {
-        if self.failure.as_ref().is_some_and(|failure| failure.happened()) {
-            return std::ops::ControlFlow::Break(());
+    fn tick(&self, watch: &Watch, tick: Tick) -> ControlFlow<()> {
+        if self.function.as_ref().is_some_and(|function| function.failure.happened()) {
+            return ControlFlow::Break(());
         }
         match tick {
             Tick::Answered => watch.count(),
@@ -151,10 +158,19 @@ impl Explainer {
         }
     }
 
+    /// The rows of a table. A function is asked about them as they are.
+    fn read(&self, table: &Table) -> tyrex::Result<Vec<Applicant>> {
+        if let Some(function) = &self.function {
+            let rows = Rows::read(self.inner.schema(), &table.0)?;
+            function.known.add(self.inner.encoder(), &rows.rows)?;
+        }
+        self.inner.read_applicants(table.0.clone())
+    }
+
     /// The rows of a table, or the rejected applicants among the own ones.
     fn asked(&self, rows: Option<&Table>) -> tyrex::Result<Vec<Applicant>> {
         match rows {
-            Some(table) => self.inner.read_applicants(table.0.clone()),
+            Some(table) => self.read(table),
             None => Ok(self.inner.rejected(self.inner.data().applicants())),
         }
     }
@@ -162,7 +178,7 @@ impl Explainer {
     /// What the model sees of the rows of a table.
     pub(crate) fn points_of(&self, rows: &Table) -> tyrex::Result<Points> {
         let mut points = Points::new(self.inner.points().dim());
-        let applicants = self.inner.read_applicants(rows.0.clone())?;
+        let applicants = self.read(rows)?;
         for applicant in &applicants {
             points.push(&applicant.point);
         }
@@ -203,7 +219,7 @@ impl Explainer {
             watch.expect(params.epochs);
             tyrex::explain::Explainer::train(dataset, &params, Seed(seed), |_| watch.count())
         })?;
-        Ok(Self { inner: trained.whole()?.or_raise()?, failure: None })
+        Ok(Self { inner: trained.whole()?.or_raise()?, function: None })
     }
 
     /// A model that exists, and rows. `common_scale` brings columns that the model takes as they
@@ -223,7 +239,7 @@ impl Explainer {
             tyrex::explain::Explainer::with_model(data, model)
         };
         let inner = py.detach(make).or_raise()?;
-        Ok(Self { inner, failure: None })
+        Ok(Self { inner, function: None })
     }
 
     /// A function of rows, and rows.
@@ -235,18 +251,20 @@ impl Explainer {
         scores: Py<PyAny>,
         gradients: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
-        let failure = Arc::new(Failure::default());
-        let own = Arc::clone(&failure);
+        let (failure, known) = (Arc::new(Failure::default()), Arc::new(Known::default()));
+        let function = Asked { failure: Arc::clone(&failure), known: Arc::clone(&known) };
         let rows = data.0.clone();
         let made = py.detach(move || {
+            let own = rows.rows().to_vec();
             tyrex::explain::Explainer::with_black_box(rows, |encoder| {
-                Ok(Arc::new(Function::new(scores, gradients, encoder, own)?))
+                known.add(encoder, &own)?;
+                Ok(Arc::new(Function::new(scores, gradients, encoder, failure, known)?))
             })
         });
-        if let Some(exception) = failure.take() {
+        if let Some(exception) = function.failure.take() {
             return Err(exception);
         }
-        Ok(Self { inner: made.or_raise()?, failure: Some(failure) })
+        Ok(Self { inner: made.or_raise()?, function: Some(function) })
     }
 
     /// What the columns mean.
@@ -296,11 +314,11 @@ impl Explainer {
     /// The probability of the favourable class, for the rows of a table.
     #[pyo3(signature = (rows))]
     fn score<'py>(&self, py: Python<'py>, rows: &Table) -> PyResult<Bound<'py, PyArray1<f32>>> {
-        let scores = py.detach(|| {
-            let applicants = self.inner.read_applicants(rows.0.clone())?;
+        let scores = self.run(py, None, |_| {
+            let applicants = self.read(rows)?;
             Ok(applicants.iter().map(|applicant| applicant.score).collect::<Vec<f32>>())
-        });
-        Ok(self.checked(scores.or_raise())?.into_pyarray(py))
+        })?;
+        Ok(scores.whole()?.into_pyarray(py))
     }
 
     /// The rows of the table that the model rejects, of a part: `train`, `test`, `all`, or the
@@ -365,7 +383,7 @@ impl Explainer {
         }
         let documents = error::json(&documents.value)?;
         let seconds = advice.iter().map(|each| each.outcome.seconds).collect();
-        Ok((documents, seconds, error::json(&Asked::of(&request))?, stopped))
+        Ok((documents, seconds, error::json(&RequestDocument::of(&request))?, stopped))
     }
 
     /// The measures of the rows of a table, or of the own applicants: a column for each.
@@ -381,12 +399,13 @@ impl Explainer {
         let terms: StabilityTerms = error::from_json("options", terms)?;
         let terms = StabilityTerms { seed: Seed(seed).derive("stability"), ..terms };
         let part = self.part(None)?;
-        let measured = self.run(py, progress, |_| {
+        let measured = self.run(py, progress, |watch| {
             let applicants = match rows {
-                Some(table) => self.inner.read_applicants(table.0.clone())?,
+                Some(table) => self.read(table)?,
                 None => self.inner.applicants(part),
             };
-            self.inner.stability(&applicants, &terms)
+            watch.expect(applicants.len());
+            self.inner.stability(&applicants, &terms, || self.tick(watch, Tick::Answered))
         })?;
         let measured = measured.whole()?;
         let numbers = |number: fn(&RowStability) -> f64| {
@@ -517,8 +536,7 @@ impl Explainer {
         advised: &Table,
         rows: &[usize],
     ) -> tyrex::Result<Vec<Promise>> {
-        let factuals = self.inner.read_applicants(factuals.0.clone())?;
-        let advised = self.inner.read_applicants(advised.0.clone())?;
+        let (factuals, advised) = (self.read(factuals)?, self.read(advised)?);
         if (factuals.len(), advised.len()) != (rows.len(), rows.len()) {
             return Err(tyrex::Error::Dimension {
                 what: "promises without missing values".to_owned(),

@@ -1,15 +1,17 @@
 //! Black boxes: Python functions of rows as models of points.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
+use std::time::Duration;
 
 use numpy::{IntoPyArray, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
 use pyo3::types::PyList;
 use tyrex::Points;
 use tyrex::data::encode::Coding;
-use tyrex::data::{Encoder, Value};
+use tyrex::data::{Encoder, Row, Value};
 use tyrex::model::{DifferentiableModel, Model};
 
 use crate::error;
@@ -19,9 +21,25 @@ use crate::error;
 pub(crate) struct Failure {
     happened: AtomicBool,
     exception: Mutex<Option<PyErr>>,
+    /// Held by the call that the failure belongs to: calls take turns.
+    turn: Mutex<()>,
 }
 
 impl Failure {
+    /// Waits for the turn of this call; Ctrl-C ends the wait.
+    pub(crate) fn turn(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, ()>> {
+        loop {
+            match self.turn.try_lock() {
+                Ok(turn) => return Ok(turn),
+                Err(TryLockError::Poisoned(turn)) => return Ok(turn.into_inner()),
+                Err(TryLockError::WouldBlock) => {
+                    py.detach(|| std::thread::sleep(Duration::from_millis(2)));
+                    py.check_signals()?;
+                }
+            }
+        }
+    }
+
     pub(crate) fn happened(&self) -> bool {
         self.happened.load(Ordering::Relaxed)
     }
@@ -49,6 +67,33 @@ pub(crate) struct Function {
     gradients: Option<Py<PyAny>>,
     encoder: Encoder,
     failure: Arc<Failure>,
+    known: Arc<Known>,
+}
+
+/// Numbers of rows by their coordinates, feature by feature. On the way to a coordinate, which
+/// has 32 bits, and back a number loses digits; a row that was given is asked about as it is.
+#[derive(Debug, Default)]
+pub(crate) struct Known(RwLock<BTreeMap<(usize, u32), f64>>);
+
+impl Known {
+    /// Takes in the numbers of rows.
+    pub(crate) fn add(&self, encoder: &Encoder, rows: &[Row]) -> tyrex::Result<()> {
+        let points = encoder.encode_rows(rows)?;
+        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        for (row, point) in rows.iter().zip(points.rows()) {
+            for (_, columns, feature) in encoder.placed() {
+                if let Some(number) = row.values()[feature].number() {
+                    known.entry((feature, point[columns.start].to_bits())).or_insert(number);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn number(&self, feature: usize, coordinate: f32) -> Option<f64> {
+        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        known.get(&(feature, coordinate.to_bits())).copied()
+    }
 }
 
 impl fmt::Debug for Function {
@@ -66,6 +111,7 @@ impl Function {
         gradients: Option<Py<PyAny>>,
         encoder: &Encoder,
         failure: Arc<Failure>,
+        known: Arc<Known>,
     ) -> tyrex::Result<Self> {
         let level = encoder.blocks().iter().find(|block| {
             !matches!(block.coding, Coding::Number { .. }) || !block.beside.is_empty()
@@ -77,7 +123,7 @@ impl Function {
                 block.feature
             )));
         }
-        Ok(Self { scores, gradients, encoder: encoder.clone(), failure })
+        Ok(Self { scores, gradients, encoder: encoder.clone(), failure, known })
     }
 
     /// The columns of points, as the functions take them.
@@ -85,12 +131,15 @@ impl Function {
         let rows: Vec<Vec<Value>> =
             points.rows().map(|point| self.encoder.decode_freely(point)).collect();
         let mut columns: Vec<Option<Bound<'py, PyAny>>> = vec![None; self.encoder.features().len()];
-        for (block, _, feature) in self.encoder.placed() {
+        for (block, places, feature) in self.encoder.placed() {
             let cells = rows.iter().map(|row| &row[feature]);
             let column = match &block.coding {
                 Coding::Number { .. } => {
-                    let numbers: Vec<f64> =
-                        cells.map(|value| value.number().unwrap_or(f64::NAN)).collect();
+                    let exact = |(value, point): (&Value, &[f32])| match value.number() {
+                        Some(own) => self.known.number(feature, point[places.start]).unwrap_or(own),
+                        None => f64::NAN,
+                    };
+                    let numbers: Vec<f64> = cells.zip(points.rows()).map(exact).collect();
                     numbers.into_pyarray(py).into_any()
                 }
                 Coding::Code { levels, .. } | Coding::OneHot { levels, .. } => {

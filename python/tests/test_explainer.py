@@ -5,7 +5,9 @@ from __future__ import annotations
 import copy
 import pathlib
 import pickle
+import time
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -287,6 +289,66 @@ def test_the_schema_is_inferred_from_types_and_can_be_corrected(
     assert pickle.loads(pickle.dumps(again.schema)) == again.schema
 
 
+def test_texts_stay_texts_and_truth_values_truth_values() -> None:
+    frame = pd.DataFrame(
+        {
+            "region": ["NA", "EU", "AS", "NA", "EU", "AS"],
+            "code": ["01", "02", "10", "01", "02", "10"],
+            "grade": pd.Categorical(["03", "10", "2", "03", "10", "2"]),
+            "owner": [True, False, True, False, True, False],
+            "income": [1.5, 2.5, 3.5, 4.5, 5.5, 6.5],
+        }
+    )
+
+    def score(rows: pd.DataFrame) -> np.ndarray:
+        for name in ("region", "code", "grade"):
+            assert set(rows[name].astype(object)) <= set(frame[name].astype(object))
+        assert rows["owner"].dtype == bool
+        points = rows["region"].eq("NA") * 0.3 + rows["code"].eq("10") * 0.2
+        return (0.1 + points + rows["owner"] * 0.2 + rows["grade"].eq("2") * 0.15).to_numpy()
+
+    explainer = tyrex.Explainer(score, frame)
+    assert explainer.deviation < 1e-6
+    advice = explainer.explain(frame, tau=0.5, k=50)
+    table = advice.to_pandas()
+    found = table[table["status"] == "found"]
+    assert len(found) and found["owner"].map(type).eq(bool).all()
+    again = score(found[frame.columns].astype({"owner": bool}))
+    assert np.allclose(again, found["score"])
+
+
+def test_a_function_is_asked_about_the_very_rows(numbers: pd.DataFrame) -> None:
+    rows = pd.DataFrame({"x": np.random.default_rng(0).normal(size=200), "y": np.arange(200.0)})
+    for threshold in rows["x"].iloc[:40]:
+        explainer = tyrex.Explainer(lambda d, t=threshold: np.where(d["x"] >= t, 0.9, 0.1), rows)
+        assert explainer.deviation < 1e-6
+        others = pd.DataFrame({"x": [threshold, np.nextafter(threshold, -9)], "y": [1.0, 2.0]})
+        assert explainer.score(others.iloc[:1])[0] == pytest.approx(0.9)
+
+
+def test_calls_of_one_function_hear_of_their_own_failures() -> None:
+    rows = np.random.default_rng(0).normal(size=(60, 2))
+
+    def score(x: np.ndarray) -> np.ndarray:
+        time.sleep(0.001)
+        if (x[:, 0] > 50).any():
+            raise RuntimeError("too rich")
+        return np.full(len(x), 0.7)
+
+    explainer = tyrex.Explainer(score, rows)
+    good, bad = [[0.0, 0.0]], [[100.0, 0.0]]
+
+    def ask(number: int) -> object:
+        try:
+            return float(explainer.score(bad if number % 2 else good)[0])
+        except RuntimeError as error:
+            return str(error)
+
+    with ThreadPoolExecutor(4) as pool:
+        answers = list(pool.map(ask, range(60)))
+    assert answers[::2] == [pytest.approx(0.7)] * 30 and set(answers[1::2]) == {"too rich"}
+
+
 def test_applicants_may_lie_outside_the_data_but_not_the_advice(numbers: pd.DataFrame) -> None:
     explainer = tyrex.Explainer(lambda x: 1 / (1 + np.exp((x["age"] - 40) / 10)), numbers)
     outside = numbers.iloc[:5].assign(age=110, duration=999)
@@ -432,5 +494,5 @@ def test_a_model_that_is_not_what_it_was_converted_to_is_refused(
     model = LogisticRegression(max_iter=500).fit(numbers, favourable(german))
     honest = model.predict_proba
     monkeypatch.setattr(model, "predict_proba", lambda x: honest(x) * [[0.9, 0.9]] + 0.05)
-    with pytest.raises(tyrex.ModelError, match="differ by"):
+    with pytest.raises(tyrex.ModelError, match="not the original"):
         tyrex.Explainer(model, numbers)

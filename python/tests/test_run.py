@@ -66,6 +66,16 @@ def test_ctrl_c_ends_training_and_raises() -> None:
     assert float(said) < 0.5
 
 
+def test_ctrl_c_ends_measuring_and_raises() -> None:
+    said = run("""
+    try:
+        tyrex.stability(explainer, rows, k=20000)
+    except KeyboardInterrupt:
+        print(time.monotonic() - started["at"])
+    """)
+    assert float(said) < 0.5
+
+
 def test_ctrl_c_ends_a_search_in_one_hard_row() -> None:
     said = run("""
     advice = explainer.explain(rows.iloc[:1], method="trex-o", k=20000, tau=0.999)

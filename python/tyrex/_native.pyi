@@ -311,7 +311,7 @@ class Schema:
         A schema from the JSON that `to_json` gives.
         """
     @staticmethod
-    def infer(table: Table, label: str | None, favourable: SupportsGetItem[int, str], kinds: SupportsGetItem[int, tuple[str, str, SupportsGetItem[int, str]]], features: SupportsGetItem[int, str] | None) -> tuple[Schema, list[tuple[str | None, str]]]:
+    def infer(table: Table, label: str | None, favourable: SupportsGetItem[int, str], kinds: SupportsGetItem[int, tuple[str, str, SupportsGetItem[int, str | SupportsFloat | SupportsIndex]]], features: SupportsGetItem[int, str] | None) -> tuple[Schema, list[tuple[str | None, str]]]:
         """
         A first schema from a table, and remarks on what a person should look at. `kinds` has
         what is known of columns: `numeric`, `integer`, `ordinal`, `categorical` or `flag`, and

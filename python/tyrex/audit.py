@@ -171,6 +171,18 @@ class Audit(Sequence[Promise]):
         return self.table._repr_html_()
 
 
+def _restored(explainer: Explainer, document: dict[str, Any]) -> dict[str, Any]:
+    """A promise with values as the data have them."""
+    source, repairs = explainer._source, document["repairs"] or {}
+    promised = document["promised"]
+    return {
+        **document,
+        "features": source.restored(document["features"]),
+        "promised": {**promised, "counterfactual": source.restored(promised["counterfactual"])},
+        "repairs": {name: source.restored_advice(repair) for name, repair in repairs.items()},
+    }
+
+
 def _line(promise: Promise) -> dict[str, Any]:
     line = {
         "row": promise.label,
@@ -242,7 +254,8 @@ def audit(
         message = "stopped: not all repairs were looked for"
         warnings.warn(message, RuntimeWarning, stacklevel=2)
     documents = [
-        {**document, "row": each.row} for document, each in zip(json.loads(texts), promises)
+        {**_restored(explainer, document), "row": each.row}
+        for document, each in zip(json.loads(texts), promises)
     ]
     pairs = zip(documents, promises)
     audited = (Promise.of(document, each.label) for document, each in pairs)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -109,7 +109,7 @@ class Explainer:
         >>> import tyrex
         >>> explainer = tyrex.Explainer.train(tyrex.datasets.load_german(), epochs=5)
         >>> explainer
-        Explainer: network of tyrex, 20 features, 1000 rows, 83 of 330 test rows rejected
+        Explainer: network of tyrex (native), 20 features, 1000 rows, 83 of 330 test rows rejected
         """
         source = Source.of(data, label)
         made = schema_of(source, schema, favourable)
@@ -138,8 +138,8 @@ class Explainer:
         self.framework = made.framework
         """Where the model came from: onnx, torch, keras, scikit-learn, xgboost, ..."""
         self.deviation = made.deviation
-        """The largest difference between the model's own scores on the data and the native
-        engine's; None where the model itself is asked."""
+        """The largest difference between the model's own scores on the data and those that are
+        used here; None for ONNX files, which have no other."""
 
     @property
     def fingerprint(self) -> str:
@@ -265,6 +265,8 @@ class Explainer:
             )
         documents = json.loads(texts)
         for document, took in zip(documents, seconds):
+            document["features"] = self._source.restored(document["features"])
+            document["advice"] = self._source.restored_advice(document["advice"])
             document["advice"]["seconds"] = took
         advice = Explanations.of(
             documents,
@@ -327,7 +329,7 @@ class Explainer:
         rejected = len(self.rejected())
         applicants = len(self._source.data.split()[1]) if self._source.data else rows
         which = "test rows" if self._source.data else "rows"
-        where = self.framework if self.deviation is None else f"{self.framework} (native)"
+        where = self.framework if self.kind == "function" else f"{self.framework} (native)"
         return (
             f"Explainer: {self.kind} of {where}, {features} features, {rows} rows, "
             f"{rejected} of {applicants} {which} rejected"
@@ -474,22 +476,35 @@ def _native_of(converted: Onnx, source: Source, schema: Schema) -> _native.Expla
 
 def _compared(native: _native.Explainer, converted: Onnx, source: Source, schema: Schema) -> Made:
     """A converted model, compared with the original on the data."""
-    kept = native.own_rows()
     frame = source.frame.select(converted.features or schema.features)
-    if len(kept) < len(frame):
-        frame = _rows_of(frame, kept)
-    own = np.asarray(converted.scores(frame), dtype=np.float64)
+    deviation = _deviation(
+        native,
+        converted.scores,
+        frame,
+        "the converted model is not the original; pass its prediction function instead (for "
+        "example `model.predict_proba`) to have it asked as a black box",
+    )
+    schema = Schema(native.schema, schema.notes)
+    return Made(native, source, schema, converted.framework, deviation)
+
+
+def _deviation(
+    native: _native.Explainer, scores: Callable[[Frame], Any], frame: Frame, meaning: str
+) -> float:
+    """The largest difference between a model's own scores on the data and those that the native
+    side has of it; refused where it is large."""
+    kept = native.own_rows()
+    rows = frame if len(kept) == len(frame) else _rows_of(frame, kept)
+    own = np.asarray(scores(rows), dtype=np.float64)
     differences = np.abs(own - native.own_scores())
     deviation = float(differences.max())
     if not deviation <= LARGEST_DEVIATION:
         row = kept[int(np.argmax(np.where(np.isnan(differences), np.inf, differences)))]
         raise ModelError(
-            f"the converted model is not the original: on row {row} of the data their scores "
-            f"differ by {deviation:.2g}, more than {LARGEST_DEVIATION:g}; pass its prediction "
-            "function instead (for example `model.predict_proba`) to have it asked as a black box"
+            f"on row {row} of the data the scores differ by {deviation:.2g}, more than "
+            f"{LARGEST_DEVIATION:g}: {meaning}"
         )
-    schema = Schema(native.schema, schema.notes)
-    return Made(native, source, schema, converted.framework, deviation)
+    return deviation
 
 
 def _rows_of(frame: Frame, rows: list[int]) -> Frame:
@@ -519,7 +534,14 @@ def _with_function(function: Function, source: Source, schema: Schema) -> Made:
 
     data = source.data or _native.Data.applicants(source.table, schema._native)
     native = _native.Explainer.with_function(data, scores, None if gradients is None else slopes)
-    return Made(native, source, schema, function.framework, None)
+    deviation = _deviation(
+        native,
+        function.scores,
+        frame,
+        "the function does not give the same answers twice, or depends on values that the schema "
+        "does not hold",
+    )
+    return Made(native, source, schema, function.framework, deviation)
 
 
 def _levels(frame: Frame, name: str, schema: Schema) -> Any:

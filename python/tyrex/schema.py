@@ -52,7 +52,7 @@ class Schema:
         table: _native.Table,
         label: str | None,
         favourable: list[str],
-        kinds: list[tuple[str, str, list[str]]],
+        kinds: list[tuple[str, str, list[Any]]],
         features: list[str] | None,
     ) -> Schema:
         """A first schema, from a table and what is known of its columns."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any
 
@@ -15,6 +16,9 @@ from .data import Frame
 from .errors import DataError
 
 __all__ = ["Source", "as_table", "as_text"]
+
+# A column with more different texts than this has no levels.
+MOST_LEVELS = 200
 
 
 def as_text(value: Any) -> str:
@@ -83,29 +87,85 @@ class Source:
 
     def kinds(
         self, features: Iterable[str], levels: Mapping[str, list[Any]] = MappingProxyType({})
-    ) -> list[tuple[str, str, list[str]]]:
+    ) -> list[tuple[str, str, list[Any]]]:
         """What the container knows of its columns, and a model of the `levels` of some, as the
-        native side wants to be told."""
-        known: list[tuple[str, str, list[str]]] = []
+        native side wants to be told. A text stays a text, even one that looks like a number."""
+        known: list[tuple[str, str, list[Any]]] = []
         for name in features:
             column = self.frame.columns[self.frame.names.index(name)]
             if name in self.frame.levels:
                 own = self.frame.levels[name]
                 kind = "ordinal" if own.ordered else "categorical"
-                known.append((name, kind, _texts([*own.values, *levels.get(name, [])])))
+                known.append((name, kind, _each([*own.values, *levels.get(name, [])])))
             elif name in levels:
-                seen = {value for value in column.tolist() if value is not None and value == value}
-                known.append((name, "categorical", _texts([*levels[name], *sorted(seen)])))
+                known.append((name, "categorical", _each([*levels[name], *_seen(column)])))
             elif column.dtype == bool:
                 known.append((name, "flag", ["false", "true"]))
+            elif column.dtype == object:
+                texts = _seen(column)
+                if 1 < len(texts) <= MOST_LEVELS:
+                    known.append((name, "categorical", texts))
+                elif len(texts) > MOST_LEVELS and all(map(_looks_like_a_number, texts)):
+                    raise DataError(
+                        f"column '{name}' holds {len(texts)} different texts that look like "
+                        "numbers; turn them into numbers, or leave the column out"
+                    )
             elif column.dtype.kind == "f" and not _whole(column):
                 known.append((name, "numeric", []))
         return known
 
+    def restored(self, row: Mapping[str, Any]) -> dict[str, Any]:
+        """Values as the data have them: truth values come back from the native side as texts."""
+        truth = {"true": True, "false": False}
+        return {
+            name: truth.get(value, value) if name in self.flags else value
+            for name, value in row.items()
+        }
 
-def _texts(levels: list[Any]) -> list[str]:
-    """Every level once, as the native side writes it."""
-    return list(dict.fromkeys(as_text(level) for level in levels))
+    @cached_property
+    def flags(self) -> frozenset[str]:
+        """The columns of truth values."""
+        pairs = zip(self.frame.names, self.frame.columns)
+        return frozenset(name for name, column in pairs if column.dtype == bool)
+
+    def restored_advice(self, advice: dict[str, Any]) -> dict[str, Any]:
+        """The same for what is advised."""
+        if not self.flags or advice["status"] != "found":
+            return advice
+        changes = [{**change, **self._restored_change(change)} for change in advice["changes"]]
+        whole = self.restored(advice["counterfactual"])
+        return {**advice, "changes": changes, "counterfactual": whole}
+
+    def _restored_change(self, change: Mapping[str, Any]) -> dict[str, Any]:
+        return {
+            end: self.restored({change["feature"]: change[end]})[change["feature"]]
+            for end in ("from", "to")
+        }
+
+
+def _each(levels: Iterable[Any]) -> list[Any]:
+    """Every level once, as the native side takes it: a text or a number."""
+    plain = (
+        level
+        if isinstance(level, str)
+        else as_text(level)
+        if isinstance(level, (bool, np.bool_))
+        else float(level)
+        for level in levels
+    )
+    return list(dict.fromkeys(plain))
+
+
+def _seen(column: np.ndarray[Any, Any]) -> list[Any]:
+    return sorted({value for value in column.tolist() if value is not None and value == value})
+
+
+def _looks_like_a_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
 
 
 def _whole(column: np.ndarray[Any, Any]) -> bool:

@@ -100,7 +100,7 @@ fn rows_without_labels_cannot_train() {
 fn the_measures_of_a_row_follow_their_formulas() {
     let explainer = trained();
     let terms = StabilityTerms { samples: 60, ..StabilityTerms::default() };
-    let rows = explainer.stability(&explainer.applicants(Part::Test), &terms).unwrap();
+    let rows = explainer.stability(&explainer.applicants(Part::Test), &terms, GO_ON).unwrap();
     assert_eq!(rows.len(), 330);
     assert!(rows.is_sorted_by(|a, b| a.row < b.row));
     let cloud = tyrex::neighbourhood::Neighbourhood::draw(
@@ -127,7 +127,7 @@ fn the_measures_of_a_row_follow_their_formulas() {
         assert!(close(row.stability, mean - gamma * cloud.mean_distance()), "{row:?}");
     }
     let sound = StabilityTerms { gamma: Gamma::Sound, ..terms };
-    let bounded = explainer.stability(&explainer.applicants(Part::Test), &sound).unwrap();
+    let bounded = explainer.stability(&explainer.applicants(Part::Test), &sound, GO_ON).unwrap();
     assert!(bounded.iter().zip(&rows).all(|(bound, row)| bound.gamma >= row.gamma - 1e-6));
 }
 

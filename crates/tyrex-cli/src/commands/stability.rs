@@ -1,5 +1,7 @@
 //! `tyrex stability`
 
+use std::ops::ControlFlow;
+
 use serde::Serialize;
 use tyrex::Seed;
 use tyrex::data::Table;
@@ -37,7 +39,8 @@ pub(crate) fn run(context: &mut Context<'_>, args: &StabilityArgs) -> anyhow::Re
     };
     let explainer = &subject.explainer;
     let part = explainer.data().applicants();
-    let rows = explainer.stability(&explainer.applicants(part), &terms)?;
+    let rows =
+        explainer.stability(&explainer.applicants(part), &terms, || ControlFlow::Continue(()))?;
     if let Some(path) = &args.out {
         let written = &rows[..rows.len().min(args.limit.unwrap_or(usize::MAX))];
         let table = explainer.stability_table(&terms, written)?;

@@ -1,14 +1,19 @@
 //! How stable the model's answer is, row by row.
 
+use std::ops::ControlFlow;
+
 use serde::{Deserialize, Serialize};
 
 use super::table::table;
 use super::{Applicant, Explainer, FORMAT_VERSION};
 use crate::data::Table;
-use crate::error::Result;
-use crate::measure::{Gamma, Gauge, Measure, Neighbourhood, Reading, Sampling};
+use crate::error::{Error, Result};
+use crate::measure::{Gamma, Gauge, Measure, Neighbourhood, Sampling};
 use crate::points::Points;
 use crate::seed::Seed;
+
+/// The neighbours that are scored between two looks at whether to go on.
+const AT_ONCE: usize = 40_000;
 
 /// What is asked of the measures.
 ///
@@ -63,40 +68,47 @@ pub struct RowStability {
 }
 
 impl Explainer {
-    /// The measures of rows, in their order.
+    /// The measures of rows, in their order; threads change nothing.
+    ///
+    /// `watch` hears of every row, some at a time. After a `Break` there is no answer.
     pub fn stability(
         &self,
         applicants: &[Applicant],
         terms: &StabilityTerms,
+        watch: impl Fn() -> ControlFlow<()>,
     ) -> Result<Vec<RowStability>> {
         let StabilityTerms { sampling, samples, sigma, gamma, seed } = *terms;
         let model = self.model();
         let cloud = Neighbourhood::draw(sampling, model.dim(), samples, sigma, seed)?;
-        let mut points = Points::new(model.dim());
-        for applicant in applicants {
-            points.push(&applicant.point);
-        }
-        let read = |measure| -> Result<Vec<Reading>> {
-            Ok(Gauge::new(measure, model, &cloud)?.read(&points))
-        };
-        let means = read(Measure::Mean)?;
-        let relaxed = read(Measure::RelaxedStability)?;
-        let stable = read(Measure::Stability { gamma })?;
+        let gauges = [Measure::Mean, Measure::RelaxedStability, Measure::Stability { gamma }];
+        let gauges = gauges.map(|measure| Gauge::new(measure, model, &cloud));
+        let [mean, relaxed, stable] = gauges;
+        let (mean, relaxed, stable) = (mean?, relaxed?, stable?);
         let distance = cloud.mean_distance();
-        let readings = means.iter().zip(&relaxed).zip(&stable);
-        Ok(applicants
-            .iter()
-            .zip(readings)
-            .map(|(applicant, ((mean, relaxed), stable))| RowStability {
-                row: applicant.row,
-                score: mean.score,
-                mean: mean.value,
-                relaxed_stability: relaxed.value,
-                stability: stable.value,
-                // R = mean - gamma * distance
-                gamma: (mean.value - stable.value) / distance,
-            })
-            .collect())
+        let mut measured = Vec::with_capacity(applicants.len());
+        for some in applicants.chunks((AT_ONCE / samples.max(1)).clamp(1, 64)) {
+            let mut points = Points::new(model.dim());
+            for applicant in some {
+                points.push(&applicant.point);
+            }
+            let readings = mean.read(&points).into_iter().zip(relaxed.read(&points));
+            let readings = readings.zip(stable.read(&points));
+            for (applicant, ((mean, relaxed), stable)) in some.iter().zip(readings) {
+                measured.push(RowStability {
+                    row: applicant.row,
+                    score: mean.score,
+                    mean: mean.value,
+                    relaxed_stability: relaxed.value,
+                    stability: stable.value,
+                    // R = mean - gamma * distance
+                    gamma: (mean.value - stable.value) / distance,
+                });
+                if watch().is_break() {
+                    return Err(Error::Cancelled("not all rows were measured".to_owned()));
+                }
+            }
+        }
+        Ok(measured)
     }
 
     /// The measures as a table to write: a column for each, then what they rest on.

@@ -25,7 +25,10 @@ pub(crate) fn infer(context: &mut Context<'_>, args: &InferArgs) -> anyhow::Resu
         match error {
             Error::Table { .. } => anyhow::Error::new(Usage {
                 problem: error.to_string(),
-                help: "correct the file, or name the label column with --label NAME".to_owned(),
+                help: match args.label {
+                    Some(_) => "correct the file, or name another column with --label".to_owned(),
+                    None => "name the column with --label NAME".to_owned(),
+                },
             }),
             other => other.into(),
         }

@@ -162,7 +162,9 @@ impl Explainer {
     pub(crate) fn points_of(&self, rows: &Table) -> tyrex::Result<Points> {
         let mut points = Points::new(self.inner.points().dim());
         let applicants = self.inner.read_applicants(rows.0.clone())?;
-        applicants.iter().for_each(|applicant| points.push(&applicant.point));
+        for applicant in &applicants {
+            points.push(&applicant.point);
+        }
         Ok(points)
     }
 
@@ -213,9 +215,11 @@ impl Explainer {
         common_scale: bool,
     ) -> PyResult<Self> {
         let (data, model) = (data.0.clone(), model.model.clone());
-        let make = move || match common_scale {
-            true => tyrex::explain::Explainer::with_standardised_model(data, model),
-            false => tyrex::explain::Explainer::with_model(data, model),
+        let make = move || {
+            if common_scale {
+                return tyrex::explain::Explainer::with_standardised_model(data, model);
+            }
+            tyrex::explain::Explainer::with_model(data, model)
         };
         let inner = py.detach(make).or_raise()?;
         Ok(Self { inner, failure: None })

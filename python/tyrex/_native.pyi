@@ -202,10 +202,11 @@ class Model:
     """
     An ONNX model.
     """
-    def __new__(cls, /, content: bytes, schema: Schema | None = None, *, output: str | None = None, class_number: SupportsIndex | None = None, class_name: str | None = None, logits: bool = False) -> Model:
+    def __new__(cls, /, source: SupportsGetItem[int, SupportsIndex] | str | PathLike[str], schema: Schema | None = None, *, class_number: SupportsIndex | None = None, class_name: str | None = None, logits: bool = False) -> Model:
         """
-        A model from the bytes of its file. With a schema, its favourable label says which class
-        is meant where nothing else does.
+        A model from its file or from the bytes of it. With a schema, its favourable label says
+        which class is meant where nothing else does. External data is looked for in the folder of
+        the file.
         """
     @property
     def class_names(self, /) -> list[str] | None:
@@ -232,11 +233,6 @@ class Model:
         """
         `network` or `trees`.
         """
-    @staticmethod
-    def read(path: str | PathLike[str], schema: Schema | None = None, *, output: str | None = None, class_number: SupportsIndex | None = None, class_name: str | None = None, logits: bool = False) -> Model:
-        """
-        Reads a model file; external data is looked for in its folder.
-        """
     @property
     def schema(self, /) -> Schema | None:
         """
@@ -253,7 +249,7 @@ class Network:
     """
     A stack of dense layers.
     """
-    def __new__(cls, /, width: "int", layers: "list[tuple[str, bytes, bytes]]", output: "str") -> Network:
+    def __new__(cls, /, width: SupportsIndex, layers: SupportsGetItem[int, tuple[str, bytes, bytes]], output: str) -> Network:
         """
         A network from the parts that pickling keeps. An ONNX file would not do: its reader
         may join neurons that are alike.
@@ -278,10 +274,11 @@ class Network:
         The network as an ONNX file for the probability of one class; of the last without a number.
         """
     @staticmethod
-    def train(points: Incomplete, labels: Incomplete, weights: Incomplete | None, params: str, seed: SupportsIndex, start: Network | None = None, progress: Any | None = None) -> tuple[Network, str, int]:
+    def train(examples: tuple[Incomplete, Incomplete, Incomplete | None], params: str, seed: SupportsIndex, start: Network | None = None, progress: Any | None = None) -> tuple[Network, str, int]:
         """
-        Trains a network on encoded rows. `start` is a network to go on from. Returns the
-        network, every epoch as JSON, and the epoch whose weights were kept.
+        Trains a network on encoded rows, their labels and their weights, if they have any.
+        `start` is a network to go on from. Returns the network, every epoch as JSON, and the
+        epoch whose weights were kept.
         """
     @property
     def width(self, /) -> int:

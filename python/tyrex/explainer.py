@@ -13,7 +13,7 @@ import numpy as np
 
 from . import _native
 from .data import Frame
-from .errors import DataError, ModelError, ParameterError
+from .errors import DataError, ModelError, ParameterError, SchemaError
 from .explanations import Explanations
 from .models import Function, Onnx, convert
 from .progress import Progress, ProgressSetting
@@ -366,9 +366,14 @@ class Made:
 
 
 def schema_of(
-    source: Source, schema: Any, favourable: Any, features: list[str] | None = None
+    source: Source,
+    schema: Any,
+    favourable: Any,
+    features: list[str] | None = None,
+    levels: dict[str, list[Any]] | None = None,
 ) -> Schema:
-    """The schema that was given or that the data bring along, or else a first one."""
+    """The schema that was given or that the data bring along, or else a first one, in which the
+    columns that the model takes as categories have all the `levels` it knows."""
     if schema is not None:
         return Schema.of(schema)
     if source.data is not None:
@@ -376,7 +381,9 @@ def schema_of(
     values = favourable if isinstance(favourable, (list, tuple, set)) else [favourable]
     wanted = [] if favourable is None else [as_text(value) for value in values]
     candidates = features or source.features.names
-    return Schema.inferred(source.table, source.label, wanted, source.kinds(candidates), features)
+    return Schema.inferred(
+        source.table, source.label, wanted, source.kinds(candidates, levels or {}), features
+    )
 
 
 def _assemble(
@@ -388,22 +395,24 @@ def _assemble(
     logits: bool | None,
     preprocessor: Any,
 ) -> Made:
-    if isinstance(schema, (str, os.PathLike, Schema)) and label is None:
-        schema = Schema.of(schema)
-        frame = Source.of(data)
-        label = schema.label if schema.label in frame.frame.names else None
     source = Source.of(data, label)
+    if schema is not None:
+        schema = Schema.of(schema)
+        source = source.labelled(schema.label)
     if isinstance(model, (str, os.PathLike, bytes, bytearray)):
         return _with_file(model, source, schema, favourable, logits, preprocessor)
     converted = convert(model, source.features, favourable, logits, preprocessor)
     features = converted.features or source.features.names
-    made = schema_of(source, schema, favourable, features)
+    levels = converted.levels if isinstance(converted, Onnx) else {}
+    made = schema_of(source, schema, favourable, features, levels)
     if isinstance(converted, Onnx):
         try:
             native = _native_of(converted, source, made)
-        except ModelError:
-            # A graph that the native engine does not understand is asked as a black box.
-            if converted.fallback is None:
+        except (ModelError, SchemaError) as problem:
+            # What the native engine does not understand is asked as a black box. A schema that
+            # was given is the user's to correct.
+            given = schema is not None or source.data is not None
+            if converted.fallback is None or (given and isinstance(problem, SchemaError)):
                 raise
             converted = converted.fallback
         else:
@@ -422,14 +431,10 @@ def _with_file(
     """An ONNX file: its own schema, if tyrex wrote it; else it takes the columns of the data."""
     if preprocessor is not None:
         raise ParameterError("preprocessor is for PyTorch and Keras models, not for ONNX files")
-    is_path = isinstance(model, (str, os.PathLike))
+    file = os.fspath(model) if isinstance(model, (str, os.PathLike)) else bytes(model)
 
     def read(schema: _native.Schema | None, class_name: str | None = None) -> _native.Model:
-        if is_path:
-            return _native.Model.read(
-                os.fspath(model), schema, class_name=class_name, logits=bool(logits)
-            )
-        return _native.Model(bytes(model), schema, class_name=class_name, logits=bool(logits))
+        return _native.Model(file, schema, class_name=class_name, logits=bool(logits))
 
     try:
         first = read(None)

@@ -96,7 +96,9 @@ class Schema:
     ) -> Schema:
         """The same schema with some features described better; None takes a key away.
 
-        The keys are those of docs/formats.md: kind, levels, unit, range, step, action, ...
+        The keys are those of docs/formats.md: kind, levels, unit, range, step, action, ... A new
+        action takes the place of the old one. Where that was `within`, drawn up from the data, a
+        `range` keeps its ends; applicants outside a range are refused.
 
         >>> schema = Schema.of('''
         ... format_version = 1

@@ -1,4 +1,7 @@
-"""Every Python block of docs/python.md runs, in order, and prints what the page says."""
+"""Every Python block of docs/python.md runs, in order, and prints what the page says.
+
+`TYREX_FILL_DOCS=1 pytest tests/test_docs.py` writes the outputs into the pages.
+"""
 
 from __future__ import annotations
 
@@ -39,7 +42,10 @@ def filled(text: str) -> str:
 
 
 @pytest.mark.parametrize("page", ["docs/python.md", "python/README.md"])
-def test_the_page_shows_what_its_blocks_print(page: str) -> None:
+def test_the_page_shows_what_its_blocks_print(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tempfile.tempdir", os.fspath(tmp_path))
     for package in ("pandas", "sklearn", "skl2onnx", "torch", "onnx", "xgboost", "onnxmltools"):
         pytest.importorskip(package)
     path = PAGES / page

@@ -118,7 +118,7 @@ class Explainer:
         """
         The names of the encoded columns.
         """
-    def explain(self, /, rows: Table | None, options: str, limit: SupportsIndex | None = None, tries: SupportsIndex = 24, progress: Any | None = None) -> tuple[str, list[float], str, bool]:
+    def explain(self, /, rows: Table | None, options: str, limit: SupportsIndex | None = None, tries: SupportsIndex | None = None, progress: Any | None = None) -> tuple[str, list[float], str, bool]:
         """
         Advice for the rows of a table, or for the first own ones that are rejected: a document
         per row, the seconds each took, the request, and whether Ctrl-C ended the search.

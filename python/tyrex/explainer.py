@@ -25,6 +25,8 @@ __all__ = ["Explainer"]
 
 # A converted model whose scores differ by more than this from the original's is refused.
 LARGEST_DEVIATION = 1e-4
+# The most rules that are let go one at a time for a row without advice.
+RULES = 24
 
 
 class Explainer:
@@ -192,6 +194,7 @@ class Explainer:
         max_evaluations: int | None = None,
         max_seconds: float | None = None,
         certify: Any = False,
+        relax: bool | None = None,
         seed: int = 0,
         progress: ProgressSetting = None,
         **params: Any,
@@ -222,6 +225,9 @@ class Explainer:
             The most work for one row.
         certify
             True to certify what is found, or a `tyrex.Ensemble` to certify it with.
+        relax
+            Whether to look, for rows without advice, for the one rule that stands in the way
+            (`relaxations`). That takes many searches per row; None does it for up to 20 rows.
         seed
             The same seed gives the same advice, here and from the command line.
         progress
@@ -230,8 +236,6 @@ class Explainer:
             Other parameters of the method, by their names in docs/methods.md.
 
         Ctrl-C ends the search; what was found until then is returned, with `interrupted` set.
-        For the first 20 rows without advice, `relaxations` says which single rule stands in the
-        way; each takes as long as many searches.
         """
         if method is None:
             method = "trex-i" if self._native.has_gradients else "trex-nn"
@@ -254,9 +258,10 @@ class Explainer:
             params=params,
         )
         frame, table = (self.data, None) if rows is None else self._table(rows)
+        tries = None if relax is None else RULES if relax else 0
         with Progress(progress, "searching") as bar:
             texts, seconds, request, interrupted = self._native.explain(
-                table, asked, limit, progress=bar
+                table, asked, limit, tries, bar
             )
         documents = json.loads(texts)
         for document, took in zip(documents, seconds):

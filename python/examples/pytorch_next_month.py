@@ -141,14 +141,15 @@ for method, audit in audits.items():
 # repair starts from there. Others have done nothing yet: it starts from the row as it was.
 
 # %%
-table = audits["min-cost"].to_pandas()
-broken = table[~table["kept"]]
-print(broken[["row", "score", "cost_from_promised", "cost_from_factual"]].head())
+broken = audits["min-cost"].broken
+for promise in broken[:3]:
+    print(promise)
 
-first = audits["min-cost"].broken[0]
-for start in ("from_promised", "from_factual"):
-    repair = first["repairs"][start]
-    print(f"row {first['row']}, {start}: {repair['changes']}")
+first = broken[0]
+print("somebody who has done what was advised:")
+print(first.from_promised)
+print("somebody who has done nothing yet:")
+print(first.from_factual)
 
 # %% [markdown]
 # A gate for deployment is one line: the new model may go live if it keeps enough.

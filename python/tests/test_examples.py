@@ -36,8 +36,9 @@ def output_of(name: str, folder: Path, *packages: str) -> str:
         },
     )
     assert finished.returncode == 0, finished.stderr
-    assert not list(here.iterdir())
-    assert not [path for path in temporary.iterdir() if path.suffix in (".csv", ".json", ".toml")]
+    left = [path.name for path in (*here.iterdir(), *temporary.iterdir())]
+    # PyTorch keeps a cache there.
+    assert not [name for name in left if not name.startswith("torchinductor")]
     return finished.stdout
 
 
@@ -52,7 +53,7 @@ def test_a_credit_model_in_scikit_learn(tmp_path: Path) -> None:
     assert number(r"deviation: (\S+)", text) < 1e-4
     assert "network of scikit-learn (native)" in text
     # The draft, then the correction.
-    assert re.search(r"^age +integer +free", text, re.MULTILINE)
+    assert re.search(r"^age +integer +within", text, re.MULTILINE)
     assert re.search(r"^age +integer +years +only-up", text, re.MULTILINE)
     assert "no advice: " in text
     # Columns: found, mean cost, other seeds, other rows.
@@ -75,12 +76,13 @@ def test_a_pytorch_model_next_month(tmp_path: Path) -> None:
     lasting = number(r"after trex-i advice .*: (\S+)% kept", text)
     assert lasting > nearest + 5
     assert number(r"min-cost:\nAudit of \d+ promises: \d+ kept, (\d+) broken", text) > 0
-    assert number(r"repairs for those who have done what was advised: (\d+) found", text) > 0
+    assert number(r"repairs after what was advised: (\d+) found", text) > 0
 
 
 def test_certificates_and_calibration(tmp_path: Path) -> None:
     text = output_of("certificates_and_calibration.py", tmp_path, "pandas")
     assert 0.5 <= number(r"Calibration: tau = (\S+) for 80 % valid", text) < 0.95
+    # Of 30 pieces of advice, that many are certified.
     for tier, least in (("ensemble", 20), ("theorem", 10)):
         assert number(rf"trex-i at tau[\s\S]*?{tier} +(\d+)", text) >= least
     # The promise is kept by models that had no part in it; nearest points keep none.

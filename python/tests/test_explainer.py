@@ -65,6 +65,9 @@ def fitted(name: str, german: pd.DataFrame, numbers: pd.DataFrame) -> tuple[Any,
         rows = pd.DataFrame(scaled(numbers), columns=numbers.columns)
         model = tyrex.MLPClassifier((16,), epochs=10, random_state=0)
         return model.fit(rows, y), rows, {"label": y}
+    if name == "tyrex.MLPClassifier in a pipeline":
+        model = make_pipeline(encoder, tyrex.MLPClassifier((16,), epochs=10, random_state=0))
+        return model.fit(features, german["class"]), german, label
     if name == "xgboost":
         from xgboost import XGBClassifier
 
@@ -105,6 +108,7 @@ NATIVE = {
     "logistic regression on raw columns": "network",
     "gradient boosting on raw columns": "trees",
     "tyrex.MLPClassifier": "network",
+    "tyrex.MLPClassifier in a pipeline": "network",
     "xgboost": "trees",
     "lightgbm": "trees",
     "torch with a sigmoid": "network",
@@ -209,6 +213,30 @@ def test_a_function_of_a_frame_sees_the_columns_it_knows(
     advice = explainer.explain(limit=3, k=50, tau=0.5)
     assert all(each.counterfactual["housing"] == "own" for each in advice.found)
     assert sum(seen) > len(features)
+
+
+def test_a_model_that_the_engine_does_not_know_is_a_black_box_and_says_why(
+    numbers: pd.DataFrame, german: pd.DataFrame
+) -> None:
+    import torch
+    from sklearn.neighbors import KNeighborsClassifier
+
+    class Skipping(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            torch.manual_seed(0)
+            self.layer = torch.nn.Linear(7, 7)
+            self.last = torch.nn.Linear(7, 1)
+
+        def forward(self, x: Any) -> Any:
+            return torch.sigmoid(self.last(torch.relu(self.layer(x)) + x))
+
+    with pytest.warns(UserWarning, match="black box, which is slower:"):
+        explainer = tyrex.Explainer(Skipping(), scaled(numbers))
+    assert explainer.kind == "function" and explainer.explain(limit=2, tau=0.5, k=100).found
+    model = KNeighborsClassifier(5).fit(numbers, favourable(german))
+    with pytest.warns(UserWarning, match="without gradients"):
+        assert "as a black box" in repr(tyrex.Explainer(model, numbers))
 
 
 def test_what_a_function_raises_reaches_the_caller(numbers: pd.DataFrame) -> None:
@@ -390,6 +418,7 @@ SEARCH_ERRORS = [
     ({"feature_range": (0, 1)}, TypeError, "`permitted_range=`"),
     ({"max_iter": 10}, TypeError, "`max_steps=`"),
     ({"random_seed": 1}, TypeError, "`seed=`"),
+    ({"methd": "nn"}, TypeError, "did you mean `method`?"),
     ({"no_such_thing": 1}, TypeError, "explain has no parameter `no_such_thing`; trex-i has"),
     ({"method": "trex"}, tyrex.ParameterError, "method"),
     ({"norm": "l7"}, tyrex.ParameterError, "'l1' or 'l2'"),

@@ -329,9 +329,14 @@ class Explainer:
         rejected = len(self.rejected())
         applicants = len(self._source.data.split()[1]) if self._source.data else rows
         which = "test rows" if self._source.data else "rows"
-        where = self.framework if self.kind == "function" else f"{self.framework} (native)"
+        if self.framework == "function":
+            what = "a function"
+        elif self.kind == "function":
+            what = f"model of {self.framework} as a black box"
+        else:
+            what = f"{self.kind} of {self.framework} (native)"
         return (
-            f"Explainer: {self.kind} of {where}, {features} features, {rows} rows, "
+            f"Explainer: {what}, {features} features, {rows} rows, "
             f"{rejected} of {applicants} {which} rejected"
         )
 
@@ -421,9 +426,15 @@ def _assemble(
             given = schema is not None or source.data is not None
             if converted.fallback is None or (given and isinstance(problem, SchemaError)):
                 raise
-            converted = converted.fallback
+            converted = replace(converted.fallback, reason=str(problem))
         else:
             return _compared(native, converted, source, made)
+    if converted.reason is not None:
+        gradients = "" if converted.gradients else ", and without gradients"
+        warnings.warn(
+            f"the model is asked as a black box, which is slower{gradients}: {converted.reason}",
+            stacklevel=3,
+        )
     return _with_function(converted, source, made)
 
 

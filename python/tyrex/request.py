@@ -6,6 +6,8 @@ name to use.
 
 from __future__ import annotations
 
+import difflib
+import inspect
 import json
 from collections.abc import Iterable, Mapping
 from typing import Any
@@ -69,6 +71,9 @@ def options(
     for name in params:
         if name in ELSEWHERE:
             raise TypeError(f"explain has no parameter `{name}`: {ELSEWHERE[name]}")
+        near = difflib.get_close_matches(name, inspect.signature(options).parameters, n=1)
+        if near:
+            raise TypeError(f"explain has no parameter `{name}`; did you mean `{near[0]}`?")
     overrides: dict[str, Any] = {"actions": {}}
     if features_to_vary is not None and features_to_vary != "all":
         wanted = [features_to_vary] if isinstance(features_to_vary, str) else features_to_vary

@@ -79,10 +79,10 @@ def _family(model: Any) -> str | None:
         return "keras"
     if ("torch", "Module") in ancestors:
         return "torch"
+    if own.is_own(model):
+        return "tyrex"
     if boosting.framework(model):
         return "boosting"
-    if ("tyrex", "MLPClassifier") in ancestors:
-        return "tyrex"
     if ("sklearn", "BaseEstimator") in ancestors:
         return "scikit-learn"
     return None

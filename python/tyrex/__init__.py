@@ -5,7 +5,7 @@
 >>> explainer = tyrex.Explainer.train(german)
 >>> advice = explainer.explain(limit=2)
 >>> print(advice[0])  # doctest: +ELLIPSIS
-Row 10 (score ...): ...
+Row 5 (score 0.1): lower credit_amount from 9055 to 3343 DM; ...
 """
 
 from __future__ import annotations

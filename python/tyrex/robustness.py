@@ -132,7 +132,7 @@ def retrain(
     >>> import tyrex
     >>> explainer = tyrex.Explainer.train(tyrex.datasets.load_german(), epochs=3)
     >>> tyrex.retrain(explainer, 2, change="bootstrap")
-    Ensemble of 2 models: bootstrap
+    Ensemble of 2 models: trained again on as many rows drawn with replacement, from new weights
     """
     notation = ", ".join(
         f"{name} = {_toml(value)}" for name, value in (change_params or {}).items()

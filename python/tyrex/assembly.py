@@ -1,0 +1,230 @@
+"""From a model and rows in any form to what an explainer consists of."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from . import _native
+from .data import Frame
+from .errors import ModelError, ParameterError, SchemaError
+from .models import Function, Onnx, convert
+from .schema import Schema
+from .source import Source, as_text
+
+__all__ = ["Made", "assemble", "schema_of"]
+
+# A model whose scores differ by more than this from those of the native side is refused.
+LARGEST_DEVIATION = 1e-4
+
+
+@dataclass(frozen=True)
+class Made:
+    """What an explainer consists of."""
+
+    native: _native.Explainer
+    source: Source
+    schema: Schema
+    framework: str
+    deviation: float | None
+
+
+def schema_of(
+    source: Source,
+    schema: Any,
+    favourable: Any,
+    features: list[str] | None = None,
+    levels: dict[str, list[Any]] | None = None,
+) -> Schema:
+    """The schema that was given or that the data bring along, or else a first one, in which the
+    columns that the model takes as categories have all the `levels` it knows."""
+    if schema is not None:
+        return Schema.of(schema)
+    if source.data is not None:
+        return Schema(source.data.schema)
+    values = favourable if isinstance(favourable, (list, tuple, set)) else [favourable]
+    wanted = [] if favourable is None else [as_text(value) for value in values]
+    candidates = features or source.features.names
+    return Schema.inferred(
+        source.table, source.label, wanted, source.kinds(candidates, levels or {}), features
+    )
+
+
+def assemble(
+    model: Any,
+    data: Any,
+    schema: Any,
+    label: Any,
+    favourable: Any,
+    logits: bool | None,
+    preprocessor: Any,
+) -> Made:
+    """Puts a model and rows together, in whatever form they come."""
+    source = Source.of(data, label)
+    if schema is not None:
+        schema = Schema.of(schema)
+        source = source.labelled(schema.label)
+    if isinstance(model, (str, os.PathLike, bytes, bytearray)):
+        return _with_file(model, source, schema, favourable, logits, preprocessor)
+    converted = convert(model, source.features, favourable, logits, preprocessor)
+    features = converted.features or source.features.names
+    levels = converted.levels if isinstance(converted, Onnx) else {}
+    made = schema_of(source, schema, favourable, features, levels)
+    if isinstance(converted, Onnx):
+        try:
+            native = _native_of(converted, source, made)
+        except (ModelError, SchemaError) as problem:
+            # What the native engine does not understand is asked as a black box. A schema that
+            # was given is the user's to correct.
+            given = schema is not None or source.data is not None
+            if converted.fallback is None or (given and isinstance(problem, SchemaError)):
+                raise
+            converted = replace(converted.fallback, reason=str(problem))
+        else:
+            return _compared(native, converted, source, made)
+    if converted.reason is not None:
+        gradients = "" if converted.gradients else ", and without gradients"
+        warnings.warn(
+            f"the model is asked as a black box, which is slower{gradients}: {converted.reason}",
+            stacklevel=4,
+        )
+    return _with_function(converted, source, made)
+
+
+def _with_file(
+    model: Any,
+    source: Source,
+    schema: Any,
+    favourable: Any,
+    logits: bool | None,
+    preprocessor: Any,
+) -> Made:
+    """An ONNX file: its own schema, if tyrex wrote it; else it takes the columns of the data."""
+    if preprocessor is not None:
+        raise ParameterError("preprocessor is for PyTorch and Keras models, not for ONNX files")
+    file = os.fspath(model) if isinstance(model, (str, os.PathLike)) else bytes(model)
+
+    def read(schema: _native.Schema | None, class_name: str | None = None) -> _native.Model:
+        return _native.Model(file, schema, class_name=class_name, logits=bool(logits))
+
+    try:
+        first = read(None)
+    except ModelError:
+        # Of three classes and more one has to be named.
+        if favourable is None or isinstance(favourable, (list, tuple, set)):
+            raise
+        first = read(None, as_text(favourable))
+    if schema is not None or source.data is not None:
+        made = schema_of(source, schema, favourable)
+    elif first.schema is not None:
+        made = Schema(first.schema)
+    else:
+        known = first.columns is not None and set(first.columns) <= set(source.frame.names)
+        features = first.columns if known else source.features.names
+        made = schema_of(source, None, favourable, features)
+        made = Schema(made._native.for_raw_columns(), made.notes)
+    native_model = read(made._native)
+    rows = source.data or _native.Data.applicants(source.table, made._native)
+    native = _native.Explainer.with_model(rows, native_model, made._native.takes_raw_columns)
+    return Made(native, source, made, "onnx", None)
+
+
+def _native_of(converted: Onnx, source: Source, schema: Schema) -> _native.Explainer:
+    """A converted model, on the raw columns it takes."""
+    model = _native.Model(
+        converted.content, class_number=converted.class_number, logits=converted.logits
+    )
+    rows = _native.Data.applicants(source.table, schema._native.for_raw_columns())
+    return _native.Explainer.with_model(rows, model, True)
+
+
+def _compared(native: _native.Explainer, converted: Onnx, source: Source, schema: Schema) -> Made:
+    """A converted model, compared with the original on the data."""
+    frame = source.frame.select(converted.features or schema.features)
+    deviation = _deviation(
+        native,
+        converted.scores,
+        frame,
+        "the converted model is not the original; pass its prediction function instead (for "
+        "example `model.predict_proba`) to have it asked as a black box",
+    )
+    schema = Schema(native.schema, schema.notes)
+    return Made(native, source, schema, converted.framework, deviation)
+
+
+def _deviation(
+    native: _native.Explainer, scores: Callable[[Frame], Any], frame: Frame, meaning: str
+) -> float:
+    """The largest difference between a model's own scores on the data and those that the native
+    side has of it; refused where it is large."""
+    kept = native.own_rows()
+    rows = frame if len(kept) == len(frame) else _rows_of(frame, kept)
+    own = np.asarray(scores(rows), dtype=np.float64)
+    differences = np.abs(own - native.own_scores())
+    deviation = float(differences.max())
+    if not deviation <= LARGEST_DEVIATION:
+        row = kept[int(np.argmax(np.where(np.isnan(differences), np.inf, differences)))]
+        raise ModelError(
+            f"on row {row} of the data the scores differ by {deviation:.2g}, more than "
+            f"{LARGEST_DEVIATION:g}: {meaning}"
+        )
+    return deviation
+
+
+def _rows_of(frame: Frame, rows: list[int]) -> Frame:
+    columns = [column[rows] for column in frame.columns]
+    return Frame(frame.names, columns, frame.levels, None, frame.kind, frame.origins)
+
+
+def _with_function(function: Function, source: Source, schema: Schema) -> Made:
+    """A black box, asked about rows in the container of the data."""
+    frame = source.frame.select(schema.features)
+    levels = [_levels(frame, name, schema) for name in frame.names]
+
+    def rows(columns: list[Any]) -> Frame:
+        values = [
+            column if known is None else known[column] for column, known in zip(columns, levels)
+        ]
+        return Frame(frame.names, values, frame.levels, None, frame.kind, frame.origins)
+
+    def scores(columns: list[Any]) -> Any:
+        return np.ascontiguousarray(function.scores(rows(columns)), dtype=np.float64)
+
+    gradients = function.gradients
+
+    def slopes(columns: list[Any]) -> Any:
+        assert gradients is not None
+        return np.ascontiguousarray(gradients(rows(columns)), dtype=np.float64)
+
+    data = source.data or _native.Data.applicants(source.table, schema._native)
+    native = _native.Explainer.with_function(data, scores, None if gradients is None else slopes)
+    deviation = _deviation(
+        native,
+        function.scores,
+        frame,
+        "the function does not give the same answers twice, or depends on values that the schema "
+        "does not hold",
+    )
+    return Made(native, source, schema, function.framework, deviation)
+
+
+def _levels(frame: Frame, name: str, schema: Schema) -> Any:
+    """The levels of a feature as the data have them, then what stands for a missing one: the
+    native side counts them, with -1 for missing. None for numbers."""
+    texts = schema._native.levels(name)
+    if not texts:
+        return None
+    column = frame.columns[frame.names.index(name)]
+    if column.dtype == object:
+        return np.array([*texts, None], dtype=object)
+    if column.dtype == bool:
+        return np.array([text == "true" for text in texts] + [False])
+    numbers = [float(text) for text in texts]
+    if column.dtype.kind == "f":
+        return np.array([*numbers, np.nan], dtype=column.dtype)
+    return np.array([*numbers, 0], dtype=column.dtype)

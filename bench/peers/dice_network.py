@@ -42,7 +42,7 @@ def main(method, count, options):
     dice, names = explainer(problem, method)
 
     def explain(factual):
-        query = pd.DataFrame([factual], columns=names)
+        query = pd.DataFrame([factual.astype(float)], columns=names)
         found = dice.generate_counterfactuals(
             query, total_CFs=1, desired_class=1, verbose=False, **options
         ).cf_examples_list[0]

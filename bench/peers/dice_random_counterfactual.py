@@ -3,4 +3,4 @@
 import dice_network
 
 if __name__ == "__main__":
-    dice_network.main("random", 20, {"random_seed": 0})
+    dice_network.main("random", 8, {"random_seed": 0})

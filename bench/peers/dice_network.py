@@ -14,8 +14,9 @@ import pandas as pd
 import torch
 from torch_stability import network
 
-# Decimals of a feature's value; DiCE would count them in the data, where they are single precision.
-PRECISION = 3
+# Decimals of a feature's value. DiCE would count them in the data, which are single precision, and
+# its last search, for sparsity, tries them one by one: few are kind to it.
+PRECISION = 2
 
 
 def explainer(problem, method):

@@ -12,6 +12,9 @@ use tyrex::explain::{Applicants, Data as Rows};
 use crate::error::{self, OrRaise};
 use crate::table::Table;
 
+/// The feature that a remark is about, if it is about one, and the remark.
+type Remark = (Option<String>, String);
+
 /// What the columns of a table mean.
 #[pyclass(frozen, module = "tyrex._native")]
 #[derive(Debug)]
@@ -51,7 +54,7 @@ impl Schema {
         favourable: Vec<String>,
         kinds: Vec<(String, String, Vec<String>)>,
         features: Option<Vec<String>>,
-    ) -> PyResult<(Self, Vec<(Option<String>, String)>)> {
+    ) -> PyResult<(Self, Vec<Remark>)> {
         let favourable: Vec<Value> = favourable.iter().map(|text| value(text)).collect();
         let kinds =
             kinds.into_iter().map(|(name, kind, levels)| Ok((name, known(&kind, &levels)?)));

@@ -28,9 +28,10 @@ use crate::model::{self, Model};
 use crate::run::{Ended, Watch, run};
 use crate::table::Table;
 
-/// The rows without advice for which the rule that stands in the way is looked for. Each takes
-/// as long as many searches.
+/// Up to so many rows, the rules that stand in the way of advice are looked for.
 const EXAMINED: usize = 20;
+/// Rules let go one at a time for a row without advice. Each is a search of its own.
+const TRIES: usize = 24;
 
 /// A model and the rows it speaks about.
 #[pyclass(frozen, module = "tyrex._native")]
@@ -162,7 +163,9 @@ impl Explainer {
     pub(crate) fn points_of(&self, rows: &Table) -> tyrex::Result<Points> {
         let mut points = Points::new(self.inner.points().dim());
         let applicants = self.inner.read_applicants(rows.0.clone())?;
-        applicants.iter().for_each(|applicant| points.push(&applicant.point));
+        for applicant in &applicants {
+            points.push(&applicant.point);
+        }
         Ok(points)
     }
 
@@ -213,9 +216,11 @@ impl Explainer {
         common_scale: bool,
     ) -> PyResult<Self> {
         let (data, model) = (data.0.clone(), model.model.clone());
-        let make = move || match common_scale {
-            true => tyrex::explain::Explainer::with_standardised_model(data, model),
-            false => tyrex::explain::Explainer::with_model(data, model),
+        let make = move || {
+            if common_scale {
+                return tyrex::explain::Explainer::with_standardised_model(data, model);
+            }
+            tyrex::explain::Explainer::with_model(data, model)
         };
         let inner = py.detach(make).or_raise()?;
         Ok(Self { inner, failure: None })
@@ -323,14 +328,14 @@ impl Explainer {
 
     /// Advice for the rows of a table, or for the first own ones that are rejected: a document
     /// per row, the seconds each took, the request, and whether Ctrl-C ended the search.
-    #[pyo3(signature = (rows, options, limit = None, tries = 24, progress = None))]
+    #[pyo3(signature = (rows, options, limit = None, tries = None, progress = None))]
     fn explain(
         &self,
         py: Python<'_>,
         rows: Option<&Table>,
         options: &str,
         limit: Option<usize>,
-        tries: usize,
+        tries: Option<usize>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<(String, Vec<f64>, String, bool)> {
         let options: Options = error::from_json("options", options)?;
@@ -345,15 +350,12 @@ impl Explainer {
         if let Some(other) = interrupt.filter(|error| !is_interrupt(py, error)) {
             return Err(other);
         }
+        let tries = tries.unwrap_or(if advice.len() <= EXAMINED { TRIES } else { 0 });
         let documents = self.run(py, None, |watch| {
-            let mut without = 0;
             let document = |each| {
                 // Whoever pressed Ctrl-C does not want to wait for more.
-                let going = !stopped && watch.go_on().is_continue() && without < EXAMINED;
-                let explained =
-                    self.inner.explained(each, None, &request, if going { tries } else { 0 });
-                without += usize::from(each.found().is_none());
-                explained
+                let going = !stopped && watch.go_on().is_continue();
+                self.inner.explained(each, None, &request, if going { tries } else { 0 })
             };
             advice.iter().map(document).collect::<tyrex::Result<Vec<_>>>()
         })?;

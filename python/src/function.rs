@@ -53,7 +53,9 @@ pub(crate) struct Function {
 
 impl fmt::Debug for Function {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Function").field("features", &self.encoder.features()).finish()
+        f.debug_struct("Function")
+            .field("features", &self.encoder.features())
+            .finish_non_exhaustive()
     }
 }
 

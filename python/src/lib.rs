@@ -1,5 +1,8 @@
 //! The binding: what `tyrex._native` holds. Translation only; the library thinks.
 
+#![allow(clippy::needless_pass_by_value, reason = "what Python hands over arrives converted")]
+#![allow(clippy::too_many_arguments, reason = "they are Python's keywords")]
+
 mod data;
 mod ensemble;
 mod error;

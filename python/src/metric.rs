@@ -13,17 +13,14 @@ const ROWS: usize = 1024;
 
 /// The local outlier factor of every point among the training points.
 #[pyfunction]
-#[pyo3(signature = (
-    training: "typing.Any", points: "typing.Any", neighbours: "int"
-) -> "typing.Any")]
 pub(crate) fn local_outlier_factors<'py>(
     py: Python<'py>,
     training: PyReadonlyArray2<'_, f32>,
     points: PyReadonlyArray2<'_, f32>,
     neighbours: usize,
 ) -> PyResult<Bound<'py, PyArray1<f64>>> {
-    let training = points_of(&training).or_raise()?;
-    let points = points_of(&points).or_raise()?;
+    let training = points_of(training).or_raise()?;
+    let points = points_of(points).or_raise()?;
     let factors = run(py, None, |watch| {
         let index = NeighbourIndex::fit(&training, neighbours)?;
         let factor = LocalOutlierFactor::new(&index, neighbours)?;

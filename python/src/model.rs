@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use tyrex::explain::{embedded_schema, import_bytes};
+use tyrex::explain::{embedded_schema, import, import_bytes};
 use tyrex::model::onnx::{Core, Favourable, ImportOptions, Inputs, OnnxModel};
 
 use crate::data::Schema;
@@ -17,55 +17,35 @@ pub(crate) struct Model {
     pub(crate) model: OnnxModel,
 }
 
-fn options(
-    output: Option<String>,
-    class_number: Option<usize>,
-    class_name: Option<String>,
-    logits: bool,
-) -> ImportOptions {
-    let favourable = class_name.map(Favourable::Label).or(class_number.map(Favourable::Class));
-    ImportOptions { output, favourable, logits }
+/// The bytes of a model file, or where it is.
+#[derive(Debug, FromPyObject)]
+enum Source {
+    Bytes(Vec<u8>),
+    Path(PathBuf),
 }
 
 #[pymethods]
 impl Model {
-    /// A model from the bytes of its file. With a schema, its favourable label says which class
-    /// is meant where nothing else does.
+    /// A model from its file or from the bytes of it. With a schema, its favourable label says
+    /// which class is meant where nothing else does. External data is looked for in the folder of
+    /// the file.
     #[new]
-    #[pyo3(signature = (content, schema = None, *, output = None, class_number = None, class_name = None, logits = false))]
+    #[pyo3(signature = (source, schema = None, *, class_number = None, class_name = None, logits = false))]
     fn new(
         py: Python<'_>,
-        content: &[u8],
+        source: Source,
         schema: Option<&Schema>,
-        output: Option<String>,
         class_number: Option<usize>,
         class_name: Option<String>,
         logits: bool,
     ) -> PyResult<Self> {
-        let options = options(output, class_number, class_name, logits);
-        let read = || match schema {
-            Some(schema) => import_bytes(content, &schema.0, &options),
-            None => OnnxModel::from_bytes(content.to_vec(), &options),
-        };
-        py.detach(read).or_raise().map(|model| Self { model })
-    }
-
-    /// Reads a model file; external data is looked for in its folder.
-    #[staticmethod]
-    #[pyo3(signature = (path, schema = None, *, output = None, class_number = None, class_name = None, logits = false))]
-    fn read(
-        py: Python<'_>,
-        path: PathBuf,
-        schema: Option<&Schema>,
-        output: Option<String>,
-        class_number: Option<usize>,
-        class_name: Option<String>,
-        logits: bool,
-    ) -> PyResult<Self> {
-        let options = options(output, class_number, class_name, logits);
-        let read = || match schema {
-            Some(schema) => tyrex::explain::import(&path, &schema.0, &options),
-            None => OnnxModel::read(&path, &options),
+        let favourable = class_name.map(Favourable::Label).or(class_number.map(Favourable::Class));
+        let options = ImportOptions { output: None, favourable, logits };
+        let read = move || match (source, schema) {
+            (Source::Bytes(content), Some(schema)) => import_bytes(&content, &schema.0, &options),
+            (Source::Bytes(content), None) => OnnxModel::from_bytes(content, &options),
+            (Source::Path(path), Some(schema)) => import(&path, &schema.0, &options),
+            (Source::Path(path), None) => OnnxModel::read(&path, &options),
         };
         py.detach(read).or_raise().map(|model| Self { model })
     }

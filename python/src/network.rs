@@ -17,6 +17,9 @@ use crate::run::run;
 #[derive(Debug)]
 pub(crate) struct Network(Mlp);
 
+/// Rows to learn from: their cells, labels and weights.
+type Rows<'py> =
+    (PyReadonlyArray2<'py, f32>, PyReadonlyArray1<'py, u32>, Option<PyReadonlyArray1<'py, f32>>);
 /// A layer for pickling: its activation as JSON, its weights and its bias as bytes.
 type Layer<'py> = (String, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 /// What [`Network::new`] takes.
@@ -27,7 +30,6 @@ impl Network {
     /// A network from the parts that pickling keeps. An ONNX file would not do: its reader
     /// may join neurons that are alike.
     #[new]
-    #[pyo3(signature = (width: "int", layers: "list[tuple[str, bytes, bytes]]", output: "str"))]
     fn new(width: usize, layers: Vec<Layer<'_>>, output: &str) -> PyResult<Self> {
         let layer = |(activation, weights, bias): Layer<'_>| {
             Ok(Dense {
@@ -41,26 +43,22 @@ impl Network {
         Mlp::new(width, &layers, output).or_raise().map(Self)
     }
 
-    /// Trains a network on encoded rows. `start` is a network to go on from. Returns the
-    /// network, every epoch as JSON, and the epoch whose weights were kept.
+    /// Trains a network on encoded rows, their labels and their weights, if they have any.
+    /// `start` is a network to go on from. Returns the network, every epoch as JSON, and the
+    /// epoch whose weights were kept.
     #[staticmethod]
-    #[pyo3(signature = (
-        points: "typing.Any", labels: "typing.Any", weights: "typing.Any | None", params: "str",
-        seed: "int", start: "Network | None" = None, progress: "typing.Any | None" = None
-    ) -> "tuple[Network, str, int]")]
-    #[allow(clippy::too_many_arguments)] // Python names them.
+    #[pyo3(signature = (examples, params, seed, start = None, progress = None))]
     fn train(
         py: Python<'_>,
-        points: PyReadonlyArray2<'_, f32>,
-        labels: PyReadonlyArray1<'_, u32>,
-        weights: Option<PyReadonlyArray1<'_, f32>>,
+        examples: Rows<'_>,
         params: &str,
         seed: u64,
         start: Option<&Self>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<(Self, String, usize)> {
         let params: TrainParams = error::from_json("training parameters", params)?;
-        let points = points_of(&points).or_raise()?;
+        let (points, labels, weights) = examples;
+        let points = points_of(points).or_raise()?;
         let labels: Vec<u32> = labels.as_array().iter().copied().collect();
         let weights: Option<Vec<f32>> =
             weights.map(|weights| weights.as_array().iter().copied().collect());
@@ -79,13 +77,12 @@ impl Network {
     }
 
     /// The probability of every class, a line per row. With one logit these are the two classes.
-    #[pyo3(signature = (points: "typing.Any") -> "typing.Any")]
     fn probabilities<'py>(
         &self,
         py: Python<'py>,
         points: PyReadonlyArray2<'_, f32>,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
-        let points = points_of(&points).or_raise()?;
+        let points = points_of(points).or_raise()?;
         if points.dim() != self.0.dim() {
             let what = "columns, as many as the network takes".to_owned();
             let (expected, got) = (self.0.dim(), points.dim());
@@ -137,7 +134,6 @@ impl Network {
         self.0.fingerprint().to_string()
     }
 
-    #[pyo3(signature = () -> "tuple[type, tuple[int, list[tuple[str, bytes, bytes]], str]]")]
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyType>, Parts<'py>)> {
         let (py, network) = (slf.py(), &slf.get().0);
         let layer = |layer: &Dense| {
@@ -159,7 +155,8 @@ fn numbers(bytes: &Bound<'_, PyBytes>) -> Vec<f32> {
 }
 
 /// A matrix as points, a row each.
-pub(crate) fn points_of(matrix: &PyReadonlyArray2<'_, f32>) -> tyrex::Result<Points> {
+#[expect(clippy::needless_pass_by_value, reason = "the borrow of the array ends here")]
+pub(crate) fn points_of(matrix: PyReadonlyArray2<'_, f32>) -> tyrex::Result<Points> {
     let matrix = matrix.as_array();
     Points::from_rows(matrix.ncols(), matrix.iter().copied().collect())
 }

@@ -135,7 +135,7 @@ def test_a_warm_start_goes_on_from_the_weights() -> None:
     clf.fit(X, y)
     assert clf.loss_ < loss and clf.n_iter_ == 20
     params = json.dumps({"hidden": [16], "epochs": 20})
-    again, _, _ = Network.train(X, y.astype(np.uint32), None, params, 0, first)
+    again, _, _ = Network.train((X, y.astype(np.uint32), None), params, 0, first)
     assert again.fingerprint == clf.network_.fingerprint
     # Without, a second fit is a first one.
     clf.set_params(warm_start=False).fit(X, y)
@@ -203,7 +203,7 @@ def test_the_onnx_file_says_the_same(data: Any) -> None:
 
 def test_two_threads_train_at_once() -> None:
     X, y = moons(2000)
-    make = print_of(epochs=30)
+    make = print_of(epochs=300)
     alone = make(X, y)
     together: list[str] = []
     threads = [threading.Thread(target=lambda: together.append(make(X, y))) for _ in range(2)]
@@ -312,6 +312,8 @@ def test_it_learns_from_a_table_in_a_pipeline() -> None:
         ({"hidden_layer_sizes": (8, 0)}, "`hidden_layer_sizes` is 0, expected at least 1"),
         ({"hidden_layer_sizes": (2.5,)}, "`hidden_layer_sizes` is 2.5, expected a whole number"),
         ({"hidden_layer_sizes": 10**9}, "`hidden_layer_sizes` is .1000000000., expected widths"),
+        ({"hidden_layer_sizes": None}, "`hidden_layer_sizes` is None, expected a whole number"),
+        ({"hidden_layer_sizes": 2**64}, "expected less than 2\\*\\*64"),
         ({"activation": "step"}, "unknown variant `step`, expected one of"),
         ({"activation": None}, "`activation` is None, expected a name or a dict"),
         ({"activation": {"leaky-relu": {"slope": "a"}}}, "`activation slope` is 'a', expected"),
@@ -368,7 +370,7 @@ def test_every_choice_learns(params: dict[str, Any]) -> None:
 def test_bad_rows() -> None:
     X, y = moons(40)
     clf = MLPClassifier(**SMALL)
-    with pytest.raises(ValueError, match="y has one class, np.int64.1.; expected at least two"):
+    with pytest.raises(ValueError, match="have one class, 1; expected at least two"):
         clf.fit(X, y * 0 + 1)
     with pytest.raises(ValueError, match="Negative values"):
         clf.fit(X, y, sample_weight=np.where(y == 0, -1, 1))

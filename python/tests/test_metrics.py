@@ -65,7 +65,7 @@ DATA = normal(30, 2, 0)
         (DATA, DATA, 30, ParameterError, "`neighbours` is 30, expected 1 to 29: the data has 30"),
         (DATA, DATA, 0, ParameterError, "`neighbours` is 0, expected 1 to 29"),
         (DATA, DATA, 2.5, ParameterError, "`neighbours` is 2.5, expected a whole number"),
-        (DATA[:1], DATA, 1, ParameterError, "the data has 1 row"),
+        (DATA[:1], DATA, 1, DataError, "the data has one row; expected at least two"),
         (DATA, {"x0": ["a"], "x1": [1]}, 5, DataError, "column 'x0' holds texts"),
         ({"a": [1, 2]}, {"b": [1]}, 1, DataError, "no column 'a'"),
         (DATA[:0], DATA, 5, DataError, "no rows"),

@@ -145,6 +145,22 @@ def test_the_native_engine_scores_as_the_original(
     record_property("deviation", explainer.deviation)
 
 
+@pytest.mark.parametrize("missing", ["other", "car"])
+def test_levels_that_the_data_lack(missing: str) -> None:
+    coded = make_column_transformer((OneHotEncoder(), ["purpose of loan", "rooms"]))
+    model = make_pipeline(coded, linear_model.LogisticRegression()).fit(PEOPLE, GOOD)
+    rows = PEOPLE[PEOPLE["purpose of loan"] != missing].reset_index(drop=True)
+    explainer = tyrex.Explainer(model, rows)
+    assert explainer.deviation is not None and explainer.deviation < TOLERANCE
+
+
+def test_a_level_that_the_model_does_not_know() -> None:
+    known = PEOPLE["purpose of loan"] != "other"
+    coded = make_column_transformer((OneHotEncoder(handle_unknown="ignore"), TEXTS))
+    model = make_pipeline(coded, linear_model.LogisticRegression()).fit(PEOPLE[known], GOOD[known])
+    assert tyrex.Explainer(model, PEOPLE).kind == "function"
+
+
 def test_levels_of_columns() -> None:
     model, data, options = NATIVE["sklearn columns, imputed"]()
     converted = convert(model, Frame.of(data), **options)

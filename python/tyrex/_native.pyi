@@ -6,20 +6,7 @@ from _typeshed import Incomplete, SupportsGetItem
 from os import PathLike
 from typing import Any, Final, SupportsFloat, SupportsIndex, final
 
-__all__ = [
-    "__version__",
-    "Data",
-    "Ensemble",
-    "Explainer",
-    "Model",
-    "Network",
-    "Schema",
-    "Table",
-    "dataset_names",
-    "local_outlier_factors",
-    "method_names",
-    "set_threads",
-]
+__all__ = ["__version__", "Data", "Ensemble", "Explainer", "Model", "Network", "Schema", "Table", "dataset_names", "local_outlier_factors", "method_names", "set_threads"]
 
 __version__: Final[str]
 
@@ -44,9 +31,7 @@ class Data:
         Rows of a table to train on: every row has a label.
         """
     @staticmethod
-    def named(
-        name: str, variant: str = "product", data_dir: str | PathLike[str] | None = None
-    ) -> Data:
+    def named(name: str, variant: str = "product", data_dir: str | PathLike[str] | None = None) -> Data:
         """
         A data set of the catalogue, with its own split: `product` or `reference`.
         """
@@ -70,9 +55,7 @@ class Ensemble:
     A base model and what one change made of it, many times.
     """
     def __len__(self, /) -> int: ...
-    def __new__(
-        cls, /, contents: SupportsGetItem[int, SupportsGetItem[int, SupportsIndex]], plan: str
-    ) -> Ensemble:
+    def __new__(cls, /, contents: SupportsGetItem[int, SupportsGetItem[int, SupportsIndex]], plan: str) -> Ensemble:
         """
         An ensemble from the files of its models, the base first, and its plan.
         """
@@ -107,9 +90,7 @@ class Ensemble:
         """
         Where the models' randomness came from.
         """
-    def write(
-        self, /, explainer: Explainer, folder: str | PathLike[str], overwrite: bool = False
-    ) -> None:
+    def write(self, /, explainer: Explainer, folder: str | PathLike[str], overwrite: bool = False) -> None:
         """
         Writes every model into a folder, with the schema and the encoder.
         """
@@ -119,43 +100,16 @@ class Explainer:
     """
     A model and the rows it speaks about.
     """
-    def audit(
-        self,
-        /,
-        factuals: Table,
-        advised: Table,
-        rows: SupportsGetItem[int, SupportsIndex],
-        options: str,
-        confidence: SupportsFloat | SupportsIndex,
-        progress: Any | None = None,
-    ) -> tuple[str, str, bool]:
+    def audit(self, /, factuals: Table, advised: Table, rows: SupportsGetItem[int, SupportsIndex], options: str, confidence: SupportsFloat | SupportsIndex, progress: Any | None = None) -> tuple[str, str, bool]:
         """
         What this model makes of promises that another one gave: a summary, a document per
         promise, and whether Ctrl-C ended the search for repairs.
         """
-    def calibrate(
-        self,
-        /,
-        goal: str,
-        taus: SupportsGetItem[int, SupportsFloat | SupportsIndex] | None,
-        factuals: SupportsIndex,
-        options: str,
-        ensemble: Ensemble,
-        progress: Any | None = None,
-    ) -> str:
+    def calibrate(self, /, goal: str, taus: SupportsGetItem[int, SupportsFloat | SupportsIndex] | None, factuals: SupportsIndex, options: str, ensemble: Ensemble, progress: Any | None = None) -> str:
         """
         Chooses the threshold that keeps a promise, as JSON.
         """
-    def certify(
-        self,
-        /,
-        rows: Table,
-        ensemble: Ensemble | None,
-        steered: bool,
-        terms: str,
-        seed: SupportsIndex,
-        progress: Any | None = None,
-    ) -> list[str]:
+    def certify(self, /, rows: Table, ensemble: Ensemble | None, steered: bool, terms: str, seed: SupportsIndex, progress: Any | None = None) -> list[str]:
         """
         A certificate for every row of a table, as JSON, each with its sentence.
         """
@@ -164,15 +118,7 @@ class Explainer:
         """
         The names of the encoded columns.
         """
-    def explain(
-        self,
-        /,
-        rows: Table | None,
-        options: str,
-        limit: SupportsIndex | None = None,
-        tries: SupportsIndex = 24,
-        progress: Any | None = None,
-    ) -> tuple[str, list[float], str, bool]:
+    def explain(self, /, rows: Table | None, options: str, limit: SupportsIndex | None = None, tries: SupportsIndex | None = None, progress: Any | None = None) -> tuple[str, list[float], str, bool]:
         """
         Advice for the rows of a table, or for the first own ones that are rejected: a document
         per row, the seconds each took, the request, and whether Ctrl-C ended the search.
@@ -209,16 +155,7 @@ class Explainer:
         The rows of the table that the model rejects, of a part: `train`, `test`, `all`, or the
         applicants.
         """
-    def retrain(
-        self,
-        /,
-        change: str,
-        change_params: str,
-        models: SupportsIndex,
-        params: str | None,
-        seed: SupportsIndex,
-        progress: Any | None = None,
-    ) -> Ensemble:
+    def retrain(self, /, change: str, change_params: str, models: SupportsIndex, params: str | None, seed: SupportsIndex, progress: Any | None = None) -> Ensemble:
         """
         Trains the network again, many times.
         """
@@ -231,9 +168,7 @@ class Explainer:
         """
         The probability of the favourable class, for the rows of a table.
         """
-    def stability(
-        self, /, rows: Table | None, terms: str, seed: SupportsIndex, progress: Any | None = None
-    ) -> list[tuple[str, Any]]:
+    def stability(self, /, rows: Table | None, terms: str, seed: SupportsIndex, progress: Any | None = None) -> list[tuple[str, Any]]:
         """
         The measures of the rows of a table, or of the own applicants: a column for each.
         """
@@ -242,9 +177,7 @@ class Explainer:
         The network as an ONNX file, with the schema and the encoder in its metadata.
         """
     @staticmethod
-    def train(
-        data: Data, params: str, seed: SupportsIndex, progress: Any | None = None
-    ) -> Explainer:
+    def train(data: Data, params: str, seed: SupportsIndex, progress: Any | None = None) -> Explainer:
         """
         Trains a network on labelled rows.
         """
@@ -269,20 +202,11 @@ class Model:
     """
     An ONNX model.
     """
-    def __new__(
-        cls,
-        /,
-        content: bytes,
-        schema: Schema | None = None,
-        *,
-        output: str | None = None,
-        class_number: SupportsIndex | None = None,
-        class_name: str | None = None,
-        logits: bool = False,
-    ) -> Model:
+    def __new__(cls, /, source: SupportsGetItem[int, SupportsIndex] | str | PathLike[str], schema: Schema | None = None, *, class_number: SupportsIndex | None = None, class_name: str | None = None, logits: bool = False) -> Model:
         """
-        A model from the bytes of its file. With a schema, its favourable label says which class
-        is meant where nothing else does.
+        A model from its file or from the bytes of it. With a schema, its favourable label says
+        which class is meant where nothing else does. External data is looked for in the folder of
+        the file.
         """
     @property
     def class_names(self, /) -> list[str] | None:
@@ -309,19 +233,6 @@ class Model:
         """
         `network` or `trees`.
         """
-    @staticmethod
-    def read(
-        path: str | PathLike[str],
-        schema: Schema | None = None,
-        *,
-        output: str | None = None,
-        class_number: SupportsIndex | None = None,
-        class_name: str | None = None,
-        logits: bool = False,
-    ) -> Model:
-        """
-        Reads a model file; external data is looked for in its folder.
-        """
     @property
     def schema(self, /) -> Schema | None:
         """
@@ -338,14 +249,12 @@ class Network:
     """
     A stack of dense layers.
     """
-    def __new__(
-        cls, /, width: "int", layers: "list[tuple[str, bytes, bytes]]", output: "str"
-    ) -> Network:
+    def __new__(cls, /, width: SupportsIndex, layers: SupportsGetItem[int, tuple[str, bytes, bytes]], output: str) -> Network:
         """
         A network from the parts that pickling keeps. An ONNX file would not do: its reader
         may join neurons that are alike.
         """
-    def __reduce__(self, /) -> "tuple[type, tuple[int, list[tuple[str, bytes, bytes]], str]]": ...
+    def __reduce__(self, /) -> tuple[type, tuple[int, list[tuple[str, bytes, bytes]], str]]: ...
     @property
     def fingerprint(self, /) -> str:
         """
@@ -356,7 +265,7 @@ class Network:
         """
         The number of weights and biases.
         """
-    def probabilities(self, /, points: "typing.Any") -> "typing.Any":
+    def probabilities(self, /, points: Incomplete) -> Incomplete:
         """
         The probability of every class, a line per row. With one logit these are the two classes.
         """
@@ -365,18 +274,11 @@ class Network:
         The network as an ONNX file for the probability of one class; of the last without a number.
         """
     @staticmethod
-    def train(
-        points: "typing.Any",
-        labels: "typing.Any",
-        weights: "typing.Any | None",
-        params: "str",
-        seed: "int",
-        start: "Network | None" = None,
-        progress: "typing.Any | None" = None,
-    ) -> "tuple[Network, str, int]":
+    def train(examples: tuple[Incomplete, Incomplete, Incomplete | None], params: str, seed: SupportsIndex, start: Network | None = None, progress: Any | None = None) -> tuple[Network, str, int]:
         """
-        Trains a network on encoded rows. `start` is a network to go on from. Returns the
-        network, every epoch as JSON, and the epoch whose weights were kept.
+        Trains a network on encoded rows, their labels and their weights, if they have any.
+        `start` is a network to go on from. Returns the network, every epoch as JSON, and the
+        epoch whose weights were kept.
         """
     @property
     def width(self, /) -> int:
@@ -409,13 +311,7 @@ class Schema:
         A schema from the JSON that `to_json` gives.
         """
     @staticmethod
-    def infer(
-        table: Table,
-        label: str | None,
-        favourable: SupportsGetItem[int, str],
-        kinds: SupportsGetItem[int, tuple[str, str, SupportsGetItem[int, str]]],
-        features: SupportsGetItem[int, str] | None,
-    ) -> tuple[Schema, list[tuple[str | None, str]]]:
+    def infer(table: Table, label: str | None, favourable: SupportsGetItem[int, str], kinds: SupportsGetItem[int, tuple[str, str, SupportsGetItem[int, str]]], features: SupportsGetItem[int, str] | None) -> tuple[Schema, list[tuple[str | None, str]]]:
         """
         A first schema from a table, and remarks on what a person should look at. `kinds` has
         what is known of columns: `numeric`, `integer`, `ordinal`, `categorical` or `flag`, and
@@ -455,9 +351,7 @@ class Table:
     Named columns of text, as a file has them. An empty cell is a missing one.
     """
     def __len__(self, /) -> int: ...
-    def __new__(
-        cls, /, source: str, names: SupportsGetItem[int, str], columns: SupportsGetItem[int, Any]
-    ) -> Table:
+    def __new__(cls, /, source: str, names: SupportsGetItem[int, str], columns: SupportsGetItem[int, Any]) -> Table:
         """
         A table from columns: numpy arrays of numbers, or lists of texts and None.
         """
@@ -482,9 +376,7 @@ def dataset_names() -> list[str]:
     The names of the data sets.
     """
 
-def local_outlier_factors(
-    training: "typing.Any", points: "typing.Any", neighbours: "int"
-) -> "typing.Any":
+def local_outlier_factors(training: Incomplete, points: Incomplete, neighbours: SupportsIndex) -> Incomplete:
     """
     The local outlier factor of every point among the training points.
     """

@@ -162,7 +162,8 @@ class MLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         X, y = X[rows], y[rows]
         classes, labels = np.unique(y, return_inverse=True)
         if len(classes) < 2:
-            raise ValueError(f"y has one class, {classes[0]!r}; expected at least two classes")
+            got = listed(map(repr, classes.tolist())) or "none"
+            raise ValueError(f"the rows that count have one class, {got}; expected at least two")
         if start is not None and not np.array_equal(classes, self.classes_):
             raise ValueError(
                 f"warm_start goes on with the classes {listed(map(repr, self.classes_.tolist()))}, "
@@ -204,8 +205,8 @@ class MLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def _params(self, classes: Array, y: Array, weights: Array | None) -> str:
         """The engine's parameters, as JSON."""
-        sizes = self.hidden_layer_sizes
-        sizes = [sizes] if isinstance(sizes, Integral) else sizes
+        sizes: Any = self.hidden_layer_sizes
+        sizes = [sizes] if np.ndim(sizes) == 0 else sizes
         count = len(classes)
         softmax = {"softmax": {"classes": count, "favourable": count - 1}}
         params: dict[str, Any] = {
@@ -273,9 +274,10 @@ def _train(
     progress: Progress,
 ) -> tuple[Network, str, int]:
     """Trains, with the names of this module in the error."""
-    weights = None if weights is None else weights.astype(np.float32)
+    singles = None if weights is None else weights.astype(np.float32)
+    examples = (X, labels.astype(np.uint32), singles)
     try:
-        return Network.train(X, labels.astype(np.uint32), weights, params, seed, start, progress)
+        return Network.train(examples, params, seed, start, progress)
     except ParameterError as error:
         message = str(error)
         for name, own in NAMES.items():
@@ -286,9 +288,11 @@ def _train(
 def _whole(name: str, value: Any, least: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral):
         raise ParameterError(f"parameter `{name}` is {value!r}, expected a whole number")
-    if not least <= value < 2**64:
-        raise ParameterError(f"parameter `{name}` is {value}, expected at least {least}")
-    return int(value)
+    whole = int(value)
+    if not least <= whole < 2**64:
+        expected = f"at least {least}" if whole < least else "less than 2**64"
+        raise ParameterError(f"parameter `{name}` is {whole}, expected {expected}")
+    return whole
 
 
 def _number(name: str, value: Any) -> float:

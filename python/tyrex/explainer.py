@@ -13,7 +13,7 @@ import numpy as np
 
 from . import _native
 from .data import Frame
-from .errors import DataError, ModelError, ParameterError
+from .errors import DataError, ModelError, ParameterError, SchemaError
 from .explanations import Explanations
 from .models import Function, Onnx, convert
 from .progress import Progress, ProgressSetting
@@ -25,6 +25,8 @@ __all__ = ["Explainer"]
 
 # A converted model whose scores differ by more than this from the original's is refused.
 LARGEST_DEVIATION = 1e-4
+# The most rules that are let go one at a time for a row without advice.
+RULES = 24
 
 
 class Explainer:
@@ -192,6 +194,7 @@ class Explainer:
         max_evaluations: int | None = None,
         max_seconds: float | None = None,
         certify: Any = False,
+        relax: bool | None = None,
         seed: int = 0,
         progress: ProgressSetting = None,
         **params: Any,
@@ -222,6 +225,9 @@ class Explainer:
             The most work for one row.
         certify
             True to certify what is found, or a `tyrex.Ensemble` to certify it with.
+        relax
+            Whether to look, for rows without advice, for the one rule that stands in the way
+            (`relaxations`). That takes many searches per row; None does it for up to 20 rows.
         seed
             The same seed gives the same advice, here and from the command line.
         progress
@@ -230,8 +236,6 @@ class Explainer:
             Other parameters of the method, by their names in docs/methods.md.
 
         Ctrl-C ends the search; what was found until then is returned, with `interrupted` set.
-        For the first 20 rows without advice, `relaxations` says which single rule stands in the
-        way; each takes as long as many searches.
         """
         if method is None:
             method = "trex-i" if self._native.has_gradients else "trex-nn"
@@ -254,9 +258,10 @@ class Explainer:
             params=params,
         )
         frame, table = (self.data, None) if rows is None else self._table(rows)
+        tries = None if relax is None else RULES if relax else 0
         with Progress(progress, "searching") as bar:
             texts, seconds, request, interrupted = self._native.explain(
-                table, asked, limit, progress=bar
+                table, asked, limit, tries, bar
             )
         documents = json.loads(texts)
         for document, took in zip(documents, seconds):
@@ -366,9 +371,14 @@ class Made:
 
 
 def schema_of(
-    source: Source, schema: Any, favourable: Any, features: list[str] | None = None
+    source: Source,
+    schema: Any,
+    favourable: Any,
+    features: list[str] | None = None,
+    levels: dict[str, list[Any]] | None = None,
 ) -> Schema:
-    """The schema that was given or that the data bring along, or else a first one."""
+    """The schema that was given or that the data bring along, or else a first one, in which the
+    columns that the model takes as categories have all the `levels` it knows."""
     if schema is not None:
         return Schema.of(schema)
     if source.data is not None:
@@ -376,7 +386,9 @@ def schema_of(
     values = favourable if isinstance(favourable, (list, tuple, set)) else [favourable]
     wanted = [] if favourable is None else [as_text(value) for value in values]
     candidates = features or source.features.names
-    return Schema.inferred(source.table, source.label, wanted, source.kinds(candidates), features)
+    return Schema.inferred(
+        source.table, source.label, wanted, source.kinds(candidates, levels or {}), features
+    )
 
 
 def _assemble(
@@ -388,22 +400,24 @@ def _assemble(
     logits: bool | None,
     preprocessor: Any,
 ) -> Made:
-    if isinstance(schema, (str, os.PathLike, Schema)) and label is None:
-        schema = Schema.of(schema)
-        frame = Source.of(data)
-        label = schema.label if schema.label in frame.frame.names else None
     source = Source.of(data, label)
+    if schema is not None:
+        schema = Schema.of(schema)
+        source = source.labelled(schema.label)
     if isinstance(model, (str, os.PathLike, bytes, bytearray)):
         return _with_file(model, source, schema, favourable, logits, preprocessor)
     converted = convert(model, source.features, favourable, logits, preprocessor)
     features = converted.features or source.features.names
-    made = schema_of(source, schema, favourable, features)
+    levels = converted.levels if isinstance(converted, Onnx) else {}
+    made = schema_of(source, schema, favourable, features, levels)
     if isinstance(converted, Onnx):
         try:
             native = _native_of(converted, source, made)
-        except ModelError:
-            # A graph that the native engine does not understand is asked as a black box.
-            if converted.fallback is None:
+        except (ModelError, SchemaError) as problem:
+            # What the native engine does not understand is asked as a black box. A schema that
+            # was given is the user's to correct.
+            given = schema is not None or source.data is not None
+            if converted.fallback is None or (given and isinstance(problem, SchemaError)):
                 raise
             converted = converted.fallback
         else:
@@ -422,14 +436,10 @@ def _with_file(
     """An ONNX file: its own schema, if tyrex wrote it; else it takes the columns of the data."""
     if preprocessor is not None:
         raise ParameterError("preprocessor is for PyTorch and Keras models, not for ONNX files")
-    is_path = isinstance(model, (str, os.PathLike))
+    file = os.fspath(model) if isinstance(model, (str, os.PathLike)) else bytes(model)
 
     def read(schema: _native.Schema | None, class_name: str | None = None) -> _native.Model:
-        if is_path:
-            return _native.Model.read(
-                os.fspath(model), schema, class_name=class_name, logits=bool(logits)
-            )
-        return _native.Model(bytes(model), schema, class_name=class_name, logits=bool(logits))
+        return _native.Model(file, schema, class_name=class_name, logits=bool(logits))
 
     try:
         first = read(None)

@@ -41,6 +41,8 @@ def lof(data: Any, X: Any, neighbours: int = 20) -> Array:
         columns = "column" if len(asked.names) == 1 else "columns"
         raise DataError(f"X has {len(asked.names)} {columns}, the data {len(known.names)}")
     others = len(known) - 1
+    if others == 0:
+        raise DataError("the data has one row; expected at least two")
     if isinstance(neighbours, bool) or not isinstance(neighbours, Integral):
         raise ParameterError(f"parameter `neighbours` is {neighbours!r}, expected a whole number")
     if not 1 <= neighbours <= others:

@@ -96,7 +96,9 @@ class Schema:
     ) -> Schema:
         """The same schema with some features described better; None takes a key away.
 
-        The keys are those of docs/formats.md: kind, levels, unit, range, step, action, ...
+        The keys are those of docs/formats.md: kind, levels, unit, range, step, action, ... A new
+        action takes the place of the old one. Where that was `within`, drawn up from the data, a
+        `range` keeps its ends; applicants outside a range are refused.
 
         >>> schema = Schema.of('''
         ... format_version = 1
@@ -169,13 +171,19 @@ class Schema:
 def _line(feature: dict[str, Any]) -> list[str]:
     action = feature.get("action", "free")
     levels = feature.get("levels") or feature.get("values") or []
+    interval = feature.get("range")
+    if not isinstance(action, str):
+        # The one that has values with it: within an interval, or some levels.
+        ((action, allowed),) = action.items()
+        interval = allowed if action == "within" else interval
+        levels = allowed if action == "levels" else levels
     values = " | ".join(str(level) for level in levels)
-    if feature.get("range"):
-        values = "{} to {}".format(*feature["range"])
-    return [
-        feature["name"],
-        feature["kind"],
-        feature.get("unit") or "",
-        action if isinstance(action, str) else " ".join(f"{k} {v}" for k, v in action.items()),
-        values if len(values) <= MOST_LETTERS else f"{values[:MOST_LETTERS]}... ({len(levels)})",
-    ]
+    if interval:
+        values = f"{_end(interval[0])} to {_end(interval[1])}"
+    elif len(values) > MOST_LETTERS:
+        values = f"{values[:MOST_LETTERS]}... ({len(levels)})"
+    return [feature["name"], feature["kind"], feature.get("unit") or "", action, values]
+
+
+def _end(end: Any) -> str:
+    return "any" if end is None else str(end)

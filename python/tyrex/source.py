@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -70,25 +71,41 @@ class Source:
         frame = _with_column(frame, *_labels(label, frame))
         return cls(frame, as_table(frame), frame.names[-1])
 
+    def labelled(self, name: str) -> Source:
+        """The same, with the column of that name as the label, if it is there and none is yet."""
+        known = self.label is None and name in self.frame.names
+        return replace(self, label=name) if known else self
+
     @property
     def features(self) -> Frame:
         """All columns but the label."""
         return self.frame.select([name for name in self.frame.names if name != self.label])
 
-    def kinds(self, features: Iterable[str]) -> list[tuple[str, str, list[str]]]:
-        """What the container knows of its columns, as the native side wants to be told."""
+    def kinds(
+        self, features: Iterable[str], levels: Mapping[str, list[Any]] = MappingProxyType({})
+    ) -> list[tuple[str, str, list[str]]]:
+        """What the container knows of its columns, and a model of the `levels` of some, as the
+        native side wants to be told."""
         known: list[tuple[str, str, list[str]]] = []
         for name in features:
             column = self.frame.columns[self.frame.names.index(name)]
             if name in self.frame.levels:
-                levels = self.frame.levels[name]
-                kind = "ordinal" if levels.ordered else "categorical"
-                known.append((name, kind, [as_text(level) for level in levels.values]))
+                own = self.frame.levels[name]
+                kind = "ordinal" if own.ordered else "categorical"
+                known.append((name, kind, _texts([*own.values, *levels.get(name, [])])))
+            elif name in levels:
+                seen = {value for value in column.tolist() if value is not None and value == value}
+                known.append((name, "categorical", _texts([*levels[name], *sorted(seen)])))
             elif column.dtype == bool:
                 known.append((name, "flag", ["false", "true"]))
             elif column.dtype.kind == "f" and not _whole(column):
                 known.append((name, "numeric", []))
         return known
+
+
+def _texts(levels: list[Any]) -> list[str]:
+    """Every level once, as the native side writes it."""
+    return list(dict.fromkeys(as_text(level) for level in levels))
 
 
 def _whole(column: np.ndarray[Any, Any]) -> bool:

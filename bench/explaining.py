@@ -13,9 +13,8 @@ from pathlib import Path
 
 import numpy as np
 
-# Where the command line and Python differ in what they do beside the search, it is for few rows:
-# without a limit, the command line shows and certifies five. Under `paper` nobody asks which rule
-# stands in the way of a row without advice.
+# No limit: the command line then shows and certifies five rows only, and not every row up to the
+# limit. Under `paper` rows take least, so that what comes on top of the search shows most.
 REQUEST = {"protocol": "paper", "method": "trex-i", "norm": "l2", "tau": 0.85, "seed": 0}
 QUICK_ROWS = 20
 

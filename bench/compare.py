@@ -13,15 +13,17 @@ from pathlib import Path
 
 import engines
 import report
-from tasks import TASKS
+from tasks import TASKS, TYREX
 
 RECORD = engines.REPOSITORY / "BENCHMARKS.md"
 RESULT = engines.BENCH / "results" / "compare.json"
 EXAMPLES = """examples:
-  bench/compare                       all tasks, all engines, 20 rounds
+  bench/compare                       the usual tasks, all engines, 20 rounds
   bench/compare --quick               a few rounds on few rows: does everything run?
   bench/compare --task train --threads 1 --only tyrex,jax
   bench/compare --rounds 40 --record  and append the tables to BENCHMARKS.md
+  bench/compare --task explain        the Python package against the command line
+  bench/compare --task counterfactual DiCE and Alibi, in environments of their own
 """
 
 
@@ -32,7 +34,12 @@ def arguments():
         epilog=EXAMPLES,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
-    parser.add_argument("--task", choices=[*TASKS, "all"], default="all", help="what to compare")
+    parser.add_argument(
+        "--task",
+        choices=[*TASKS, "all"],
+        default="all",
+        help="what to compare; all: all but explain and counterfactual",
+    )
     parser.add_argument("--threads", choices=["1", "2", "both"], default="both")
     parser.add_argument("--rounds", type=positive, metavar="N", help="rounds (20; quick: 3)")
     parser.add_argument("--rows", type=positive, metavar="N", help="use only the first N rows")
@@ -40,6 +47,12 @@ def arguments():
     parser.add_argument("--quick", action="store_true", help="3 rounds on 2048 rows")
     parser.add_argument(
         "--worker", metavar="FILE", help="this tyrex worker, instead of building one in release"
+    )
+    parser.add_argument(
+        "--cli", metavar="FILE", help="this command line for explain, instead of building it"
+    )
+    parser.add_argument(
+        "--wheel", metavar="FILE", help="this Python package for explain, instead of building it"
     )
     parser.add_argument(
         "--json",
@@ -53,7 +66,8 @@ def arguments():
     args.rounds = args.rounds or (3 if args.quick else 20)
     args.rows = args.rows or (2048 if args.quick else None)
     args.thread_counts = {"1": [1], "2": [2], "both": [1, 2]}[args.threads]
-    args.tasks = list(TASKS.values()) if args.task == "all" else [TASKS[args.task]]
+    usual = [task for task in TASKS.values() if not task.on_request]
+    args.tasks = usual if args.task == "all" else [TASKS[args.task]]
     args.only = args.only.split(",") if args.only else None
     return args
 
@@ -72,11 +86,11 @@ def progress(text):
         print(text, file=sys.stderr, flush=True)
 
 
-def chosen(task, only, tyrex):
+def chosen(task, subcommand, only, tyrex):
     """The commands of the engines of a task, tyrex first, as far as they are wanted."""
     known = engines.peers(task)
-    if tyrex:
-        known = {engines.TYREX: [tyrex, task], **known}
+    if tyrex and subcommand:
+        known = {TYREX: [tyrex, subcommand], **known}
     return {name: command for name, command in known.items() if not only or name in only}
 
 
@@ -84,7 +98,7 @@ def gemm_peak(tyrex, pinned):
     """The best single-precision product on one core, over everyone's own kernel."""
     contestants = [
         engines.Contestant(name, command, 1, pinned)
-        for name, command in chosen("gemm", None, tyrex).items()
+        for name, command in chosen("gemm", "gemm", None, tyrex).items()
     ]
     engines.contest(contestants, 5, lambda text: progress(text and f"GEMM peak: {text}"))
     every = [
@@ -96,10 +110,11 @@ def gemm_peak(tyrex, pinned):
 
 def main():
     args = arguments()
-    import problem  # numpy: not needed for --help
+    import explaining  # numpy: not needed for --help
+    import problem
     import rows
 
-    known = {engines.TYREX, *(name for task in args.tasks for name in engines.peers(task.name))}
+    known = {name for task in args.tasks for name in chosen(task.name, task.subcommand, None, "-")}
     if unknown := set(args.only or ()) - known:
         sys.exit(f"unknown engine {', '.join(sorted(unknown))}; known: {', '.join(sorted(known))}")
     cores = engines.cores()
@@ -115,9 +130,18 @@ def main():
             file=sys.stderr,
         )
 
+    wanted = known & set(args.only or known)
+    engines.make_environments(wanted, progress)
     tyrex = None
-    if not args.only or engines.TYREX in args.only:
+    if TYREX in wanted:
         tyrex = args.worker or engines.build_tyrex(progress)
+    is_explaining = any(task.is_explaining for task in args.tasks)
+    if is_explaining:
+        if not rows.heloc_folder():
+            sys.exit("explain needs heloc.csv, in $TYREX_DATA or ../shared/data")
+        cli = args.cli or engines.build_cli(progress)
+        if wanted - {"cli"}:
+            engines.install_package(args.wheel, progress)
     x, y, source = rows.load(args.rows)
     explained = None
     if any(task.is_search for task in args.tasks):
@@ -139,6 +163,8 @@ def main():
         rows.write(folder / "rows.bin", x, y)
         if explained:
             problem.write(folder, explained)
+        if is_explaining:
+            explaining.write(folder, cli, rows.heloc_folder(), quick=args.rows is not None)
 
         def judge(reply):
             return problem.judge(reply, explained)
@@ -158,10 +184,11 @@ def main():
 def compare(run, task, threads, args, tyrex, cores, folder, shape, judge):
     """Adds the table of one task on so many threads to the run."""
     contestants = []
-    inputs = ["--problem", folder] if task.is_search else ["--rows", folder / "rows.bin"]
-    for name, command in chosen(task.name, args.only, tyrex).items():
+    has_folder = task.is_search or task.is_explaining
+    inputs = ["--problem", folder] if has_folder else ["--rows", folder / "rows.bin"]
+    for name, command in chosen(task.name, task.subcommand, args.only, tyrex).items():
         command = [*command, *map(str, inputs)]
-        for processes in sorted({1, threads}):
+        for processes in sorted({1, threads if task.splits else 1}):
             pinned = cores and cores[:threads]
             contestants.append(engines.Contestant(name, command, threads, pinned, processes))
     if not contestants:
@@ -172,10 +199,10 @@ def compare(run, task, threads, args, tyrex, cores, folder, shape, judge):
     for reply in (reply for contestant in contestants for reply in contestant.replies):
         if "points" in reply:
             reply.update(judge(reply))
-    table = report.summarise(task, threads, contestants, *shape, run["peak"], engines.TYREX)
+    table = report.summarise(task, threads, contestants, *shape, run["peak"])
     run["tables"].append(table)
-    if threads == 1 and tyrex:
-        run["aims"] += report.aims(task, table, engines.TYREX)
+    if threads == 1:
+        run["aims"] += report.aims(task, table)
     run["disagreements"] += report.disagreements(task, contestants, rounds, shape[0])
 
 

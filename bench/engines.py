@@ -12,7 +12,6 @@ from pathlib import Path
 
 BENCH = Path(__file__).resolve().parent
 REPOSITORY = BENCH.parent
-TYREX = "tyrex"
 START_LIMIT, ROUND_LIMIT = 600, 300  # seconds
 
 
@@ -26,23 +25,66 @@ def peers(task):
     suffix = "_" + task.replace("-", "_")
     for path in sorted((BENCH / "peers").glob(f"*{suffix}.py")):
         name = path.stem.removesuffix(suffix).replace("_", "-")
-        found[name] = [sys.executable, str(path)]
+        found[name] = [interpreter(name), str(path)]
     return found
+
+
+def own_environment(engine):
+    """The folder and the requirements of an engine that pins what the others do not, or None."""
+    word = engine.split("-")[0]
+    requirements = BENCH / f"requirements-{word}.txt"
+    return (BENCH / f".venv-{word}", requirements) if requirements.is_file() else None
+
+
+def interpreter(engine):
+    own = own_environment(engine)
+    return str(own[0] / "bin" / "python") if own else sys.executable
+
+
+def make_environments(names, progress):
+    """Installs what engines with their own requirements need, once."""
+    for folder, requirements in sorted({own for name in names if (own := own_environment(name))}):
+        progress(f"looking at {folder.name}")
+        command = [REPOSITORY / "scripts" / "python-env", folder, requirements]
+        subprocess.run([str(part) for part in command], check=True, stdout=sys.stderr)
 
 
 def build_tyrex(progress):
     """Builds tyrex's worker in release and returns its path."""
     progress("building tyrex")
-    cargo = ["cargo", "build", "--release", "--quiet", "--package", "tyrex"]
-    subprocess.run([*cargo, "--example", "bench_worker"], cwd=REPOSITORY, check=True)
+    return _build("tyrex", "--example", "bench_worker") + "/examples/bench_worker"
+
+
+def build_cli(progress):
+    """Builds the command line in release and returns its path."""
+    progress("building the command line")
+    return _build("tyrex-cli", "--bin", "tyrex") + "/tyrex"
+
+
+def _build(package, *what):
+    cargo = ["cargo", "build", "--release", "--quiet", "--package", package, *what]
+    subprocess.run(cargo, cwd=REPOSITORY, check=True)
     metadata = subprocess.run(
         ["cargo", "metadata", "--format-version", "1", "--no-deps"],
         cwd=REPOSITORY,
         check=True,
         capture_output=True,
     )
-    target = Path(json.loads(metadata.stdout)["target_directory"])
-    return str(target / "release" / "examples" / "bench_worker")
+    return str(Path(json.loads(metadata.stdout)["target_directory"]) / "release")
+
+
+def install_package(wheel, progress):
+    """Installs the Python package for its workers: this wheel, or one built in release."""
+    python = interpreter("python")
+    with tempfile.TemporaryDirectory() as folder:
+        if wheel is None:
+            progress("building the Python package")
+            maturin = [python, "-m", "maturin", "build", "--release", "--quiet", "--out", folder]
+            subprocess.run(maturin, cwd=REPOSITORY / "python", check=True, stdout=sys.stderr)
+            (wheel,) = map(str, Path(folder).glob("*.whl"))
+        pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]
+        only_this = ["--force-reinstall", "--no-deps"]
+        subprocess.run([*pip, *only_this, wheel], check=True, stdout=sys.stderr)
 
 
 def environment(threads):

@@ -102,16 +102,16 @@ def read_models(path):
 def judge(reply, problem):
     """What an engine's counterfactuals are worth.
 
-    `validity` is over the models that were trained anew, `stability` is the mean relaxed
-    stability on offsets that no engine has seen.
+    `validity` is over the models that were trained anew, `cost` is in L2, `stability` is the mean
+    relaxed stability on offsets that no engine has seen.
     """
     points = reply.pop("points")
     chosen = reply.get("sample", range(len(points)))
     found = [i for i, point in enumerate(points) if point is not None]
     share = len(found) / len(points)
     if not found:
-        nothing = float("nan")
-        return {"found": share, "validity": nothing, "cost": nothing, "stability": nothing}
+        nothing = dict.fromkeys(("validity", "cost", "cost_l1", "stability"), float("nan"))
+        return {"found": share, **nothing}
     after = np.array([points[i] for i in found], dtype=np.float32)
     before = problem.factuals[[chosen[i] for i in found]]
     valid = [network.score(layers, after) >= 0.5 for layers in problem.models[1:]]
@@ -120,6 +120,7 @@ def judge(reply, problem):
         "judged": len(found) * len(valid),
         "validity": float(np.mean(valid)),
         "cost": float(np.linalg.norm(after - before, axis=1).mean()),
+        "cost_l1": float(np.abs(after - before).sum(axis=1).mean()),
         "stability": float(np.mean([relaxed_stability(problem.layers, x) for x in after])),
     }
 

@@ -45,10 +45,10 @@ def now():
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
 
 
-def summarise(task, threads, contestants, rows, columns, peak, baseline):
+def summarise(task, threads, contestants, rows, columns, peak):
     """One table: a row per contestant, the fastest first."""
     flops = task.flops and task.flops(rows, columns)
-    reference = next((c.best("seconds") for c in contestants if c.name == baseline), None)
+    reference = next((c.best("seconds") for c in contestants if c.name == task.baseline), None)
     results = []
     for c in contestants:
         seconds = c.best("seconds")
@@ -72,6 +72,7 @@ def summarise(task, threads, contestants, rows, columns, peak, baseline):
         "title": task.title,
         "unit": task.unit,
         "rounds": len(contestants[0].replies),
+        "baseline": task.baseline,
         "columns": task.columns,
         "threads": threads,
         "results": results,
@@ -99,11 +100,20 @@ def disagreements(task, contestants, rounds, rows):
         steps, expected = c.replies[-1].get("steps"), rounds * task.steps(rows)
         if steps is not None and steps != expected:
             found.append(f"{c.name}: {steps} optimiser steps, expected {expected}")
+    for field in task.same:
+        said = {c.name: {reply.get(field) for reply in c.replies} for c in contestants}
+        reference = task.baseline if task.baseline in said else contestants[0].name
+        expected = said[reference]
+        found += [
+            f"{name}: other {field} than {reference}, or other ones from round to round"
+            for name, values in said.items()
+            if values != expected or len(values) > 1
+        ]
     return found
 
 
-def aims(task, table, engine):
-    """Each aim with what was measured, for a table on one thread that holds the engine."""
+def aims(task, table):
+    """Each aim with what was measured, for a table on one thread that holds the baseline."""
     results = table["results"]
     verdicts = []
     for aim in task.aims:
@@ -118,7 +128,17 @@ def aims(task, table, engine):
                 }
             )
     for result in results:
-        if result["name"] == engine and task.peak_share is not None:
+        if result["ratio"] and result["name"] in task.most:
+            most = task.most[result["name"]]
+            verdicts.append(
+                {
+                    "aim": f"{task.name}: {result['name']} takes at most {most:g}x of "
+                    f"{task.baseline}",
+                    "measured": f"{result['ratio']:.3f}x",
+                    "met": result["ratio"] <= most,
+                }
+            )
+        if result["name"] == task.baseline and task.peak_share is not None:
             verdicts.append(
                 {
                     "aim": f"{task.name}: {task.peak_share:.0%} of the core's GEMM peak",
@@ -126,7 +146,7 @@ def aims(task, table, engine):
                     "met": result["peak_share"] >= task.peak_share,
                 }
             )
-        if result["name"] == engine and task.limit is not None:
+        if result["name"] == task.baseline and task.limit is not None:
             verdicts.append(
                 {
                     "aim": f"{task.name}: at most {task.limit * 1e6:g} microseconds a {task.unit}",
@@ -169,7 +189,7 @@ def as_text(run):
             for r in table["results"]
         ]
         rate = ["GF/s", "of peak"] if has_rate else []
-        header = ["engine", "seconds", "ratio to tyrex", *rate, *table["columns"]]
+        header = ["engine", "seconds", f"ratio to {table['baseline']}", *rate, *table["columns"]]
         parts.append(
             f"{table['title']}; {threads}; seconds per {table['unit']}, "
             f"minimum of {table['rounds']} interleaved rounds\n\n{grid(header, lines)}"

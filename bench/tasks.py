@@ -1,12 +1,15 @@
 """The tasks that `bench/compare` knows.
 
 A task is a name, a line here, and one file `peers/<engine>_<task>.py` per engine; tyrex's own
-side is a subcommand of `crates/tyrex/examples/bench_worker`.
+side is a subcommand of `crates/tyrex/examples/bench_worker`, or a file like the others'.
 """
 
 from dataclasses import dataclass, field
 from math import ceil
 from collections.abc import Callable
+
+
+TYREX = "tyrex"
 
 
 @dataclass(frozen=True)
@@ -23,21 +26,35 @@ class Task:
     title: str
     unit: str
     """What one unit of work is; the table gives seconds per unit."""
+    subcommand: str | None = None
+    """Of tyrex's worker; None where tyrex takes part by files like the others'."""
+    baseline: str = TYREX
+    """The engine that the others are compared with."""
     flops: Callable[[int, int], float] | None = None
     """Floating-point operations of one unit, from rows and columns; None if engines differ."""
     steps: Callable[[int], int] | None = None
     """Optimiser steps of one round, from rows; compared with each engine's own counter."""
     agree: dict[str, float] = field(default_factory=dict)
     """Reply fields whose mean over the rounds must be within this of the engines' median."""
+    same: tuple[str, ...] = ()
+    """Reply fields that must be the baseline's, to the letter."""
     columns: tuple[str, ...] = ()
     """Reply fields that the table shows."""
     aims: tuple[Aim, ...] = ()
+    most: dict[str, float] = field(default_factory=dict)
+    """How many times the baseline's seconds an engine may take, on one thread."""
     peak_share: float | None = None
     """The share of the core's GEMM peak that tyrex wants to reach on one thread."""
     limit: float | None = None
     """The most seconds per unit that tyrex wants to take on one thread."""
     is_search: bool = False
     """Whether it is about a trained network (problem.py) and not about rows."""
+    is_explaining: bool = False
+    """Whether it is about the command line and the Python package (explaining.py)."""
+    on_request: bool = False
+    """Whether it is left out unless it is named: its engines need environments of their own."""
+    splits: bool = True
+    """Whether two threads may also be two processes with one core each."""
     threads: tuple[int, ...] = (1,)
     rounds: int | None = None
     """The most rounds, where one takes long."""
@@ -59,6 +76,7 @@ TASKS = {
             name="train",
             title="Training d-128-128-1 (ReLU, sigmoid, Adam, batch 32)",
             unit="epoch of one model",
+            subcommand="train",
             flops=training_flops,
             steps=lambda rows: ceil(rows / BATCH),
             agree={"loss": 0.02},
@@ -76,6 +94,7 @@ TASKS = {
             name="stability",
             title="Relaxed stability and its gradient, 1000 Monte Carlo neighbours",
             unit="point",
+            subcommand="stability",
             agree={"value": 1e-4, "gradient": 1e-3},
             columns=("value", "gradient"),
             aims=(Aim(("jax",), 1.25), Aim(("torch",), 2.5)),
@@ -85,6 +104,7 @@ TASKS = {
             name="trex-i",
             title="T-Rex:I with its base, tau 0.85, L2",
             unit="factual",
+            subcommand="trex-i",
             agree={"validity": 0.01},
             columns=("found", "validity", "cost", "stability"),
             aims=(Aim(("jax",), 10.0), Aim(("torch",), 30.0), Aim(("tf",), 200.0)),
@@ -95,6 +115,7 @@ TASKS = {
             name="trex-nn",
             title="T-Rex:NN, the 1000 nearest, tau 0.85, L2",
             unit="factual",
+            subcommand="trex-nn",
             columns=("found", "validity", "cost", "stability"),
             aims=(Aim(("tf",), 500.0),),
             is_search=True,
@@ -104,9 +125,34 @@ TASKS = {
             name="interval",
             title="The lowest score if every weight moves by up to 0.001 (tyrex alone)",
             unit="point",
+            subcommand="interval",
             columns=("lowest",),
             limit=50e-6,
             is_search=True,
+        ),
+        Task(
+            name="explain",
+            title="T-Rex:I for every rejected test row of HELOC, tau 0.85, L2, as a user runs it",
+            unit="row",
+            baseline="cli",
+            same=("answers",),
+            columns=("found", "cost"),
+            most={"python": 1.05},
+            is_explaining=True,
+            on_request=True,
+            splits=False,
+            threads=(1, 2),
+        ),
+        Task(
+            name="counterfactual",
+            title="A point that the network accepts: tyrex by T-Rex:I (tau 0.85, L2), the others "
+            "by their own methods",
+            unit="factual",
+            subcommand="trex-i",
+            columns=("found", "validity", "cost_l1", "cost", "stability"),
+            is_search=True,
+            on_request=True,
+            rounds=3,
         ),
     ]
 }

@@ -1,5 +1,6 @@
 """Tests of the driver: `python -m unittest discover --start-directory bench`."""
 
+import shutil
 import sys
 import tempfile
 import unittest
@@ -7,6 +8,7 @@ from pathlib import Path
 
 import compare
 import engines
+import explaining
 import network
 import numpy as np
 import problem
@@ -100,8 +102,20 @@ class Protocol(unittest.TestCase):
             "trex-i": ["jax", "tf", "torch"],
             "trex-nn": ["tf"],
             "interval": [],
+            "explain": ["cli", "python", "python-process"],
+            "counterfactual": ["alibi", "dice-gradient", "dice-random"],
         }.items():
             self.assertEqual(list(engines.peers(task)), expected)
+
+    def test_engines_that_pin_other_versions_have_their_own_environment(self):
+        commands = {name: command[0] for name, command in engines.peers("counterfactual").items()}
+        self.assertEqual(commands["dice-gradient"], commands["dice-random"])
+        self.assertIn(".venv-dice", commands["dice-random"])
+        self.assertIn(".venv-alibi", commands["alibi"])
+        self.assertEqual(engines.interpreter("torch-bmm"), sys.executable)
+        for task in TASKS.values():
+            own = any(map(engines.own_environment, engines.peers(task.name)))
+            self.assertEqual(task.on_request, own, task.name)
 
 
 class Report(unittest.TestCase):
@@ -122,12 +136,12 @@ class Report(unittest.TestCase):
             self.contestant("jax", 0.02, 0.5, 4),
             self.contestant("jax-vmap", 0.013, 0.5, 4),
         ]
-        table = report.summarise(task, 1, field, 100, 39, {"gflops": 2.0}, "tyrex")
+        table = report.summarise(task, 1, field, 100, 39, {"gflops": 2.0})
         ratios = {r["name"]: r["ratio"] for r in table["results"]}
         self.assertAlmostEqual(ratios["jax"], 2.0)
         share = table["results"][0]["peak_share"]
         self.assertAlmostEqual(share, training_flops(100, 39) / 0.01 / 2e9)
-        verdicts = report.aims(task, table, "tyrex")
+        verdicts = report.aims(task, table)
         self.assertEqual([v["met"] for v in verdicts], [False, True])
 
     def test_an_engine_that_skips_work_is_named(self):
@@ -156,10 +170,34 @@ class Report(unittest.TestCase):
     def test_a_limit_is_an_aim(self):
         field = [self.contestant("tyrex", 40e-6, 0.0, 0)]
         field[0].replies[0]["lowest"] = 0.1
-        table = report.summarise(TASKS["interval"], 1, field, 100, 39, {"gflops": 2.0}, "tyrex")
-        (verdict,) = report.aims(TASKS["interval"], table, "tyrex")
+        table = report.summarise(TASKS["interval"], 1, field, 100, 39, {"gflops": 2.0})
+        (verdict,) = report.aims(TASKS["interval"], table)
         self.assertTrue(verdict["met"])
         self.assertIn("microseconds", verdict["aim"])
+
+    def test_the_package_may_cost_a_little_more_than_the_command_line(self):
+        for seconds, met in ((1.04, True), (1.06, False)):
+            field = [self.contestant("cli", 1.0, 0, 0), self.contestant("python", seconds, 0, 0)]
+            table = report.summarise(TASKS["explain"], 1, field, 100, 39, {"gflops": 2.0})
+            (verdict,) = report.aims(TASKS["explain"], table)
+            self.assertEqual(verdict["met"], met)
+            self.assertIn("cli", verdict["aim"])
+
+    def test_answers_must_be_the_same_in_every_round(self):
+        def engine(name, *answers):
+            contestant = engines.Contestant(name, [], 1, None)
+            contestant.replies = [{"seconds": 1.0, "answers": answer} for answer in answers]
+            return contestant
+
+        def named(*field):
+            found = report.disagreements(TASKS["explain"], field, 2, 100)
+            return [sentence.split(":")[0] for sentence in found]
+
+        cli = engine("cli", "a", "a")
+        self.assertEqual(named(engine("python", "a", "a"), cli), [])
+        self.assertEqual(named(engine("python", "b", "b"), cli), ["python"])
+        self.assertEqual(named(engine("python", "a", "b"), cli), ["python"])
+        self.assertEqual(named(engine("cli", "a", "b")), ["cli"])
 
     def test_tables_line_up(self):
         lines = report.grid(["engine", "s"], [["a", "1.00"], ["longer name", "2"]]).splitlines()
@@ -201,13 +239,67 @@ class Searches(unittest.TestCase):
         self.assertAlmostEqual(judged["validity"], 0.5)
         self.assertEqual(judged["judged"], 4)
         self.assertAlmostEqual(judged["cost"], (1.0 - made.factuals[1][0]) / 2, places=6)
+        self.assertAlmostEqual(judged["cost_l1"], judged["cost"], places=6)
         self.assertLess(judged["stability"], 0.75)
+
+
+class Explaining(unittest.TestCase):
+    CLI = (
+        "row,status,reason,a,b=1,score,stability,cost_l1,cost_l2,method\n"
+        "7,found,,0.1,-0,0.9,0.86,0.5,0.25,trex-i\n"
+        "9,not_found,stuck,,,,,,,trex-i\n"
+    )
+    # As pandas writes it: single precision in full, other columns, another order.
+    PANDAS = (
+        ",a,b=1,b,score,stability,cost_l1,cost_l2,changed,status,reason\n"
+        "7,0.10000000149011612,-0.0,,0.8999999761581421,0.86,0.5,0.25,,found,\n"
+        "9,,,,,,,,,not_found,stuck\n"
+    )
+
+    def judged(self, text):
+        with tempfile.TemporaryDirectory() as folder:
+            file = Path(folder) / "advice.csv"
+            file.write_text(text)
+            return explaining.judge(explaining.advice(file))
+
+    def test_the_same_advice_has_the_same_digest_whoever_writes_it(self):
+        cli = self.judged(self.CLI)
+        self.assertEqual(self.judged(self.PANDAS), cli)
+        self.assertEqual((cli["units"], cli["found"], cli["cost"]), (2, 0.5, 0.25))
+        point = {"b=1": -0.0, "a": 0.1}
+        listed = [(7, point, 0.9, 0.86, 0.25), (9, None, None, None, None)]
+        self.assertEqual(explaining.judge(listed), cli)
+
+    def test_any_other_advice_has_another_digest(self):
+        expected = self.judged(self.CLI)["answers"]
+        for old, new in (
+            ("7,found", "8,found"),
+            ("0.1,", "0.10000001,"),
+            (",-0,", ",,"),
+            ("0.9,", "0.90000004,"),
+            ("0.86", "0.8600000000000001"),
+            ("0.25", "0.25000000000000006"),
+        ):
+            changed = self.CLI.replace(old, new, 1)
+            self.assertNotEqual(self.judged(changed)["answers"], expected, new)
+
+    def test_the_request_comes_back_from_its_folder_as_flags(self):
+        with tempfile.TemporaryDirectory() as folder:
+            folder = Path(folder)
+            explaining.write(folder, shutil.which("true"), "data", quick=True)
+            asked = explaining.read(folder)
+        self.assertEqual(asked.request, {**explaining.REQUEST, "limit": explaining.QUICK_ROWS})
+        self.assertIn("--tau 0.85", " ".join(asked.flags))
 
 
 class Choice(unittest.TestCase):
     def test_only_keeps_the_named_engines(self):
-        self.assertEqual(list(compare.chosen("train", ["jax", "tyrex"], "t")), ["tyrex", "jax"])
-        self.assertNotIn("tyrex", compare.chosen("train", None, None))
+        def names(*others):
+            return list(compare.chosen("train", *others))
+
+        self.assertEqual(names("train", ["jax", "tyrex"], "t"), ["tyrex", "jax"])
+        self.assertNotIn("tyrex", names("train", None, None))
+        self.assertNotIn("tyrex", names(None, None, "t"))
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import problem as problem_folder
 import rows as rows_file
-from network import BATCH, BETA1, BETA2, EPSILON, HIDDEN, LEARNING_RATE, glorot  # noqa: F401
+from network import BATCH, BETA1, BETA2, EPSILON, HIDDEN, LEARNING_RATE, glorot, score  # noqa: F401
 from problem import SAMPLES, SIGMA, TAU  # noqa: F401
 
 ENSEMBLE = 10
@@ -93,3 +93,11 @@ def summary(readings):
 def listed(points, found):
     """One list of coordinates per factual, or None where nothing was found."""
     return [point.tolist() if ok else None for point, ok in zip(points, found)]
+
+
+def accepted(layers, points):
+    """One list of coordinates per point that the network accepts, None for the others."""
+    return [
+        point.tolist() if point is not None and score(layers, point[None])[0] >= 0.5 else None
+        for point in points
+    ]

@@ -1,0 +1,65 @@
+"""What DiCE's methods share: the network as a PyTorch model, the rows as continuous features.
+
+DiCE scales features to the unit interval itself. The rows are in it already, so two corner rows
+make its scaling the identity.
+"""
+
+import time
+from importlib.metadata import version
+
+import worker  # first: it keeps stdout for replies
+import dice_ml
+import numpy as np
+import pandas as pd
+import torch
+from torch_stability import network
+
+# Decimals of a feature's value. DiCE would count them in the data, which are single precision, and
+# its last search, for sparsity, tries them one by one: few are kind to it.
+PRECISION = 2
+
+
+def explainer(problem, method):
+    columns = problem.x.shape[1]
+    names = [f"x{number}" for number in range(columns)]
+    x = np.concatenate([problem.x, np.zeros((1, columns)), np.ones((1, columns))])
+    table = pd.DataFrame(x, columns=names)
+    table["accepted"] = np.concatenate([problem.y, [0, 1]]).astype(int)
+    data = dice_ml.Data(
+        dataframe=table,
+        continuous_features=names,
+        outcome_name="accepted",
+        continuous_features_precision=dict.fromkeys(names, PRECISION),
+    )
+    # Without the last module, which drops the column of the one output.
+    model = dice_ml.Model(model=network(problem.layers)[:-1], backend="PYT", func="ohe-min-max")
+    return dice_ml.Dice(data, model, method=method), names
+
+
+def main(method, count, options):
+    args = worker.arguments()
+    torch.set_num_threads(args.threads)
+    problem = worker.problem(args)
+    dice, names = explainer(problem, method)
+
+    def explain(factual):
+        query = pd.DataFrame([factual.astype(float)], columns=names)
+        found = dice.generate_counterfactuals(
+            query, total_CFs=1, desired_class=1, verbose=False, **options
+        ).cf_examples_list[0]
+        table = found.final_cfs_df_sparse
+        if table is None or len(table) == 0:
+            return None
+        return table[names].to_numpy(np.float32)[0]
+
+    chosen = worker.sample(problem.factuals, count)
+
+    def one_round():
+        start = time.perf_counter()
+        points = [explain(problem.factuals[number]) for number in chosen]
+        seconds = time.perf_counter() - start
+        points = worker.accepted(problem.layers, points)
+        return {"seconds": seconds, "units": len(chosen), "sample": chosen, "points": points}
+
+    explain(problem.factuals[-1])
+    worker.serve(f"dice-ml {version('dice-ml')}, torch {torch.__version__}", one_round)

@@ -73,6 +73,7 @@ def summarise(task, threads, contestants, rows, columns, peak):
         "unit": task.unit,
         "rounds": len(contestants[0].replies),
         "baseline": task.baseline,
+        "compared": bool(task.agree or task.same or task.steps),
         "columns": task.columns,
         "threads": threads,
         "results": results,
@@ -208,8 +209,10 @@ def as_text(run):
             "Engines that did not do the same work:\n"
             + "\n".join(f"- {sentence}" for sentence in run["disagreements"])
         )
-    else:
+    elif any(table["compared"] for table in run["tables"]):
         parts.append("All engines did the same work, as far as it can be compared.")
+    else:
+        parts.append("The engines have methods of their own: nothing had to agree.")
     return "\n\n".join(parts)
 
 

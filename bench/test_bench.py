@@ -183,6 +183,14 @@ class Report(unittest.TestCase):
             self.assertEqual(verdict["met"], met)
             self.assertIn("cli", verdict["aim"])
 
+    def test_nobody_is_said_to_agree_where_nothing_had_to(self):
+        for name, expected in (("explain", "the same work"), ("counterfactual", "nothing had to")):
+            task, peak = TASKS[name], {"gflops": 2.0}
+            field = [self.contestant(task.baseline, 1.0, 0, 0)]
+            table = report.summarise(task, 1, field, 100, 39, peak)
+            run = {"tables": [table], "aims": [], "disagreements": [], "peak": {**peak, "all": []}}
+            self.assertIn(expected, report.as_text(run))
+
     def test_answers_must_be_the_same_in_every_round(self):
         def engine(name, *answers):
             contestant = engines.Contestant(name, [], 1, None)

@@ -1,7 +1,7 @@
 //! The explainer: what the library's façade is asked, and its answers for Python.
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::sync::{Arc, MutexGuard};
 
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError};
@@ -49,6 +49,15 @@ pub(crate) struct Explainer {
 struct Asked {
     failure: Arc<Failure>,
     known: Arc<Known>,
+}
+
+impl Asked {
+    /// Waits for the turn of a call, which starts with nothing of another's.
+    fn turn(&self, py: Python<'_>) -> PyResult<MutexGuard<'_, ()>> {
+        let turn = self.failure.turn(py)?;
+        self.known.forget();
+        Ok(turn)
+    }
 }
 
 /// How advice is asked for, as Python writes it.
@@ -135,7 +144,7 @@ impl Explainer {
         work: impl FnOnce(&Watch) -> tyrex::Result<T> + Send,
     ) -> PyResult<Ended<T>> {
         let function = self.function.as_ref();
-        let _turn = function.map(|function| function.failure.turn(py)).transpose()?;
+        let _turn = function.map(|function| function.turn(py)).transpose()?;
         let Ended { value, interrupt } = run(py, progress, work)?;
         if let Some(exception) = function.and_then(|function| function.failure.take()) {
             return Err(exception);
@@ -257,7 +266,7 @@ impl Explainer {
         let made = py.detach(move || {
             let own = rows.rows().to_vec();
             tyrex::explain::Explainer::with_black_box(rows, |encoder| {
-                known.add(encoder, &own)?;
+                known.keep(encoder, &own)?;
                 Ok(Arc::new(Function::new(scores, gradients, encoder, failure, known)?))
             })
         });

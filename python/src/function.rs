@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, RwLock, TryLockError};
 use std::time::Duration;
 
 use numpy::{IntoPyArray, PyReadonlyArray1, PyReadonlyArray2};
@@ -73,27 +73,53 @@ pub(crate) struct Function {
 /// Numbers of rows by their coordinates, feature by feature. On the way to a coordinate, which
 /// has 32 bits, and back a number loses digits; a row that was given is asked about as it is.
 #[derive(Debug, Default)]
-pub(crate) struct Known(RwLock<BTreeMap<(usize, u32), f64>>);
+pub(crate) struct Known {
+    /// Those of the explainer's own rows.
+    own: OnceLock<Numbers>,
+    /// Those of the rows of the call that has its turn.
+    asked: RwLock<Numbers>,
+}
+
+type Numbers = BTreeMap<(usize, u32), f64>;
 
 impl Known {
-    /// Takes in the numbers of rows.
-    pub(crate) fn add(&self, encoder: &Encoder, rows: &[Row]) -> tyrex::Result<()> {
-        let points = encoder.encode_rows(rows)?;
-        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        for (row, point) in rows.iter().zip(points.rows()) {
-            for (_, columns, feature) in encoder.placed() {
-                if let Some(number) = row.values()[feature].number() {
-                    known.entry((feature, point[columns.start].to_bits())).or_insert(number);
-                }
-            }
-        }
+    /// Takes in the explainer's own rows, once.
+    pub(crate) fn keep(&self, encoder: &Encoder, rows: &[Row]) -> tyrex::Result<()> {
+        let numbers = numbers(encoder, rows)?;
+        self.own.get_or_init(|| numbers);
         Ok(())
     }
 
-    fn number(&self, feature: usize, coordinate: f32) -> Option<f64> {
-        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        known.get(&(feature, coordinate.to_bits())).copied()
+    /// Takes in rows until they are forgotten.
+    pub(crate) fn add(&self, encoder: &Encoder, rows: &[Row]) -> tyrex::Result<()> {
+        let numbers = numbers(encoder, rows)?;
+        self.asked.write().unwrap_or_else(PoisonError::into_inner).extend(numbers);
+        Ok(())
     }
+
+    /// Forgets all but the explainer's own rows.
+    pub(crate) fn forget(&self) {
+        self.asked.write().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    fn number(&self, feature: usize, coordinate: f32) -> Option<f64> {
+        let place = (feature, coordinate.to_bits());
+        let asked = self.asked.read().unwrap_or_else(PoisonError::into_inner);
+        asked.get(&place).or_else(|| self.own.get()?.get(&place)).copied()
+    }
+}
+
+fn numbers(encoder: &Encoder, rows: &[Row]) -> tyrex::Result<Numbers> {
+    let points = encoder.encode_rows(rows)?;
+    let mut numbers = Numbers::new();
+    for (row, point) in rows.iter().zip(points.rows()) {
+        for (_, columns, feature) in encoder.placed() {
+            if let Some(number) = row.values()[feature].number() {
+                numbers.entry((feature, point[columns.start].to_bits())).or_insert(number);
+            }
+        }
+    }
+    Ok(numbers)
 }
 
 impl fmt::Debug for Function {

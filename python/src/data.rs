@@ -91,6 +91,12 @@ impl Schema {
         levels.unwrap_or_default().iter().map(Value::to_string).collect()
     }
 
+    /// The values of the label that count as favourable, as texts.
+    #[getter]
+    fn favourable(&self) -> Vec<String> {
+        self.0.label.favourable.iter().map(Value::to_string).collect()
+    }
+
     /// The column to predict.
     #[getter]
     fn label(&self) -> &str {

@@ -112,7 +112,7 @@ impl Ensemble {
         rows: &Table,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
         let scores = py.detach(|| {
-            let points = explainer.points_of(rows)?;
+            let points = explainer.points_for(&self.0, rows)?;
             let members = self.0.members().iter();
             Ok((points.len(), members.flat_map(|member| member.score(&points)).collect()))
         });
@@ -127,7 +127,7 @@ impl Ensemble {
         explainer: &Explainer,
         rows: &Table,
     ) -> PyResult<String> {
-        let observe = || self.0.observed_change(&explainer.points_of(rows)?);
+        let observe = || self.0.observed_change(&explainer.points_for(&self.0, rows)?);
         error::json(&py.detach(observe).or_raise()?)
     }
 

@@ -14,7 +14,6 @@ use tyrex::calibrate::{Goal, TAUS};
 use tyrex::certificate::{Certificate, Terms};
 use tyrex::change::ModelChange;
 use tyrex::counterfactual::{Budget, MethodSpec, Norm, Protocol, Reason, Tick};
-use tyrex::data::Rows;
 use tyrex::explain::{
     Applicant, AuditSummary, CalibrationTerms, Fresh, Part, Promise, Request, RetrainingTerms,
     RowStability, StabilityTerms,
@@ -25,7 +24,7 @@ use tyrex::{Points, Seed};
 use crate::data::{Data, Schema};
 use crate::ensemble::Ensemble;
 use crate::error::{self, OrRaise};
-use crate::function::{Failure, Function, Known};
+use crate::function::{Failure, Function};
 use crate::model::{self, Model};
 use crate::run::{Ended, Watch, run};
 use crate::table::Table;
@@ -41,14 +40,7 @@ const TRIES: usize = 24;
 pub(crate) struct Explainer {
     pub(crate) inner: tyrex::explain::Explainer,
     /// Of a model that is a Python function.
-    function: Option<Asked>,
-}
-
-/// What is kept beside a model that is a Python function.
-#[derive(Debug)]
-struct Asked {
-    failure: Arc<Failure>,
-    known: Arc<Known>,
+    failure: Option<Arc<Failure>>,
 }
 
 /// How advice is asked for, as Python writes it.
@@ -134,10 +126,10 @@ impl Explainer {
         progress: Option<&Bound<'_, PyAny>>,
         work: impl FnOnce(&Watch) -> tyrex::Result<T> + Send,
     ) -> PyResult<Ended<T>> {
-        let function = self.function.as_ref();
-        let _turn = function.map(|function| function.failure.turn(py)).transpose()?;
+        let failure = self.failure.as_ref();
+        let _turn = failure.map(|failure| failure.turn(py)).transpose()?;
         let Ended { value, interrupt } = run(py, progress, work)?;
-        if let Some(exception) = function.and_then(|function| function.failure.take()) {
+        if let Some(exception) = failure.and_then(|failure| failure.take()) {
             return Err(exception);
         }
         match value {
@@ -149,7 +141,7 @@ impl Explainer {
 
     /// What a search hears: whether to go on, counting the answers.
     fn tick(&self, watch: &Watch, tick: Tick) -> ControlFlow<()> {
-        if self.function.as_ref().is_some_and(|function| function.failure.happened()) {
+        if self.failure.as_ref().is_some_and(|failure| failure.happened()) {
             return ControlFlow::Break(());
         }
         match tick {
@@ -158,12 +150,8 @@ impl Explainer {
         }
     }
 
-    /// The rows of a table. A function is asked about them as they are.
+    /// The rows of a table.
     fn read(&self, table: &Table) -> tyrex::Result<Vec<Applicant>> {
-        if let Some(function) = &self.function {
-            let rows = Rows::read(self.inner.schema(), &table.0)?;
-            function.known.add(self.inner.encoder(), &rows.rows)?;
-        }
         self.inner.read_applicants(table.0.clone())
     }
 
@@ -175,14 +163,32 @@ impl Explainer {
         }
     }
 
-    /// What the model sees of the rows of a table.
-    pub(crate) fn points_of(&self, rows: &Table) -> tyrex::Result<Points> {
+    /// What the model sees of rows.
+    fn points(&self, applicants: &[Applicant]) -> Points {
         let mut points = Points::new(self.inner.points().dim());
-        let applicants = self.read(rows)?;
-        for applicant in &applicants {
+        for applicant in applicants {
             points.push(&applicant.point);
         }
-        Ok(points)
+        points
+    }
+
+    /// What an ensemble of this model sees of the rows of a table. None may be dropped: answers
+    /// have no other place than their row's.
+    pub(crate) fn points_for(
+        &self,
+        ensemble: &tyrex::change::Ensemble,
+        rows: &Table,
+    ) -> tyrex::Result<Points> {
+        self.inner.check_ensemble(ensemble)?;
+        let applicants = self.read(rows)?;
+        if applicants.len() < rows.0.rows() {
+            return Err(tyrex::Error::Dimension {
+                what: "rows without missing cells".to_owned(),
+                expected: rows.0.rows(),
+                got: applicants.len(),
+            });
+        }
+        Ok(self.points(&applicants))
     }
 
     fn part(&self, part: Option<&str>) -> PyResult<Part> {
@@ -219,7 +225,7 @@ impl Explainer {
             watch.expect(params.epochs);
             tyrex::explain::Explainer::train(dataset, &params, Seed(seed), |_| watch.count())
         })?;
-        Ok(Self { inner: trained.whole()?.or_raise()?, function: None })
+        Ok(Self { inner: trained.whole()?.or_raise()?, failure: None })
     }
 
     /// A model that exists, and rows. `common_scale` brings columns that the model takes as they
@@ -239,7 +245,7 @@ impl Explainer {
             tyrex::explain::Explainer::with_model(data, model)
         };
         let inner = py.detach(make).or_raise()?;
-        Ok(Self { inner, function: None })
+        Ok(Self { inner, failure: None })
     }
 
     /// A function of rows, and rows.
@@ -251,20 +257,18 @@ impl Explainer {
         scores: Py<PyAny>,
         gradients: Option<Py<PyAny>>,
     ) -> PyResult<Self> {
-        let (failure, known) = (Arc::new(Failure::default()), Arc::new(Known::default()));
-        let function = Asked { failure: Arc::clone(&failure), known: Arc::clone(&known) };
+        let failure = Arc::new(Failure::default());
+        let own = Arc::clone(&failure);
         let rows = data.0.clone();
         let made = py.detach(move || {
-            let own = rows.rows().to_vec();
             tyrex::explain::Explainer::with_black_box(rows, |encoder| {
-                known.add(encoder, &own)?;
-                Ok(Arc::new(Function::new(scores, gradients, encoder, failure, known)?))
+                Ok(Arc::new(Function::new(scores, gradients, encoder, own)?))
             })
         });
-        if let Some(exception) = function.failure.take() {
+        if let Some(exception) = failure.take() {
             return Err(exception);
         }
-        Ok(Self { inner: made.or_raise()?, function: Some(function) })
+        Ok(Self { inner: made.or_raise()?, failure: Some(failure) })
     }
 
     /// What the columns mean.
@@ -311,14 +315,17 @@ impl Explainer {
         self.inner.data().table_rows().to_vec()
     }
 
-    /// The probability of the favourable class, for the rows of a table.
+    /// The probability of the favourable class, for the rows of a table that are not dropped, and
+    /// which rows those are.
     #[pyo3(signature = (rows))]
-    fn score<'py>(&self, py: Python<'py>, rows: &Table) -> PyResult<Bound<'py, PyArray1<f32>>> {
-        let scores = self.run(py, None, |_| {
-            let applicants = self.read(rows)?;
-            Ok(applicants.iter().map(|applicant| applicant.score).collect::<Vec<f32>>())
-        })?;
-        Ok(scores.whole()?.into_pyarray(py))
+    fn score<'py>(
+        &self,
+        py: Python<'py>,
+        rows: &Table,
+    ) -> PyResult<(Vec<usize>, Bound<'py, PyArray1<f32>>)> {
+        let applicants = self.run(py, None, |_| self.read(rows))?.whole()?;
+        let scores: Vec<f32> = applicants.iter().map(|applicant| applicant.score).collect();
+        Ok((applicants.iter().map(|applicant| applicant.row).collect(), scores.into_pyarray(py)))
     }
 
     /// The rows of the table that the model rejects, of a part: `train`, `test`, `all`, or the
@@ -447,7 +454,8 @@ impl Explainer {
         Ok(Ensemble(Arc::new(trained.whole()?)))
     }
 
-    /// A certificate for every row of a table, as JSON, each with its sentence.
+    /// A certificate for every row of a table that is not dropped, as JSON, each with its sentence
+    /// and behind its row.
     #[pyo3(signature = (rows, ensemble, steered, terms, seed, progress = None))]
     fn certify(
         &self,
@@ -458,19 +466,24 @@ impl Explainer {
         terms: &str,
         seed: u64,
         progress: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<Vec<String>> {
+    ) -> PyResult<Vec<(usize, String)>> {
         let terms: Terms = error::from_json("options", terms)?;
         let seed = Seed(seed).derive("certificates");
-        let certificates = self.run(py, progress, |watch| {
-            let points = self.points_of(rows)?;
-            watch.expect(points.len());
+        let certified = self.run(py, progress, |watch| {
+            let applicants = self.read(rows)?;
+            watch.expect(applicants.len());
             let fresh = ensemble.map(|own| Fresh { ensemble: &own.0, steered });
-            self.inner.certify(&points, fresh, &terms, seed, || watch.count())
+            let points = self.points(&applicants);
+            let certificates =
+                self.inner.certify(&points, fresh, &terms, seed, || watch.count())?;
+            Ok((applicants, certificates))
         })?;
-        let document = |certificate: &Certificate| {
-            error::json(&InWords { sentence: certificate.sentence(), certificate })
+        let (applicants, certificates) = certified.whole()?;
+        let document = |(applicant, certificate): (&Applicant, &Certificate)| {
+            let words = InWords { sentence: certificate.sentence(), certificate };
+            Ok((applicant.row, error::json(&words)?))
         };
-        certificates.whole()?.iter().map(document).collect()
+        applicants.iter().zip(&certificates).map(document).collect()
     }
 
     /// Chooses the threshold that keeps a promise, as JSON.

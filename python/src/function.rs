@@ -1,9 +1,8 @@
 //! Black boxes: Python functions of rows as models of points.
 
-use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, TryLockError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::time::Duration;
 
 use numpy::{IntoPyArray, PyReadonlyArray1, PyReadonlyArray2};
@@ -61,39 +60,13 @@ impl Failure {
 /// `scores(columns) -> array` and `gradients(columns) -> matrix`, as models of encoded points.
 ///
 /// `columns` has one array per feature: the numbers, or the positions of the levels in the
-/// schema, -1 for a missing one.
+/// schema, -1 for a missing one. `scores` is also told whether they are points of a search, which
+/// may lie where no row does.
 pub(crate) struct Function {
     scores: Py<PyAny>,
     gradients: Option<Py<PyAny>>,
     encoder: Encoder,
     failure: Arc<Failure>,
-    known: Arc<Known>,
-}
-
-/// Numbers of rows by their coordinates, feature by feature. On the way to a coordinate, which
-/// has 32 bits, and back a number loses digits; a row that was given is asked about as it is.
-#[derive(Debug, Default)]
-pub(crate) struct Known(RwLock<BTreeMap<(usize, u32), f64>>);
-
-impl Known {
-    /// Takes in the numbers of rows.
-    pub(crate) fn add(&self, encoder: &Encoder, rows: &[Row]) -> tyrex::Result<()> {
-        let points = encoder.encode_rows(rows)?;
-        let mut known = self.0.write().unwrap_or_else(PoisonError::into_inner);
-        for (row, point) in rows.iter().zip(points.rows()) {
-            for (_, columns, feature) in encoder.placed() {
-                if let Some(number) = row.values()[feature].number() {
-                    known.entry((feature, point[columns.start].to_bits())).or_insert(number);
-                }
-            }
-        }
-        Ok(())
-    }
-
-    fn number(&self, feature: usize, coordinate: f32) -> Option<f64> {
-        let known = self.0.read().unwrap_or_else(PoisonError::into_inner);
-        known.get(&(feature, coordinate.to_bits())).copied()
-    }
 }
 
 impl fmt::Debug for Function {
@@ -111,7 +84,6 @@ impl Function {
         gradients: Option<Py<PyAny>>,
         encoder: &Encoder,
         failure: Arc<Failure>,
-        known: Arc<Known>,
     ) -> tyrex::Result<Self> {
         let level = encoder.blocks().iter().find(|block| {
             !matches!(block.coding, Coding::Number { .. }) || !block.beside.is_empty()
@@ -123,23 +95,18 @@ impl Function {
                 block.feature
             )));
         }
-        Ok(Self { scores, gradients, encoder: encoder.clone(), failure, known })
+        Ok(Self { scores, gradients, encoder: encoder.clone(), failure })
     }
 
-    /// The columns of points, as the functions take them.
-    fn columns<'py>(&self, py: Python<'py>, points: &Points) -> PyResult<Bound<'py, PyList>> {
-        let rows: Vec<Vec<Value>> =
-            points.rows().map(|point| self.encoder.decode_freely(point)).collect();
+    /// The columns of rows, as the functions take them.
+    fn columns<'py>(&self, py: Python<'py>, rows: &[&[Value]]) -> PyResult<Bound<'py, PyList>> {
         let mut columns: Vec<Option<Bound<'py, PyAny>>> = vec![None; self.encoder.features().len()];
-        for (block, places, feature) in self.encoder.placed() {
+        for (block, _, feature) in self.encoder.placed() {
             let cells = rows.iter().map(|row| &row[feature]);
             let column = match &block.coding {
                 Coding::Number { .. } => {
-                    let exact = |(value, point): (&Value, &[f32])| match value.number() {
-                        Some(own) => self.known.number(feature, point[places.start]).unwrap_or(own),
-                        None => f64::NAN,
-                    };
-                    let numbers: Vec<f64> = cells.zip(points.rows()).map(exact).collect();
+                    let numbers: Vec<f64> =
+                        cells.map(|value| value.number().unwrap_or(f64::NAN)).collect();
                     numbers.into_pyarray(py).into_any()
                 }
                 Coding::Code { levels, .. } | Coding::OneHot { levels, .. } => {
@@ -154,6 +121,13 @@ impl Function {
         PyList::new(py, columns)
     }
 
+    /// The columns of what points stand for.
+    fn columns_of<'py>(&self, py: Python<'py>, points: &Points) -> PyResult<Bound<'py, PyList>> {
+        let rows: Vec<Vec<Value>> =
+            points.rows().map(|point| self.encoder.decode_freely(point)).collect();
+        self.columns(py, &rows.iter().map(Vec::as_slice).collect::<Vec<_>>())
+    }
+
     /// Asks Python. After a failure nothing is asked any more until somebody has taken it.
     fn ask(&self, work: impl FnOnce(Python<'_>) -> PyResult<()>) {
         if self.failure.happened() {
@@ -164,11 +138,17 @@ impl Function {
         }
     }
 
-    fn read_scores(&self, py: Python<'_>, points: &Points, scores: &mut [f32]) -> PyResult<()> {
-        let answer = self.scores.bind(py).call1((self.columns(py, points)?,))?;
+    fn read_scores(
+        &self,
+        py: Python<'_>,
+        columns: Bound<'_, PyList>,
+        are_neighbours: bool,
+        scores: &mut [f32],
+    ) -> PyResult<()> {
+        let answer = self.scores.bind(py).call1((columns, are_neighbours))?;
         let answer: PyReadonlyArray1<'_, f64> = answer.extract()?;
         let answer = answer.as_array();
-        check_length(answer.len(), points.len())?;
+        check_length(answer.len(), scores.len())?;
         scores.iter_mut().zip(answer).for_each(|(score, &own)| *score = own as f32);
         Ok(())
     }
@@ -181,7 +161,7 @@ impl Function {
         gradients: &mut Points,
     ) -> PyResult<()> {
         let Some(function) = &self.gradients else { return Ok(()) };
-        let answer = function.bind(py).call1((self.columns(py, points)?,))?;
+        let answer = function.bind(py).call1((self.columns_of(py, points)?,))?;
         let answer: PyReadonlyArray2<'_, f64> = answer.extract()?;
         let answer = answer.as_array();
         check_length(answer.nrows(), points.len())?;
@@ -214,7 +194,14 @@ impl Model for Function {
 
     fn score_into(&self, points: &Points, scores: &mut [f32]) {
         scores.fill(0.0);
-        self.ask(|py| self.read_scores(py, points, scores));
+        self.ask(|py| self.read_scores(py, self.columns_of(py, points)?, true, scores));
+    }
+
+    fn score_rows(&self, rows: &[Row]) -> Option<Vec<f32>> {
+        let mut scores = vec![0.0; rows.len()];
+        let rows: Vec<&[Value]> = rows.iter().map(Row::values).collect();
+        self.ask(|py| self.read_scores(py, self.columns(py, &rows)?, false, &mut scores));
+        Some(scores)
     }
 
     fn differentiable(&self) -> Option<&dyn DifferentiableModel> {
@@ -233,7 +220,7 @@ impl DifferentiableModel for Function {
         scores.fill(0.0);
         gradients.as_mut_slice().fill(0.0);
         self.ask(|py| {
-            self.read_scores(py, points, scores)?;
+            self.read_scores(py, self.columns_of(py, points)?, true, scores)?;
             self.read_gradients(py, points, cotangents, gradients)
         });
     }

@@ -65,8 +65,15 @@ pub(crate) fn run<T: Send>(
     progress: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(&Watch) -> T + Send,
 ) -> PyResult<Ended<T>> {
-    let pool = pool()?;
     let watch = Watch::default();
+    if rayon::current_thread_index().is_some() {
+        // A function that is asked by a search asks a question of its own. All threads may be
+        // waiting for such functions, so there is none to wait for.
+        let work = AssertUnwindSafe(|| work(&watch));
+        let value = py.detach(|| catch_unwind(work)).map_err(|_| internal())?;
+        return Ok(Ended { value, interrupt: None });
+    }
+    let pool = pool()?;
     let mut interrupt = None;
     let answer = std::thread::scope(|scope| {
         let (sender, receiver) = sync_channel(1);
@@ -99,10 +106,14 @@ pub(crate) fn run<T: Send>(
             }
             Ok(Ended { value, interrupt })
         }
-        _ => Err(PyRuntimeError::new_err(
-            "an internal error in tyrex: please report it, with what was printed above",
-        )),
+        _ => Err(internal()),
     }
+}
+
+fn internal() -> PyErr {
+    PyRuntimeError::new_err(
+        "an internal error in tyrex: please report it, with what was printed above",
+    )
 }
 
 fn beat(py: Python<'_>, progress: Option<&Bound<'_, PyAny>>, watch: &Watch) -> PyResult<()> {

@@ -141,6 +141,18 @@ def test_an_audit_counts_what_the_new_model_keeps(german: pd.DataFrame) -> None:
         tyrex.audit(new, [1, 2])  # type: ignore[arg-type]
 
 
+def test_an_ensemble_of_another_model_is_refused(
+    features: pd.DataFrame, ensemble: tyrex.Ensemble
+) -> None:
+    other = tyrex.Explainer.train(tyrex.datasets.load_german(), hidden=[16], epochs=3, seed=9)
+    for ask in (
+        lambda: tyrex.certify(other, features.iloc[:2], ensemble),
+        lambda: tyrex.calibrate(other, ensemble),
+    ):
+        with pytest.raises(tyrex.ModelError, match="expected one of this model"):
+            ask()
+
+
 def test_only_networks_with_labels_are_trained_again(numbers: pd.DataFrame) -> None:
     opaque = tyrex.Explainer(lambda x: np.full(len(x), 0.4), numbers)
     with pytest.raises(tyrex.ModelError, match="only networks"):

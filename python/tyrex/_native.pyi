@@ -109,9 +109,10 @@ class Explainer:
         """
         Chooses the threshold that keeps a promise, as JSON.
         """
-    def certify(self, /, rows: Table, ensemble: Ensemble | None, steered: bool, terms: str, seed: SupportsIndex, progress: Any | None = None) -> list[str]:
+    def certify(self, /, rows: Table, ensemble: Ensemble | None, steered: bool, terms: str, seed: SupportsIndex, progress: Any | None = None) -> list[tuple[int, str]]:
         """
-        A certificate for every row of a table, as JSON, each with its sentence.
+        A certificate for every row of a table that is not dropped, as JSON, each with its sentence
+        and behind its row.
         """
     @property
     def encoded_columns(self, /) -> list[str]:
@@ -164,9 +165,10 @@ class Explainer:
         """
         What the columns mean.
         """
-    def score(self, /, rows: Table) -> Incomplete:
+    def score(self, /, rows: Table) -> tuple[list[int], Incomplete]:
         """
-        The probability of the favourable class, for the rows of a table.
+        The probability of the favourable class, for the rows of a table that are not dropped, and
+        which rows those are.
         """
     def stability(self, /, rows: Table | None, terms: str, seed: SupportsIndex, progress: Any | None = None) -> list[tuple[str, Any]]:
         """
@@ -296,6 +298,11 @@ class Schema:
         A schema from its TOML.
         """
     def __reduce__(self, /) -> tuple[type, tuple[str]]: ...
+    @property
+    def favourable(self, /) -> list[str]:
+        """
+        The values of the label that count as favourable, as texts.
+        """
     @property
     def features(self, /) -> list[str]:
         """

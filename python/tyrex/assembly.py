@@ -109,8 +109,12 @@ def _with_file(
         raise ParameterError("preprocessor is for PyTorch and Keras models, not for ONNX files")
     file = os.fspath(model) if isinstance(model, (str, os.PathLike)) else bytes(model)
 
+    number: int | None = None
+
     def read(schema: _native.Schema | None, class_name: str | None = None) -> _native.Model:
-        return _native.Model(file, schema, class_name=class_name, logits=bool(logits))
+        return _native.Model(
+            file, schema, class_number=number, class_name=class_name, logits=bool(logits)
+        )
 
     try:
         first = read(None)
@@ -119,6 +123,8 @@ def _with_file(
         if favourable is None or isinstance(favourable, (list, tuple, set)):
             raise
         first = read(None, as_text(favourable))
+    if favourable is not None:
+        number = _class_number(first, favourable)
     if schema is not None or source.data is not None:
         made = schema_of(source, schema, favourable)
     elif first.schema is not None:
@@ -132,6 +138,29 @@ def _with_file(
     rows = source.data or _native.Data.applicants(source.table, made._native)
     native = _native.Explainer.with_model(rows, native_model, made._native.takes_raw_columns)
     return Made(native, source, made, "onnx", None)
+
+
+def _class_number(model: _native.Model, favourable: Any) -> int | None:
+    """The class that is meant, of a file that does not name its classes."""
+    if model.schema is not None:
+        known = model.schema.favourable
+        wanted = favourable if isinstance(favourable, (list, tuple, set)) else [favourable]
+        if {as_text(value) for value in wanted} != set(known):
+            raise SchemaError(
+                f"favourable is {favourable!r}, but the model file says {' and '.join(known)}; "
+                "leave it out, or pass a schema"
+            )
+        return None
+    if model.class_names is not None:
+        return None
+    if as_text(favourable) in ("false", "true"):
+        return int(as_text(favourable) == "true")
+    if as_text(favourable).isdigit():
+        return int(as_text(favourable))
+    raise ParameterError(
+        f"favourable is {favourable!r}, but the model file does not name its classes; expected "
+        "the number of one, from 0"
+    )
 
 
 def _native_of(converted: Onnx, source: Source, schema: Schema) -> _native.Explainer:
@@ -192,8 +221,27 @@ def _with_function(function: Function, source: Source, schema: Schema) -> Made:
         ]
         return Frame(frame.names, values, frame.levels, None, frame.kind, frame.origins)
 
-    def scores(columns: list[Any]) -> Any:
-        return np.ascontiguousarray(function.scores(rows(columns)), dtype=np.float64)
+    ends = [
+        None if known is not None else (np.nanmin(column), np.nanmax(column))
+        for column, known in zip(frame.columns, levels)
+    ]
+
+    def scores(columns: list[Any], are_neighbours: bool) -> Any:
+        try:
+            answers = function.scores(rows(columns))
+        except Exception:
+            if not are_neighbours:
+                raise
+            # Neighbours lie outside the data too, where logarithms and roots may end: those are
+            # moved to the edge of the data.
+            inside = [
+                column if end is None else np.clip(column, *end)
+                for column, end in zip(columns, ends)
+            ]
+            if all(map(np.array_equal, columns, inside)):
+                raise
+            answers = function.scores(rows(inside))
+        return np.ascontiguousarray(answers, dtype=np.float64)
 
     gradients = function.gradients
 

@@ -14,6 +14,7 @@ from .errors import DataError
 from .explainer import Explainer
 from .explanation import Explanation
 from .explanations import Explanations
+from .parameters import real
 from .progress import Progress, ProgressSetting
 from .request import options
 from .source import as_table
@@ -247,7 +248,7 @@ def audit(
             as_table(advised, "advice"),
             list(range(len(promises))),
             asked,
-            confidence,
+            real("confidence", confidence),
             bar,
         )
     if interrupted:

@@ -14,8 +14,9 @@ import numpy as np
 from . import _native
 from .assembly import Made, assemble, schema_of
 from .data import Frame
-from .errors import DataError
+from .errors import DataError, ModelError, ParameterError
 from .explanations import Explanations
+from .parameters import to_json, whole
 from .progress import Progress, ProgressSetting
 from .request import options
 from .source import Source, as_table
@@ -112,8 +113,9 @@ class Explainer:
         made = schema_of(source, schema, favourable)
         rows = source.data or _native.Data.labelled(source.table, made._native)
         wanted = {name.replace("_", "-"): value for name, value in params.items()}
+        training, seed = to_json("training parameters", wanted), whole("seed", seed)
         with Progress(progress, "training", unit="epochs") as bar:
-            native = _native.Explainer.train(rows, json.dumps(wanted), seed, bar)
+            native = _native.Explainer.train(rows, training, seed, bar)
         explainer = cls.__new__(cls)
         explainer._given = {
             "model": native.to_onnx(),
@@ -156,11 +158,14 @@ class Explainer:
     def score(self, rows: Any = None) -> np.ndarray[Any, np.dtype[np.float32]]:
         """The probability of the favourable class, for rows or for the data themselves."""
         if rows is None:
-            scores = self._native.own_scores()
-        else:
-            scores = self._native.score(self._table(rows)[1])
-        found: np.ndarray[Any, np.dtype[np.float32]] = scores
-        return found
+            own: np.ndarray[Any, np.dtype[np.float32]] = self._native.own_scores()
+            return own
+        frame, table = self._table(rows)
+        # NaN where the schema drops a row for a missing value.
+        scores = np.full(len(frame), np.nan, dtype=np.float32)
+        places, known = self._native.score(table)
+        scores[places] = known
+        return scores
 
     def rejected(self, part: str | None = None) -> list[int]:
         """The rows of the data that the model rejects: of the test rows where the data have any,
@@ -234,6 +239,11 @@ class Explainer:
 
         Ctrl-C ends the search; what was found until then is returned, with `interrupted` set.
         """
+        if certify is not True and certify is not False and not isinstance(certify, _ensembles()):
+            raise ParameterError(
+                f"parameter `certify` is {certify!r}, expected True, False or a tyrex.Ensemble"
+            )
+        limit = None if limit is None else whole("limit", limit)
         if method is None:
             method = "trex-i" if self._native.has_gradients else "trex-nn"
         asked = options(
@@ -336,8 +346,21 @@ class Explainer:
             f"{part['rejected']} of {part['rows']} {which} rejected"
         )
 
+    def __copy__(self) -> Explainer:
+        # Nothing about an explainer changes.
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Explainer:
+        return self
+
     def __reduce__(self) -> tuple[Any, ...]:
-        return (_remade, (type(self), self._given, self.framework))
+        return (_remade, (type(self), self._given, self.framework, self.fingerprint))
+
+
+def _ensembles() -> type:
+    from .robustness import Ensemble
+
+    return Ensemble
 
 
 def _certify(
@@ -352,9 +375,16 @@ def _certify(
     return certify(explainer, advice, ensemble, seed=seed, progress=progress)
 
 
-def _remade(kind: type[Explainer], given: dict[str, Any], framework: str) -> Explainer:
+def _remade(
+    kind: type[Explainer], given: dict[str, Any], framework: str, fingerprint: str
+) -> Explainer:
     explainer = kind(**given)
     explainer.framework = framework
+    if explainer.fingerprint != fingerprint:
+        raise ModelError(
+            "the model or the data have changed since the explainer was made, so it cannot be "
+            "made again; pickle it before they change"
+        )
     return explainer
 
 

@@ -22,6 +22,8 @@ class Change:
 
     >>> print(Change("age", 25, 27, "years"))
     raise age from 25 to 27 years
+    >>> print(Change("rate", 0.12345, 0.12346))  # as many digits as tell them apart
+    raise rate from 0.12345 to 0.12346
     """
 
     feature: str
@@ -37,13 +39,17 @@ class Change:
     @property
     def words_before(self) -> str:
         """The old value for a person."""
-        return shown(self.before) or "missing"
+        return self._words(self.before)
 
     @property
     def words_after(self) -> str:
         """The new value for a person, with its unit."""
-        after = shown(self.after) or "missing"
+        after = self._words(self.after)
         return f"{after} {self.unit}" if self.unit else after
+
+    def _words(self, value: Any) -> str:
+        alike = shown(self.before) == shown(self.after)
+        return (str(value) if alike and _is_number(value) else shown(value)) or "missing"
 
     def __str__(self) -> str:
         if self.before is None:

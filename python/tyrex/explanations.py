@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from dataclasses import replace
@@ -247,8 +248,10 @@ class Explanations(Sequence[Explanation]):
     @classmethod
     def from_json(cls, source: Any) -> Explanations:
         """Explanations from a file that `to_json` wrote, or from its text."""
-        is_text = isinstance(source, str) and source.lstrip().startswith("{")
-        text = source if is_text else Path(source).read_text(encoding="utf-8")
+        is_path = isinstance(source, os.PathLike) or (
+            isinstance(source, str) and source.endswith(".json")
+        )
+        text = Path(source).read_text(encoding="utf-8") if is_path else source
         try:
             document = json.loads(text)
             if document["format_version"] != FORMAT_VERSION:

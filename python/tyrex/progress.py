@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, TextIO, Union
 
 from . import html
-from .errors import need
+from .errors import ParameterError, need
 from .text import shown
 
 __all__ = ["Progress", "ProgressSetting"]
@@ -43,6 +43,11 @@ class Progress:
         stream: TextIO | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        if setting not in (None, True, False) and not callable(setting):
+            raise ParameterError(
+                f"parameter `progress` is {setting!r}, expected None, True, False or a function of "
+                "(done, total)"
+            )
         self._what, self._unit, self._clock = what, unit, clock
         self._callback = setting if callable(setting) else None
         # Under some graphical shells there is no stderr at all.

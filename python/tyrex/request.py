@@ -9,10 +9,12 @@ from __future__ import annotations
 import difflib
 import inspect
 import json
+import math
 from collections.abc import Iterable, Mapping
 from typing import Any
 
 from .errors import ParameterError, SchemaError
+from .parameters import names, numbers, real, to_json, whole
 from .schema import Schema
 from .source import as_text
 
@@ -76,33 +78,41 @@ def options(
             raise TypeError(f"explain has no parameter `{name}`; did you mean `{near[0]}`?")
     overrides: dict[str, Any] = {"actions": {}}
     if features_to_vary is not None and features_to_vary != "all":
-        wanted = [features_to_vary] if isinstance(features_to_vary, str) else features_to_vary
-        overrides["vary"] = list(wanted)
-    for name in [features_to_keep] if isinstance(features_to_keep, str) else features_to_keep or ():
+        overrides["vary"] = names("features_to_vary", features_to_vary)
+    for name in names("features_to_keep", features_to_keep or []):
         overrides["actions"][name] = "fixed"
-    for name, values in (permitted_range or {}).items():
+    for name, values in _by_feature("permitted_range", permitted_range).items():
         overrides["actions"][name] = _permitted(schema, name, values)
-    overrides["actions"].update(actions or {})
-    return json.dumps(
+    overrides["actions"].update(_by_feature("actions", actions))
+    return to_json(
+        "options",
         {
             "method": method,
             "protocol": protocol,
             "norm": _norm(norm),
-            "tau": None if tau is None else float(tau),
-            "k": None if k is None else int(k),
-            "sigma": None if sigma is None else float(sigma),
+            "tau": None if tau is None else real("tau", tau),
+            "k": None if k is None else whole("k", k, 1),
+            "sigma": None if sigma is None else real("sigma", sigma),
             "params": params,
             "budget": {
-                "steps": max_steps,
-                "evaluations": max_evaluations,
-                "seconds": max_seconds,
+                "steps": None if max_steps is None else whole("max_steps", max_steps),
+                "evaluations": None
+                if max_evaluations is None
+                else whole("max_evaluations", max_evaluations),
+                "seconds": None if max_seconds is None else real("max_seconds", max_seconds),
             },
             "overrides": overrides,
-            "seed": seed,
+            "seed": whole("seed", seed),
         },
-        allow_nan=False,
-        default=_plain,
     )
+
+
+def _by_feature(name: str, given: Any) -> dict[str, Any]:
+    if not isinstance(given or {}, Mapping):
+        raise ParameterError(
+            f"parameter `{name}` is {given!r}, expected a dict from features to what is allowed"
+        )
+    return dict(given or {})
 
 
 def _norm(norm: Any) -> str:
@@ -120,6 +130,10 @@ def _permitted(schema: Schema, name: str, values: Any) -> dict[str, Any]:
             f"permitted_range names `{name}`, which is no feature; there are "
             f"{', '.join(schema.features)}"
         )
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise ParameterError(
+            f"permitted_range of `{name}` is {values!r}, expected [lowest, highest] or levels"
+        )
     values = list(values)
     levels = schema._native.levels(name)
     if levels:
@@ -135,7 +149,9 @@ def _permitted(schema: Schema, name: str, values: Any) -> dict[str, Any]:
         raise ParameterError(
             f"permitted_range of `{name}` has {len(values)} values, expected [lowest, highest]"
         )
-    return {"within": [None if value is None else float(value) for value in values]}
+    ends = [value for value in values if value is not None and not math.isinf(value)]
+    numbers("permitted_range", ends)
+    return {"within": [value if value in ends else None for value in values]}
 
 
 def _level(text: str) -> Any:
@@ -143,10 +159,3 @@ def _level(text: str) -> Any:
         return json.loads(text) if text[:1] in "-0123456789" else text
     except ValueError:
         return text
-
-
-def _plain(value: Any) -> Any:
-    """Numbers of numpy, which JSON does not know."""
-    if hasattr(value, "item"):
-        return value.item()
-    raise TypeError(f"cannot send a {type(value).__name__} to the search")

@@ -16,6 +16,7 @@ from .data import Frame
 from .errors import DataError, ParameterError
 from .explainer import Explainer
 from .explanations import Explanations
+from .parameters import numbers, real, to_json, whole
 from .progress import Progress, ProgressSetting
 from .request import options
 from .source import as_table
@@ -47,10 +48,12 @@ def stability(
     >>> bool((table["relaxed_stability"] <= table["mean"]).all())
     True
     """
-    terms = {"samples": k, "sigma": sigma, "gamma": gamma}
+    terms = {"samples": whole("k", k, 1), "sigma": real("sigma", sigma), "gamma": gamma}
     table = None if rows is None else explainer._table(rows)[1]
     with Progress(progress, "measuring") as bar:
-        columns = explainer._native.stability(table, _json(terms), seed, bar)
+        columns = explainer._native.stability(
+            table, to_json("options", terms), whole("seed", seed), bar
+        )
     return Columns(dict(columns))
 
 
@@ -134,9 +137,8 @@ def retrain(
     >>> tyrex.retrain(explainer, 2, change="bootstrap")
     Ensemble of 2 models: trained again on as many rows drawn with replacement, from new weights
     """
-    notation = ", ".join(
-        f"{name} = {_toml(value)}" for name, value in (change_params or {}).items()
-    )
+    pairs = ((name.replace("_", "-"), value) for name, value in (change_params or {}).items())
+    notation = ", ".join(f"{name} = {to_json(name, value)}" for name, value in pairs)
     training = None
     if params:
         training = json.loads(explainer._native.training_params())
@@ -144,10 +146,10 @@ def retrain(
     with Progress(progress, "training", unit="epochs") as bar:
         native = explainer._native.retrain(
             change,
-            notation.replace("_", "-"),
-            models,
-            None if training is None else _json(training),
-            seed,
+            notation,
+            whole("models", models, 1),
+            None if training is None else to_json("training parameters", training),
+            whole("seed", seed),
             bar,
         )
     return Ensemble(explainer, native)
@@ -172,7 +174,15 @@ def certify(
     promises and what that rests on. `ensemble` are retrained models; set `steered` if they had a
     part in finding the rows. `delta` is the largest change of any weight for the interval tier.
     """
-    terms = {"probability": probability, "confidence": confidence, "delta": delta}
+    terms = {
+        "probability": real("probability", probability),
+        "confidence": real("confidence", confidence),
+        "delta": None if delta is None else real("delta", delta),
+    }
+    if ensemble is not None and not isinstance(ensemble, Ensemble):
+        raise ParameterError(
+            f"parameter `ensemble` is {ensemble!r}, expected the tyrex.Ensemble of `retrain`"
+        )
     if isinstance(rows, Explanations):
         table, found = _counterfactuals(explainer, rows)
         if table is None:
@@ -180,11 +190,17 @@ def certify(
     else:
         frame, table = explainer._table(rows)
         found = [True] * len(frame)
+    places = [place for place, each in enumerate(found) if each]
     native = None if ensemble is None else ensemble._native
     with Progress(progress, "certifying") as bar:
-        texts = explainer._native.certify(table, native, steered, _json(terms), seed, bar)
-    certificates = iter([json.loads(text) for text in texts])
-    return [next(certificates, None) if each else None for each in found]
+        certified = explainer._native.certify(
+            table, native, steered, to_json("options", terms), whole("seed", seed), bar
+        )
+    # The schema may drop rows with missing values.
+    certificates: list[dict[str, Any] | None] = [None] * len(found)
+    for row, text in certified:
+        certificates[places[row]] = json.loads(text)
+    return certificates
 
 
 class Calibration:
@@ -269,11 +285,21 @@ def calibrate(
     """
     if method is None or not isinstance(ensemble, Ensemble):
         raise ParameterError("calibrate needs a method and a tyrex.Ensemble of retrained models")
-    goal = {"validity": validity, "confidence": confidence, "missing": missing, "test": test}
+    goal = {
+        "validity": real("validity", validity),
+        "confidence": real("confidence", confidence),
+        "missing": missing,
+        "test": test,
+    }
     asked = options(explainer.schema, method=method, norm=norm, seed=seed, **search)
     with Progress(progress, "searching") as bar:
         text = explainer._native.calibrate(
-            _json(goal), None if taus is None else list(taus), rows, asked, ensemble._native, bar
+            to_json("options", goal),
+            None if taus is None else numbers("taus", taus),
+            whole("rows", rows, 1),
+            asked,
+            ensemble._native,
+            bar,
         )
     return Calibration(json.loads(text))
 
@@ -292,11 +318,3 @@ def _counterfactuals(
     if not rows:
         return None, found
     return as_table(Frame.of(rows, explainer.schema.features), "advice"), found
-
-
-def _json(document: Any) -> str:
-    return json.dumps(document, default=lambda value: value.item())
-
-
-def _toml(value: Any) -> str:
-    return json.dumps(value, default=lambda number: number.item())

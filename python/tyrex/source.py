@@ -19,6 +19,8 @@ __all__ = ["Source", "as_table", "as_text"]
 
 # A column with more different texts than this has no levels.
 MOST_LEVELS = 200
+# Below it every whole number is a float.
+EXACT = 2.0**53
 
 
 def as_text(value: Any) -> str:
@@ -110,9 +112,19 @@ class Source:
                         f"column '{name}' holds {len(texts)} different texts that look like "
                         "numbers; turn them into numbers, or leave the column out"
                     )
-            elif column.dtype.kind == "f" and not _whole(column):
+            elif column.dtype.kind == "f" and not self._counts(column):
+                known.append((name, "numeric", []))
+            elif column.dtype.kind == "i" and np.abs(column).max() >= EXACT:
                 known.append((name, "numeric", []))
         return known
+
+    def _counts(self, column: np.ndarray[Any, Any]) -> bool:
+        """Whether floats are whole numbers by nature: in an array, where all numbers are floats,
+        or in a column with gaps, which made floats of them."""
+        present = column[~np.isnan(column)]
+        could_be = self.frame.kind in ("array", "dict", "records") or len(present) < len(column)
+        whole = (present == np.floor(present)) & (np.abs(present) < EXACT)
+        return could_be and bool(whole.all())
 
     def restored(self, row: Mapping[str, Any]) -> dict[str, Any]:
         """Values as the data have them: truth values come back from the native side as texts."""
@@ -168,17 +180,19 @@ def _looks_like_a_number(text: str) -> bool:
     return True
 
 
-def _whole(column: np.ndarray[Any, Any]) -> bool:
-    present = column[~np.isnan(column)]
-    return bool((present == np.floor(present)).all())
-
-
 def _frame_of(table: _native.Table) -> Frame:
     return Frame.of(dict(zip(table.names, table.columns())))
 
 
 def _labels(label: Any, frame: Frame) -> tuple[str, Any]:
     """The labels that were given beside the rows, and a name for their column."""
+    index: Any = getattr(label, "index", None)
+    if frame.kind == "pandas" and hasattr(label, "reindex") and not index.equals(frame.index):
+        if not index.is_unique or len(index) != len(frame) or not frame.index.isin(index).all():
+            raise DataError(
+                "label has another index than the data; expected the same rows, or an array"
+            )
+        label = label.reindex(frame.index)
     values = np.asarray(label)
     if values.ndim != 1 or len(values) != len(frame):
         raise DataError(

@@ -390,15 +390,25 @@ fn an_explainer_scales_what_the_model_leaves_as_it_is() {
 }
 
 #[test]
-fn what_the_model_scales_itself_is_left_alone() {
-    let own = |data| Explainer::with_standardised_model(data, model(network(), (2.0, -1.0)));
+fn what_a_network_scales_itself_is_brought_to_the_common_scale_and_trees_keep_theirs() {
     let free = SCHEMA.replace("scaling = \"none\"\n", "");
-    let (explainer, plain) = (own(rows(&free)).unwrap(), model(network(), (2.0, -1.0)));
-    let plain = Explainer::with_model(rows(&free), plain).unwrap();
-    let codings = |explainer: &Explainer| -> Vec<Coding> {
-        explainer.encoder().blocks().iter().map(|block| block.coding.clone()).collect()
-    };
-    assert_eq!(codings(&explainer)[4], codings(&plain)[4]);
-    assert_ne!(codings(&explainer)[0], codings(&plain)[0]);
-    assert_eq!(codings(&explainer)[2], codings(&plain)[2], "a flag");
+    for (core, is_network) in [(network(), true), (trees(), false)] {
+        let model = model(core, (2.0, -1.0));
+        let plain = Explainer::with_model(rows(&free), model.clone()).unwrap();
+        let common = Explainer::with_standardised_model(rows(&free), model).unwrap();
+        let codings = |explainer: &Explainer| -> Vec<Coding> {
+            explainer.encoder().blocks().iter().map(|block| block.coding.clone()).collect()
+        };
+        assert_eq!(codings(&common)[4] != codings(&plain)[4], is_network);
+        assert_ne!(codings(&common)[0], codings(&plain)[0]);
+        assert_eq!(codings(&common)[2], codings(&plain)[2], "a flag");
+        for (before, after) in plain.scores().iter().zip(common.scores()) {
+            assert!((before - after).abs() <= 1e-6, "{before} {after}");
+        }
+        if is_network {
+            for point in common.points().rows() {
+                assert!((0.0..=1.0).contains(&point[4]), "{}", point[4]);
+            }
+        }
+    }
 }

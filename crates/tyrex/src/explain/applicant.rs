@@ -80,7 +80,7 @@ fn applicant(data: &Data, index: usize, points: &Points, score: f32) -> Applican
 /// `m(x)` of the rows. One that is not a number is neither below nor above the threshold, so
 /// neither rejected nor accepted, and an error.
 pub(super) fn scores(model: &dyn Model, data: &Data, points: &Points) -> Result<Vec<f32>> {
-    let scores = model.score(points);
+    let scores = model.score_rows(data.rows()).unwrap_or_else(|| model.score(points));
     match scores.iter().position(|score| !score.is_finite()) {
         None => Ok(scores),
         Some(index) => Err(Error::InvalidModel(format!(

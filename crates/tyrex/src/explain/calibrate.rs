@@ -36,6 +36,7 @@ impl Explainer {
         ensemble: &Ensemble,
         watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
     ) -> Result<Calibration> {
+        self.check_ensemble(ensemble)?;
         let mut request = terms.request.clone();
         if request.method.robustness().is_none() {
             return Err(Error::param(

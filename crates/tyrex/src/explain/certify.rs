@@ -136,6 +136,7 @@ impl Explainer {
         seed: Seed,
         watch: impl Fn() -> ControlFlow<()> + Sync,
     ) -> Result<Vec<Certificate>> {
+        fresh.map(|fresh| self.check_ensemble(fresh.ensemble)).transpose()?;
         let members: Vec<&dyn Model> = fresh
             .iter()
             .flat_map(|fresh| fresh.ensemble.members())

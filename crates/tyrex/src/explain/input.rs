@@ -20,15 +20,17 @@ pub(super) fn encoder(data: &Data, model: &OnnxModel) -> Result<Encoder> {
     Ok(encoder)
 }
 
-/// The encoder and the core with numbers on the scale the schema names, where the model takes
-/// them as they are. Scales are fitted on the rows that train; on all rows, if none are named.
+/// The encoder and the core with numbers on the scale the schema names. Scales are fitted on the rows that train; on all rows, if none are named.
 pub(super) fn standardised(data: &Data, encoder: Encoder, core: Core) -> Result<(Encoder, Core)> {
     let schema = data.schema();
     let rows: Vec<&Row> = match schema.scaling.fit {
         FitOn::All => data.rows().iter().collect(),
         FitOn::Train => data.training_rows().iter().map(|&row| &data.rows()[row]).collect(),
     };
-    let (encoder, affines) = encoder.standardised(schema, &rows)?;
+    // A threshold on a scale of the model's own may lie right at a value, where a rounding on
+    // the way through another scale would change the answer.
+    let plain = matches!(core, Core::Trees(_));
+    let (encoder, affines) = encoder.standardised(schema, &rows, plain)?;
     Ok((encoder, core.standardised(&affines)?))
 }
 

@@ -154,10 +154,10 @@ impl Explainer {
         Self::assemble(data, encoder, model, None)
     }
 
-    /// As [`with_model`](Self::with_model), with points on a common scale: numbers that the
-    /// model takes as they are, such as years and incomes, are scaled by the schema's method
-    /// (`[scaling]`), and the model is rewritten to take them so. As they are, a change by a
-    /// year would count as much as one by a penny.
+    /// As [`with_model`](Self::with_model), with points on a common scale: numbers are scaled by
+    /// the schema's method (`[scaling]`), whether the model takes them as they are, such as years
+    /// and incomes, or, if it is a network, on scales of its own, and the model is rewritten to
+    /// take them so. As they are, a change by a year would count as much as one by a penny.
     ///
     /// The rewritten model is the same function of a row, up to rounding; its fingerprint is
     /// another. Rows are scaled by the rows that train; by all rows, if none are named.

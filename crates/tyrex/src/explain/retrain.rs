@@ -135,16 +135,22 @@ impl Explainer {
     /// Reads an ensemble from its folder, which must be one of this model.
     pub fn read_ensemble(&self, folder: &Path) -> Result<Ensemble> {
         let ensemble = Ensemble::read(folder)?;
+        self.check_ensemble(&ensemble).map_err(|error| match error {
+            Error::InvalidModel(problem) => Error::Model { file: folder.to_owned(), problem },
+            other => other,
+        })?;
+        Ok(ensemble)
+    }
+
+    /// Refuses an ensemble of another model: nothing it says is about this one.
+    pub fn check_ensemble(&self, ensemble: &Ensemble) -> Result<()> {
         let (own, base) = (self.fingerprint(), ensemble.base().fingerprint());
         if own == base {
-            return Ok(ensemble);
+            return Ok(());
         }
-        Err(Error::Model {
-            file: folder.to_owned(),
-            problem: format!(
-                "an ensemble of the model with fingerprint {base}, expected one of this model, {own}"
-            ),
-        })
+        Err(Error::InvalidModel(format!(
+            "an ensemble of the model with fingerprint {base}, expected one of this model, {own}"
+        )))
     }
 
     fn base(&self) -> Result<&Mlp> {

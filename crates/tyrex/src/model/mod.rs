@@ -23,6 +23,7 @@ pub use trees::TreeEnsemble;
 
 use std::fmt;
 
+use crate::data::Row;
 use crate::points::Points;
 
 /// A model accepts a point if its score is at least this.
@@ -44,6 +45,12 @@ pub trait Model: fmt::Debug + Send + Sync {
         let mut scores = vec![0.0; points.len()];
         self.score_into(points, &mut scores);
         scores
+    }
+
+    /// `m` of rows as they are, from a model that takes rows. What it says of their points may
+    /// differ in the last digits, since points have 32 bits. `None` from models of points.
+    fn score_rows(&self, _rows: &[Row]) -> Option<Vec<f32>> {
+        None
     }
 
     /// The same model with its gradients, if it has them. Trees and black boxes do not.

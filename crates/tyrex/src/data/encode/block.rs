@@ -41,6 +41,12 @@ impl Affine {
     pub fn invert(&self, y: f64) -> f64 {
         y / self.scale + self.offset
     }
+
+    /// The affine from what this one gives to what the other one gives:
+    /// `(y / s1 + o1 - o2) s2 = (y - (o2 - o1) s1) s2 / s1`.
+    pub(crate) fn to(self, other: Self) -> Self {
+        Self { offset: (other.offset - self.offset) * self.scale, scale: other.scale / self.scale }
+    }
 }
 
 /// How a feature becomes columns.

@@ -53,22 +53,24 @@ impl Encoder {
         Self::from_blocks(features, blocks)
     }
 
-    /// The encoder with scaling for the numbers that it leaves as they are, fitted on these
-    /// rows by the schema's method, and the affine that each column is now behind.
+    /// The encoder with numbers scaled by the schema's method, fitted on these rows, and the
+    /// affine from each column to what it is now: all numbers, or only `plain` ones, which have
+    /// no scale yet.
     ///
     /// A number with columns beside it is divided and not shifted, so that its 0 stays 0.
     pub(crate) fn standardised(
         self,
         schema: &Schema,
         rows: &[&Row],
+        plain: bool,
     ) -> Result<(Self, Vec<Affine>)> {
-        let plain = |block: &Block| matches!(block.coding, Coding::Number { affine, .. } if affine == Affine::IDENTITY);
+        let is_number = |block: &Block| matches!(block.coding, Coding::Number { .. });
         let method = |position: usize| {
             let own = schema.features.get(position).and_then(|feature| feature.scaling);
             own.unwrap_or(schema.scaling.method)
         };
         let mut matrix = Spread::default();
-        for (block, _, position) in self.placed().filter(|(block, ..)| plain(block)) {
+        for (block, _, position) in self.placed().filter(|(block, ..)| is_number(block)) {
             if method(position) == Scaling::MatrixMinMax {
                 matrix.add(numbers(block, 0, position, rows));
             }
@@ -76,16 +78,21 @@ impl Encoder {
         let mut behind = vec![Affine::IDENTITY; self.dim];
         let mut blocks = self.blocks.clone();
         for (own, (block, columns, position)) in blocks.iter_mut().zip(self.placed()) {
-            let values = numbers(block, 0, position, rows);
-            let scaled = fitted(method(position), matrix.min_max(), values);
-            if let (true, Coding::Number { affine, .. }, Some(mut scaled)) =
-                (plain(block), &mut own.coding, scaled)
-            {
-                if !block.beside.is_empty() {
-                    scaled.offset = 0.0;
-                }
-                (*affine, behind[columns.start]) = (scaled, scaled);
+            let Coding::Number { affine, .. } = &mut own.coding else { continue };
+            // A column that falls while its number rises keeps its direction, and its scale.
+            let stays = affine.scale <= 0.0 || (plain && *affine != Affine::IDENTITY);
+            if method(position) == Scaling::None || stays {
+                continue;
             }
+            let values = numbers(block, 0, position, rows);
+            let Some(mut scaled) = fitted(method(position), matrix.min_max(), values) else {
+                continue;
+            };
+            if !block.beside.is_empty() {
+                scaled.offset = 0.0;
+            }
+            behind[columns.start] = affine.to(scaled);
+            *affine = scaled;
         }
         Ok((Self::from_blocks(self.features, blocks)?, behind))
     }

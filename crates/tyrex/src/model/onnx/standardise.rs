@@ -62,7 +62,8 @@ fn standardised_trees(ensemble: &TreeEnsemble, affines: &[Affine]) -> Result<Tre
 }
 
 /// The threshold `t'` for which `E(v) ? t'` answers as `f32(v) ? t` did, where `E` is
-/// [`Affine::coordinate`] and `v` the number in the row.
+/// [`Affine::coordinate`] and `v` what the core took, before it was rounded: the number in the
+/// row, or that number on a scale of the model's own.
 ///
 /// `f32(v) <= t` holds up to the midpoint `h` of `t` and the next larger `f32`. `E` never
 /// decreases, so with `t' = E(h)`:

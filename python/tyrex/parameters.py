@@ -1,0 +1,92 @@
+"""Numbers that people pass, checked before anything is done with them."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterable
+from numbers import Integral, Real
+from typing import Any
+
+from .errors import ParameterError
+
+__all__ = ["names", "numbers", "real", "to_json", "whole"]
+
+# What the native side counts with.
+MOST = 2**63 - 1
+
+
+def whole(name: str, value: Any, least: int = 0) -> int:
+    """A whole number of at least `least`.
+
+    >>> whole("k", 1000, 1)
+    1000
+    >>> whole("k", 2.5, 1)
+    Traceback (most recent call last):
+    tyrex.errors.ParameterError: parameter `k` is 2.5, expected a whole number of at least 1
+    """
+    is_whole = isinstance(value, Integral) and type(value).__name__ not in ("bool", "bool_")
+    if not is_whole or not least <= int(value) <= MOST:
+        raise ParameterError(
+            f"parameter `{name}` is {value!r}, expected a whole number of at least {least}"
+        )
+    return int(value)
+
+
+def real(name: str, value: Any) -> float:
+    """A finite number; its range is the native side's to check.
+
+    >>> real("tau", float("nan"))
+    Traceback (most recent call last):
+    tyrex.errors.ParameterError: parameter `tau` is nan, expected a number
+    """
+    is_number = isinstance(value, Real) and type(value).__name__ not in ("bool", "bool_")
+    if not is_number or not math.isfinite(value):
+        raise ParameterError(f"parameter `{name}` is {value!r}, expected a number")
+    return float(value)
+
+
+def numbers(name: str, values: Any) -> list[float]:
+    """Finite numbers.
+
+    >>> numbers("taus", 0.5)
+    Traceback (most recent call last):
+    tyrex.errors.ParameterError: parameter `taus` is 0.5, expected a list of numbers
+    """
+    if isinstance(values, str) or not isinstance(values, Iterable):
+        raise ParameterError(f"parameter `{name}` is {values!r}, expected a list of numbers")
+    return [real(name, value) for value in values]
+
+
+def names(name: str, values: Any) -> list[str]:
+    """Names of columns, or one.
+
+    >>> names("features_to_keep", "age")
+    ['age']
+    """
+    if isinstance(values, str):
+        return [values]
+    found = list(values) if isinstance(values, Iterable) else [values]
+    if not all(isinstance(value, str) for value in found):
+        raise ParameterError(f"parameter `{name}` is {values!r}, expected names of columns")
+    return found
+
+
+def to_json(what: str, document: Any) -> str:
+    """Parameters for the native side.
+
+    >>> to_json("training parameters", {"epochs": float("inf")})
+    Traceback (most recent call last):
+    tyrex.errors.ParameterError: training parameters: found a number that is not finite
+    """
+    try:
+        return json.dumps(document, allow_nan=False, default=_plain)
+    except ValueError:
+        raise ParameterError(f"{what}: found a number that is not finite") from None
+
+
+def _plain(value: Any) -> Any:
+    """Numbers of numpy, which JSON does not know."""
+    if hasattr(value, "tolist"):
+        return value.tolist()
+    raise ParameterError(f"found a {type(value).__name__}, expected numbers and texts")

@@ -325,7 +325,11 @@ class Explanations(Sequence[Explanation]):
         self, changes_only: bool = False, rows: bool = False
     ) -> dict[str, tuple[str, list[Any]]]:
         """Every column by name: the type of its cells, and the cells, None where there is none."""
-        names = list(dict.fromkeys(name for e in self for name in e.counterfactual or e.features))
+        # Where answers are points, their columns are not those of the features.
+        shown_rows = [e.counterfactual for e in self if e.counterfactual] or [
+            e.features for e in self
+        ]
+        names = list(dict.fromkeys(name for row in shown_rows for name in row))
         columns: dict[str, tuple[str, list[Any]]] = {}
         if rows:
             columns[_apart("row", names)] = ("int", [e.row for e in self])

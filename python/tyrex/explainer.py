@@ -238,6 +238,14 @@ class Explainer:
             Other parameters of the method, by their names in docs/methods.md.
 
         Ctrl-C ends the search; what was found until then is returned, with `interrupted` set.
+
+        Examples
+        --------
+        >>> import tyrex
+        >>> explainer = tyrex.Explainer.train(tyrex.datasets.load_german())
+        >>> advice = explainer.explain(limit=1, tau=0.7, norm="l2", features_to_keep=["age"])
+        >>> [str(change) for change in advice[0].changes]
+        ['change property_magnitude from unknown or no property to real estate']
         """
         if certify is not True and certify is not False and not isinstance(certify, _ensembles()):
             raise ParameterError(

@@ -173,6 +173,13 @@ def certify(
     certified, with None where none was found. Each certificate says in `sentence` what it
     promises and what that rests on. `ensemble` are retrained models; set `steered` if they had a
     part in finding the rows. `delta` is the largest change of any weight for the interval tier.
+
+    >>> import tyrex
+    >>> explainer = tyrex.Explainer.train(tyrex.datasets.load_german(), epochs=5)
+    >>> advice = explainer.explain(limit=2)
+    >>> certificates = tyrex.certify(explainer, advice, tyrex.retrain(explainer, 5))
+    >>> all("rests on" in each["sentence"] for each in certificates if each)
+    True
     """
     terms = {
         "probability": real("probability", probability),
@@ -282,6 +289,13 @@ def calibrate(
     Half of the ensemble chooses, the other half reports. `rows` is the most rejected rows of the
     data to search for. With `missing="left-out"` a row without advice does not count against
     the promise. Pass `calibration.tau` to `explain`.
+
+    >>> import tyrex
+    >>> explainer = tyrex.Explainer.train(tyrex.datasets.load_german(), hidden=[8], epochs=5)
+    >>> models = tyrex.retrain(explainer, 4)
+    >>> tyrex.calibrate(explainer, models, rows=5, taus=[0.6, 0.8])
+    Calibration: no threshold for 95 % valid with confidence 0.95 on 5 rows and 4 models \
+(too-few-models)
     """
     if method is None or not isinstance(ensemble, Ensemble):
         raise ParameterError("calibrate needs a method and a tyrex.Ensemble of retrained models")

@@ -243,7 +243,8 @@ class Explainer:
         --------
         >>> import tyrex
         >>> explainer = tyrex.Explainer.train(tyrex.datasets.load_german())
-        >>> advice = explainer.explain(limit=1, tau=0.7, norm="l2", features_to_keep=["age"])
+        >>> kept = ["credit_amount"]
+        >>> advice = explainer.explain(limit=1, tau=0.7, norm="l2", features_to_keep=kept)
         >>> [str(change) for change in advice[0].changes]
         ['change property_magnitude from unknown or no property to real estate']
         """

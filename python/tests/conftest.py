@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import signal
 import subprocess
 
 import pandas as pd
@@ -11,6 +12,8 @@ import pytest
 
 import tyrex
 
+# In a shell's background Ctrl-C is ignored, and Python keeps to that; some tests press it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 # The backend that is installed here.
 os.environ.setdefault("KERAS_BACKEND", "torch")
 

@@ -22,6 +22,7 @@ import tyrex
 LONG = """
 import os, signal, threading, time, warnings
 import numpy as np, tyrex
+signal.signal(signal.SIGINT, signal.default_int_handler)
 explainer = tyrex.Explainer.train(tyrex.datasets.load_german(), epochs=3)
 rows = tyrex.datasets.load_german().to_pandas()
 rows = rows.iloc[np.tile(explainer.rejected("all"), 20)]

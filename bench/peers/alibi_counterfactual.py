@@ -4,8 +4,6 @@ It asks for a score of at least 0.95 for the favourable class. The network is a 
 outputs, so that TensorFlow gives the gradients.
 """
 
-import time
-
 import worker  # first: it keeps stdout for replies
 import alibi
 import numpy as np
@@ -47,17 +45,8 @@ def main():
         found = explainer.explain(factual[None]).cf
         return None if found is None else np.asarray(found["X"], np.float32)[0]
 
-    chosen = worker.sample(problem.factuals, FACTUALS)
-
-    def one_round():
-        start = time.perf_counter()
-        points = [explain(problem.factuals[number]) for number in chosen]
-        seconds = time.perf_counter() - start
-        points = worker.accepted(problem.layers, points)
-        return {"seconds": seconds, "units": len(chosen), "sample": chosen, "points": points}
-
-    explain(problem.factuals[-1])
-    worker.serve(f"alibi {alibi.__version__}, tensorflow {tf.__version__}", one_round)
+    versions = f"alibi {alibi.__version__}, tensorflow {tf.__version__}"
+    worker.serve_explainer(versions, problem, explain, FACTUALS)
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ DiCE scales features to the unit interval itself. The rows are in it already, so
 make its scaling the identity.
 """
 
-import time
 from importlib.metadata import version
 
 import worker  # first: it keeps stdout for replies
@@ -52,14 +51,5 @@ def main(method, count, options):
             return None
         return table[names].to_numpy(np.float32)[0]
 
-    chosen = worker.sample(problem.factuals, count)
-
-    def one_round():
-        start = time.perf_counter()
-        points = [explain(problem.factuals[number]) for number in chosen]
-        seconds = time.perf_counter() - start
-        points = worker.accepted(problem.layers, points)
-        return {"seconds": seconds, "units": len(chosen), "sample": chosen, "points": points}
-
-    explain(problem.factuals[-1])
-    worker.serve(f"dice-ml {version('dice-ml')}, torch {torch.__version__}", one_round)
+    versions = f"dice-ml {version('dice-ml')}, torch {torch.__version__}"
+    worker.serve_explainer(versions, problem, explain, count)

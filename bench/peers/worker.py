@@ -4,6 +4,7 @@ import argparse
 import json
 import os
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -101,3 +102,18 @@ def accepted(layers, points):
         point.tolist() if point is not None and score(layers, point[None])[0] >= 0.5 else None
         for point in points
     ]
+
+
+def serve_explainer(versions, problem, explain, count):
+    """Serves `explain(factual) -> point or None`, for `count` factuals spread evenly."""
+    chosen = sample(problem.factuals, count)
+
+    def one_round():
+        start = time.perf_counter()
+        points = [explain(problem.factuals[number]) for number in chosen]
+        seconds = time.perf_counter() - start
+        points = accepted(problem.layers, points)
+        return {"seconds": seconds, "units": len(chosen), "sample": chosen, "points": points}
+
+    explain(problem.factuals[-1])
+    serve(versions, one_round)

@@ -213,11 +213,6 @@ impl Data {
         Table(self.0.table().clone())
     }
 
-    /// For each row that was kept, its row in the table.
-    fn kept(&self) -> Vec<usize> {
-        self.0.table_rows().to_vec()
-    }
-
     fn __len__(&self) -> usize {
         self.0.rows().len()
     }

@@ -299,12 +299,6 @@ impl Explainer {
         self.inner.differentiable().is_some()
     }
 
-    /// The names of the encoded columns.
-    #[getter]
-    fn encoded_columns(&self) -> Vec<String> {
-        self.inner.encoder().columns()
-    }
-
     /// The probability of the favourable class, for every own row that was kept.
     fn own_scores<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<f32>> {
         self.inner.scores().to_vec().into_pyarray(py)
@@ -353,14 +347,14 @@ impl Explainer {
 
     /// Advice for the rows of a table, or for the first own ones that are rejected: a document
     /// per row, the seconds each took, the request, and whether Ctrl-C ended the search.
-    #[pyo3(signature = (rows, options, limit = None, tries = None, progress = None))]
+    #[pyo3(signature = (rows, options, limit = None, relax = None, progress = None))]
     fn explain(
         &self,
         py: Python<'_>,
         rows: Option<&Table>,
         options: &str,
         limit: Option<usize>,
-        tries: Option<usize>,
+        relax: Option<bool>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<(String, Vec<f64>, String, bool)> {
         let options: Options = error::from_json("options", options)?;
@@ -375,7 +369,7 @@ impl Explainer {
         if let Some(other) = interrupt.filter(|error| !is_interrupt(py, error)) {
             return Err(other);
         }
-        let tries = tries.unwrap_or(if advice.len() <= EXAMINED { TRIES } else { 0 });
+        let tries = if relax.unwrap_or(advice.len() <= EXAMINED) { TRIES } else { 0 };
         let documents = self.run(py, None, |watch| {
             let document = |each| {
                 // Whoever pressed Ctrl-C does not want to wait for more.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use tyrex::explain::{embedded_schema, import, import_bytes};
-use tyrex::model::onnx::{Core, Favourable, ImportOptions, Inputs, OnnxModel};
+use tyrex::model::onnx::{Favourable, ImportOptions, Inputs, OnnxModel};
 
 use crate::data::Schema;
 use crate::error::OrRaise;
@@ -50,15 +50,6 @@ impl Model {
         py.detach(read).or_raise().map(|model| Self { model })
     }
 
-    /// `network` or `trees`.
-    #[getter]
-    fn kind(&self) -> &'static str {
-        match self.model.core {
-            Core::Mlp(_) => "network",
-            Core::Trees(_) => "trees",
-        }
-    }
-
     /// The names of the columns it takes; None where they have none.
     #[getter]
     fn columns(&self) -> Option<Vec<String>> {
@@ -70,28 +61,10 @@ impl Model {
         }
     }
 
-    /// The number of columns it takes.
-    #[getter]
-    fn width(&self) -> usize {
-        self.model.inputs.len()
-    }
-
-    /// Whether it takes the encoding of its own metadata: a file that tyrex wrote.
-    #[getter]
-    fn is_encoded(&self) -> bool {
-        self.model.metadata.contains_key("encoder")
-    }
-
     /// The schema in its metadata, if tyrex wrote it.
     #[getter]
     fn schema(&self) -> PyResult<Option<Schema>> {
         Ok(embedded_schema(&self.model).or_raise()?.map(Schema))
-    }
-
-    /// The number of the class that counts as favourable.
-    #[getter]
-    fn class_number(&self) -> usize {
-        self.model.favourable
     }
 
     /// The names of the classes, where the file has them.

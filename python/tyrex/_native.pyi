@@ -21,10 +21,6 @@ class Data:
         """
         Rows of a table for a model that exists: labels are welcome, not needed.
         """
-    def kept(self, /) -> list[int]:
-        """
-        For each row that was kept, its row in the table.
-        """
     @staticmethod
     def labelled(table: Table, schema: Schema) -> Data:
         """
@@ -114,12 +110,7 @@ class Explainer:
         A certificate for every row of a table that is not dropped, as JSON, each with its sentence
         and behind its row.
         """
-    @property
-    def encoded_columns(self, /) -> list[str]:
-        """
-        The names of the encoded columns.
-        """
-    def explain(self, /, rows: Table | None, options: str, limit: SupportsIndex | None = None, tries: SupportsIndex | None = None, progress: Any | None = None) -> tuple[str, list[float], str, bool]:
+    def explain(self, /, rows: Table | None, options: str, limit: SupportsIndex | None = None, relax: bool | None = None, progress: Any | None = None) -> tuple[str, list[float], str, bool]:
         """
         Advice for the rows of a table, or for the first own ones that are rejected: a document
         per row, the seconds each took, the request, and whether Ctrl-C ended the search.
@@ -216,34 +207,14 @@ class Model:
         The names of the classes, where the file has them.
         """
     @property
-    def class_number(self, /) -> int:
-        """
-        The number of the class that counts as favourable.
-        """
-    @property
     def columns(self, /) -> list[str] | None:
         """
         The names of the columns it takes; None where they have none.
         """
     @property
-    def is_encoded(self, /) -> bool:
-        """
-        Whether it takes the encoding of its own metadata: a file that tyrex wrote.
-        """
-    @property
-    def kind(self, /) -> str:
-        """
-        `network` or `trees`.
-        """
-    @property
     def schema(self, /) -> Schema | None:
         """
         The schema in its metadata, if tyrex wrote it.
-        """
-    @property
-    def width(self, /) -> int:
-        """
-        The number of columns it takes.
         """
 
 @final

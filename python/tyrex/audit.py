@@ -231,13 +231,12 @@ def audit(
             f"found advice of type {type(advice).__name__}; expected the Explanations that "
             "`Explainer.explain` gave (Explanations.from_json reads saved ones)"
         )
-    if method is None:
-        method = "trex-i" if explainer._native.has_gradients else "trex-nn"
     promises = list(advice.found)
     if not promises:
         raise DataError("no counterfactual was found, so there is no promise to audit")
     if advice.request.get("protocol", "product") != "product":
         raise DataError("the advice is points of the paper's protocol, expected rows")
+    method = method or explainer.usual_method
     asked = options(explainer.schema, method=method, tau=tau, norm=norm, seed=seed, **search)
     features = explainer.schema.features
     factuals = Frame.of([each.features for each in promises], features)
@@ -246,7 +245,7 @@ def audit(
         summary, texts, interrupted = explainer._native.audit(
             as_table(factuals, "factuals"),
             as_table(advised, "advice"),
-            list(range(len(promises))),
+            [each.row for each in promises],
             asked,
             real("confidence", confidence),
             bar,
@@ -254,10 +253,6 @@ def audit(
     if interrupted:
         message = "stopped: not all repairs were looked for"
         warnings.warn(message, RuntimeWarning, stacklevel=2)
-    documents = [
-        {**_restored(explainer, document), "row": each.row}
-        for document, each in zip(json.loads(texts), promises)
-    ]
-    pairs = zip(documents, promises)
-    audited = (Promise.of(document, each.label) for document, each in pairs)
+    pairs = zip(json.loads(texts), promises)
+    audited = (Promise.of(_restored(explainer, document), each.label) for document, each in pairs)
     return Audit(json.loads(summary), audited, interrupted)

@@ -23,9 +23,6 @@ from .source import Source, as_table
 
 __all__ = ["Explainer"]
 
-# The most rules that are let go one at a time for a row without advice.
-RULES = 24
-
 
 class Explainer:
     """A model and the rows it speaks about, ready for questions.
@@ -151,6 +148,11 @@ class Explainer:
         return self._native.kind
 
     @property
+    def usual_method(self) -> str:
+        """The method that is used if none is named: trex-i, or trex-nn without gradients."""
+        return "trex-i" if self._native.has_gradients else "trex-nn"
+
+    @property
     def data(self) -> Frame:
         """The rows that were given."""
         return self._source.frame
@@ -253,11 +255,9 @@ class Explainer:
                 f"parameter `certify` is {certify!r}, expected True, False or a tyrex.Ensemble"
             )
         limit = None if limit is None else whole("limit", limit)
-        if method is None:
-            method = "trex-i" if self._native.has_gradients else "trex-nn"
         asked = options(
             self.schema,
-            method=method,
+            method=method or self.usual_method,
             norm=norm,
             tau=tau,
             k=k,
@@ -274,10 +274,9 @@ class Explainer:
             params=params,
         )
         frame, table = (self.data, None) if rows is None else self._table(rows)
-        tries = None if relax is None else RULES if relax else 0
         with Progress(progress, "searching") as bar:
             texts, seconds, request, interrupted = self._native.explain(
-                table, asked, limit, tries, bar
+                table, asked, limit, relax, bar
             )
         documents = json.loads(texts)
         for document, took in zip(documents, seconds):

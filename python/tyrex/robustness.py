@@ -297,8 +297,10 @@ def calibrate(
     Calibration: no threshold for 95 % valid with confidence 0.95 on 5 rows and 4 models \
 (too-few-models)
     """
-    if method is None or not isinstance(ensemble, Ensemble):
-        raise ParameterError("calibrate needs a method and a tyrex.Ensemble of retrained models")
+    if not isinstance(ensemble, Ensemble):
+        raise ParameterError(
+            f"parameter `ensemble` is {ensemble!r}, expected the tyrex.Ensemble of `retrain`"
+        )
     goal = {
         "validity": real("validity", validity),
         "confidence": real("confidence", confidence),

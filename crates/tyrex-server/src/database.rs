@@ -1,0 +1,1 @@
+//! The one database: a SQLite file, or PostgreSQL.

@@ -1,0 +1,1 @@
+//! The ledger of promises: append-only, chained by hashes.

@@ -1,0 +1,1 @@
+//! Errors as `application/problem+json`.

@@ -1,0 +1,1 @@
+//! Rows in and documents out, as JSON and as Arrow.

@@ -184,6 +184,7 @@ impl Explainer {
 
 /// How many promises a model keeps, and what the others cost.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct AuditSummary {
     /// The number of promises.
     pub promises: usize,
@@ -208,6 +209,7 @@ pub struct AuditSummary {
 
 /// What repairs cost.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RepairSummary {
     /// The broken promises with a repair.
     pub found: usize,

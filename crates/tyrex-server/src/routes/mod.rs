@@ -1,1 +1,15 @@
 //! One file per resource: translate, call the engine, answer.
+
+mod health;
+
+use utoipa_axum::router::OpenApiRouter;
+use utoipa_axum::routes;
+
+use crate::state::AppState;
+
+/// All that can be asked for.
+pub(crate) fn router() -> OpenApiRouter<AppState> {
+    OpenApiRouter::with_openapi(crate::openapi::description())
+        .routes(routes!(health::healthz))
+        .routes(routes!(health::readyz))
+}

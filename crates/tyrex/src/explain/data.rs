@@ -42,6 +42,23 @@ impl Applicants {
         let (train, test) = parts(schema, &table, &rows.table_rows, &favourable)?;
         Ok(Self { schema: schema.clone(), table, rows, favourable, train, test })
     }
+
+    /// No rows: for a model that knows its encoding, and is asked about rows that come later.
+    pub fn none(schema: &Schema) -> Result<Self> {
+        schema.validate()?;
+        Ok(Self {
+            schema: schema.clone(),
+            table: Table::new("no rows", Vec::new())?,
+            rows: Rows {
+                rows: Vec::new(),
+                table_rows: Vec::new(),
+                report: ReadReport::default(),
+            },
+            favourable: Vec::new(),
+            train: Vec::new(),
+            test: Vec::new(),
+        })
+    }
 }
 
 /// The split, where the schema has one for these rows; else all rows are in neither part.

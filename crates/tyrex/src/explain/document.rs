@@ -1,10 +1,12 @@
 //! Advice as a document: what every front end gives out as JSON.
 
+use std::ops::ControlFlow;
+
 use serde::{Serialize, Serializer};
 
 use super::{Advice, Costs, Explainer, FeatureChange, Request};
 use crate::certificate::Certificate;
-use crate::counterfactual::{Reason, Relaxations};
+use crate::counterfactual::{Reason, Relaxations, Tick};
 use crate::data::{Row, Schema};
 use crate::error::Result;
 
@@ -86,6 +88,20 @@ impl Explainer {
         request: &Request,
         tries: usize,
     ) -> Result<Explained<'a>> {
+        let go_on = |_| ControlFlow::Continue(());
+        self.explained_watched(advice, certificate, request, tries, go_on)
+    }
+
+    /// The same for who may have to stop: `watch` hears of the searches without a rule, and
+    /// after a `Break` there is no document.
+    pub fn explained_watched<'a>(
+        &'a self,
+        advice: &'a Advice,
+        certificate: Option<Certificate>,
+        request: &Request,
+        tries: usize,
+        watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
+    ) -> Result<Explained<'a>> {
         let applicant = &advice.applicant;
         Ok(Explained {
             row: applicant.row,
@@ -93,7 +109,7 @@ impl Explainer {
             label: applicant.label.as_deref(),
             favourable: applicant.favourable,
             features: Named::Row(self.schema(), &applicant.values),
-            advice: self.advised(advice, certificate, request, tries)?,
+            advice: self.advised_watched(advice, certificate, request, tries, watch)?,
         })
     }
 
@@ -104,6 +120,18 @@ impl Explainer {
         certificate: Option<Certificate>,
         request: &Request,
         tries: usize,
+    ) -> Result<Advised<'a>> {
+        let go_on = |_| ControlFlow::Continue(());
+        self.advised_watched(advice, certificate, request, tries, go_on)
+    }
+
+    fn advised_watched<'a>(
+        &'a self,
+        advice: &'a Advice,
+        certificate: Option<Certificate>,
+        request: &Request,
+        tries: usize,
+        watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
     ) -> Result<Advised<'a>> {
         Ok(match (advice.found(), advice.outcome.reason()) {
             (Some(found), _) => Advised::Found {
@@ -121,7 +149,7 @@ impl Explainer {
                 let reason = reason.unwrap_or(Reason::Stuck);
                 let relaxations = match reason {
                     Reason::Stuck | Reason::NoActionableRow | Reason::NoCandidate if tries > 0 => {
-                        self.relaxations(&advice.applicant.values, request, tries)?
+                        self.relaxations(&advice.applicant.values, request, tries, watch)?
                     }
                     _ => None,
                 };

@@ -72,7 +72,7 @@ impl Upload {
         let schema = self.checked_schema(&options)?;
         let model = import_bytes(&self.onnx, &schema, &options).map_err(at("model"))?;
         let applicants = match &self.data {
-            None => Applicants::none(&schema)?,
+            None => Applicants::of_rows(&schema, Vec::new())?,
             Some((format, file)) => {
                 let table = table(format, file)?;
                 Applicants::read(&schema, table).map_err(at("data"))?

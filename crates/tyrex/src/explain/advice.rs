@@ -97,7 +97,7 @@ pub struct Advice {
 }
 
 /// The distance from the factual in encoded space, by each norm.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Costs {
     /// `L1`
     pub l1: f64,
@@ -106,7 +106,7 @@ pub struct Costs {
 }
 
 /// One feature of a row, before and after.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct FeatureChange {
     /// The position of the feature in the schema.
     #[serde(skip)]

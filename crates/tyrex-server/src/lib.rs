@@ -6,16 +6,19 @@
 
 pub mod access;
 pub mod config;
+mod connection;
 pub mod database;
 pub mod engine;
 mod extract;
+mod guard;
 pub mod ledger;
 mod limits;
-mod log;
+pub mod log;
 mod metrics;
 mod openapi;
 mod page;
 mod problem;
+mod results;
 mod routes;
 mod rows;
 pub mod serve;

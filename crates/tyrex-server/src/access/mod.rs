@@ -1,9 +1,13 @@
 //! Who may do what: roles and tokens.
 
+mod rate;
+
 use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use serde::{Deserialize, Serialize};
+
+pub(crate) use rate::Rate;
 
 use crate::problem::Problem;
 
@@ -55,6 +59,10 @@ pub(crate) enum Caller {
     /// Nobody who is known, and why.
     Unknown(&'static str),
 }
+
+/// The public part of a token, for the log.
+#[derive(Debug, Clone)]
+pub(crate) struct TokenName(pub(crate) String);
 
 impl Caller {
     /// Refuses callers below a role.

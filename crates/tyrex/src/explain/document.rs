@@ -3,15 +3,20 @@
 use std::ops::ControlFlow;
 
 use serde::{Serialize, Serializer};
+#[cfg(feature = "openapi")]
+use utoipa::{PartialSchema as _, ToSchema as _};
 
 use super::{Advice, Costs, Explainer, FeatureChange, Request};
-use crate::certificate::Certificate;
+use crate::certificate::{Certificate, CertificateDocument};
 use crate::counterfactual::{Reason, Relaxations, Tick};
+#[cfg(feature = "openapi")]
+use crate::data::Value;
 use crate::data::{Row, Schema};
 use crate::error::Result;
 
 /// A row, and what to do about it.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Explained<'a> {
     /// Its row in the table, counted from 0 without the header.
     pub row: usize,
@@ -23,12 +28,15 @@ pub struct Explained<'a> {
     pub favourable: Option<bool>,
     /// Its values.
     pub features: Named<'a>,
+    /// What to do, in a sentence.
+    pub sentence: String,
     /// What to do.
     pub advice: Advised<'a>,
 }
 
 /// What to do.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum Advised<'a> {
     /// There is advice.
@@ -44,7 +52,7 @@ pub enum Advised<'a> {
         /// The distances.
         cost: Option<Costs>,
         /// What is promised of it.
-        certificate: Option<Box<Certificate>>,
+        certificate: Option<Box<CertificateDocument>>,
     },
     /// There is none.
     NotFound {
@@ -75,6 +83,28 @@ impl Serialize for Named<'_> {
             }
             Self::Point(columns, point) => serializer.collect_map(columns.iter().zip(*point)),
         }
+    }
+}
+
+#[cfg(feature = "openapi")]
+impl utoipa::PartialSchema for Named<'_> {
+    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+        use utoipa::openapi::schema::{ObjectBuilder, Ref};
+        ObjectBuilder::new()
+            .additional_properties(Some(Ref::from_schema_name(Value::name())))
+            .description(Some("Values by the name of their feature."))
+            .into()
+    }
+}
+
+#[cfg(feature = "openapi")]
+impl utoipa::ToSchema for Named<'_> {
+    fn name() -> std::borrow::Cow<'static, str> {
+        "NamedValues".into()
+    }
+
+    fn schemas(schemas: &mut Vec<(String, utoipa::openapi::RefOr<utoipa::openapi::Schema>)>) {
+        schemas.push((Value::name().into_owned(), Value::schema()));
     }
 }
 
@@ -109,6 +139,7 @@ impl Explainer {
             label: applicant.label.as_deref(),
             favourable: applicant.favourable,
             features: Named::Row(self.schema(), &applicant.values),
+            sentence: advice.sentence(self.schema()),
             advice: self.advised_watched(advice, certificate, request, tries, watch)?,
         })
     }
@@ -143,7 +174,7 @@ impl Explainer {
                 score: found.score,
                 stability: advice.stability,
                 cost: advice.cost,
-                certificate: certificate.map(Box::new),
+                certificate: certificate.map(|certificate| Box::new(certificate.into())),
             },
             (None, reason) => {
                 let reason = reason.unwrap_or(Reason::Stuck);

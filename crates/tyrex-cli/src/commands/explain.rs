@@ -20,8 +20,7 @@ use tyrex::model::TrainParams;
 use tyrex::{Points, Result, Seed};
 
 use super::summary::{
-    DataSummary, FavourableClass, ModelSummary, counted, for_people, performance_table, shown,
-    with_unit,
+    DataSummary, FavourableClass, ModelSummary, counted, performance_table, shown, with_unit,
 };
 use super::{Answer, Context, calibrate, retrain, source};
 use crate::args::{ExplainArgs, SearchArgs, SourceArgs, Threshold};
@@ -283,7 +282,7 @@ fn applicant_page(page: &mut Page, schema: &Schema, applicant: &Explained<'_>) {
             for change in *changes {
                 let title = if pairs.is_empty() { "change" } else { "" };
                 let value = |value| with_unit(schema, change.position, value);
-                let (from, to) = (for_people(&change.from), value(&change.to));
+                let (from, to) = (change.from.for_people(), value(&change.to));
                 pairs.push((title, format!("{} from {from} to {to}", change.feature)));
             }
             let stability = stability.map(|r| format!(", stability {r:.3}")).unwrap_or_default();
@@ -292,7 +291,7 @@ fn applicant_page(page: &mut Page, schema: &Schema, applicant: &Explained<'_>) {
                 .unwrap_or_default();
             pairs.push(("then", format!("a score of {score:.3}{stability}{cost}")));
             if let Some(certificate) = certificate {
-                pairs.push(("sure", certificate.sentence()));
+                pairs.push(("sure", certificate.words.sentence.clone()));
             }
             page.pairs(&pairs);
         }

@@ -15,6 +15,7 @@ use crate::measure::Reading;
 /// Steps and evaluations are counted, so they leave the result the same on every machine. A
 /// limit in seconds does not.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Budget {
     /// Steps of the search: readings with a gradient.

@@ -15,6 +15,7 @@ use crate::error::Result;
 
 /// A constraint without which there is a counterfactual.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Relaxation {
     /// The constraint that was let go.
     pub constraint: Constraint,
@@ -41,6 +42,7 @@ impl fmt::Display for Relaxation {
 
 /// What letting go of one constraint at a time would do for one factual.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Relaxations {
     /// The constraints without which there is a counterfactual, the cheapest first.
     pub helpful: Vec<Relaxation>,

@@ -20,6 +20,7 @@ use crate::seed::Seed;
 
 /// How advice is to be found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = SearchRequest))]
 #[serde(deny_unknown_fields)]
 pub struct Request {
     /// The method and its parameters.
@@ -98,6 +99,7 @@ pub struct Advice {
 
 /// The distance from the factual in encoded space, by each norm.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Costs {
     /// `L1`
     pub l1: f64,
@@ -107,6 +109,7 @@ pub struct Costs {
 
 /// One feature of a row, before and after.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct FeatureChange {
     /// The position of the feature in the schema.
     #[serde(skip)]
@@ -114,8 +117,10 @@ pub struct FeatureChange {
     /// The feature.
     pub feature: String,
     /// Its value before.
+    #[cfg_attr(feature = "openapi", schema(value_type = crate::data::FeatureValue))]
     pub from: Value,
     /// Its value after.
+    #[cfg_attr(feature = "openapi", schema(value_type = crate::data::FeatureValue))]
     pub to: Value,
     /// The unit of its numbers.
     #[serde(skip_serializing_if = "Option::is_none")]

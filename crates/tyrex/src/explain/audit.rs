@@ -203,6 +203,7 @@ impl Explainer {
 
 /// How many promises a model keeps, and what the others cost.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct AuditSummary {
     /// The number of promises.
     pub promises: usize,
@@ -227,6 +228,7 @@ pub struct AuditSummary {
 
 /// What repairs cost.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RepairSummary {
     /// The broken promises with a repair.
     pub found: usize,

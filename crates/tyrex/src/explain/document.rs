@@ -1,15 +1,20 @@
 //! Advice as a document: what every front end gives out as JSON.
 
 use serde::{Serialize, Serializer};
+#[cfg(feature = "openapi")]
+use utoipa::{PartialSchema as _, ToSchema as _};
 
 use super::{Advice, Costs, Explainer, FeatureChange, Request};
-use crate::certificate::Certificate;
+use crate::certificate::{Certificate, CertificateDocument};
 use crate::counterfactual::{Reason, Relaxations};
+#[cfg(feature = "openapi")]
+use crate::data::Value;
 use crate::data::{Row, Schema};
 use crate::error::Result;
 
 /// A row, and what to do about it.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Explained<'a> {
     /// Its row in the table, counted from 0 without the header.
     pub row: usize,
@@ -21,12 +26,15 @@ pub struct Explained<'a> {
     pub favourable: Option<bool>,
     /// Its values.
     pub features: Named<'a>,
+    /// What to do, in a sentence.
+    pub sentence: String,
     /// What to do.
     pub advice: Advised<'a>,
 }
 
 /// What to do.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum Advised<'a> {
     /// There is advice.
@@ -42,7 +50,7 @@ pub enum Advised<'a> {
         /// The distances.
         cost: Option<Costs>,
         /// What is promised of it.
-        certificate: Option<Box<Certificate>>,
+        certificate: Option<Box<CertificateDocument>>,
     },
     /// There is none.
     NotFound {
@@ -76,6 +84,28 @@ impl Serialize for Named<'_> {
     }
 }
 
+#[cfg(feature = "openapi")]
+impl utoipa::PartialSchema for Named<'_> {
+    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+        use utoipa::openapi::schema::{ObjectBuilder, Ref};
+        ObjectBuilder::new()
+            .additional_properties(Some(Ref::from_schema_name(Value::name())))
+            .description(Some("Values by the name of their feature."))
+            .into()
+    }
+}
+
+#[cfg(feature = "openapi")]
+impl utoipa::ToSchema for Named<'_> {
+    fn name() -> std::borrow::Cow<'static, str> {
+        "NamedValues".into()
+    }
+
+    fn schemas(schemas: &mut Vec<(String, utoipa::openapi::RefOr<utoipa::openapi::Schema>)>) {
+        schemas.push((Value::name().into_owned(), Value::schema()));
+    }
+}
+
 impl Explainer {
     /// The document of one answer. For a row without advice the rules are let go one at a time,
     /// at most `tries` of them, to say which one stands in the way.
@@ -93,6 +123,7 @@ impl Explainer {
             label: applicant.label.as_deref(),
             favourable: applicant.favourable,
             features: Named::Row(self.schema(), &applicant.values),
+            sentence: advice.sentence(self.schema()),
             advice: self.advised(advice, certificate, request, tries)?,
         })
     }
@@ -115,7 +146,7 @@ impl Explainer {
                 score: found.score,
                 stability: advice.stability,
                 cost: advice.cost,
-                certificate: certificate.map(Box::new),
+                certificate: certificate.map(|certificate| Box::new(certificate.into())),
             },
             (None, reason) => {
                 let reason = reason.unwrap_or(Reason::Stuck);

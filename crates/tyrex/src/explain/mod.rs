@@ -10,11 +10,14 @@ mod calibrate;
 mod certify;
 mod data;
 mod document;
+mod feature;
 mod import;
 mod input;
 mod performance;
 mod retrain;
+mod sentence;
 mod stability;
+mod survival;
 mod table;
 
 pub use advice::{Advice, Costs, FeatureChange, Request, check_advice_names};
@@ -29,10 +32,12 @@ pub use calibrate::CalibrationTerms;
 pub use certify::{Fresh, GivenRows};
 pub use data::{Applicants, Data};
 pub use document::{Advised, Explained, Named};
+pub use feature::{FeatureDocument, FeatureForm};
 pub use import::{embedded_schema, import, import_bytes};
 pub use performance::{Part, Performance};
 pub use retrain::RetrainingTerms;
-pub use stability::{RowStability, StabilityTerms};
+pub use stability::{RowStability, StabilityGauge, StabilityTerms};
+pub use survival::RowSurvival;
 
 use std::ops::ControlFlow;
 use std::path::Path;

@@ -22,6 +22,7 @@ use super::{Finish, conclude, unread};
 
 /// Parameters of `elastic-net`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct ElasticNet {
     /// The weight of the L1 norm; by the problem's norm if absent.

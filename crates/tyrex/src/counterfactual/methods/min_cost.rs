@@ -18,6 +18,7 @@ use super::{Finish, conclude, unread};
 
 /// Parameters of `min-cost`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct MinCost {
     /// The most steps.

@@ -3,6 +3,8 @@
 mod elastic_net;
 mod min_cost;
 mod nn;
+#[cfg(feature = "openapi")]
+mod openapi;
 mod roar;
 mod sns;
 mod trex_i;
@@ -55,6 +57,7 @@ pub enum MethodSpec {
 
 /// Whose parameters: never mixed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Protocol {
     /// For use: answers are rows that obey the rules.

@@ -29,9 +29,11 @@ const PULLS: usize = 10;
 
 /// Parameters of `trex-i`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct TrexI {
     /// Where the climb starts.
+    #[cfg_attr(feature = "openapi", schema(no_recursion))]
     pub base: Box<MethodSpec>,
     /// The test to pass.
     pub robustness: Robustness,

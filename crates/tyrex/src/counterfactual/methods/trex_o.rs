@@ -18,6 +18,7 @@ use super::{converged, found, not_found};
 
 /// Parameters of `trex-o`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct TrexO {
     /// How it gets to its start, and the test to pass.

@@ -10,6 +10,7 @@ use crate::error::Result;
 
 /// How far a step goes along the gradient `g`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Step {
     /// `rate g`: the paper's.

@@ -11,6 +11,7 @@ use crate::explain::{Advice, Advised, Explainer, FORMAT_VERSION, FeatureChange, 
 
 /// A promise as a document.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct AuditDocument<'a> {
     /// The row of the person.
     pub row: usize,
@@ -28,6 +29,7 @@ pub struct AuditDocument<'a> {
 
 /// What was advised.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PromisedDocument<'a> {
     /// What was to change; nothing where it is not known how the person was.
     pub changes: Vec<FeatureChange>,
@@ -41,6 +43,7 @@ pub struct PromisedDocument<'a> {
 
 /// What would repair a promise.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RepairsDocument<'a> {
     /// For the person who has done what was advised.
     pub from_promised: Advised<'a>,

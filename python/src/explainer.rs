@@ -546,7 +546,7 @@ impl Explainer {
         Ok(pairs
             .map(|((factual, advised), &row)| Promise {
                 row,
-                factual: factual.values,
+                factual: Some(factual.values),
                 advised: advised.values,
             })
             .collect())

@@ -58,6 +58,7 @@ fn dispatch(args: Args, printer: &mut Printer) -> anyhow::Result<Answer> {
         Command::Explain(args) => return commands::explain::run(context, &args),
         Command::Certify(args) => return commands::certify::run(context, &args),
         Command::Calibrate(args) => return commands::calibrate::run(context, &args),
+        Command::Audit(args) => return commands::audit::run(context, &args),
         Command::Experiment(ExperimentCommand::Run(args)) => {
             commands::experiment::run(context, &args)
         }

@@ -6,17 +6,21 @@
 
 pub mod access;
 pub mod config;
+mod connection;
 pub mod database;
 pub mod engine;
+mod extract;
+mod guard;
 pub mod ledger;
 mod limits;
-mod log;
+pub mod log;
 mod metrics;
 mod openapi;
 mod page;
 mod problem;
+mod results;
 mod routes;
 mod rows;
-mod serve;
-mod state;
+pub mod serve;
+pub mod state;
 mod tls;

@@ -49,7 +49,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
         source::keep_inputs(out, &[data.as_ref(), schema.as_ref(), args.model.model.as_ref()])?;
         Table::check_writable(out, overwrite)?;
     }
-    let mut request = request(args)?;
+    let mut request = request(&args.search, args.source.protocol.into())?;
     let seed = Seed(args.search.seed);
     let params = TrainParams::default();
     let subject = source::subject(context, &args.source, &args.model, &params, seed)?;
@@ -108,9 +108,8 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
 }
 
 /// The request that was typed.
-fn request(args: &ExplainArgs) -> anyhow::Result<Request> {
-    let SearchArgs { method, norm, tau, k, sigma, vary, keep, seed, .. } = &args.search;
-    let protocol = args.source.protocol.into();
+pub(super) fn request(search: &SearchArgs, protocol: Protocol) -> anyhow::Result<Request> {
+    let SearchArgs { method, norm, tau, k, sigma, vary, keep, seed, .. } = search;
     let seed = Seed(*seed).derive("search");
     let mut request = Request::new(method, protocol, (*norm).into(), seed)?;
     if request.method.robustness().is_some() {
@@ -127,9 +126,9 @@ fn request(args: &ExplainArgs) -> anyhow::Result<Request> {
         .into());
     }
     request.budget = Budget {
-        steps: args.search.max_steps,
-        evaluations: args.search.max_evaluations,
-        seconds: args.search.max_seconds,
+        steps: search.max_steps,
+        evaluations: search.max_evaluations,
+        seconds: search.max_seconds,
     };
     request.budget.check()?;
     let actions: BTreeMap<String, Action> =

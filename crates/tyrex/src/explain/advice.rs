@@ -98,7 +98,7 @@ pub struct Advice {
 }
 
 /// The distance from the factual in encoded space, by each norm.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Costs {
     /// `L1`
@@ -108,7 +108,7 @@ pub struct Costs {
 }
 
 /// One feature of a row, before and after.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct FeatureChange {
     /// The position of the feature in the schema.
@@ -219,11 +219,14 @@ impl Explainer {
 
     /// For a row without advice: which single rule stands in the way, after at most `tries`
     /// searches. Only where answers are rows.
+    ///
+    /// `watch` hears what a search hears; after a `Break` there is no answer.
     pub fn relaxations(
         &self,
         row: &Row,
         request: &Request,
         tries: usize,
+        watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
     ) -> Result<Option<Relaxations>> {
         if request.protocol != Protocol::Product {
             return Ok(None);
@@ -232,7 +235,7 @@ impl Explainer {
         let data = self.points().select(&self.training_rows());
         let problem = Problem::new(self.model(), request.norm, &data)?;
         let method = request.method.prepare(&problem, request.seed)?;
-        relaxations(&problem, &*method, &actions, row, request.budget, tries).map(Some)
+        relaxations(&problem, &*method, &actions, row, request.budget, tries, watch).map(Some)
     }
 
     fn actions(&self, request: &Request) -> Result<Actions> {

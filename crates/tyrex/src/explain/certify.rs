@@ -90,7 +90,7 @@ impl GivenRows {
 
 /// Refuses what [`Explainer::advice_table`] writes where answers are points and not rows: its
 /// encoded columns may have the names of features, and would be encoded once more.
-fn check_rows(table: &Table) -> Result<()> {
+pub(super) fn check_rows(table: &Table) -> Result<()> {
     let Some(parameters) = table.columns().iter().find(|column| column.name() == "parameters")
     else {
         return Ok(());

@@ -23,8 +23,10 @@ mod table;
 pub use advice::{Advice, Costs, FeatureChange, Request, check_advice_names};
 pub use applicant::Applicant;
 pub use audit::{
-    AuditDocument, AuditSummary, AuditedPromise, Promise, PromisedDocument, RepairSummary, Repairs,
-    RepairsDocument, check_audit_names,
+    AuditDocument, AuditSummary, AuditedPromise, Candidate, Gate, GateReport, GateVerdict, Group,
+    GroupTable, Grouping, JudgedCandidate, JudgedPromise, Promise, PromiseRepairs, PromiseStatus,
+    PromisedDocument, Repair, RepairSearch, RepairSummary, Repairs, RepairsDocument, Tally, Values,
+    WrittenPromise, check_audit_names,
 };
 pub use calibrate::CalibrationTerms;
 pub use certify::{Fresh, GivenRows};

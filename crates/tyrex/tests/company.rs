@@ -147,7 +147,7 @@ fn audits() {
         let promise = |row: &Applicant| {
             let given = found.iter().find(|each| each.applicant.row == row.row).unwrap();
             let advised = given.advised.clone().unwrap();
-            Promise { row: row.row, factual: row.values.clone(), advised }
+            Promise { row: row.row, factual: Some(row.values.clone()), advised }
         };
         let promises: Vec<Promise> = rows.iter().map(promise).collect();
         let mut audit = new.audit(&promises, &request, GO_ON).unwrap();

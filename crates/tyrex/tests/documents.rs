@@ -224,7 +224,7 @@ fn audits_and_calibrations() {
     let promises: Vec<Promise> = advice
         .into_iter()
         .filter_map(|each| {
-            let (factual, advised) = (each.applicant.values, each.advised?);
+            let (factual, advised) = (Some(each.applicant.values), each.advised?);
             Some(Promise { row: each.applicant.row, factual, advised })
         })
         .collect();

@@ -4,6 +4,7 @@ mod calibrate;
 mod certify;
 mod experiment;
 mod explain;
+mod ledger;
 mod report;
 mod retrain;
 mod stability;
@@ -15,6 +16,10 @@ pub use calibrate::{CalibrateArgs, MissingName, NormName, TestName};
 pub use certify::{CertifyArgs, Required};
 pub use experiment::{ExperimentCommand, ExperimentRunArgs, ExperimentShowArgs};
 pub use explain::{ExplainArgs, SearchArgs, Threshold};
+pub use ledger::{
+    ClosingName, FilterArgs, LedgerArgs, LedgerCloseArgs, LedgerCommand, LedgerExportArgs,
+    LedgerForgetArgs, LedgerListArgs, LedgerShowArgs, LedgerVerifyArgs, RecordArgs, StatusName,
+};
 pub use report::ReportArgs;
 pub use retrain::{ChangeArgs, RetrainArgs};
 pub use stability::{GammaName, StabilityArgs};
@@ -105,6 +110,19 @@ pub enum Command {
     /// Half of the retrained models choose the smallest threshold that keeps the promise; the
     /// other half says how well it does. The answer is "no" if none is shown to keep it.
     Calibrate(CalibrateArgs),
+    /// Look after promises that were given: advice that `explain --ledger` recorded
+    ///
+    /// The ledger is a file, or a PostgreSQL database. Entries are only ever added, and each
+    /// holds the hash of the one before, so that a change is found.
+    #[command(
+        subcommand,
+        after_help = "\
+Examples:
+  tyrex explain --dataset german --ledger advice.db --holds 90d
+  tyrex ledger list --ledger advice.db
+  tyrex ledger verify --ledger advice.db"
+    )]
+    Ledger(LedgerCommand),
     /// Run experiments: the paper's tables and figures, or your own
     #[command(
         subcommand,

@@ -141,7 +141,7 @@ export function advicePanel(context, on) {
       comparison,
       h("h3", {}, "The methods side by side"),
       h("p", { class: "soft" }, "Cheap advice tends to break; lasting advice costs more. Round marks look for lasting advice, square ones do not."),
-      tradeoff(places, Math.max(1, ...found.map(({ models }) => models)), chosen, { look, take: ({ name }) => take(name) }),
+      tradeoff(places, Math.max(1, ...found.map(({ models }) => models)), chosen, { look, take: ({ name }) => take(name) }, Math.max(280, comparison.clientWidth)),
       line,
       none.length > 0 && h("p", { class: "soft" }, `Nothing found by ${none.join(", ")}.`),
       open > 0 && loading(`${counted(open, "method")} still searching…`),

@@ -9,15 +9,14 @@ use tyrex::counterfactual::{Protocol, Tick};
 use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::data::{Catalogue, Dataset, Schema, Table};
 use tyrex::explain::{
-    Applicants, Candidate, Data, Explainer, FeatureChange, Gate, GateReport, GateVerdict, Group,
-    JudgedCandidate, JudgedPromise, PromiseStatus, Repair, Request, WrittenPromise,
-    embedded_schema, import,
+    Applicants, Candidate, Data, Explainer, Gate, GateReport, GateVerdict, Group, JudgedCandidate,
+    JudgedPromise, PromiseStatus, Repair, Request, WrittenPromise, embedded_schema, import,
 };
 use tyrex::file::{check_writable, write_whole};
 use tyrex::model::onnx::OnnxModel;
 use tyrex::{Overwrite, report};
 
-use super::summary::{counted, for_people, shown};
+use super::summary::{counted, shown};
 use super::{Answer, Context, explain, source};
 use crate::args::{AuditArgs, Threshold};
 use crate::help::Usage;
@@ -404,8 +403,8 @@ fn broken_page(page: &mut Page, candidate: &JudgedCandidate) {
         if let Some(reason) = &promise.reason {
             pairs.push(("reason", reason.clone()));
         }
-        if !promise.changes.is_empty() {
-            pairs.push(("promised", changes(&promise.changes)));
+        if let Some(sentence) = &promise.sentence {
+            pairs.push(("promised", sentence.clone()));
         }
         if let Some(repairs) = &promise.repairs {
             pairs.push(("if done", repair(&repairs.from_promised)));
@@ -421,25 +420,13 @@ fn broken_page(page: &mut Page, candidate: &JudgedCandidate) {
     }
 }
 
-fn changes(changes: &[FeatureChange]) -> String {
-    let text = |change: &FeatureChange| {
-        let unit = match (&change.unit, change.to.number()) {
-            (Some(unit), Some(_)) => format!(" {unit}"),
-            _ => String::new(),
-        };
-        let (from, to) = (for_people(&change.from), for_people(&change.to));
-        format!("{} from {from} to {to}{unit}", change.feature)
-    };
-    changes.iter().map(text).collect::<Vec<_>>().join("; ")
-}
-
 fn repair(repair: &Repair) -> String {
     match repair {
         Repair::NotFound { sentence, .. } => format!("no repair: {sentence}"),
-        Repair::Found { changes: some, cost, .. } => {
+        Repair::Found { sentence, cost, .. } => {
             let cost =
-                cost.map(|cost| format!(" (cost {:.3} in L1, {:.3} in L2)", cost.l1, cost.l2));
-            format!("{}{}", changes(some), cost.unwrap_or_default())
+                cost.map(|cost| format!(" Cost {:.3} in L1, {:.3} in L2.", cost.l1, cost.l2));
+            format!("{sentence}{}", cost.unwrap_or_default())
         }
     }
 }

@@ -23,7 +23,7 @@ impl Advice {
 }
 
 /// Changes as one sentence.
-fn in_words(changes: &[FeatureChange], schema: &Schema) -> String {
+pub(super) fn in_words(changes: &[FeatureChange], schema: &Schema) -> String {
     let clauses: Vec<String> = changes
         .iter()
         .filter_map(|change| Some(clause(change, schema.features.get(change.position)?)))

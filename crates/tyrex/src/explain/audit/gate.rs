@@ -12,6 +12,7 @@ use super::{AuditedPromise, RepairSummary, Repairs};
 use crate::counterfactual::{MethodSpec, Tick};
 use crate::data::{Row, Value, listed};
 use crate::error::{Error, Result};
+use crate::explain::sentence::in_words;
 use crate::explain::{Advice, Explainer, FORMAT_VERSION, Request};
 use crate::statistics::{Proportion, fisher_exact, holm, mean};
 
@@ -362,6 +363,7 @@ fn judged(
         score: None,
         stability: None,
         factual_score: None,
+        sentence: None,
         changes: Vec::new(),
         repairs: None,
     };
@@ -376,6 +378,7 @@ fn judged(
     judged.status = PromiseStatus::Broken;
     if let Some(factual) = &audited.factual {
         judged.changes = explainer.changes(&factual.values, &audited.promised.values);
+        judged.sentence = Some(in_words(&judged.changes, explainer.schema()));
     }
     judged.repairs = audited.repairs.as_ref().map(|repairs| PromiseRepairs {
         from_promised: repair(explainer, &repairs.from_promised),
@@ -389,6 +392,7 @@ fn repair(explainer: &Explainer, advice: &Advice) -> Repair {
     let values = |row: &Row| names.zip(row.values().iter().cloned()).collect();
     match (advice.found(), &advice.advised) {
         (Some(found), Some(row)) => Repair::Found {
+            sentence: advice.sentence(explainer.schema()),
             changes: advice.changes.clone(),
             counterfactual: values(row),
             score: found.score,

@@ -10,6 +10,7 @@ use crate::statistics::Proportion;
 
 /// What candidates make of promises.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct GateReport {
     /// The version of this document.
     pub format_version: u32,
@@ -29,6 +30,7 @@ pub struct GateReport {
 
 /// Whether a candidate may follow.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct GateVerdict {
     /// Whether the best candidate breaks no more than is allowed.
     pub passes: bool,
@@ -42,6 +44,7 @@ pub struct GateVerdict {
 
 /// What one candidate makes of the promises.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct JudgedCandidate {
     /// Its place, from 1: by promises kept, then by mean stability, then by name.
     pub rank: usize,
@@ -75,6 +78,7 @@ pub struct JudgedCandidate {
 
 /// How many promises are kept.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Tally {
     /// The number of promises.
     pub promises: usize,
@@ -122,6 +126,7 @@ impl Tally {
 
 /// How repairs were searched for.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RepairSearch {
     /// The method and its parameters; nothing if no search could be made.
     pub request: Option<Request>,
@@ -131,6 +136,7 @@ pub struct RepairSearch {
 
 /// The promises in groups by one feature.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct GroupTable {
     /// The feature.
     pub feature: String,
@@ -142,6 +148,7 @@ pub struct GroupTable {
 
 /// The promises of one group.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Group {
     /// The level, or the range.
     pub name: String,
@@ -158,6 +165,7 @@ pub struct Group {
 
 /// What became of a promise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PromiseStatus {
     /// The candidate accepts what was advised.
@@ -182,6 +190,7 @@ impl PromiseStatus {
 
 /// What a candidate makes of one promise.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct JudgedPromise {
     /// What the promise is called.
     pub name: String,
@@ -196,6 +205,9 @@ pub struct JudgedPromise {
     pub stability: Option<f64>,
     /// `m(x)` of the person as they were.
     pub factual_score: Option<f32>,
+    /// What was advised, in a sentence, if the promise is broken.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sentence: Option<String>,
     /// What was to change, if the promise is broken.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<FeatureChange>,
@@ -206,6 +218,7 @@ pub struct JudgedPromise {
 
 /// What would repair a broken promise.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PromiseRepairs {
     /// For the person who has done what was advised.
     pub from_promised: Repair,
@@ -215,13 +228,17 @@ pub struct PromiseRepairs {
 
 /// The cheapest way that was found to be accepted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum Repair {
     /// There is one.
     Found {
+        /// What to do, in a sentence.
+        sentence: String,
         /// What changes, in the order of the features.
         changes: Vec<FeatureChange>,
         /// The whole row after it.
+        #[cfg_attr(feature = "openapi", schema(value_type = BTreeMap<String, crate::data::FeatureValue>))]
         counterfactual: Values,
         /// `m(x')`
         score: f32,

@@ -16,13 +16,16 @@ pub type Values = BTreeMap<String, Value>;
 /// Advice that was given, as it was written down: a ledger has it so, and a file of advice.
 /// No schema is needed to hold it, so models with other features can be asked about it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct WrittenPromise {
     /// What reports call it: `row 17`, or its number in the ledger.
     pub name: String,
     /// The person as they were, where that is known. More than the model takes is welcome:
     /// promises can be grouped by it.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<BTreeMap<String, crate::data::FeatureValue>>))]
     pub factual: Option<Values>,
     /// What they were advised to become.
+    #[cfg_attr(feature = "openapi", schema(value_type = BTreeMap<String, crate::data::FeatureValue>))]
     pub advised: Values,
 }
 

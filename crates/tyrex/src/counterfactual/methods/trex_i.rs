@@ -121,14 +121,26 @@ impl Climber<'_> {
         meter: &mut Meter,
     ) -> Result<Judged> {
         let norm = self.problem.norm;
+        let base = meter.path.mark();
         let climbed =
             self.judge.judge(factual, norm, start, meter, |field, test, start, meter| {
                 self.ascent.climb(field, factual.set, Some(test), start, meter)
             })?;
         match (climbed, &self.rescue) {
             (Judged::Failed(best, reason), Some(data)) => {
+                let climb = meter.path.cut(base);
                 let rescued = self.rescue(data, factual, start, meter)?;
-                Ok(rescued.map_or(Judged::Failed(best, reason), Judged::Passed))
+                meter.path.cut(base);
+                match rescued {
+                    Some(rescued) => {
+                        meter.path.step(&rescued.point);
+                        Ok(Judged::Passed(rescued))
+                    }
+                    None => {
+                        meter.path.follow(climb);
+                        Ok(Judged::Failed(best, reason))
+                    }
+                }
             }
             (climbed, _) => Ok(climbed),
         }

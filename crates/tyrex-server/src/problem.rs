@@ -13,6 +13,8 @@ use serde::Serialize;
 use tyrex::Error;
 use utoipa::ToSchema;
 
+use crate::{database, ledger};
+
 /// The media type of problems.
 pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
 
@@ -109,6 +111,15 @@ impl Problem {
         Self { field: Some(field.into()), ..self }
     }
 
+    /// The same, with the field inside another one: `samples` of `terms`.
+    pub(crate) fn within(self, outer: &str) -> Self {
+        let field = match &self.field {
+            Some(field) => format!("{outer}.{field}"),
+            None => outer.to_owned(),
+        };
+        self.at(field)
+    }
+
     /// The same, with the time after which it is worth asking again.
     pub(crate) fn retry_after(self, time: Duration) -> Self {
         let seconds = time.as_secs() + u64::from(time.subsec_nanos() > 0);
@@ -166,6 +177,36 @@ impl From<Error> for Problem {
             | Error::ParamFile { problem, .. }
             | Error::Model { problem, .. } => Self::unprocessable(problem.clone()),
             _ => Self::unprocessable(error.to_string()),
+        }
+    }
+}
+
+impl From<database::Error> for Problem {
+    fn from(error: database::Error) -> Self {
+        match error {
+            database::Error::Busy => Self::busy(error.to_string(), Duration::from_secs(1)),
+            other => Self::internal(other),
+        }
+    }
+}
+
+impl From<ledger::Error> for Problem {
+    fn from(error: ledger::Error) -> Self {
+        use ledger::Error as Ledger;
+        match error {
+            Ledger::Database(error) => error.into(),
+            Ledger::Library(error) => error.into(),
+            Ledger::Absent(_) => Self::not_found(error.to_string()),
+            Ledger::Taken(_) | Ledger::NotOpen { .. } | Ledger::Feature { .. } => {
+                Self::conflict(error.to_string())
+            }
+            Ledger::Subject { .. } => Self::field("subject", error.to_string()),
+            // What is damaged, or left behind, is for whoever runs the service to know too.
+            Ledger::Damaged { .. } | Ledger::Traces => {
+                tracing::error!(%error, "the ledger needs attention");
+                Self::conflict(error.to_string())
+            }
+            other => Self::internal(other),
         }
     }
 }

@@ -7,6 +7,9 @@ use tyrex::Result;
 
 use crate::access::Rate;
 use crate::config::Config;
+use crate::database::Database;
+use crate::engine::Engine;
+use crate::ledger::Ledger;
 use crate::limits::Room;
 use crate::metrics::Metrics;
 use crate::results::Reports;
@@ -17,6 +20,12 @@ const USUAL_RATE: NonZeroU32 = NonZeroU32::new(100).expect("100 is not 0");
 /// The parts of the running service. Clones share them.
 #[derive(Debug, Clone)]
 pub struct AppState {
+    /// Everything that lasts.
+    pub(crate) database: Database,
+    /// The promises.
+    pub(crate) ledger: Ledger,
+    /// The models, and whoever answers for them.
+    pub(crate) engine: Arc<Engine>,
     /// What was set.
     pub(crate) config: Arc<Config>,
     /// What is counted.
@@ -31,9 +40,12 @@ pub struct AppState {
 
 impl AppState {
     /// The parts together.
-    pub fn new(config: Config) -> Result<Self> {
+    pub fn new(config: Config, database: Database, engine: Arc<Engine>) -> Result<Self> {
         let rate = config.limits.rate.or_else(|| config.demands_tokens().then_some(USUAL_RATE));
         Ok(Self {
+            ledger: Ledger::new(database.clone()),
+            database,
+            engine,
             metrics: Arc::new(Metrics::new()),
             rate: rate.map(|rate| Arc::new(Rate::new(rate))),
             room: Room::new(config.limits.bodies),

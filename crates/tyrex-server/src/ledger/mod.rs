@@ -20,6 +20,7 @@ pub use chain::Hash;
 pub use entry::{Closing, Content, Document, Entry, Given, Kind, Promised, Status};
 pub use error::{Error, Result};
 pub use forget::Forgotten;
+pub(crate) use promise::check_subject;
 pub use promise::{NewPromise, promises};
 pub use read::{Filter, Head};
 pub use table::table;

@@ -71,7 +71,7 @@ impl NewPromise {
 }
 
 /// Whether a text can be a subject. The error does not repeat it: subjects stay out of logs.
-pub(super) fn check_subject(subject: &str) -> Result<()> {
+pub(crate) fn check_subject(subject: &str) -> Result<()> {
     let length = subject.chars().count();
     let problem = if length == 0 {
         "it is empty".to_owned()
@@ -95,7 +95,7 @@ pub fn promises(entries: &[Entry], schema: &Schema) -> Result<Vec<Promise>> {
             let row = |values: &Values| row(entry, values, schema);
             Ok(Promise {
                 row: entry.sequence as usize,
-                factual: row(&given.document.factual)?,
+                factual: Some(row(&given.document.factual)?),
                 advised: row(&given.document.advised)?,
             })
         })

@@ -5,6 +5,7 @@
 //! between many who ask (`engine`) and speaks HTTP (`routes` and what stands around them).
 
 pub mod access;
+mod app;
 pub mod config;
 mod connection;
 pub mod database;
@@ -22,5 +23,8 @@ mod results;
 mod routes;
 mod rows;
 pub mod serve;
-pub mod state;
+mod state;
 mod tls;
+
+pub use app::app;
+pub use state::AppState;

@@ -13,22 +13,50 @@ use sha2::{Digest as _, Sha256};
 
 /// A file of the page.
 struct File {
-    route: &'static str,
-    kind: &'static str,
+    name: &'static str,
     bytes: &'static [u8],
 }
 
-const HTML: &str = "text/html; charset=utf-8";
+/// Files by name, as they stand in `page/`.
+macro_rules! files {
+    ($($name:literal),* $(,)?) => {
+        &[$(File { name: $name, bytes: include_bytes!(concat!("../page/", $name)) }),*]
+    };
+}
 
-/// The files, and where each is found.
-const FILES: &[File] =
-    &[File { route: "/", kind: HTML, bytes: include_bytes!("../page/index.html") }];
+const FILES: &[File] = files![
+    "index.html",
+    "style.css",
+    "letter.css",
+    "icon.svg",
+    "open.svg",
+    "closed.svg",
+    "main.js",
+    "api.js",
+    "dom.js",
+    "format.js",
+    "words.js",
+    "charts.js",
+    "map.js",
+    "applicant.js",
+    "advice.js",
+    "letter.js",
+    "update.js",
+    "playground.js",
+    "results.js",
+];
+
+/// The file that is the page.
+const INDEX: &str = "index.html";
 
 /// The routes of the page.
 pub(crate) fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
     FILES.iter().fold(Router::new(), |router, file| {
-        let mark = format!("\"{}\"", hex(&Sha256::digest(file.bytes)[..16]));
-        router.route(file.route, get(async move |request: Request| answer(file, &mark, &request)))
+        let digest = Sha256::digest(file.bytes);
+        let digest: String = digest[..16].iter().map(|byte| format!("{byte:02x}")).collect();
+        let mark = format!("\"{digest}\"");
+        let route = if file.name == INDEX { "/".to_owned() } else { format!("/{}", file.name) };
+        router.route(&route, get(async move |request: Request| answer(file, &mark, &request)))
     })
 }
 
@@ -40,9 +68,37 @@ fn answer(file: &File, mark: &str, request: &Request) -> Response {
     if known {
         return (StatusCode::NOT_MODIFIED, headers).into_response();
     }
-    (headers, [(CONTENT_TYPE, file.kind)], Bytes::from_static(file.bytes)).into_response()
+    (headers, [(CONTENT_TYPE, kind(file.name))], Bytes::from_static(file.bytes)).into_response()
 }
 
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+/// The media type of a file, by the end of its name.
+fn kind(name: &str) -> &'static str {
+    match name.rsplit_once('.') {
+        Some((_, "html")) => "text/html; charset=utf-8",
+        Some((_, "css")) => "text/css; charset=utf-8",
+        Some((_, "js")) => "text/javascript; charset=utf-8",
+        Some((_, "svg")) => "image/svg+xml",
+        _ => "application/octet-stream",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_file_of_the_folder_is_served_with_its_type() {
+        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/page");
+        let in_folder: BTreeSet<String> = std::fs::read_dir(folder)
+            .expect("the folder")
+            .map(|entry| entry.expect("a file").file_name().into_string().expect("a name"))
+            .collect();
+        let listed: BTreeSet<String> = FILES.iter().map(|file| file.name.to_owned()).collect();
+        assert_eq!(listed, in_folder);
+        for file in FILES {
+            assert_ne!(kind(file.name), "application/octet-stream", "{}", file.name);
+        }
+    }
 }

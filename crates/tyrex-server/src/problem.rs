@@ -13,7 +13,7 @@ use serde::Serialize;
 use tyrex::Error;
 use utoipa::ToSchema;
 
-use crate::{database, ledger};
+use crate::{access, database, ledger};
 
 /// The media type of problems.
 pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
@@ -185,6 +185,15 @@ impl From<database::Error> for Problem {
     fn from(error: database::Error) -> Self {
         match error {
             database::Error::Busy => Self::busy(error.to_string(), Duration::from_secs(1)),
+            other => Self::internal(other),
+        }
+    }
+}
+
+impl From<access::Error> for Problem {
+    fn from(error: access::Error) -> Self {
+        match error {
+            access::Error::Database(error) => error.into(),
             other => Self::internal(other),
         }
     }

@@ -1,82 +1,185 @@
 //! The service from start to graceful end.
 
-use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::net::{SocketAddr, TcpListener};
+use std::time::Duration;
 
-use axum::Router;
-use axum::body::Bytes;
-use axum::extract::{ConnectInfo, DefaultBodyLimit, Request, State};
-use axum::http::StatusCode;
-use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
-use axum::middleware::{Next, from_fn_with_state};
-use axum::response::{IntoResponse as _, Response};
-use axum::routing::get;
-use tower_http::catch_panic::CatchPanicLayer;
+use axum_server::Handle;
+use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
+use hyper_util::rt::TokioTimer;
+use tokio::time::{Instant, timeout_at};
 
-use crate::access::{Caller, TokenName};
-use crate::problem::Problem;
+use crate::access::{self, Tokens};
+use crate::config::Config;
+use crate::connection::Doorman;
+use crate::database::{self, Database};
 use crate::state::AppState;
-use crate::{guard, limits, log, openapi, page, routes};
+use crate::{app, tls};
 
-/// The whole service as a function from requests to answers, without sockets.
-#[must_use]
-pub fn app(state: AppState) -> Router {
-    let (router, mut api) = routes::router().split_for_parts();
-    openapi::complete(&mut api);
-    // A description is made of strings; it is always serialisable.
-    let api = Bytes::from(serde_json::to_vec(&api).unwrap_or_default());
-    router
-        .route("/openapi.json", get(async move || ([(CONTENT_TYPE, "application/json")], api)))
-        .merge(page::router())
-        .fallback(async || Problem::not_found("there is nothing here; /openapi.json says what is"))
-        .method_not_allowed_fallback(async || {
-            Problem::new(
-                StatusCode::METHOD_NOT_ALLOWED,
-                "the header `allow` says what can be asked",
-            )
-        })
-        // From the inside out: the last one sees a request first.
-        .layer(DefaultBodyLimit::disable())
-        .layer(from_fn_with_state(state.clone(), limits::bounded))
-        .layer(from_fn_with_state(state.clone(), identified))
-        .layer(from_fn_with_state(state.clone(), guard::same_site))
-        .layer(CatchPanicLayer::custom(panicked))
-        .layer(from_fn_with_state(state.clone(), guard::headed))
-        .layer(from_fn_with_state(state.clone(), log::observed))
-        .with_state(state)
+/// The largest head of a request, in bytes: its first line and its headers.
+const LARGEST_HEAD: usize = 1 << 16;
+
+/// Why the service does not start, or ended early.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The address is taken, or is none of this machine's.
+    #[error("cannot listen on {address}: {source}")]
+    Bind {
+        /// The address.
+        address: SocketAddr,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// Tokens are demanded and there is none.
+    #[error("{address} can be reached by others, so tokens are demanded, and there is none")]
+    NoTokens {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// The sockets failed.
+    #[error("the service ended: {0}")]
+    Ended(#[source] std::io::Error),
+    /// The database failed.
+    #[error(transparent)]
+    Database(#[from] database::Error),
+    /// The tokens cannot be read.
+    #[error(transparent)]
+    Access(#[from] access::Error),
+    /// The library refused a file.
+    #[error(transparent)]
+    Library(#[from] tyrex::Error),
 }
 
-/// Middleware: finds out who asks, and whether he may ask so often.
-async fn identified(State(state): State<AppState>, mut request: Request, next: Next) -> Response {
-    let caller = if state.config.demands_tokens() {
-        match request.headers().get(AUTHORIZATION) {
-            _ => Caller::Unknown("this needs a token: Authorization: Bearer ..."),
-        }
-    } else {
-        Caller::Anyone
-    };
-    if let Some(rate) = &state.rate {
-        let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
-        let address = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip());
-        if let Err(problem) = rate.check(&caller, address) {
-            state.metrics.limited();
-            return problem.into_response();
-        }
-    }
-    let name = match &caller {
-        Caller::Holder { id, .. } => Some(TokenName(id.clone())),
-        _ => None,
-    };
-    request.extensions_mut().insert(caller);
-    let mut response = next.run(request).await;
-    if let Some(name) = name {
-        response.extensions_mut().insert(name);
-    }
-    response
+/// A service that has its address and its certificate. Clients may connect, and wait.
+#[derive(Debug)]
+pub struct Service {
+    listener: TcpListener,
+    address: SocketAddr,
+    tls: Option<RustlsConfig>,
 }
 
-/// The answer when a handler panicked: a mistake of ours.
-fn panicked(cause: Box<dyn std::any::Any + Send>) -> Response {
-    let text = cause.downcast_ref::<String>().map(String::as_str);
-    let text = text.or_else(|| cause.downcast_ref::<&str>().copied()).unwrap_or("no message");
-    Problem::internal(format!("a panic: {text}")).into_response()
+impl Service {
+    /// Takes the address and reads the certificate. An address that others can reach is refused
+    /// while no token lets anybody in.
+    pub async fn bind(config: &Config, database: &Database) -> Result<Self, Error> {
+        let address = config.address;
+        if config.demands_tokens() && !Tokens::new(database.clone()).any_good().await? {
+            return Err(Error::NoTokens { address });
+        }
+        let tls = config.tls.as_ref().map(tls::load).transpose()?;
+        let failed = |source| Error::Bind { address, source };
+        let listener = TcpListener::bind(address).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        Ok(Self { listener, address, tls })
+    }
+
+    /// Where it listens; a port of 0 has become a real one.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What to type into a browser.
+    #[must_use]
+    pub fn url(&self) -> String {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}/", self.address)
+    }
+
+    /// Answers until `end` comes, then finishes what is quick and parks the rest, in the time
+    /// that the limits set for it.
+    pub async fn run(self, state: AppState, end: impl Future<Output = ()>) -> Result<(), Error> {
+        let limits = state.config.limits.clone();
+        let handle = Handle::new();
+        let doorman = Doorman::new(limits.connections, limits.idle);
+        let mut server =
+            axum_server::from_tcp(self.listener).map_err(Error::Ended)?.handle(handle.clone());
+        // One protocol, whose slow clients are known and bounded.
+        server
+            .http_builder()
+            .http1()
+            .timer(TokioTimer::new())
+            .header_read_timeout(limits.headers)
+            .max_buf_size(LARGEST_HEAD);
+        let server = server.http1_only();
+        let service = app(state.clone()).into_make_service_with_connect_info::<SocketAddr>();
+        let serving = async {
+            match &self.tls {
+                None => server.acceptor(doorman).http1_only().serve(service).await,
+                Some(config) => {
+                    let acceptor = RustlsAcceptor::new(config.clone())
+                        .handshake_timeout(limits.headers)
+                        .acceptor(doorman);
+                    server.acceptor(acceptor).http1_only().serve(service).await
+                }
+            }
+        };
+        let reloading = reload(self.tls.as_ref(), &state.config);
+        let ending = async {
+            end.await;
+            let deadline = Instant::now() + limits.drain;
+            let requests = handle.connection_count();
+            tracing::info!(connections = requests, "the service is ending");
+            handle.graceful_shutdown(Some(limits.drain));
+            deadline
+        };
+        tokio::pin!(serving, reloading);
+        let deadline = tokio::select! {
+            ended = &mut serving => return ended.map_err(Error::Ended),
+            () = &mut reloading => Instant::now(),
+            deadline = ending => deadline,
+        };
+        serving.await.map_err(Error::Ended)?;
+        // The database tidies up, but nobody waits for it for ever.
+        let _ = timeout_at(deadline + Duration::from_secs(1), state.database.close()).await;
+        tracing::info!("the service has ended");
+        Ok(())
+    }
+}
+
+/// Reads the certificate again whenever the process is told to (SIGHUP). Never ends.
+async fn reload(tls: Option<&RustlsConfig>, config: &Config) {
+    #[cfg(unix)]
+    if let (Some(current), Some(files)) = (tls, &config.tls) {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut hangup) = signal(SignalKind::hangup()) {
+            while hangup.recv().await.is_some() {
+                match tls::reload(current, files) {
+                    Ok(()) => tracing::info!("read the certificate again"),
+                    Err(error) => tracing::error!(%error, "kept the old certificate"),
+                }
+            }
+        }
+    }
+    let _ = (tls, config);
+    std::future::pending().await
+}
+
+/// Comes when the process is told to end: by Ctrl-C, or by SIGTERM. Whoever tells it twice does
+/// not want to wait: the process ends at once.
+pub async fn interrupted() {
+    told_to_end().await;
+    tokio::spawn(async {
+        told_to_end().await;
+        std::process::exit(130);
+    });
+}
+
+async fn told_to_end() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut terminated) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = terminated.recv() => {}
+            }
+            return;
+        }
+    }
+    // Without a way to hear a signal there is none to wait for.
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending().await
+    }
 }

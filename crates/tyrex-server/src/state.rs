@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use tyrex::Result;
 
-use crate::access::Rate;
+use crate::access::{Rate, Tokens};
 use crate::config::Config;
 use crate::database::Database;
 use crate::engine::Engine;
@@ -26,6 +26,8 @@ pub struct AppState {
     pub(crate) ledger: Ledger,
     /// The models, and whoever answers for them.
     pub(crate) engine: Arc<Engine>,
+    /// Who may ask.
+    pub(crate) tokens: Tokens,
     /// What was set.
     pub(crate) config: Arc<Config>,
     /// What is counted.
@@ -44,6 +46,7 @@ impl AppState {
         let rate = config.limits.rate.or_else(|| config.demands_tokens().then_some(USUAL_RATE));
         Ok(Self {
             ledger: Ledger::new(database.clone()),
+            tokens: Tokens::new(database.clone()),
             database,
             engine,
             metrics: Arc::new(Metrics::new()),

@@ -42,7 +42,7 @@ fn german(seed: u64) -> Explainer {
 }
 
 fn ensemble(explainer: &Explainer, models: usize) -> Ensemble {
-    let change = ModelChange::with_params("reinitialise", "{}").unwrap();
+    let change = ModelChange::with_params("reinitialise", "").unwrap();
     let params = TrainParams { epochs: 5, ..explainer.training_params().unwrap() };
     let terms = RetrainingTerms { change, models, params, seed: Seed(7) };
     explainer.retrain(&terms, |_, _| ControlFlow::Continue(())).unwrap()
@@ -224,7 +224,7 @@ fn audits_and_calibrations() {
     let promises: Vec<Promise> = advice
         .into_iter()
         .filter_map(|each| {
-            let (factual, advised) = (each.applicant.values, each.advised?);
+            let (factual, advised) = (Some(each.applicant.values), each.advised?);
             Some(Promise { row: each.applicant.row, factual, advised })
         })
         .collect();

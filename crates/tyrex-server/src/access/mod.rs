@@ -1,6 +1,7 @@
 //! Who may do what: roles and tokens.
 
 mod rate;
+mod token;
 
 use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
@@ -8,6 +9,7 @@ use axum::http::request::Parts;
 use serde::{Deserialize, Serialize};
 
 pub(crate) use rate::Rate;
+pub use token::{Error, NewToken, Token, Tokens};
 
 use crate::problem::Problem;
 

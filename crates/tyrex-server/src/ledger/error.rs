@@ -17,6 +17,9 @@ pub enum Error {
     /// There is no such entry.
     #[error("the ledger has no entry {0}")]
     Absent(Uuid),
+    /// There is nothing at this place.
+    #[error("the ledger has no entry number {0}")]
+    Beyond(u64),
     /// An entry of this id is there, and says something else.
     #[error("the ledger has another entry {0} already, with other content")]
     Taken(Uuid),

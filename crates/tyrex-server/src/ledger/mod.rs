@@ -20,17 +20,17 @@ pub use chain::Hash;
 pub use entry::{Closing, Content, Document, Entry, Given, Kind, Promised, Status};
 pub use error::{Error, Result};
 pub use forget::Forgotten;
-pub(crate) use promise::check_subject;
-pub use promise::{NewPromise, promises};
+pub use promise::{NewPromise, check_subject, promises};
 pub use read::{Filter, Head};
 pub use table::table;
 pub use values::Values;
 pub use verify::{Problem, Trouble, Verification};
 
-use jiff::Timestamp;
+pub use jiff::Timestamp;
+pub use uuid::Uuid;
+
 use serde::Serialize;
 use utoipa::ToSchema;
-use uuid::Uuid;
 
 use crate::database::Database;
 

@@ -71,7 +71,7 @@ impl NewPromise {
 }
 
 /// Whether a text can be a subject. The error does not repeat it: subjects stay out of logs.
-pub(crate) fn check_subject(subject: &str) -> Result<()> {
+pub fn check_subject(subject: &str) -> Result<()> {
     let length = subject.chars().count();
     let problem = if length == 0 {
         "it is empty".to_owned()

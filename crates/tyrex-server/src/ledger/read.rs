@@ -100,6 +100,18 @@ impl Ledger {
         found.ok_or(Error::Absent(id))?.entry()
     }
 
+    /// The entry at a place.
+    pub async fn at(&self, sequence: u64) -> Result<Entry> {
+        let found: Option<Found> = on!(self.database, pool => {
+            sqlx::query_as(entries!("WHERE sequence = $2"))
+                .bind(written(Timestamp::now()))
+                .bind(whole(sequence))
+                .fetch_optional(pool)
+                .await?
+        });
+        found.ok_or(Error::Beyond(sequence))?.entry()
+    }
+
     /// The promises that hold now: neither closed, nor over, nor forgotten.
     pub async fn open_promises(&self) -> Result<Vec<Entry>> {
         self.list(&Filter { status: Some(Status::Open), ..Filter::default() }).await

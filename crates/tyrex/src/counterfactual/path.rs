@@ -38,8 +38,10 @@ impl Path {
     }
 
     /// Goes on along points, such as were cut off before.
-    pub(crate) fn follow(&mut self, points: Vec<Vec<f32>>) {
-        points.iter().for_each(|point| self.step(point));
+    pub(crate) fn follow(&mut self, points: &[Vec<f32>]) {
+        for point in points {
+            self.step(point);
+        }
     }
 
     /// The points.
@@ -64,7 +66,7 @@ mod tests {
         assert_eq!(branch, [[1.0], [2.0]]);
         path.step(&[3.0]);
         path.cut(mark);
-        path.follow(branch);
+        path.follow(&branch);
         assert_eq!(path.into_points(), [[0.0], [1.0], [2.0]]);
     }
 
@@ -72,7 +74,7 @@ mod tests {
     fn nothing_is_kept_unless_asked_for() {
         let mut path = Path::default();
         path.step(&[1.0]);
-        path.follow(vec![vec![2.0]]);
+        path.follow(&[vec![2.0]]);
         assert!(path.cut(Mark(0)).is_empty());
         assert!(path.into_points().is_empty());
     }

@@ -12,10 +12,11 @@ pub(crate) struct Schemas {
 }
 
 /// What a schema here may say; anything else would go unchecked.
-const KNOWN: [&str; 16] = [
+const KNOWN: [&str; 17] = [
     "$ref",
     "additionalProperties",
     "allOf",
+    "default",
     "description",
     "enum",
     "format",

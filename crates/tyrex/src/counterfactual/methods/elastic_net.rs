@@ -124,7 +124,7 @@ impl Method for Prepared<'_> {
                 break;
             }
         }
-        meter.path.follow(way);
+        meter.path.follow(&way);
         conclude(&self.problem, factual, &mut reader, ACCEPTED, best, Finish::Trim, meter)
     }
 }

@@ -81,7 +81,7 @@ impl Method for Prepared<'_> {
             let again = passing(again).filter(|found| cost(found) < reached);
             if again.is_none() {
                 meter.path.cut(origin);
-                meter.path.follow(first);
+                meter.path.follow(&first);
             }
             best = again.or(best);
         }

@@ -131,16 +131,12 @@ impl Climber<'_> {
                 let climb = meter.path.cut(base);
                 let rescued = self.rescue(data, factual, start, meter)?;
                 meter.path.cut(base);
-                match rescued {
-                    Some(rescued) => {
-                        meter.path.step(&rescued.point);
-                        Ok(Judged::Passed(rescued))
-                    }
-                    None => {
-                        meter.path.follow(climb);
-                        Ok(Judged::Failed(best, reason))
-                    }
+                if let Some(rescued) = rescued {
+                    meter.path.step(&rescued.point);
+                    return Ok(Judged::Passed(rescued));
                 }
+                meter.path.follow(&climb);
+                Ok(Judged::Failed(best, reason))
             }
             (climbed, _) => Ok(climbed),
         }

@@ -1,5 +1,6 @@
 //! What can be typed. Types only; what they mean is in `commands`.
 
+mod audit;
 mod calibrate;
 mod certify;
 mod experiment;
@@ -13,6 +14,7 @@ mod stability;
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+pub use audit::AuditArgs;
 pub use calibrate::{CalibrateArgs, MissingName, NormName, TestName};
 pub use certify::{CertifyArgs, Required};
 pub use experiment::{ExperimentCommand, ExperimentRunArgs, ExperimentShowArgs};
@@ -115,6 +117,12 @@ pub enum Command {
     /// Half of the retrained models choose the smallest threshold that keeps the promise; the
     /// other half says how well it does. The answer is "no" if none is shown to keep it.
     Calibrate(CalibrateArgs),
+    /// Say whether a new model keeps the promises that were given, and what repairs the others
+    ///
+    /// A gate for deployment: the answer is "no" (exit code 1) if more promises are broken than
+    /// --allow. Of several models the best one counts, by promises kept. A promise that a model
+    /// cannot read is broken. The ledger is only read; no trace of an audit is left in it.
+    Audit(AuditArgs),
     /// Look after promises that were given: advice that `explain --ledger` recorded
     ///
     /// The ledger is a file, or a PostgreSQL database. Entries are only ever added, and each

@@ -64,6 +64,7 @@ fn dispatch(args: Args, printer: &mut Printer) -> anyhow::Result<Answer> {
         Command::Explain(args) => return commands::explain::run(context, &args),
         Command::Certify(args) => return commands::certify::run(context, &args),
         Command::Calibrate(args) => return commands::calibrate::run(context, &args),
+        Command::Audit(args) => return commands::audit::run(context, &args),
         Command::Ledger(LedgerCommand::List(args)) => commands::ledger::list(context, &args),
         Command::Ledger(LedgerCommand::Show(args)) => commands::ledger::show(context, &args),
         Command::Ledger(LedgerCommand::Export(args)) => commands::ledger::export(context, &args),

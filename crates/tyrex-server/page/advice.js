@@ -126,7 +126,8 @@ export function advicePanel(context, on) {
   function compare() {
     const all = model.methods.map(({ name }) => answers.get(name)).filter(Boolean);
     const found = all.filter(({ explained }) => explained?.advice.status === "found");
-    if (found.length === 0) return;
+    const models = Math.max(0, ...found.map((answer) => answer.models));
+    if (models === 0) return;
     const focused = comparison.contains(document.activeElement) ? document.activeElement.getAttribute("aria-label") : null;
     const about = new Map(model.methods.map((method) => [method.name, method]));
     const places = found.map(({ method, explained: { advice }, survives }) => ({
@@ -141,7 +142,7 @@ export function advicePanel(context, on) {
       comparison,
       h("h3", {}, "The methods side by side"),
       h("p", { class: "soft" }, "Cheap advice tends to break; lasting advice costs more. Round marks look for lasting advice, square ones do not."),
-      tradeoff(places, Math.max(1, ...found.map(({ models }) => models)), chosen, { look, take: ({ name }) => take(name) }),
+      tradeoff(places, models, chosen, { look, take: ({ name }) => take(name) }, Math.max(280, comparison.clientWidth)),
       line,
       none.length > 0 && h("p", { class: "soft" }, `Nothing found by ${none.join(", ")}.`),
       open > 0 && loading(`${counted(open, "method")} still searching…`),
@@ -263,6 +264,9 @@ function certificatePanel(certificate) {
 
 /** Why there is no advice, and what would help. */
 function notFound(advice, { keep }) {
+  if (advice.reason === "already-favourable") {
+    return h("p", { class: "lead" }, "Nothing has to change: the model accepts these values already.");
+  }
   const [best] = advice.relaxations?.helpful ?? [];
   return h(
     "div",

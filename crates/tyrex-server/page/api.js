@@ -23,7 +23,8 @@ const ADVICE = {
 };
 
 /**
- * How the server is doing: `up`, `gone`, `busy` or `token`. Events of type `change` carry it.
+ * How the server is doing: `up`, `gone`, `busy`, or it wants a `token`, or it `refused` one.
+ * An event of type `change` says that this is new.
  */
 export const link = new (class extends EventTarget {
   state = "up";
@@ -76,13 +77,13 @@ export async function call(method, path, { json, form, accept, signal, once } = 
       await pause(Math.min(3000, 250 * 2 ** tries), signal);
       continue;
     }
-    if (answer.status === 503) {
+    if (answer.status === 503 || answer.status === 429) {
       link.become("busy");
       await pause(1000 * Math.min(30, Number(answer.headers.get("retry-after")) || 1), signal);
       continue;
     }
     if (answer.status === 401) {
-      link.become("token");
+      link.become(hasToken() ? "refused" : "token");
       await tokenGiven(signal);
       continue;
     }
@@ -144,11 +145,14 @@ export class Latest {
     this.#waiting = [value];
     if (this.#busy) return;
     this.#busy = true;
-    while (this.#waiting) {
-      const [next] = this.#waiting;
-      this.#waiting = null;
-      await this.#send(next);
+    try {
+      while (this.#waiting) {
+        const [next] = this.#waiting;
+        this.#waiting = null;
+        await this.#send(next);
+      }
+    } finally {
+      this.#busy = false;
     }
-    this.#busy = false;
   }
 }

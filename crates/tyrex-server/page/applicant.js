@@ -23,9 +23,10 @@ export function applicantView(root, context) {
   const locks = new Set();
   /** @type {{row: number | null, values: Values} | null} the person as they came */
   let origin = null;
+  /** @type {string | null} the row asked for last */
+  let latest = null;
   /** @type {Values} */
   let values = {};
-  let slidAt = 0;
 
   const chooser = applicantChooser(context, (row) => context.go("applicant", { row }));
   const decision = decisionPanel(model.methods[0].tau);
@@ -65,9 +66,7 @@ export function applicantView(root, context) {
       const answer = await post("/v1/survival", { model: model.id, rows: [row] });
       replace(trouble);
       decision.survival(answer.rows[0], answer.models, context.model.ensemble);
-      requestAnimationFrame(() => {
-        if (since) performance.measure("slider-to-dots", { start: since, end: performance.now() });
-      });
+      requestAnimationFrame(() => measured(since));
     } catch (error) {
       replace(trouble, failure(error));
     }
@@ -88,9 +87,8 @@ export function applicantView(root, context) {
 
   /** A feature was moved by hand. */
   function change(name, value) {
-    slidAt = performance.now();
     values[name] = value;
-    judge(slidAt);
+    judge(performance.now());
   }
 
   /** All features get new values at once. */
@@ -118,7 +116,9 @@ export function applicantView(root, context) {
       if (origin && (asked === null || asked === String(origin.row ?? TYPED))) return;
       try {
         if (!origin) replace(trouble, loading("Looking up the applicant…"));
+        latest = asked;
         const applicant = await chooser.find(asked);
+        if (latest !== asked) return;
         replace(trouble);
         if (!applicant) {
           replace(trouble, h("p", { class: "panel" }, "The model rejects nobody in its data. Type an applicant, or look at another model."));
@@ -131,6 +131,13 @@ export function applicantView(root, context) {
       }
     },
   };
+}
+
+/** Notes how long it took from a moved slider to the frame that shows the dots. */
+function measured(since) {
+  if (!since) return;
+  performance.clearMeasures("slider-to-dots");
+  performance.measure("slider-to-dots", { start: since });
 }
 
 /**
@@ -183,9 +190,13 @@ function applicantChooser({ model }, choose) {
       "div",
       { class: "chooser" },
       h("label", { for: "row" }, "Applicant"),
-      h("button", { type: "button", class: "quiet", "aria-label": "Previous applicant", onclick: () => step(-1) }, "‹"),
-      menu,
-      h("button", { type: "button", class: "quiet", "aria-label": "Next applicant", onclick: () => step(1) }, "›"),
+      h(
+        "span",
+        { class: "stepper" },
+        h("button", { type: "button", class: "quiet", "aria-label": "Previous applicant", onclick: () => step(-1) }, "‹"),
+        menu,
+        h("button", { type: "button", class: "quiet", "aria-label": "Next applicant", onclick: () => step(1) }, "›"),
+      ),
       position,
       h("button", { type: "button", class: "quiet end", onclick: () => choose(TYPED) }, "Type an applicant"),
     ),
@@ -283,7 +294,7 @@ function decisionPanel(tau) {
  * @param {(name: string, value: unknown) => void} change
  */
 function featureForm(features, locks, change) {
-  const fields = features.map((feature) => featureField(feature, locks, change));
+  const fields = features.map((feature, position) => featureField(feature, position, locks, change));
   const part = (heading, hint, fixed) => {
     const some = fields.filter((field) => field.fixed === fixed);
     return some.length > 0 &&
@@ -309,13 +320,14 @@ const RULES = { "only-up": "advice may only raise it", "only-down": "advice may 
 
 /**
  * @param {Feature} feature
+ * @param {number} position
  * @param {Set<string>} locks
  * @param {(name: string, value: unknown) => void} change
  */
-function featureField(feature, locks, change) {
+function featureField(feature, position, locks, change) {
   const { name, unit, action, description } = feature;
   const fixed = action === "fixed";
-  const id = `feature-${name}`;
+  const id = `feature-${position}`;
   const was = h("span", { class: "was" });
   let own;
   const mark = (value) => replace(was, value !== own && `was ${valued(own, feature)}`);

@@ -140,9 +140,10 @@ export function stripLegend() {
  * @param {number} models
  * @param {string} chosen
  * @param {{look: (method: Placed) => void, take: (method: Placed) => void}} on
+ * @param {number} width in pixels
  */
-export function tradeoff(methods, models, chosen, on) {
-  const [width, height, left, right, top, bottom] = [560, 300, 44, 18, 16, 44];
+export function tradeoff(methods, models, chosen, on, width) {
+  const [height, left, right, top, bottom] = [310, 48, 18, 34, 44];
   const most = 1.12 * Math.max(1, ...methods.map(({ cost }) => cost));
   const x = (cost) => left + (cost / most) * (width - left - right);
   const worst = Math.min(...methods.map(({ survives }) => survives / models));
@@ -160,7 +161,7 @@ export function tradeoff(methods, models, chosen, on) {
     ]).flat(),
     costs.map((cost) => svg("text", { class: "axis", x: x(cost), y: height - bottom + 18, "text-anchor": "middle" }, cost)),
     svg("text", { class: "axis", x: width - right, y: height - 6, "text-anchor": "end" }, "cost of the change →"),
-    svg("text", { class: "axis", x: left, y: height - 6 }, "↑ retrained models that accept"),
+    svg("text", { class: "axis", x: 0, y: 12 }, "retrained models that accept ↑"),
     marks.map((mark) => {
       const act = () => on.take(mark);
       const key = (event) => {

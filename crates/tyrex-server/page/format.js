@@ -1,7 +1,7 @@
 // Numbers, names, units and times, as people write them.
 
 const NUMBER = new Intl.NumberFormat("en", { maximumFractionDigits: 3 });
-const DAY = new Intl.DateTimeFormat("en", { day: "numeric", month: "long", year: "numeric", timeZone: "UTC" });
+const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "long", year: "numeric", timeZone: "UTC" });
 
 // `<=` between or before numbers, or the X of "500<=X<1000".
 const COMPARISON = /\s*(<=|>=|<|>)\s*(?=[\dX])/g;

@@ -99,7 +99,7 @@ function theme() {
 /** A line under the header while the server is gone, busy or wants a token. */
 function watchLink() {
   const line = element("link");
-  const tokenForm = () => {
+  const tokenForm = (said) => {
     const field = h("input", { type: "password", id: "token", autocomplete: "off", required: true });
     const submit = (event) => {
       event.preventDefault();
@@ -108,7 +108,7 @@ function watchLink() {
     return h(
       "form",
       { onsubmit: submit },
-      h("label", { for: "token" }, "This server wants a token."),
+      h("label", { for: "token" }, said),
       field,
       h("button", { type: "submit" }, "Use it"),
       h("span", { class: "soft" }, "It is kept until this tab is closed. ", h("code", {}, "tyrex token create"), " makes one."),
@@ -117,7 +117,8 @@ function watchLink() {
   const shows = {
     gone: () => "The server does not answer. This page tries again by itself; nothing you entered is lost.",
     busy: () => "The server is busy. The request waits its turn.",
-    token: tokenForm,
+    token: () => tokenForm("This server wants a token."),
+    refused: () => tokenForm("The server does not know this token. Another one?"),
   };
   link.addEventListener("change", () => {
     line.hidden = link.state === "up";

@@ -19,7 +19,7 @@ export function updateView(root, context) {
   let files = [];
   /** @type {Map<string, any>} the open promises by name */
   let promises = new Map();
-  const ledger = h("div");
+  const ledger = h("div", { class: "stack" });
   const results = h("div", { class: "results" });
   const candidates = candidatePanel(model, (chosen) => { files = chosen; }, check);
 
@@ -109,20 +109,14 @@ function ledgerList(entries, verified) {
     h("td", {}, adviceSentence(changesOf(entry))),
     h("td", {}, entry.holds_until ? day(entry.holds_until) : "for good"),
   );
-  const intact = verified.intact ?? verified.ok ?? true;
   return [
     h("p", { class: "lead" }, `${counted(entries.length, "open promise")}.`),
-    h("p", { class: "soft" }, intact
-      ? "The chain of entries is intact: none was edited, removed or reordered."
-      : h("strong", { class: "no" }, "The chain of entries is broken. Run tyrex ledger verify.")),
-    h(
-      "details",
-      {},
-      h("summary", {}, "Read them"),
-      h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Open promises" },
-        table(["To", "Promise", "Holds until"], entries.slice(0, SHOWN).map(row))),
-      entries.length > SHOWN && h("p", { class: "soft" }, `The first ${SHOWN} are shown.`),
-    ),
+    verified.problem
+      ? h("p", { class: "no" }, `The ledger is not as it was written: ${verified.problem.sentence}`)
+      : h("p", { class: "soft" }, `Nothing was edited, removed or reordered: the chain of ${counted(verified.entries, "entry", "entries")} is intact. Its head is `, h("code", {}, short(verified.head)), "."),
+    h("div", { class: "scroll tall", tabindex: 0, role: "region", "aria-label": "Open promises" },
+      table(["To", "Promise", "Holds until"], entries.slice(0, SHOWN).map(row))),
+    entries.length > SHOWN && h("p", { class: "soft" }, `The first ${SHOWN} are shown.`),
   ];
 }
 

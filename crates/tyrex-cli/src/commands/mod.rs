@@ -1,5 +1,6 @@
 //! One file per verb. A command calls the library and reports what it answers.
 
+pub(crate) mod audit;
 pub(crate) mod calibrate;
 pub(crate) mod certify;
 pub(crate) mod completions;

@@ -5,6 +5,7 @@ mod calibrate;
 mod certify;
 mod experiment;
 mod explain;
+mod ledger;
 mod report;
 mod retrain;
 mod stability;
@@ -17,6 +18,10 @@ pub use calibrate::{CalibrateArgs, MissingName, NormName, TestName};
 pub use certify::{CertifyArgs, Required};
 pub use experiment::{ExperimentCommand, ExperimentRunArgs, ExperimentShowArgs};
 pub use explain::{ExplainArgs, SearchArgs, Threshold};
+pub use ledger::{
+    ClosingName, FilterArgs, LedgerArgs, LedgerCloseArgs, LedgerCommand, LedgerExportArgs,
+    LedgerForgetArgs, LedgerListArgs, LedgerShowArgs, LedgerVerifyArgs, RecordArgs, StatusName,
+};
 pub use report::ReportArgs;
 pub use retrain::{ChangeArgs, RetrainArgs};
 pub use stability::{GammaName, StabilityArgs};
@@ -113,6 +118,19 @@ pub enum Command {
     /// --allow. Of several models the best one counts, by promises kept. A promise that a model
     /// cannot read is broken. The ledger is only read; no trace of an audit is left in it.
     Audit(AuditArgs),
+    /// Look after promises that were given: advice that `explain --ledger` recorded
+    ///
+    /// The ledger is a file, or a PostgreSQL database. Entries are only ever added, and each
+    /// holds the hash of the one before, so that a change is found.
+    #[command(
+        subcommand,
+        after_help = "\
+Examples:
+  tyrex explain --dataset german --ledger advice.db --holds 90d
+  tyrex ledger list --ledger advice.db
+  tyrex ledger verify --ledger advice.db"
+    )]
+    Ledger(LedgerCommand),
     /// Run experiments: the paper's tables and figures, or your own
     #[command(
         subcommand,

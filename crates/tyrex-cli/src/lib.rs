@@ -15,7 +15,9 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 
-use args::{Args, Command, DataCommand, ExperimentCommand, ModelCommand, SchemaCommand};
+use args::{
+    Args, Command, DataCommand, ExperimentCommand, LedgerCommand, ModelCommand, SchemaCommand,
+};
 use commands::{Answer, Context};
 use printer::Printer;
 
@@ -59,6 +61,18 @@ fn dispatch(args: Args, printer: &mut Printer) -> anyhow::Result<Answer> {
         Command::Certify(args) => return commands::certify::run(context, &args),
         Command::Calibrate(args) => return commands::calibrate::run(context, &args),
         Command::Audit(args) => return commands::audit::run(context, &args),
+        Command::Ledger(LedgerCommand::List(args)) => commands::ledger::list(context, &args),
+        Command::Ledger(LedgerCommand::Show(args)) => commands::ledger::show(context, &args),
+        Command::Ledger(LedgerCommand::Export(args)) => commands::ledger::export(context, &args),
+        Command::Ledger(LedgerCommand::Close(args)) => {
+            commands::ledger::close_promise(context, &args)
+        }
+        Command::Ledger(LedgerCommand::Verify(args)) => {
+            return commands::ledger::verify(context, &args);
+        }
+        Command::Ledger(LedgerCommand::Forget(args)) => {
+            return commands::ledger::forget(context, &args);
+        }
         Command::Experiment(ExperimentCommand::Run(args)) => {
             commands::experiment::run(context, &args)
         }

@@ -19,6 +19,7 @@ use tyrex::explain::{
 use tyrex::model::TrainParams;
 use tyrex::{Points, Result, Seed};
 
+use super::record::{self, RecordReport};
 use super::summary::{
     DataSummary, FavourableClass, ModelSummary, counted, performance_table, shown, with_unit,
 };
@@ -50,10 +51,12 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
         Table::check_writable(out, overwrite)?;
     }
     let mut request = request(&args.search, args.source.protocol.into())?;
+    let recording = record::open(&args.record, &args.source)?;
     let seed = Seed(args.search.seed);
     let params = TrainParams::default();
     let subject = source::subject(context, &args.source, &args.model, &params, seed)?;
     let explainer = &subject.explainer;
+    recording.as_ref().map(|recording| recording.check(explainer)).transpose()?;
     if args.out.is_some() && request.protocol == Protocol::Product {
         check_advice_names(explainer.schema())?;
     }
@@ -65,7 +68,8 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
     }
     let part = explainer.data().applicants();
     let rejected = explainer.rejected(part);
-    let most = args.limit.unwrap_or(if args.out.is_some() { usize::MAX } else { SHOWN });
+    let all = args.out.is_some() || recording.is_some();
+    let most = args.limit.unwrap_or(if all { usize::MAX } else { SHOWN });
     let asked = &rejected[..rejected.len().min(most)];
     let advice = search(context, explainer, asked, &request)?;
     if let Some(path) = &args.out {
@@ -73,15 +77,20 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
         interrupt::whole(|| table.write(path, overwrite))?;
     }
     let presented = &advice[..advice.len().min(args.limit.unwrap_or(SHOWN))];
+    // What is recorded is recorded with its certificate.
+    let certified = if recording.is_some() { &advice } else { presented };
     // A folder of models that also chose the threshold is not fresh any more.
     let steered = calibrated && given.is_some();
     let ensemble = match given {
-        None if presented.iter().any(|advice| advice.found().is_some()) => {
+        None if certified.iter().any(|advice| advice.found().is_some()) => {
             retrained(context, explainer, args)?
         }
         given => given,
     };
-    let certificates = certificates(explainer, presented, ensemble.as_ref(), steered, seed)?;
+    let certificates = certificates(explainer, certified, ensemble.as_ref(), steered, seed)?;
+    let recorded = recording
+        .map(|recording| recording.record(explainer, &advice, &certificates, &request))
+        .transpose()?;
     let found = advice.iter().filter(|advice| advice.found().is_some()).count();
     let pairs = subject.pairs(&title);
     context.printer.show(&ExplainReport {
@@ -102,6 +111,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
             .collect::<Result<_>>()?,
         schema: explainer.schema(),
         out: args.out.as_deref().map(shown),
+        recorded,
         pairs,
     })?;
     Ok(if found > 0 || asked.is_empty() { Answer::Yes } else { Answer::No })
@@ -255,6 +265,8 @@ struct ExplainReport<'a> {
     found: usize,
     rejected: Vec<Explained<'a>>,
     out: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recorded: Option<RecordReport>,
     #[serde(skip)]
     schema: &'a Schema,
     // The same seed gives the same document, so times are for people only.
@@ -339,6 +351,9 @@ impl Report for ExplainReport<'_> {
         }
         if let Some(out) = &self.out {
             page.title(&format!("Wrote {out}"));
+        }
+        if let Some(recorded) = &self.recorded {
+            recorded.page(page);
         }
     }
 }

@@ -7,7 +7,9 @@ pub(crate) mod completions;
 pub(crate) mod data;
 pub(crate) mod experiment;
 pub(crate) mod explain;
+pub(crate) mod ledger;
 pub(crate) mod model;
+mod record;
 pub(crate) mod report;
 pub(crate) mod retrain;
 pub(crate) mod schema;
@@ -16,6 +18,10 @@ pub(crate) mod stability;
 mod summary;
 pub(crate) mod train;
 
+use std::future::Future;
+use std::sync::OnceLock;
+
+use tokio::runtime::{Builder, Runtime};
 use tyrex::Overwrite;
 
 use crate::args::{ForceArgs, GlobalArgs};
@@ -38,6 +44,16 @@ pub(crate) enum Answer {
     Yes,
     /// It is not.
     No,
+}
+
+/// Waits for what runs beside: the database, the service. Connections live as long as the
+/// program, so there is one runtime.
+pub(crate) fn block_on<F: Future>(work: F) -> anyhow::Result<F::Output> {
+    static RUNTIME: OnceLock<std::io::Result<Runtime>> = OnceLock::new();
+    let made = RUNTIME.get_or_init(|| Builder::new_current_thread().enable_all().build());
+    let runtime =
+        made.as_ref().map_err(|error| anyhow::anyhow!("cannot start a runtime: {error}"))?;
+    Ok(runtime.block_on(work))
 }
 
 impl Context<'_> {

@@ -8,6 +8,7 @@ use tyrex::Result;
 use crate::access::{Rate, Tokens};
 use crate::config::Config;
 use crate::database::Database;
+use crate::engine::Engine;
 use crate::ledger::Ledger;
 use crate::limits::Room;
 use crate::metrics::Metrics;
@@ -23,6 +24,8 @@ pub struct AppState {
     pub(crate) database: Database,
     /// The promises.
     pub(crate) ledger: Ledger,
+    /// The models, and whoever answers for them.
+    pub(crate) engine: Arc<Engine>,
     /// Who may ask.
     pub(crate) tokens: Tokens,
     /// What was set.
@@ -39,12 +42,13 @@ pub struct AppState {
 
 impl AppState {
     /// The parts together.
-    pub fn new(config: Config, database: Database) -> Result<Self> {
+    pub fn new(config: Config, database: Database, engine: Arc<Engine>) -> Result<Self> {
         let rate = config.limits.rate.or_else(|| config.demands_tokens().then_some(USUAL_RATE));
         Ok(Self {
             ledger: Ledger::new(database.clone()),
             tokens: Tokens::new(database.clone()),
             database,
+            engine,
             metrics: Arc::new(Metrics::new()),
             rate: rate.map(|rate| Arc::new(Rate::new(rate))),
             room: Room::new(config.limits.bodies),

@@ -230,11 +230,23 @@ mod tests {
     #[test]
     fn times_have_units() {
         let day = 24 * 3600;
-        let good = [("1s", 1), ("5m", 300), ("12h", 12 * 3600), ("90d", 90 * day), ("1y", 365 * day)];
+        let good =
+            [("1s", 1), ("5m", 300), ("12h", 12 * 3600), ("90d", 90 * day), ("1y", 365 * day)];
         for (text, seconds) in good {
             assert_eq!(time(text), Ok(Duration::from_secs(seconds)), "{text}");
         }
-        for text in ["", "5", "s", "0s", "-1d", "1.5h", "1 d", "90D", "99999999999999999999y", "9999999999999999999y"] {
+        for text in [
+            "",
+            "5",
+            "s",
+            "0s",
+            "-1d",
+            "1.5h",
+            "1 d",
+            "90D",
+            "99999999999999999999y",
+            "9999999999999999999y",
+        ] {
             assert!(time(text).is_err(), "{text}");
         }
     }

@@ -1,10 +1,11 @@
 //! `tyrex token`
 
 use serde::Serialize;
-use tyrex_server::access::{NewToken, Role, Token, Tokens};
+use tyrex_server::access::{Role, Token, Tokens};
 use tyrex_server::database::Database;
+use tyrex_server::ledger::Timestamp;
 
-use super::{Context, serve};
+use super::{Context, block_on};
 use crate::args::{CreateTokenArgs, RevokeTokenArgs, RoleName, TokenArgs};
 use crate::printer::{Page, Report, Stand};
 
@@ -19,33 +20,32 @@ impl From<RoleName> for Role {
 }
 
 pub(crate) fn create(context: &mut Context<'_>, args: &CreateTokenArgs) -> anyhow::Result<()> {
-    let made = serve::runtime()?.block_on(async {
+    let (made, ledger) = block_on(async {
         let database = Database::open(&args.place.ledger).await?;
-        let made = Tokens::new(database.clone())
-            .create(args.role.into(), &args.name, args.expires)
-            .await?;
+        let tokens = Tokens::new(database.clone());
+        let made = tokens.create(args.role.into(), &args.name, args.expires).await?;
         database.close().await;
-        anyhow::Ok(made)
-    })?;
-    context.printer.show(&Created::of(made, &args.place.ledger))
+        anyhow::Ok((made, database.address().to_owned()))
+    })??;
+    context.printer.show(&Created { secret: made.text, line: Line::of(made.token), ledger })
 }
 
 pub(crate) fn list(context: &mut Context<'_>, args: &TokenArgs) -> anyhow::Result<()> {
-    let tokens = serve::runtime()?.block_on(async {
+    let tokens = block_on(async {
         let database = Database::open_existing(&args.ledger).await?;
         anyhow::Ok(Tokens::new(database).list().await?)
-    })?;
+    })??;
     let tokens = tokens.into_iter().map(Line::of).collect();
     context.printer.show(&Listed { tokens })
 }
 
 pub(crate) fn revoke(context: &mut Context<'_>, args: &RevokeTokenArgs) -> anyhow::Result<()> {
-    let token = serve::runtime()?.block_on(async {
+    let token = block_on(async {
         let database = Database::open_existing(&args.place.ledger).await?;
         let token = Tokens::new(database.clone()).revoke(&args.id).await?;
         database.close().await;
         anyhow::Ok(token)
-    })?;
+    })??;
     context.printer.show(&Revoked(Line::of(token)))
 }
 
@@ -62,7 +62,7 @@ impl Line {
     fn of(token: Token) -> Self {
         let state = match &token {
             Token { revoked: Some(_), .. } => "revoked",
-            token if token.is_good(tyrex_server::now()) => "good",
+            token if token.is_good(Timestamp::now()) => "good",
             _ => "expired",
         };
         Self { token, state }
@@ -76,12 +76,6 @@ struct Created {
     #[serde(flatten)]
     line: Line,
     ledger: String,
-}
-
-impl Created {
-    fn of(made: NewToken, ledger: &str) -> Self {
-        Self { secret: made.text, line: Line::of(made.token), ledger: serve::shown(ledger) }
-    }
 }
 
 impl Report for Created {
@@ -115,7 +109,8 @@ impl Report for Listed {
             page.title("There is no token");
             return;
         }
-        let header = ["id", "role", "state", "made", "ends", "name"].map(|name| (name, Stand::Left));
+        let header =
+            ["id", "role", "state", "made", "ends", "name"].map(|name| (name, Stand::Left));
         let rows: Vec<Vec<String>> = self
             .tokens
             .iter()

@@ -8,6 +8,7 @@ use tyrex::Result;
 use crate::access::{Rate, Tokens};
 use crate::config::Config;
 use crate::database::Database;
+use crate::engine::Engine;
 use crate::ledger::Ledger;
 use crate::limits::Room;
 use crate::metrics::Metrics;
@@ -21,6 +22,8 @@ const USUAL_RATE: NonZeroU32 = NonZeroU32::new(100).expect("100 is not 0");
 pub struct AppState {
     /// Everything that lasts.
     pub(crate) database: Database,
+    /// The models and the work.
+    pub(crate) engine: Arc<Engine>,
     /// The promises.
     pub(crate) ledger: Ledger,
     /// Who may ask.
@@ -39,12 +42,13 @@ pub struct AppState {
 
 impl AppState {
     /// The parts together.
-    pub fn new(config: Config, database: Database) -> Result<Self> {
+    pub fn new(config: Config, database: Database, engine: Arc<Engine>) -> Result<Self> {
         let rate = config.limits.rate.or_else(|| config.demands_tokens().then_some(USUAL_RATE));
         Ok(Self {
             ledger: Ledger::new(database.clone()),
             tokens: Tokens::new(database.clone()),
             database,
+            engine,
             metrics: Arc::new(Metrics::new()),
             rate: rate.map(|rate| Arc::new(Rate::new(rate))),
             room: Room::new(config.limits.bodies),

@@ -7,6 +7,7 @@ pub(crate) mod error;
 mod gate;
 mod import;
 pub(crate) mod jobs;
+mod own;
 mod playground;
 pub(crate) mod pool;
 pub(crate) mod questions;
@@ -28,6 +29,7 @@ pub(crate) use gate::{Contender, GateQuestion};
 pub(crate) use import::{Reading, Upload};
 pub(crate) use playground::{MapQuestion, MapAnswer, PathsAnswer, PathsQuestion};
 pub(crate) use recording::Recording;
+pub use own::{Loaded, OwnModel};
 pub use served::Served;
 pub(crate) use served::{EnsembleState, EnsembleSummary};
 

@@ -111,6 +111,15 @@ impl Problem {
         Self { field: Some(field.into()), ..self }
     }
 
+    /// The same, with the field inside another one: `samples` of `terms`.
+    pub(crate) fn within(self, outer: &str) -> Self {
+        let field = match &self.field {
+            Some(field) => format!("{outer}.{field}"),
+            None => outer.to_owned(),
+        };
+        self.at(field)
+    }
+
     /// The same, with the time after which it is worth asking again.
     pub(crate) fn retry_after(self, time: Duration) -> Self {
         let seconds = time.as_secs() + u64::from(time.subsec_nanos() > 0);

@@ -13,16 +13,16 @@ CREATE TABLE models (
     options TEXT NOT NULL,
     -- How it is trained again, as JSON; NULL if it is not.
     retraining TEXT,
-    active BIGINT NOT NULL DEFAULT 0
-);
+    active INTEGER NOT NULL DEFAULT 0
+) STRICT;
 
 -- Its retrained versions, as they come.
 CREATE TABLE members (
     model TEXT NOT NULL REFERENCES models (id) ON DELETE CASCADE,
-    number BIGINT NOT NULL,
+    number INTEGER NOT NULL,
     onnx BLOB NOT NULL,
     PRIMARY KEY (model, number)
-);
+) STRICT;
 
 -- Long work. It goes on after a restart.
 CREATE TABLE jobs (
@@ -31,19 +31,19 @@ CREATE TABLE jobs (
     state TEXT NOT NULL,
     model TEXT NOT NULL,
     question TEXT NOT NULL,
-    total BIGINT NOT NULL,
+    total INTEGER NOT NULL,
     created TEXT NOT NULL,
     finished TEXT,
     problem TEXT,
     result TEXT
-);
+) STRICT;
 
 -- The rows of a job that are finished: the document, and the cells of its line in a table.
 CREATE TABLE job_rows (
     job TEXT NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
-    number BIGINT NOT NULL,
+    number INTEGER NOT NULL,
     document TEXT NOT NULL,
     cells TEXT NOT NULL,
     promise TEXT,
     PRIMARY KEY (job, number)
-);
+) STRICT;

@@ -71,7 +71,7 @@ impl From<Error> for Problem {
     fn from(error: Error) -> Self {
         match error {
             Error::Library(error) => error.into(),
-            Error::Database(error) => Self::internal(error),
+            Error::Database(error) => error.into(),
             Error::Ledger(error) => error.into(),
             Error::Busy { what, retry_after } => Self::busy(what, retry_after),
             Error::Absent { .. } => Self::not_found(error.to_string()),

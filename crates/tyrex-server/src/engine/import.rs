@@ -13,10 +13,10 @@ use tyrex::model::TrainParams;
 use tyrex::model::onnx::{Favourable, ImportOptions, OnnxModel};
 use tyrex::{Explainer, Seed};
 
+use super::Engine;
 use super::error::{Error, Result};
 use super::served::{Retraining, Served};
 use super::store::StoredModel;
-use super::Engine;
 use crate::rows;
 
 /// The most models that one model is retrained to.
@@ -139,8 +139,7 @@ fn check_name(name: &str) -> Result<()> {
     if good {
         return Ok(());
     }
-    let problem =
-        format!("expected 1 to {LONGEST_NAME} lower-case letters, digits and hyphens");
+    let problem = format!("expected 1 to {LONGEST_NAME} lower-case letters, digits and hyphens");
     Err(Error::field("name", problem))
 }
 
@@ -225,8 +224,7 @@ impl Engine {
     pub(super) async fn restore_models(self: &Arc<Self>) -> Result<()> {
         for stored in self.store.models().await? {
             let (own, data_dir) = (stored.clone(), self.config.data_dir.clone());
-            let restored =
-                self.pool.beside(move || restored(&own, data_dir.as_deref())).await;
+            let restored = self.pool.beside(move || restored(&own, data_dir.as_deref())).await;
             match restored {
                 Ok((explainer, retraining)) => {
                     self.serve(&stored, explainer, retraining);

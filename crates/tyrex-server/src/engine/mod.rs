@@ -26,12 +26,12 @@ use tyrex::explain::Applicant;
 
 pub use error::{Error, Result};
 pub(crate) use gate::{Contender, GateQuestion};
-pub(crate) use import::{Reading, Upload};
-pub(crate) use playground::{MapQuestion, MapAnswer, PathsAnswer, PathsQuestion};
+pub(crate) use import::Upload;
+pub(crate) use playground::{MapAnswer, MapQuestion, PathsAnswer, PathsQuestion};
 pub(crate) use recording::Recording;
 pub use own::{Loaded, OwnModel};
+pub(crate) use served::EnsembleSummary;
 pub use served::Served;
-pub(crate) use served::{EnsembleState, EnsembleSummary};
 
 use crate::database::Database;
 use crate::ledger::Ledger;
@@ -158,11 +158,6 @@ impl Engine {
     #[must_use]
     pub fn is_ready(&self) -> bool {
         !self.parking.is_set() && (self.config.dataset.is_none() || self.active().is_some())
-    }
-
-    /// What it was started with.
-    pub(crate) fn config(&self) -> &EngineConfig {
-        &self.config
     }
 
     /// All models, by name.

@@ -199,8 +199,7 @@ impl Served {
     /// How far the retrained models are.
     pub(crate) fn ensemble_summary(&self) -> EnsembleSummary {
         let wanted = self.retraining.as_ref().map_or(0, |retraining| retraining.models);
-        let change =
-            self.retraining.as_ref().map(|retraining| retraining.change.description());
+        let change = self.retraining.as_ref().map(|retraining| retraining.change.description());
         let change = change.unwrap_or_default();
         let (state, models, sentence) = match self.training() {
             Training::None => (EnsembleState::None, 0, "None were asked for.".to_owned()),

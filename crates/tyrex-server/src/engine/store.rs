@@ -210,8 +210,7 @@ impl Store {
         finished: Option<Timestamp>,
         problem: Option<&str>,
     ) -> Result<()> {
-        const SET: &str =
-            "UPDATE jobs SET state = $2, finished = $3, problem = $4 WHERE id = $1";
+        const SET: &str = "UPDATE jobs SET state = $2, finished = $3, problem = $4 WHERE id = $1";
         on!(self.0, pool => sqlx::query(SET)
             .bind(id)
             .bind(state)
@@ -289,8 +288,7 @@ impl Store {
     pub(super) async fn rows(&self, job: &str) -> Result<Vec<StoredRow>> {
         const ROWS: &str = "SELECT number, document, cells, promise FROM job_rows \
              WHERE job = $1 ORDER BY number";
-        let rows: Vec<(i64, String, String, Option<String>)> =
-            on!(self.0, pool => sqlx::query_as(ROWS).bind(job).fetch_all(pool).await
+        let rows: Vec<(i64, String, String, Option<String>)> = on!(self.0, pool => sqlx::query_as(ROWS).bind(job).fetch_all(pool).await
                 .map_err(broken)?);
         let row = |(number, document, cells, promise): (i64, String, String, Option<String>)| {
             StoredRow { number: number as usize, document, cells, promise }

@@ -8,9 +8,9 @@ use tyrex::change::Ensemble;
 use tyrex::model::Mlp;
 use tyrex::model::onnx::{self, Core, ExportMetadata, ImportOptions, OnnxModel};
 
+use super::Engine;
 use super::error::{Error, Result};
 use super::served::{Served, Training};
-use super::Engine;
 
 impl Engine {
     /// Makes the retrained models that are missing. Each is kept as soon as it is there, so that

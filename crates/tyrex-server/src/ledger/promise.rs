@@ -95,7 +95,7 @@ pub fn promises(entries: &[Entry], schema: &Schema) -> Result<Vec<Promise>> {
             let row = |values: &Values| row(entry, values, schema);
             Ok(Promise {
                 row: entry.sequence as usize,
-                factual: row(&given.document.factual)?,
+                factual: Some(row(&given.document.factual)?),
                 advised: row(&given.document.advised)?,
             })
         })

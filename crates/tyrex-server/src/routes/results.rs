@@ -14,7 +14,7 @@ use crate::state::AppState;
 
 /// A report is one file with its style inside. It runs nothing, loads nothing, and is shown
 /// in the page's frame only.
-const HEADERS: [(HeaderName, &str); 3] = [
+pub(super) const HEADERS: [(HeaderName, &str); 3] = [
     (CONTENT_TYPE, "text/html; charset=utf-8"),
     (
         CONTENT_SECURITY_POLICY,

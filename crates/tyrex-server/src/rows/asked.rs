@@ -52,9 +52,9 @@ impl<T: DeserializeOwned> FromRequest<AppState> for Asked<T> {
 /// Whether an answer is to be Arrow.
 pub(crate) fn wants_arrow(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(ACCEPT).iter().filter_map(|accept| accept.to_str().ok());
-    accepted.flat_map(|accept| accept.split(',')).any(|kind| {
-        kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(ARROW)
-    })
+    accepted
+        .flat_map(|accept| accept.split(','))
+        .any(|kind| kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(ARROW))
 }
 
 /// Parameters whose values are lists: `keep=age&keep=sex`.
@@ -93,7 +93,12 @@ fn is_text(name: &str) -> bool {
         || matches!(name, "model" | "method" | "norm" | "record.subject_column")
 }
 
-fn set(place: &mut Map<String, Value>, part: &str, value: Value, name: &str) -> Result<(), Problem> {
+fn set(
+    place: &mut Map<String, Value>,
+    part: &str,
+    value: Value,
+    name: &str,
+) -> Result<(), Problem> {
     if LISTS.contains(&part) {
         let list = place.entry(part).or_insert_with(|| Value::Array(Vec::new()));
         if let Value::Array(list) = list {

@@ -5,8 +5,8 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
 use tyrex::data::{Column, FeatureValue, Schema, Table};
-use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Ref, Schema as ApiSchema};
 use utoipa::openapi::RefOr;
+use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Ref, Schema as ApiSchema};
 use utoipa::{PartialSchema, ToSchema};
 
 use super::{is_known, unknown};
@@ -30,28 +30,27 @@ impl JsonRows {
         let mut names: Vec<&str> =
             schema.features.iter().map(|feature| feature.name.as_str()).collect();
         let own = names.len();
-        let labelled = |JsonRow(cells): &JsonRow| {
-            cells.iter().any(|(name, _)| *name == schema.label.column)
-        };
+        let labelled =
+            |JsonRow(cells): &JsonRow| cells.iter().any(|(name, _)| *name == schema.label.column);
         if schema.position(&schema.label.column).is_none() && self.0.iter().any(labelled) {
             names.push(&schema.label.column);
         }
         let mut columns: Vec<Column> = names.iter().copied().map(Column::new).collect();
         for (place, JsonRow(cells)) in self.0.iter().enumerate() {
             let mut filled = vec![false; columns.len()];
+            let mut next = 0;
             for (name, cell) in cells {
                 // Most clients send the features in their order.
-                let guess = filled.iter().position(|filled| !filled).unwrap_or_default();
-                let column = match names.get(guess) {
-                    Some(next) if next == name => Some(guess),
+                let column = match names.get(next) {
+                    Some(own) if own == name => Some(next),
                     _ => names.iter().position(|own| own == name),
                 };
                 match column {
                     Some(column) => {
-                        // Cells must not overtake each other.
                         filled[column] = true;
                         pad(&mut columns[column], place);
                         columns[column].push(cell);
+                        next = column + 1;
                     }
                     None if is_known(schema, name) => {}
                     None => return Err(unknown(schema, name).at(format!("rows[{place}].{name}"))),
@@ -89,11 +88,13 @@ impl<'de> Deserialize<'de> for JsonRow {
                 let mut cells: Vec<(String, String)> =
                     Vec::with_capacity(map.size_hint().unwrap_or(32).min(256));
                 while let Some(name) = map.next_key::<String>()? {
-                    if cells.iter().any(|(other, _)| *other == name) {
-                        return Err(M::Error::custom(format!("`{name}` is there twice")));
-                    }
                     let Cell(cell) = map.next_value()?;
                     cells.push((name, cell));
+                }
+                let mut names: Vec<&str> = cells.iter().map(|(name, _)| name.as_str()).collect();
+                names.sort_unstable();
+                if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+                    return Err(M::Error::custom(format!("`{}` is there twice", twice[0])));
                 }
                 Ok(JsonRow(cells))
             }

@@ -56,18 +56,16 @@ impl Engine {
                 ControlFlow::Continue(()) => own.stop.go_on(),
                 stop => stop,
             };
-            let ensemble =
-                served.explainer().retrain(&work.retraining(&served)?, |_, _| {
+            let ensemble = served.explainer().retrain(&work.retraining(&served)?, |_, _| {
+                own.step();
+                go_on()
+            })?;
+            let calibration = served.explainer().calibrate(&work.terms, &ensemble, |tick| {
+                if tick == Tick::Answered {
                     own.step();
-                    go_on()
-                })?;
-            let calibration =
-                served.explainer().calibrate(&work.terms, &ensemble, |tick| {
-                    if tick == Tick::Answered {
-                        own.step();
-                    }
-                    go_on()
-                })?;
+                }
+                go_on()
+            })?;
             serde_json::to_string(&calibration)
                 .map_err(|error| Error::Broken(format!("a calibration without text: {error}")))
         });

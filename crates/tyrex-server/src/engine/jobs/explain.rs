@@ -13,7 +13,7 @@ use tyrex::explain::{Applicant, Request};
 use tyrex::{Error as LibraryError, Seed};
 use uuid::Uuid;
 
-use super::{Entry, Pace, with_lines};
+use super::{Entry, Pace};
 use crate::engine::error::{Error, Result};
 use crate::engine::questions::{Advising, Certifying, Found};
 use crate::engine::served::Training;
@@ -119,6 +119,11 @@ impl Engine {
         let (rows, asked) = (work.rows.clone(), Arc::clone(&served));
         let applicants = self.pool.beside(move || rows.applicants(&asked)).await?;
         let job = entry.id.to_string();
+        let names = served.explainer().advice_table(&[], &work.request)?;
+        let names: Vec<&str> = names.columns().iter().map(Column::name).collect();
+        let names = serde_json::to_string(&names)
+            .map_err(|error| Error::Broken(format!("names without text: {error}")))?;
+        self.store.set_result(&job, &names).await?;
         let kept = self.store.rows(&job).await?;
         let finished: BTreeSet<usize> = kept.iter().map(|row| row.number).collect();
         drop(kept);
@@ -154,13 +159,12 @@ impl Engine {
                     ControlFlow::Continue(()) => entry.stop.go_on(),
                     stop => stop,
                 };
-                let advice =
-                    served.explainer().advise(&applicants, &advising.request, |tick| {
-                        if tick == Tick::Answered {
-                            entry.step();
-                        }
-                        go_on()
-                    })?;
+                let advice = served.explainer().advise(&applicants, &advising.request, |tick| {
+                    if tick == Tick::Answered {
+                        entry.step();
+                    }
+                    go_on()
+                })?;
                 advising.documents(&served, advice, &go_on)
             })
             .await
@@ -178,8 +182,7 @@ impl Engine {
         let promises = match &work.recording {
             None => vec![None; found.len()],
             Some(recording) => {
-                let numbered: Vec<(usize, &Found)> =
-                    numbers.iter().copied().zip(&found).collect();
+                let numbered: Vec<(usize, &Found)> = numbers.iter().copied().zip(&found).collect();
                 let subjects: Vec<String> = numbers
                     .iter()
                     .filter_map(|&number| recording.subjects.get(number).cloned())
@@ -227,19 +230,20 @@ impl Engine {
         let stored = self.store.job(&id.to_string()).await?;
         let stored = stored.ok_or_else(|| Error::absent("job", id.to_string()))?;
         let damaged = |error: serde_json::Error| Error::Broken(format!("a damaged job: {error}"));
-        let super::Work::Explain(work) =
-            serde_json::from_str(&stored.question).map_err(damaged)?
+        let super::Work::Explain(work) = serde_json::from_str(&stored.question).map_err(damaged)?
         else {
             return Err(Error::Broken("a job of another kind".to_owned()));
         };
         let rows = self.store.rows(&id.to_string()).await?;
-        let served = self.model(Some(&stored.model))?;
-        let head = served.explainer().advice_table(&[], &work.request)?;
-        let mut lines = Vec::with_capacity(rows.len());
+        // The model may be gone; what it said of the rows is here.
+        let names = self.store.result(&id.to_string()).await?.unwrap_or_default();
+        let names: Vec<String> = serde_json::from_str(&names).map_err(damaged)?;
+        let mut columns: Vec<Column> = names.into_iter().map(Column::new).collect();
         let mut documents = Vec::with_capacity(rows.len());
         let mut recorded = Vec::with_capacity(rows.len());
         for row in rows {
-            lines.push(serde_json::from_str(&row.cells).map_err(damaged)?);
+            let cells: Vec<String> = serde_json::from_str(&row.cells).map_err(damaged)?;
+            columns.iter_mut().zip(&cells).for_each(|(column, cell)| column.push(cell));
             documents.push(RawValue::from_string(row.document).map_err(damaged)?);
             recorded.push(row.promise.as_deref().and_then(|id| Uuid::parse_str(id).ok()));
         }
@@ -249,7 +253,7 @@ impl Engine {
             request: work.request,
             documents,
             recorded: work.recording.map(|_| recorded),
-            table: with_lines(&head, &lines)?,
+            table: Table::new("counterfactuals", columns)?,
         })
     }
 }

@@ -18,12 +18,11 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinHandle;
-use tyrex::data::Table;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
 pub(crate) use calibrate::CalibrateWork;
-pub(crate) use explain::{ExplainAnswer, ExplainWork};
+pub(crate) use explain::{ExplainAnswer, ExplainWork, KeptCertifying, KeptRows};
 pub(crate) use gate::GateWork;
 
 use super::error::{Error, Result};
@@ -156,6 +155,8 @@ pub(super) struct Entry {
     model: String,
     progress: watch::Sender<Job>,
     stop: Stop,
+    /// Set by `stop`, or when the service ends.
+    halt: Stop,
     /// Steps of the piece of work that is under way.
     steps: AtomicUsize,
     /// What is to be done, as long as it is not.
@@ -217,6 +218,10 @@ impl Jobs {
             // A runner that broke has ended too.
             let _ = runner.await;
         }
+        // Whoever follows one that waits hears that it will go on another time.
+        for entry in self.lock().values().filter(|entry| !entry.state().is_final()) {
+            entry.progress.send_modify(|job| job.state = JobState::Parked);
+        }
     }
 }
 
@@ -238,12 +243,7 @@ impl Engine {
     }
 
     /// Takes on a job.
-    pub(crate) async fn submit(
-        &self,
-        served: &Served,
-        work: Work,
-        total: usize,
-    ) -> Result<Job> {
+    pub(crate) async fn submit(&self, served: &Served, work: Work, total: usize) -> Result<Job> {
         if self.parking.is_set() {
             return Err(Error::Ending);
         }
@@ -328,10 +328,40 @@ impl Engine {
         Ok(JobResult::Document(job.kind, result))
     }
 
+    /// Removes the finished jobs that name a subject. One that is not finished is in the way.
+    pub(crate) async fn forget_in_jobs(&self, subject: &str) -> Result<()> {
+        let names = |stored: &StoredJob| match serde_json::from_str(&stored.question) {
+            Ok(Work::Explain(ExplainWork { recording: Some(recording), .. })) => {
+                recording.subjects.iter().any(|own| own == subject)
+            }
+            _ => false,
+        };
+        let found: Vec<StoredJob> =
+            self.store.jobs().await?.into_iter().filter(|stored| names(stored)).collect();
+        let is_final =
+            |stored: &StoredJob| JobState::named(&stored.state).is_none_or(JobState::is_final);
+        if let Some(unfinished) = found.iter().find(|stored| !is_final(stored)) {
+            let problem = format!(
+                "job {} is not finished and names this subject; cancel it first",
+                unfinished.id
+            );
+            return Err(Error::Conflict(problem));
+        }
+        for stored in found {
+            self.store.remove_job(&stored.id).await?;
+            if let Ok(id) = Uuid::parse_str(&stored.id) {
+                self.jobs.lock().remove(&id);
+            }
+        }
+        Ok(())
+    }
+
     /// Runs one job to its end, or until the service ends.
     async fn run(&self, entry: &Arc<Entry>) {
         if let Err(error) = self.begin(entry).await {
             tracing::error!(job = %entry.id, %error, "cannot begin the job");
+            // The database may be back soon.
+            tokio::time::sleep(Duration::from_secs(1)).await;
             return;
         }
         let work = entry.work.lock().unwrap_or_else(PoisonError::into_inner).clone();
@@ -483,6 +513,7 @@ fn entry(job: Job, work: Option<Work>) -> Entry {
         model: job.model.clone(),
         progress: watch::Sender::new(job),
         stop: Stop::default(),
+        halt: Stop::default(),
         steps: AtomicUsize::new(0),
         work: Mutex::new(work.map(Arc::new)),
     }
@@ -504,14 +535,4 @@ fn restored(stored: &StoredJob) -> Option<Entry> {
         problem: stored.problem.clone(),
     };
     Some(entry(job, (!state.is_final()).then_some(work)))
-}
-
-/// A table of no rows, to add lines of cells to.
-pub(super) fn with_lines(head: &Table, lines: &[Vec<String>]) -> Result<Table> {
-    let mut columns: Vec<tyrex::data::Column> =
-        head.columns().iter().map(|column| tyrex::data::Column::new(column.name())).collect();
-    for line in lines {
-        columns.iter_mut().zip(line).for_each(|(column, cell)| column.push(cell));
-    }
-    Ok(Table::new(head.source(), columns)?)
 }

@@ -130,7 +130,12 @@ impl Service {
             () = &mut reloading => Instant::now(),
             deadline = ending => deadline,
         };
-        serving.await.map_err(Error::Ended)?;
+        let parking = timeout_at(deadline, state.engine.park());
+        let (served, parked) = tokio::join!(serving, parking);
+        served.map_err(Error::Ended)?;
+        if parked.is_err() {
+            tracing::warn!("work was left behind: it goes on, from its last stop, after the start");
+        }
         // The database tidies up, but nobody waits for it for ever.
         let _ = timeout_at(deadline + Duration::from_secs(1), state.database.close()).await;
         tracing::info!("the service has ended");

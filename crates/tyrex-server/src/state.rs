@@ -22,10 +22,10 @@ const USUAL_RATE: NonZeroU32 = NonZeroU32::new(100).expect("100 is not 0");
 pub struct AppState {
     /// Everything that lasts.
     pub(crate) database: Database,
+    /// The models and the work.
+    pub(crate) engine: Arc<Engine>,
     /// The promises.
     pub(crate) ledger: Ledger,
-    /// The models, and whoever answers for them.
-    pub(crate) engine: Arc<Engine>,
     /// Who may ask.
     pub(crate) tokens: Tokens,
     /// What was set.

@@ -25,7 +25,7 @@ docs/service.md says how to run it for others.",
 )]
 pub struct ServeArgs {
     /// Data set of the catalogue to train a model on; `tyrex data list` shows them
-    #[arg(long, value_name = "NAME", help_heading = "What is served")]
+    #[arg(long, value_name = "NAME", help_heading = "What is served", conflicts_with = "model")]
     pub dataset: Option<String>,
     /// Your own rows: a .csv, .jsonl, .ndjson or .parquet file
     #[arg(long, value_name = "FILE", help_heading = "What is served")]

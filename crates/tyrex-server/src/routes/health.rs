@@ -1,5 +1,7 @@
 //! Is the service alive, and can it answer?
 
+use std::time::Duration;
+
 use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -29,6 +31,14 @@ pub(crate) async fn healthz() -> Json<Health> {
 
 /// The service can answer: its database is there, and so is the model it was started for.
 #[utoipa::path(get, path = "/readyz", tag = "service", responses((status = OK, body = Health)))]
-pub(crate) async fn readyz(State(_state): State<AppState>) -> Result<Json<Health>, Problem> {
+pub(crate) async fn readyz(State(state): State<AppState>) -> Result<Json<Health>, Problem> {
+    let soon = Duration::from_secs(1);
+    if let Err(error) = state.database.ping().await {
+        tracing::error!(%error, "the database does not answer");
+        return Err(Problem::busy("the database does not answer", soon));
+    }
+    if !state.engine.is_ready() {
+        return Err(Problem::busy("no model is ready, or the service is ending", soon));
+    }
     Ok(Json(OK))
 }

@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 
 use tyrex::Error;
 use tyrex::change::PLAN;
+use tyrex_server::{database, ledger, serve};
 
 /// Something wrong with the arguments that the parser cannot see.
 #[derive(Debug)]
@@ -26,6 +27,15 @@ impl std::error::Error for Usage {}
 pub(crate) fn remedy(error: &anyhow::Error) -> Option<String> {
     if let Some(usage) = error.downcast_ref::<Usage>() {
         return Some(usage.help.clone());
+    }
+    if let Some(error) = error.downcast_ref::<ledger::Error>() {
+        return ledger_remedy(error);
+    }
+    if let Some(error) = error.downcast_ref::<database::Error>() {
+        return database_remedy(error);
+    }
+    if let Some(error) = error.downcast_ref::<serve::Error>() {
+        return serve_remedy(error);
     }
     Some(match error.downcast_ref::<Error>()? {
         Error::Exists { .. } => {
@@ -93,4 +103,68 @@ pub(crate) fn remedy(error: &anyhow::Error) -> Option<String> {
         }
         _ => return None,
     })
+}
+
+fn ledger_remedy(error: &ledger::Error) -> Option<String> {
+    Some(match error {
+        ledger::Error::Database(error) => return database_remedy(error),
+        ledger::Error::Absent(_) | ledger::Error::Beyond(_) => {
+            "`tyrex ledger list` shows the entries".to_owned()
+        }
+        ledger::Error::Damaged { .. } => {
+            "`tyrex ledger verify` says what is wrong; a backup may be sound".to_owned()
+        }
+        _ => return None,
+    })
+}
+
+fn database_remedy(error: &database::Error) -> Option<String> {
+    Some(
+        match error {
+            database::Error::Absent { .. } | database::Error::Empty { .. } => {
+                "name the ledger that was written; `tyrex explain --ledger` starts a new one"
+            }
+            database::Error::Foreign { .. } | database::Error::NotADatabase { .. } => {
+                "name another file with --ledger; nothing was changed"
+            }
+            database::Error::Newer { .. } => {
+                "use the version of tyrex that wrote it, or a later one; nothing was changed"
+            }
+            database::Error::Unreachable { address, .. } if address.starts_with("postgres") => {
+                "is the server running, and are host, port, user, password and database right?"
+            }
+            database::Error::Unreachable { .. } => {
+                "name a file in a folder that is there and that you may write to"
+            }
+            database::Error::Full => "make room on the disk, then repeat the command",
+            database::Error::Busy => "repeat the command when the others are done",
+            _ => return None,
+        }
+        .to_owned(),
+    )
+}
+
+/// The remedy for a service that does not start.
+fn serve_remedy(error: &serve::Error) -> Option<String> {
+    match error {
+        serve::Error::Bind { source, .. } => match source.kind() {
+            ErrorKind::AddrInUse => {
+                Some("another program listens there; choose another --port, or 0 for any".to_owned())
+            }
+            ErrorKind::AddrNotAvailable => {
+                Some("this machine has no such address; 0.0.0.0 stands for all it has".to_owned())
+            }
+            ErrorKind::PermissionDenied => {
+                Some("ports below 1024 need a privilege; choose another --port".to_owned())
+            }
+            _ => None,
+        },
+        serve::Error::NoTokens { .. } => Some(
+            "make one with `tyrex token create --role admin --ledger ADDRESS`, where ADDRESS is the \
+             --ledger of `tyrex serve`"
+                .to_owned(),
+        ),
+        serve::Error::Database(error) => database_remedy(error),
+        _ => None,
+    }
 }

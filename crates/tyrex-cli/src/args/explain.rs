@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::builder::PossibleValuesParser;
 use tyrex::counterfactual::MethodSpec;
 
-use super::{ChangeArgs, ForceArgs, ModelArgs, NormName, SourceArgs, whole};
+use super::{ChangeArgs, ForceArgs, ModelArgs, NormName, RecordArgs, SourceArgs, whole};
 
 /// Arguments of `explain`.
 #[derive(Debug, clap::Args)]
@@ -15,7 +15,9 @@ Examples:
   tyrex explain --dataset german --method trex-i --norm l2 --tau 0.9
   tyrex explain --dataset german --vary duration,credit_amount --limit 20
   tyrex explain --data loans.csv --schema loans.toml --tau auto --out advice.csv
-  tyrex explain --data applicants.csv --model loans.onnx --out advice.parquet --json")]
+  tyrex explain --data applicants.csv --model loans.onnx --out advice.parquet --json
+  tyrex explain --data applicants.csv --model loans.onnx --ledger advice.db \
+    --subject-column customer --holds 90d")]
 pub struct ExplainArgs {
     /// Where the rows come from.
     #[command(flatten)]
@@ -35,7 +37,10 @@ pub struct ExplainArgs {
     /// Models to train again for the certificates [default: 20, or none for a model file]
     #[arg(long, value_name = "N", value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "Change")]
     pub models: Option<usize>,
-    /// Rejected applicants to advise [default: 5 to show, all to write]
+    /// Where the advice is recorded.
+    #[command(flatten)]
+    pub record: RecordArgs,
+    /// Rejected applicants to advise [default: 5 to show, all to write or record]
     #[arg(long, value_name = "N", value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "Output")]
     pub limit: Option<usize>,
     /// Write the advice to a .csv, .jsonl, .ndjson or .parquet file

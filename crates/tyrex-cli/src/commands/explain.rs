@@ -19,9 +19,9 @@ use tyrex::explain::{
 use tyrex::model::TrainParams;
 use tyrex::{Points, Result, Seed};
 
+use super::record::{self, RecordReport};
 use super::summary::{
-    DataSummary, FavourableClass, ModelSummary, counted, for_people, performance_table, shown,
-    with_unit,
+    DataSummary, FavourableClass, ModelSummary, counted, performance_table, shown, with_unit,
 };
 use super::{Answer, Context, calibrate, retrain, source};
 use crate::args::{ExplainArgs, SearchArgs, SourceArgs, Threshold};
@@ -50,11 +50,13 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
         source::keep_inputs(out, &[data.as_ref(), schema.as_ref(), args.model.model.as_ref()])?;
         Table::check_writable(out, overwrite)?;
     }
-    let mut request = request(args)?;
+    let mut request = request(&args.search, args.source.protocol.into())?;
+    let recording = record::open(&args.record, &args.source)?;
     let seed = Seed(args.search.seed);
     let params = TrainParams::default();
     let subject = source::subject(context, &args.source, &args.model, &params, seed)?;
     let explainer = &subject.explainer;
+    recording.as_ref().map(|recording| recording.check(explainer)).transpose()?;
     if args.out.is_some() && request.protocol == Protocol::Product {
         check_advice_names(explainer.schema())?;
     }
@@ -66,7 +68,8 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
     }
     let part = explainer.data().applicants();
     let rejected = explainer.rejected(part);
-    let most = args.limit.unwrap_or(if args.out.is_some() { usize::MAX } else { SHOWN });
+    let all = args.out.is_some() || recording.is_some();
+    let most = args.limit.unwrap_or(if all { usize::MAX } else { SHOWN });
     let asked = &rejected[..rejected.len().min(most)];
     let advice = search(context, explainer, asked, &request)?;
     if let Some(path) = &args.out {
@@ -74,15 +77,20 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
         interrupt::whole(|| table.write(path, overwrite))?;
     }
     let presented = &advice[..advice.len().min(args.limit.unwrap_or(SHOWN))];
+    // What is recorded is recorded with its certificate.
+    let certified = if recording.is_some() { &advice } else { presented };
     // A folder of models that also chose the threshold is not fresh any more.
     let steered = calibrated && given.is_some();
     let ensemble = match given {
-        None if presented.iter().any(|advice| advice.found().is_some()) => {
+        None if certified.iter().any(|advice| advice.found().is_some()) => {
             retrained(context, explainer, args)?
         }
         given => given,
     };
-    let certificates = certificates(explainer, presented, ensemble.as_ref(), steered, seed)?;
+    let certificates = certificates(explainer, certified, ensemble.as_ref(), steered, seed)?;
+    let recorded = recording
+        .map(|recording| recording.record(explainer, &advice, &certificates, &request))
+        .transpose()?;
     let found = advice.iter().filter(|advice| advice.found().is_some()).count();
     let pairs = subject.pairs(&title);
     context.printer.show(&ExplainReport {
@@ -103,15 +111,15 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
             .collect::<Result<_>>()?,
         schema: explainer.schema(),
         out: args.out.as_deref().map(shown),
+        recorded,
         pairs,
     })?;
     Ok(if found > 0 || asked.is_empty() { Answer::Yes } else { Answer::No })
 }
 
 /// The request that was typed.
-fn request(args: &ExplainArgs) -> anyhow::Result<Request> {
-    let SearchArgs { method, norm, tau, k, sigma, vary, keep, seed, .. } = &args.search;
-    let protocol = args.source.protocol.into();
+pub(super) fn request(search: &SearchArgs, protocol: Protocol) -> anyhow::Result<Request> {
+    let SearchArgs { method, norm, tau, k, sigma, vary, keep, seed, .. } = search;
     let seed = Seed(*seed).derive("search");
     let mut request = Request::new(method, protocol, (*norm).into(), seed)?;
     if request.method.robustness().is_some() {
@@ -128,9 +136,9 @@ fn request(args: &ExplainArgs) -> anyhow::Result<Request> {
         .into());
     }
     request.budget = Budget {
-        steps: args.search.max_steps,
-        evaluations: args.search.max_evaluations,
-        seconds: args.search.max_seconds,
+        steps: search.max_steps,
+        evaluations: search.max_evaluations,
+        seconds: search.max_seconds,
     };
     request.budget.check()?;
     let actions: BTreeMap<String, Action> =
@@ -257,6 +265,8 @@ struct ExplainReport<'a> {
     found: usize,
     rejected: Vec<Explained<'a>>,
     out: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recorded: Option<RecordReport>,
     #[serde(skip)]
     schema: &'a Schema,
     // The same seed gives the same document, so times are for people only.
@@ -284,7 +294,7 @@ fn applicant_page(page: &mut Page, schema: &Schema, applicant: &Explained<'_>) {
             for change in *changes {
                 let title = if pairs.is_empty() { "change" } else { "" };
                 let value = |value| with_unit(schema, change.position, value);
-                let (from, to) = (for_people(&change.from), value(&change.to));
+                let (from, to) = (change.from.for_people(), value(&change.to));
                 pairs.push((title, format!("{} from {from} to {to}", change.feature)));
             }
             let stability = stability.map(|r| format!(", stability {r:.3}")).unwrap_or_default();
@@ -293,7 +303,7 @@ fn applicant_page(page: &mut Page, schema: &Schema, applicant: &Explained<'_>) {
                 .unwrap_or_default();
             pairs.push(("then", format!("a score of {score:.3}{stability}{cost}")));
             if let Some(certificate) = certificate {
-                pairs.push(("sure", certificate.sentence()));
+                pairs.push(("sure", certificate.words.sentence.clone()));
             }
             page.pairs(&pairs);
         }
@@ -341,6 +351,9 @@ impl Report for ExplainReport<'_> {
         }
         if let Some(out) = &self.out {
             page.title(&format!("Wrote {out}"));
+        }
+        if let Some(recorded) = &self.recorded {
+            recorded.page(page);
         }
     }
 }

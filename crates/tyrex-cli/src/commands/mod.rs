@@ -1,20 +1,29 @@
 //! One file per verb. A command calls the library and reports what it answers.
 
+pub(crate) mod audit;
 pub(crate) mod calibrate;
 pub(crate) mod certify;
 pub(crate) mod completions;
 pub(crate) mod data;
 pub(crate) mod experiment;
 pub(crate) mod explain;
+pub(crate) mod ledger;
 pub(crate) mod model;
+mod record;
 pub(crate) mod report;
 pub(crate) mod retrain;
 pub(crate) mod schema;
+pub(crate) mod serve;
 mod source;
 pub(crate) mod stability;
 mod summary;
+pub(crate) mod token;
 pub(crate) mod train;
 
+use std::future::Future;
+use std::sync::OnceLock;
+
+use tokio::runtime::{Builder, Runtime};
 use tyrex::Overwrite;
 
 use crate::args::{ForceArgs, GlobalArgs};
@@ -37,6 +46,16 @@ pub(crate) enum Answer {
     Yes,
     /// It is not.
     No,
+}
+
+/// Waits for what runs beside: the database, the service. Connections live as long as the
+/// program, so there is one runtime.
+pub(crate) fn block_on<F: Future>(work: F) -> anyhow::Result<F::Output> {
+    static RUNTIME: OnceLock<std::io::Result<Runtime>> = OnceLock::new();
+    let made = RUNTIME.get_or_init(|| Builder::new_current_thread().enable_all().build());
+    let runtime =
+        made.as_ref().map_err(|error| anyhow::anyhow!("cannot start a runtime: {error}"))?;
+    Ok(runtime.block_on(work))
 }
 
 impl Context<'_> {

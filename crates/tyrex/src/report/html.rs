@@ -48,6 +48,17 @@ fn word(name: &str) -> String {
 fn blocks(out: &mut String, blocks_to_write: &[Block]) {
     for block in blocks_to_write {
         match block {
+            Block::Answer(yes, text) => {
+                let (class, word) = if *yes { ("holds", "Yes") } else { ("fails", "No") };
+                let _ = writeln!(
+                    out,
+                    "<p class=\"answer {class}\"><strong>{word}</strong> {}</p>",
+                    escape(text)
+                );
+            }
+            Block::Heading(text) => {
+                let _ = writeln!(out, "<h3>{}</h3>", escape(text));
+            }
             Block::Text(text) => {
                 let _ = writeln!(out, "<p>{}</p>", escape(text));
             }
@@ -63,7 +74,8 @@ fn blocks(out: &mut String, blocks_to_write: &[Block]) {
                 }
                 out.push_str("</dl>\n");
             }
-            Block::Table(content) => table(out, content),
+            Block::Table(content) => table(out, content, ""),
+            Block::Values(content) => table(out, content, " class=\"values\""),
             Block::Shades(shades) => {
                 out.push_str("<ul class=\"shades\">");
                 for (tone, text) in shades {
@@ -85,11 +97,11 @@ fn blocks(out: &mut String, blocks_to_write: &[Block]) {
     }
 }
 
-fn table(out: &mut String, table: &Table) {
+fn table(out: &mut String, table: &Table, class: &str) {
     let caption = escape(&table.caption);
     let _ = write!(
         out,
-        "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{caption}\"><table>\
+        "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{caption}\"><table{class}>\
          <caption><span>{caption}</span></caption><thead>"
     );
     let has_groups = table.columns.iter().any(|column| !column.group.is_empty());
@@ -148,6 +160,7 @@ fn cell(out: &mut String, cell: &TableCell) {
     if !cell.detail.is_empty() {
         let _ = write!(out, " <small>{}</small>", escape(&cell.detail));
     }
+    out.push_str(&cell.picture);
     if !cell.beside.is_empty() {
         let _ = write!(out, "<span class=\"beside\">{}", escape(&cell.beside));
         if !cell.difference.is_empty() {

@@ -19,6 +19,12 @@ fn blocks(out: &mut String, all: &[Block]) {
     for block in all {
         out.push('\n');
         match block {
+            Block::Answer(yes, text) => {
+                let _ = writeln!(out, "**{}** {}", if *yes { "Yes" } else { "No" }, line(text));
+            }
+            Block::Heading(text) => {
+                let _ = writeln!(out, "### {}", line(text));
+            }
             Block::Text(text) => {
                 let _ = writeln!(out, "{}", line(text));
             }
@@ -27,7 +33,7 @@ fn blocks(out: &mut String, all: &[Block]) {
                     let _ = writeln!(out, "- {}: {}", line(name), line(value));
                 }
             }
-            Block::Table(content) => table(out, content),
+            Block::Table(content) | Block::Values(content) => table(out, content),
             // There are no colours here.
             Block::Shades(_) => {
                 out.pop();

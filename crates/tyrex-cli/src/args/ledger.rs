@@ -1,0 +1,238 @@
+//! Arguments of `ledger`.
+
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::{Subcommand, ValueEnum};
+use tyrex_server::ledger::{Closing, Hash, Status};
+
+use super::{ForceArgs, whole};
+
+/// What to do with the ledger.
+#[derive(Debug, Subcommand)]
+pub enum LedgerCommand {
+    /// List promises, the oldest first
+    #[command(after_help = "\
+Examples:
+  tyrex ledger list --ledger advice.db
+  tyrex ledger list --ledger advice.db --status open --model 3fb1
+  tyrex ledger list --ledger postgres://tyrex@db.example/advice --after 100 --json")]
+    List(LedgerListArgs),
+    /// Show one entry: what was promised, to whom, for which model
+    #[command(after_help = "\
+Examples:
+  tyrex ledger show 3 --ledger advice.db
+  tyrex ledger show 0198c2f4-7a51-7cc1-a03c-5d5bd0d7a9a4 --ledger advice.db --json")]
+    Show(LedgerShowArgs),
+    /// Write all entries, closings and forgettings included, to a file
+    #[command(after_help = "\
+Examples:
+  tyrex ledger export --ledger advice.db --out advice.parquet
+  tyrex ledger export --ledger advice.db --status open --out open.csv --force")]
+    Export(LedgerExportArgs),
+    /// Check that no entry was edited, removed, reordered or put in
+    ///
+    /// The answer is \"no\" (exit code 1) if one was; the first one is named. Note the head
+    /// somewhere else: whoever controls the whole database could write it anew, and only a head
+    /// noted earlier shows that.
+    #[command(after_help = "\
+Examples:
+  tyrex ledger verify --ledger advice.db
+  tyrex ledger verify --ledger advice.db --head \"$(cat head-of-last-week.txt)\"")]
+    Verify(LedgerVerifyArgs),
+    /// Remove everything personal about a subject; the chain still verifies
+    ///
+    /// What stays is that promises were given, when, and for which model. The answer is \"no\"
+    /// (exit code 1) if the ledger knows no such subject. Backups are not reached.
+    #[command(after_help = "\
+Examples:
+  tyrex ledger forget customer-4711 --ledger advice.db --yes")]
+    Forget(LedgerForgetArgs),
+    /// Close a promise that was kept, or that is not wanted any more
+    #[command(after_help = "\
+Examples:
+  tyrex ledger close 3 --as fulfilled --ledger advice.db
+  tyrex ledger close 0198c2f4-7a51-7cc1-a03c-5d5bd0d7a9a4 --as withdrawn --ledger advice.db")]
+    Close(LedgerCloseArgs),
+}
+
+/// Where the ledger is.
+#[derive(Debug, clap::Args)]
+pub struct LedgerArgs {
+    /// Ledger: a file, or the URL of a PostgreSQL database [default: the variable TYREX_LEDGER]
+    #[arg(long, value_name = "LEDGER")]
+    pub ledger: Option<String>,
+}
+
+/// Arguments of `ledger list`.
+#[derive(Debug, clap::Args)]
+pub struct LedgerListArgs {
+    /// Where the ledger is.
+    #[command(flatten)]
+    pub ledger: LedgerArgs,
+    /// Which promises.
+    #[command(flatten)]
+    pub filter: FilterArgs,
+    /// Only behind this entry, by its number
+    #[arg(long, value_name = "N", value_parser = whole::<u64>, allow_negative_numbers = true)]
+    pub after: Option<u64>,
+    /// At most so many
+    #[arg(long, value_name = "N", default_value_t = 50, value_parser = whole::<usize>, allow_negative_numbers = true)]
+    pub limit: usize,
+}
+
+/// Which promises.
+#[derive(Debug, clap::Args)]
+pub struct FilterArgs {
+    /// Only promises with this status
+    #[arg(long, value_name = "STATUS")]
+    pub status: Option<StatusName>,
+    /// Only promises to this subject
+    #[arg(long, value_name = "SUBJECT")]
+    pub subject: Option<String>,
+    /// Only promises for this model: its fingerprint, or how it begins
+    #[arg(long, value_name = "FINGERPRINT")]
+    pub model: Option<String>,
+}
+
+/// What became of a promise.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum StatusName {
+    /// It holds
+    Open,
+    /// The person did what was advised, and was accepted
+    Fulfilled,
+    /// It was taken back, or not wanted any more
+    Withdrawn,
+    /// Its time is over
+    Expired,
+    /// The personal data are removed
+    Forgotten,
+}
+
+impl From<StatusName> for Status {
+    fn from(name: StatusName) -> Self {
+        match name {
+            StatusName::Open => Self::Open,
+            StatusName::Fulfilled => Self::Fulfilled,
+            StatusName::Withdrawn => Self::Withdrawn,
+            StatusName::Expired => Self::Expired,
+            StatusName::Forgotten => Self::Forgotten,
+        }
+    }
+}
+
+/// Arguments of `ledger show`.
+#[derive(Debug, clap::Args)]
+pub struct LedgerShowArgs {
+    /// Entry, by its number or its id
+    pub entry: String,
+    /// Where the ledger is.
+    #[command(flatten)]
+    pub ledger: LedgerArgs,
+}
+
+/// Arguments of `ledger export`.
+#[derive(Debug, clap::Args)]
+pub struct LedgerExportArgs {
+    /// Where the ledger is.
+    #[command(flatten)]
+    pub ledger: LedgerArgs,
+    /// Which promises; with any of these, only promises are written.
+    #[command(flatten)]
+    pub filter: FilterArgs,
+    /// The .csv, .jsonl, .ndjson or .parquet file to write
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub out: PathBuf,
+    /// Whether it may be overwritten.
+    #[command(flatten)]
+    pub force: ForceArgs,
+}
+
+/// Arguments of `ledger verify`.
+#[derive(Debug, clap::Args)]
+pub struct LedgerVerifyArgs {
+    /// Where the ledger is.
+    #[command(flatten)]
+    pub ledger: LedgerArgs,
+    /// A head that was noted earlier; it must still be in the chain
+    #[arg(long, value_name = "HASH")]
+    pub head: Option<Hash>,
+}
+
+/// Arguments of `ledger forget`.
+#[derive(Debug, clap::Args)]
+pub struct LedgerForgetArgs {
+    /// Subject, as it was recorded
+    pub subject: String,
+    /// Where the ledger is.
+    #[command(flatten)]
+    pub ledger: LedgerArgs,
+    /// Do it: it cannot be undone. Needed on a terminal only
+    #[arg(long)]
+    pub yes: bool,
+}
+
+/// Arguments of `ledger close`.
+#[derive(Debug, clap::Args)]
+pub struct LedgerCloseArgs {
+    /// Promise, by its number or its id
+    pub entry: String,
+    /// How it ended
+    #[arg(long = "as", value_name = "HOW")]
+    pub closing: ClosingName,
+    /// Where the ledger is.
+    #[command(flatten)]
+    pub ledger: LedgerArgs,
+}
+
+/// How a promise ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ClosingName {
+    /// The person did what was advised, and was accepted
+    Fulfilled,
+    /// It was taken back, or is not wanted any more
+    Withdrawn,
+}
+
+impl From<ClosingName> for Closing {
+    fn from(name: ClosingName) -> Self {
+        match name {
+            ClosingName::Fulfilled => Self::Fulfilled,
+            ClosingName::Withdrawn => Self::Withdrawn,
+        }
+    }
+}
+
+/// What `explain` records.
+#[derive(Debug, clap::Args)]
+#[command(next_help_heading = "Ledger")]
+pub struct RecordArgs {
+    /// Record the advice that is found: a file, made if it is not there, or the URL of a
+    /// PostgreSQL database
+    #[arg(long, value_name = "LEDGER")]
+    pub ledger: Option<String>,
+    /// Column of the data that says who it is for [default: file or data set, and row]
+    #[arg(long, value_name = "COLUMN", requires = "ledger")]
+    pub subject_column: Option<String>,
+    /// How long the promise holds, such as 90d, 12w or 36h [default: for good]
+    #[arg(long, value_name = "TIME", requires = "ledger", value_parser = span)]
+    pub holds: Option<Duration>,
+}
+
+/// A span of time: a whole number and its unit.
+fn span(text: &str) -> Result<Duration, String> {
+    const HOUR: u64 = 3600;
+    let wrong = || "expected a whole number of days (90d), weeks (12w) or hours (36h)".to_owned();
+    let unit = match text.chars().last() {
+        Some('h') => HOUR,
+        Some('d') => 24 * HOUR,
+        Some('w') => 7 * 24 * HOUR,
+        _ => return Err(wrong()),
+    };
+    let number: u64 = text[..text.len() - 1].parse().map_err(|_| wrong())?;
+    match number.checked_mul(unit).filter(|&seconds| seconds > 0) {
+        Some(seconds) => Ok(Duration::from_secs(seconds)),
+        None => Err(wrong()),
+    }
+}

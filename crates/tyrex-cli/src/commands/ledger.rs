@@ -1,0 +1,403 @@
+//! `tyrex ledger`
+
+use std::io::IsTerminal as _;
+
+use serde::Serialize;
+use tyrex::data::Table;
+use tyrex_server::database::Database;
+use tyrex_server::ledger::{
+    self, Closing, Content, Entry, Filter, Forgotten, Given, Head, Ledger, Promised, Timestamp,
+    Uuid, Verification,
+};
+
+use super::summary::{counted, shown};
+use super::{Answer, Context, block_on};
+use crate::args::{
+    FilterArgs, LedgerArgs, LedgerCloseArgs, LedgerExportArgs, LedgerForgetArgs, LedgerListArgs,
+    LedgerShowArgs, LedgerVerifyArgs,
+};
+use crate::help::Usage;
+use crate::interrupt;
+use crate::printer::{Page, Report, Stand};
+
+/// The variable that names the ledger where `--ledger` does not.
+const VARIABLE: &str = "TYREX_LEDGER";
+
+/// The ledger that was typed, which must be there.
+fn existing(args: &LedgerArgs) -> anyhow::Result<Ledger> {
+    let named = std::env::var(VARIABLE).ok().filter(|name| !name.is_empty());
+    let Some(address) = args.ledger.clone().or(named) else {
+        return Err(Usage {
+            problem: "no ledger is named".to_owned(),
+            help: format!("pass --ledger FILE or --ledger postgres://..., or set {VARIABLE}"),
+        }
+        .into());
+    };
+    open_existing(&address)
+}
+
+/// A ledger that must be there.
+pub(super) fn open_existing(address: &str) -> anyhow::Result<Ledger> {
+    Ok(Ledger::new(block_on(Database::open_existing(address))??))
+}
+
+/// Ends the connections, so that SQLite leaves one file behind.
+pub(super) fn close(ledger: &Ledger) -> anyhow::Result<()> {
+    block_on(ledger.database().close())
+}
+
+pub(crate) fn list(context: &mut Context<'_>, args: &LedgerListArgs) -> anyhow::Result<()> {
+    let ledger = existing(&args.ledger)?;
+    // One more than is shown, to know whether there are more.
+    let filter = Filter {
+        after: args.after,
+        limit: Some(args.limit.saturating_add(1)),
+        ..filter(&args.filter)
+    };
+    let mut entries = block_on(ledger.list(&filter))??;
+    let more = entries.len() > args.limit;
+    entries.truncate(args.limit);
+    context.printer.show(&ListReport {
+        ledger: ledger.database().address().to_owned(),
+        head: block_on(ledger.head())??,
+        entries,
+        more,
+    })?;
+    close(&ledger)
+}
+
+fn filter(args: &FilterArgs) -> Filter {
+    Filter {
+        status: args.status.map(Into::into),
+        subject: args.subject.clone(),
+        model: args.model.clone(),
+        ..Filter::default()
+    }
+}
+
+pub(crate) fn show(context: &mut Context<'_>, args: &LedgerShowArgs) -> anyhow::Result<()> {
+    let ledger = existing(&args.ledger)?;
+    let entry = named(&ledger, &args.entry)?;
+    context.printer.show(&EntryReport { entry })?;
+    close(&ledger)
+}
+
+/// The entry of this number or id.
+fn named(ledger: &Ledger, name: &str) -> anyhow::Result<Entry> {
+    if let Ok(sequence) = name.parse() {
+        return Ok(block_on(ledger.at(sequence))??);
+    }
+    let Ok(id) = name.parse::<Uuid>() else {
+        return Err(Usage {
+            problem: format!("`{name}` names no entry, expected its number or its id"),
+            help: "`tyrex ledger list` shows both".to_owned(),
+        }
+        .into());
+    };
+    Ok(block_on(ledger.entry(id))??)
+}
+
+pub(crate) fn export(context: &mut Context<'_>, args: &LedgerExportArgs) -> anyhow::Result<()> {
+    let overwrite = args.force.overwrite();
+    Table::check_writable(&args.out, overwrite)?;
+    let ledger = existing(&args.ledger)?;
+    let chosen = filter(&args.filter);
+    let all_kinds = chosen == Filter::default();
+    let entries = block_on(ledger.list(&Filter { all_kinds, ..chosen }))??;
+    let table = ledger::table(&entries)?;
+    interrupt::whole(|| table.write(&args.out, overwrite))?;
+    context.printer.show(&ExportReport {
+        ledger: ledger.database().address().to_owned(),
+        entries: entries.len(),
+        out: shown(&args.out),
+    })?;
+    close(&ledger)
+}
+
+pub(crate) fn verify(context: &mut Context<'_>, args: &LedgerVerifyArgs) -> anyhow::Result<Answer> {
+    let ledger = existing(&args.ledger)?;
+    let verification = block_on(ledger.verify(args.head.as_ref()))??;
+    let answer = if verification.is_sound() { Answer::Yes } else { Answer::No };
+    context.printer.show(&VerifyReport {
+        ledger: ledger.database().address().to_owned(),
+        sound: verification.is_sound(),
+        noted: args.head.is_some(),
+        verification,
+    })?;
+    close(&ledger)?;
+    Ok(answer)
+}
+
+pub(crate) fn forget(context: &mut Context<'_>, args: &LedgerForgetArgs) -> anyhow::Result<Answer> {
+    if !args.yes && std::io::stdin().is_terminal() {
+        return Err(Usage {
+            problem: "what is forgotten cannot be brought back".to_owned(),
+            help: "pass --yes to do it".to_owned(),
+        }
+        .into());
+    }
+    let ledger = existing(&args.ledger)?;
+    let forgotten = interrupt::whole(|| block_on(ledger.forget(&args.subject)))??;
+    let answer = if forgotten.promises.is_empty() { Answer::No } else { Answer::Yes };
+    context.printer.show(&ForgetReport {
+        ledger: ledger.database().address().to_owned(),
+        forgotten,
+        head: block_on(ledger.head())??,
+    })?;
+    close(&ledger)?;
+    Ok(answer)
+}
+
+pub(crate) fn close_promise(
+    context: &mut Context<'_>,
+    args: &LedgerCloseArgs,
+) -> anyhow::Result<()> {
+    let ledger = existing(&args.ledger)?;
+    let closing = Closing::from(args.closing);
+    let id = named(&ledger, &args.entry)?.id;
+    interrupt::whole(|| block_on(ledger.close(id, closing)))??;
+    let entry = block_on(ledger.entry(id))??;
+    let head = block_on(ledger.head())??;
+    context.printer.show(&CloseReport { id, sequence: entry.sequence, closing, head })?;
+    close(&ledger)
+}
+
+/// A moment as people read it.
+fn moment(moment: Timestamp) -> String {
+    let text = format!("{moment:.0}");
+    text.replacen('T', " ", 1).trim_end_matches('Z').to_owned()
+}
+
+/// As much of a fingerprint as tells models apart.
+fn short(fingerprint: &str) -> String {
+    fingerprint.chars().take(8).collect()
+}
+
+#[derive(Debug, Serialize)]
+struct ListReport {
+    ledger: String,
+    head: Head,
+    entries: Vec<Entry>,
+    more: bool,
+}
+
+impl Report for ListReport {
+    const COMMAND: &'static str = "ledger list";
+
+    fn page(&self, page: &mut Page) {
+        let header = [
+            ("no.", Stand::Right),
+            ("recorded (UTC)", Stand::Left),
+            ("status", Stand::Left),
+            ("holds until", Stand::Left),
+            ("model", Stand::Left),
+            ("id", Stand::Left),
+            ("subject", Stand::Left),
+        ];
+        let row = |entry: &Entry| {
+            let promised = entry.promise()?;
+            let until = promised.holds_until.map_or("for good".to_owned(), moment);
+            Some(vec![
+                entry.sequence.to_string(),
+                moment(entry.time),
+                promised.status.to_string(),
+                until,
+                short(&promised.model),
+                entry.id.to_string(),
+                entry.given().map_or("-".to_owned(), |given| given.subject.clone()),
+            ])
+        };
+        let rows: Vec<Vec<String>> = self.entries.iter().filter_map(row).collect();
+        page.title(&format!("{}: {}", self.ledger, counted(rows.len(), "promise")));
+        if !rows.is_empty() {
+            page.table(&header, &rows);
+        }
+        if let (true, Some(last)) = (self.more, self.entries.last()) {
+            page.line(&format!("  more with --after {}", last.sequence));
+        }
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct EntryReport {
+    #[serde(flatten)]
+    entry: Entry,
+}
+
+impl Report for EntryReport {
+    const COMMAND: &'static str = "ledger show";
+
+    fn page(&self, page: &mut Page) {
+        let Entry { sequence, id, time, content, previous, hash } = &self.entry;
+        let kind = self.entry.kind().name();
+        page.title(&format!("Entry {sequence}, {kind}"));
+        let mut pairs = vec![("id", id.to_string()), ("recorded", moment(*time) + " UTC")];
+        match content {
+            Content::Promise(promised) => pairs.extend(promised_pairs(promised)),
+            Content::Closed { promise, closing } => {
+                pairs.push(("closes", format!("entry {promise}, which was {}", closing.name())));
+            }
+            Content::Forgotten { promises } => {
+                let list: Vec<String> = promises.iter().map(ToString::to_string).collect();
+                pairs.push(("forgets", format!("entries {}", list.join(", "))));
+            }
+        }
+        pairs.push(("hash", hash.to_string()));
+        pairs.push(("previous", previous.to_string()));
+        page.pairs(&pairs);
+        if let Some(given) = self.entry.given() {
+            values_table(page, given);
+        }
+    }
+}
+
+fn promised_pairs(promised: &Promised) -> Vec<(&'static str, String)> {
+    let method = promised.request["method"]["method"].as_str().unwrap_or("unknown");
+    let mut pairs = vec![
+        ("status", promised.status.to_string()),
+        (
+            "holds",
+            promised
+                .holds_until
+                .map_or("for good".to_owned(), |m| format!("until {} UTC", moment(m))),
+        ),
+        ("model", promised.model.clone()),
+        ("method", method.to_owned()),
+    ];
+    match &promised.given {
+        None => pairs.push(("subject", "forgotten, with everything personal".to_owned())),
+        Some(given) => {
+            let document = &given.document;
+            pairs.push(("subject", given.subject.clone()));
+            let stability = document.stability.map(|r| format!(", stability {r:.3}"));
+            let stability = stability.unwrap_or_default();
+            pairs.push(("then", format!("a score of {:.3}{stability}", document.score)));
+            if let Some(sentence) = certificate_sentence(given) {
+                pairs.push(("sure", sentence));
+            }
+        }
+    }
+    pairs
+}
+
+/// What the certificate promises, in words, if this version can read it.
+fn certificate_sentence(given: &Given) -> Option<String> {
+    let certificate = given.document.certificate.clone()?;
+    let certificate: tyrex::certificate::Certificate = serde_json::from_value(certificate).ok()?;
+    Some(certificate.sentence())
+}
+
+/// The person before and after.
+fn values_table(page: &mut Page, given: &Given) {
+    page.title("What was promised");
+    let advised = &given.document.advised;
+    let row = |(feature, from): (&str, &tyrex::data::Value)| {
+        let to = advised.value(feature);
+        let changed = to.is_some_and(|to| to != from);
+        let to = to.filter(|_| changed).map(tyrex::data::Value::for_people).unwrap_or_default();
+        vec![feature.to_owned(), from.for_people(), to]
+    };
+    let rows: Vec<Vec<String>> = given.document.factual.iter().map(row).collect();
+    let header = [("feature", Stand::Left), ("is", Stand::Left), ("should become", Stand::Left)];
+    page.table(&header, &rows);
+}
+
+#[derive(Debug, Serialize)]
+struct ExportReport {
+    ledger: String,
+    entries: usize,
+    out: String,
+}
+
+impl Report for ExportReport {
+    const COMMAND: &'static str = "ledger export";
+
+    fn page(&self, page: &mut Page) {
+        let count = match self.entries {
+            1 => "1 entry".to_owned(),
+            count => format!("{count} entries"),
+        };
+        page.title(&format!("Wrote {count} to {}", self.out));
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct VerifyReport {
+    ledger: String,
+    sound: bool,
+    #[serde(skip)]
+    noted: bool,
+    #[serde(flatten)]
+    verification: Verification,
+}
+
+impl Report for VerifyReport {
+    const COMMAND: &'static str = "ledger verify";
+
+    fn page(&self, page: &mut Page) {
+        let Verification { entries, promises, forgotten, head, problem } = &self.verification;
+        page.title(&self.ledger);
+        let mut pairs = vec![(
+            "entries",
+            format!(
+                "{entries} in an unbroken chain; {promises} are promises, {forgotten} of them forgotten"
+            ),
+        )];
+        pairs.push(("head", head.to_string()));
+        match problem {
+            Some(problem) => pairs.push(("broken", problem.to_string())),
+            None if self.noted => pairs.push((
+                "sound",
+                "every entry is as it was written; the head noted earlier is among them".to_owned(),
+            )),
+            None => pairs.push((
+                "sound",
+                "every entry is as it was written, unless all was written anew; a head noted \
+                 elsewhere rules that out (--head)"
+                    .to_owned(),
+            )),
+        }
+        page.pairs(&pairs);
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct ForgetReport {
+    ledger: String,
+    #[serde(flatten)]
+    forgotten: Forgotten,
+    head: Head,
+}
+
+impl Report for ForgetReport {
+    const COMMAND: &'static str = "ledger forget";
+
+    fn page(&self, page: &mut Page) {
+        let promises = &self.forgotten.promises;
+        if promises.is_empty() {
+            page.title(&format!("{} knows no such subject", self.ledger));
+            return;
+        }
+        page.title(&format!("Forgot {}", counted(promises.len(), "promise")));
+        let list: Vec<String> = promises.iter().map(ToString::to_string).collect();
+        page.pairs(&[("entries", list.join(", ")), ("head", self.head.hash.to_string())]);
+    }
+}
+
+#[derive(Debug, Serialize)]
+struct CloseReport {
+    id: Uuid,
+    sequence: u64,
+    #[serde(rename = "as")]
+    closing: Closing,
+    head: Head,
+}
+
+impl Report for CloseReport {
+    const COMMAND: &'static str = "ledger close";
+
+    fn page(&self, page: &mut Page) {
+        page.title(&format!("Promise {} is {}", self.sequence, self.closing.name()));
+        page.pairs(&[("head", self.head.hash.to_string())]);
+    }
+}

@@ -1,0 +1,304 @@
+//! Adding to the ledger. Nothing else ever changes it, but forgetting.
+
+use std::future::Future;
+use std::time::{Duration, Instant};
+
+use jiff::Timestamp;
+use uuid::Uuid;
+
+use super::chain::{Hash, Line, Payload};
+use super::entry::{Closing, Kind, Status, written};
+use super::error::{Error, Result};
+use super::promise::NewPromise;
+use super::{Ledger, Recorded};
+use crate::database::{Database, Transaction, on};
+
+/// How long a lost connection is tried again.
+const RETRIES: Duration = Duration::from_secs(30);
+
+impl Ledger {
+    /// Records promises, all of them or none. They are on the disk when this returns.
+    ///
+    /// A promise that is there already, with the same content, is not recorded again; with other
+    /// content it is an error. That is why a connection that was lost, even after the database
+    /// had recorded everything, can be answered by trying again: this happens here, for half a
+    /// minute.
+    pub async fn record(&self, promises: &[NewPromise]) -> Result<Vec<Recorded>> {
+        promises.iter().try_for_each(NewPromise::check)?;
+        if promises.is_empty() {
+            return Ok(Vec::new());
+        }
+        retrying(|| self.try_record(promises)).await
+    }
+
+    async fn try_record(&self, promises: &[NewPromise]) -> Result<Vec<Recorded>> {
+        let mut append = Append::begin(&self.database).await?;
+        let mut recorded = Vec::with_capacity(promises.len());
+        for promise in promises {
+            recorded.push(match append.find(promise.id).await? {
+                Some(found) => found.checked(promise)?,
+                None => append.promise(promise).await?,
+            });
+        }
+        append.commit().await?;
+        Ok(recorded)
+    }
+
+    /// Closes an open promise. One whose time is over can still be fulfilled.
+    pub async fn close(&self, id: Uuid, closing: Closing) -> Result<()> {
+        let own = Uuid::now_v7();
+        retrying(|| self.try_close(id, closing, own)).await
+    }
+
+    async fn try_close(&self, id: Uuid, closing: Closing, own: Uuid) -> Result<()> {
+        let mut append = Append::begin(&self.database).await?;
+        // A commit whose answer was lost.
+        if append.find(own).await?.is_some() {
+            return append.commit().await;
+        }
+        let found = append.find(id).await?.ok_or(Error::Absent(id))?;
+        let not_open = |problem: &str| Error::NotOpen { id, problem: problem.to_owned() };
+        if found.line.kind != Kind::Promise.name() {
+            return Err(not_open("it is not a promise"));
+        }
+        if found.subject.is_none() {
+            return Err(not_open("its person asked to be forgotten"));
+        }
+        if let Some(status) = append.closed(found.line.sequence).await? {
+            return Err(not_open(&format!("it is {status} already")));
+        }
+        let mut line = append.line(own, Kind::Closed);
+        line.closes = Some(found.line.sequence);
+        line.closed_as = Some(closing.name().to_owned());
+        append.add(line).await?;
+        append.commit().await
+    }
+}
+
+/// Tries again while the connection is lost.
+pub(super) async fn retrying<T, F: Future<Output = Result<T>>>(
+    mut attempt: impl FnMut() -> F,
+) -> Result<T> {
+    let started = Instant::now();
+    let mut pause = Duration::from_millis(50);
+    loop {
+        match attempt().await {
+            Err(error) if error.is_lost_connection() && started.elapsed() < RETRIES => {
+                tracing::warn!(%error, "the connection to the ledger was lost; trying again");
+                tokio::time::sleep(pause).await;
+                pause = (2 * pause).min(Duration::from_secs(1));
+            }
+            other => return other,
+        }
+    }
+}
+
+/// The end of the chain, held so that nobody else can add to it meanwhile.
+///
+/// PostgreSQL holds the row `head` until the transaction is over. So a second attempt waits here
+/// until it is certain what became of the first, whose connection was lost.
+#[derive(Debug)]
+pub(super) struct Append {
+    pub(super) transaction: Transaction,
+    count: i64,
+    hash: Hash,
+}
+
+/// An entry that is there already.
+#[derive(Debug, sqlx::FromRow)]
+pub(super) struct Present {
+    #[sqlx(flatten)]
+    pub(super) line: Line,
+    hash: Vec<u8>,
+    subject: Option<String>,
+    document: Option<String>,
+}
+
+impl Present {
+    /// Whether it is this promise.
+    fn checked(self, promise: &NewPromise) -> Result<Recorded> {
+        let line = &self.line;
+        let same_text = |stored: Option<&str>, new: &str| {
+            // Numbers and the order of keys may be written in more than one way.
+            let read = serde_json::from_str::<serde_json::Value>;
+            stored.is_some_and(|stored| stored == new || read(stored).ok() == read(new).ok())
+        };
+        let forgotten = self.subject.is_none();
+        let same = line.kind == Kind::Promise.name()
+            && line.model.as_ref() == Some(&promise.model)
+            && line.holds_until == promise.holds_until.map(written)
+            && same_text(line.request.as_deref(), &promise.request.to_string())
+            && (forgotten
+                || (self.subject.as_ref() == Some(&promise.subject)
+                    && same_text(self.document.as_deref(), &text(promise)?)));
+        if !same {
+            return Err(Error::Taken(promise.id));
+        }
+        let sequence = line.sequence as u64;
+        let damaged = |problem: &str| Error::Damaged { sequence, problem: problem.to_owned() };
+        Ok(Recorded {
+            id: promise.id,
+            sequence,
+            time: line.time.parse().map_err(|_| damaged("its time cannot be read"))?,
+            hash: Hash::of_bytes(&self.hash).ok_or_else(|| damaged("its hash has not 32 bytes"))?,
+            already: true,
+        })
+    }
+}
+
+impl Append {
+    pub(super) async fn begin(database: &Database) -> Result<Self> {
+        let mut transaction = database.write().await?;
+        let head = if transaction.is_postgres() {
+            // A commit must wait for the disk, whatever the server is used to.
+            on!(transaction, connection => sqlx::query(
+                "SELECT set_config('synchronous_commit', 'on', true) \
+                 WHERE current_setting('synchronous_commit') = 'off'",
+            )
+            .execute(&mut **connection)
+            .await?
+            .rows_affected());
+            "SELECT count, hash FROM head WHERE one = 1 FOR UPDATE"
+        } else {
+            "SELECT count, hash FROM head WHERE one = 1"
+        };
+        let head: Option<(i64, Vec<u8>)> = on!(transaction, connection => {
+            sqlx::query_as(head).fetch_optional(&mut **connection).await?
+        });
+        let last: Option<(i64, Vec<u8>)> = on!(transaction, connection => sqlx::query_as(
+            "SELECT sequence, hash FROM entries ORDER BY sequence DESC LIMIT 1",
+        )
+        .fetch_optional(&mut **connection)
+        .await?);
+        let (count, hash) = last.unwrap_or((0, Hash::START.0.to_vec()));
+        let damaged = Error::Damaged {
+            sequence: count as u64,
+            problem: "the end of the ledger is not where its head says; nothing more is recorded \
+                      until `verify` finds nothing wrong"
+                .to_owned(),
+        };
+        match Hash::of_bytes(&hash) {
+            Some(own) if head == Some((count, hash)) => Ok(Self { transaction, count, hash: own }),
+            _ => Err(damaged),
+        }
+    }
+
+    /// The entry of this name, if it is there.
+    pub(super) async fn find(&mut self, id: Uuid) -> Result<Option<Present>> {
+        let id = id.to_string();
+        Ok(on!(self.transaction, connection => sqlx::query_as(
+            "SELECT e.*, p.subject, p.document FROM entries e \
+             LEFT JOIN payloads p ON p.sequence = e.sequence WHERE e.id = $1",
+        )
+        .bind(id)
+        .fetch_optional(&mut **connection)
+        .await?))
+    }
+
+    /// How a promise was closed, if it was.
+    async fn closed(&mut self, promise: i64) -> Result<Option<Status>> {
+        let name: Option<String> = on!(self.transaction, connection => {
+            sqlx::query_scalar("SELECT closed_as FROM entries WHERE closes = $1")
+                .bind(promise)
+                .fetch_optional(&mut **connection)
+                .await?
+        });
+        Ok(name.and_then(|name| Status::ALL.into_iter().find(|status| status.name() == name)))
+    }
+
+    async fn promise(&mut self, promise: &NewPromise) -> Result<Recorded> {
+        let payload = Payload::new(&promise.subject, text(promise)?)?;
+        let mut line = self.line(promise.id, Kind::Promise);
+        line.model = Some(promise.model.clone());
+        line.request = Some(promise.request.to_string());
+        line.holds_until = promise.holds_until.map(written);
+        line.commitment = Some(payload.commitment().0.to_vec());
+        let recorded = self.add(line).await?;
+        on!(self.transaction, connection => sqlx::query(
+            "INSERT INTO payloads (sequence, salt, subject, document) VALUES ($1, $2, $3, $4)",
+        )
+        .bind(self.count)
+        .bind(&payload.salt)
+        .bind(&payload.subject)
+        .bind(&payload.document)
+        .execute(&mut **connection)
+        .await?
+        .rows_affected());
+        Ok(recorded)
+    }
+
+    /// The next entry, to be filled in.
+    pub(super) fn line(&self, id: Uuid, kind: Kind) -> Line {
+        Line {
+            sequence: self.count + 1,
+            id: id.to_string(),
+            time: written(Timestamp::now()),
+            kind: kind.name().to_owned(),
+            model: None,
+            request: None,
+            holds_until: None,
+            commitment: None,
+            closes: None,
+            closed_as: None,
+            forgets: None,
+            previous: self.hash.0.to_vec(),
+        }
+    }
+
+    /// Adds the next entry.
+    pub(super) async fn add(&mut self, line: Line) -> Result<Recorded> {
+        let hash = line.hash();
+        on!(self.transaction, connection => sqlx::query(
+            "INSERT INTO entries (sequence, id, time, kind, model, request, holds_until, \
+             commitment, closes, closed_as, forgets, previous, hash) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)",
+        )
+        .bind(line.sequence)
+        .bind(&line.id)
+        .bind(&line.time)
+        .bind(&line.kind)
+        .bind(&line.model)
+        .bind(&line.request)
+        .bind(&line.holds_until)
+        .bind(&line.commitment)
+        .bind(line.closes)
+        .bind(&line.closed_as)
+        .bind(&line.forgets)
+        .bind(&line.previous)
+        .bind(hash.0.to_vec())
+        .execute(&mut **connection)
+        .await?
+        .rows_affected());
+        self.count = line.sequence;
+        self.hash = hash;
+        let damaged = |_| Error::Damaged {
+            sequence: line.sequence as u64,
+            problem: "it cannot be read back".to_owned(),
+        };
+        Ok(Recorded {
+            id: Uuid::parse_str(&line.id).unwrap_or_default(),
+            sequence: line.sequence as u64,
+            time: line.time.parse().map_err(damaged)?,
+            hash,
+            already: false,
+        })
+    }
+
+    pub(super) async fn commit(mut self) -> Result<()> {
+        on!(self.transaction, connection => {
+            sqlx::query("UPDATE head SET count = $1, hash = $2 WHERE one = 1")
+                .bind(self.count)
+                .bind(self.hash.0.to_vec())
+                .execute(&mut **connection)
+                .await?
+                .rows_affected()
+        });
+        Ok(self.transaction.commit().await?)
+    }
+}
+
+/// The document of a promise, as it is stored.
+fn text(promise: &NewPromise) -> Result<String> {
+    serde_json::to_string(&promise.document)
+        .map_err(|error| tyrex::Error::param("promise", error, "numbers that JSON can hold").into())
+}

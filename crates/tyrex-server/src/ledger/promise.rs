@@ -1,0 +1,124 @@
+//! A promise on its way into the ledger, and out of it to an audit.
+
+use jiff::Timestamp;
+use serde_json::Value;
+use tyrex::certificate::Certificate;
+use tyrex::data::{Row, Schema};
+use tyrex::explain::{Advice, Explainer, Promise, Request};
+use uuid::Uuid;
+
+use super::entry::{Document, Entry};
+use super::error::{Error, Result};
+use super::values::Values;
+
+/// The longest subject, in characters.
+pub(super) const LONGEST_SUBJECT: usize = 500;
+
+/// A promise to record.
+#[derive(Debug, Clone, PartialEq)]
+pub struct NewPromise {
+    /// Its name. Recording it twice under one name records it once.
+    pub id: Uuid,
+    /// To whom it is given: a reference that means something to its owner only.
+    pub subject: String,
+    /// What it says.
+    pub document: Document,
+    /// Method, parameters and seed: the library's request.
+    pub request: Value,
+    /// The fingerprint of the model it is given for.
+    pub model: String,
+    /// The moment until which it holds; without one, for good.
+    pub holds_until: Option<Timestamp>,
+}
+
+impl NewPromise {
+    /// What an explainer has advised, under a new name. `None` if there is no advice, or none
+    /// that a person could follow: a point and not a row.
+    #[must_use]
+    pub fn of(
+        explainer: &Explainer,
+        advice: &Advice,
+        certificate: Option<&Certificate>,
+        request: &Request,
+        subject: impl Into<String>,
+        holds_until: Option<Timestamp>,
+    ) -> Option<Self> {
+        let found = advice.found()?;
+        let advised = advice.advised.as_ref()?;
+        let schema = explainer.schema();
+        Some(Self {
+            id: Uuid::now_v7(),
+            subject: subject.into(),
+            document: Document {
+                factual: Values::of(schema, &advice.applicant.values),
+                advised: Values::of(schema, advised),
+                score: found.score,
+                stability: advice.stability,
+                cost_l1: advice.cost.map(|cost| cost.l1),
+                cost_l2: advice.cost.map(|cost| cost.l2),
+                certificate: certificate.and_then(|each| serde_json::to_value(each).ok()),
+            },
+            request: serde_json::to_value(request).unwrap_or_default(),
+            model: explainer.fingerprint().to_string(),
+            holds_until,
+        })
+    }
+
+    /// Whether the ledger takes the subject.
+    pub fn check(&self) -> Result<()> {
+        check_subject(&self.subject)
+    }
+}
+
+/// Whether a text can be a subject. The error does not repeat it: subjects stay out of logs.
+pub fn check_subject(subject: &str) -> Result<()> {
+    let length = subject.chars().count();
+    let problem = if length == 0 {
+        "it is empty".to_owned()
+    } else if length > LONGEST_SUBJECT {
+        format!("it has {length} characters")
+    } else if subject.chars().any(char::is_control) {
+        "it holds a control character".to_owned()
+    } else {
+        return Ok(());
+    };
+    Err(Error::Subject { problem })
+}
+
+/// The promises of entries as the library audits them, for the schema of any model: their values
+/// go by name, and features that the schema does not know are left out. The row of a promise is
+/// its sequence. Entries without personal data, and those that are no promises, are left out.
+pub fn promises(entries: &[Entry], schema: &Schema) -> Result<Vec<Promise>> {
+    let given = entries.iter().filter_map(|entry| Some((entry, entry.given()?)));
+    given
+        .map(|(entry, given)| {
+            let row = |values: &Values| row(entry, values, schema);
+            Ok(Promise {
+                row: entry.sequence as usize,
+                factual: Some(row(&given.document.factual)?),
+                advised: row(&given.document.advised)?,
+            })
+        })
+        .collect()
+}
+
+fn row(entry: &Entry, values: &Values, schema: &Schema) -> Result<Row> {
+    let wrong = |feature: &str, problem: String| Error::Feature {
+        sequence: entry.sequence,
+        id: entry.id,
+        feature: feature.to_owned(),
+        problem,
+    };
+    let values = schema
+        .features
+        .iter()
+        .map(|feature| {
+            let missing = || wrong(&feature.name, "the promise has no such feature".to_owned());
+            values.value(&feature.name).cloned().ok_or_else(missing)
+        })
+        .collect::<Result<_>>()?;
+    Row::new(schema, values).map_err(|error| match error {
+        tyrex::Error::Schema { feature: Some(feature), problem } => wrong(&feature, problem),
+        other => other.into(),
+    })
+}

@@ -61,14 +61,19 @@ export function letter({ method, document: made, explained, survives, models }, 
  */
 export async function letterDocument(page) {
   const style = await (await fetch("letter.css")).text();
-  const file = document.implementation.createHTMLDocument("Advice");
-  file.documentElement.lang = "en";
-  const meta = file.createElement("meta");
-  meta.setAttribute("charset", "utf-8");
-  const sheet = file.createElement("style");
-  sheet.textContent = style;
-  file.head.prepend(meta);
-  file.head.append(sheet);
-  file.body.append(file.importNode(page, true));
-  return `<!doctype html>\n${file.documentElement.outerHTML}\n`;
+  // Text of the page is escaped by the browser, as in every `outerHTML`.
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Advice</title>
+<style>
+${style}</style>
+</head>
+<body>
+${page.outerHTML}
+</body>
+</html>
+`;
 }

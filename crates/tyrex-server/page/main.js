@@ -42,6 +42,7 @@ const context = {
 /** @type {Map<string, View>} */
 let views = new Map();
 const element = (id) => document.getElementById(id);
+const panel = (name) => element(`panel-${name}`);
 
 /** Shows what the address says. */
 function route() {
@@ -51,18 +52,19 @@ function route() {
     const tab = element(`tab-${other}`);
     tab.setAttribute("aria-selected", String(other === name));
     tab.tabIndex = other === name ? 0 : -1;
-    element(other).hidden = other !== name;
+    panel(other).hidden = other !== name;
   }
   document.title = `${element(`tab-${name}`).textContent} · tyrex`;
   if (NEEDS_MODEL.has(name) && !context.model) return;
-  if (!views.has(name)) views.set(name, VIEWS[name](element(name), context));
+  if (!views.has(name)) views.set(name, VIEWS[name](panel(name), context));
   views.get(name).enter(new URLSearchParams(query));
 }
 
 function tabs() {
-  const all = Object.keys(VIEWS).map((name) => element(`tab-${name}`));
+  const names = Object.keys(VIEWS);
+  const all = names.map((name) => element(`tab-${name}`));
   all.forEach((tab, index) => {
-    tab.addEventListener("click", () => context.go(tab.getAttribute("aria-controls")));
+    tab.addEventListener("click", () => context.go(names[index]));
     tab.addEventListener("keydown", (event) => {
       const to = { ArrowRight: index + 1, ArrowLeft: index - 1, Home: 0, End: all.length - 1 }[event.key];
       if (to === undefined) return;
@@ -167,7 +169,7 @@ async function start(id) {
   following.abort();
   following = new AbortController();
   const { signal } = following;
-  const places = [...NEEDS_MODEL].map(element);
+  const places = [...NEEDS_MODEL].map(panel);
   views = new Map();
   context.model = null;
   context.events = new EventTarget();

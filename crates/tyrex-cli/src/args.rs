@@ -8,6 +8,7 @@ mod explain;
 mod ledger;
 mod report;
 mod retrain;
+mod serve;
 mod stability;
 
 use std::num::NonZeroUsize;
@@ -24,6 +25,10 @@ pub use ledger::{
 };
 pub use report::ReportArgs;
 pub use retrain::{ChangeArgs, RetrainArgs};
+pub use serve::{
+    CreateTokenArgs, LimitArgs, LogForm, ReachArgs, RevokeTokenArgs, RoleName, ServeArgs,
+    TokenArgs, TokenCommand,
+};
 pub use stability::{GammaName, StabilityArgs};
 
 use clap::{ArgGroup, Parser, Subcommand, ValueEnum, value_parser};
@@ -172,6 +177,22 @@ Examples:
   tyrex model show loans.onnx"
     )]
     Model(ModelCommand),
+    /// Serve the API and the web page
+    ///
+    /// On this machine alone, unless there are tokens. Everything that lasts is kept in one
+    /// database: promises, models, jobs and tokens. Ctrl-C ends it in good order; jobs go on after
+    /// the next start.
+    Serve(ServeArgs),
+    /// Make, list and revoke tokens: who may use the service
+    #[command(
+        subcommand,
+        after_help = "\
+Examples:
+  tyrex token create --role admin
+  tyrex token list
+  tyrex token revoke 9f86d081884c7d65"
+    )]
+    Token(TokenCommand),
     /// Print a completion script for a shell
     #[command(after_help = "\
 Examples:

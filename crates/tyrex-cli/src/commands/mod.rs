@@ -13,9 +13,11 @@ mod record;
 pub(crate) mod report;
 pub(crate) mod retrain;
 pub(crate) mod schema;
+pub(crate) mod serve;
 mod source;
 pub(crate) mod stability;
 mod summary;
+pub(crate) mod token;
 pub(crate) mod train;
 
 use std::future::Future;

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::field::Field;
+use super::path::Path;
 use crate::error::{Error, Result};
 use crate::measure::Reading;
 
@@ -56,7 +57,7 @@ pub enum Tick {
     Answered,
 }
 
-/// Counts the work, and says when the budget is spent.
+/// Counts the work, says when the budget is spent, and keeps the way if it is asked for.
 pub struct Meter<'a> {
     budget: Budget,
     deadline: Option<Instant>,
@@ -64,6 +65,8 @@ pub struct Meter<'a> {
     spent: bool,
     watch: Option<&'a dyn Fn(Tick) -> ControlFlow<()>>,
     cancelled: bool,
+    /// The way of the search.
+    pub(crate) path: Path,
 }
 
 impl fmt::Debug for Meter<'_> {
@@ -80,13 +83,24 @@ impl<'a> Meter<'a> {
             .seconds
             .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
             .and_then(|limit| Instant::now().checked_add(limit));
-        let effort = Effort::default();
-        Self { budget, deadline, effort, spent: false, watch: None, cancelled: false }
+        Self {
+            budget,
+            deadline,
+            effort: Effort::default(),
+            spent: false,
+            watch: None,
+            cancelled: false,
+            path: Path::default(),
+        }
     }
 
     /// A meter that asks before every reading whether to go on.
-    pub(crate) fn watched(budget: Budget, watch: &'a dyn Fn(Tick) -> ControlFlow<()>) -> Self {
-        Self { watch: Some(watch), ..Self::new(budget) }
+    pub(crate) fn watched(
+        budget: Budget,
+        path: Path,
+        watch: &'a dyn Fn(Tick) -> ControlFlow<()>,
+    ) -> Self {
+        Self { watch: Some(watch), path, ..Self::new(budget) }
     }
 
     /// Whether the search was told to end.

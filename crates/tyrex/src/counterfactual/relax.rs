@@ -8,10 +8,10 @@ use std::ops::ControlFlow;
 
 use serde::Serialize;
 
-use super::{Budget, Counterfactual, Factual, Method, Problem, find_all};
+use super::{Budget, Counterfactual, Factual, Method, Problem, Reason, Tick, find_all};
 use crate::action::{Actions, Constraint, FeasibleSet, Violation};
 use crate::data::Row;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// A constraint without which there is a counterfactual.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -75,6 +75,8 @@ impl fmt::Display for Relaxations {
 ///
 /// A constraint that leaves this factual's set of points as it is does not bind it and is
 /// passed over; so is a feature that cannot change because it is missing or special.
+///
+/// `watch` hears of every answer and of every reading; after a `Break` there is no answer.
 pub fn relaxations(
     problem: &Problem,
     method: &dyn Method,
@@ -82,6 +84,7 @@ pub fn relaxations(
     factual: &Row,
     budget: Budget,
     tries: usize,
+    watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
 ) -> Result<Relaxations> {
     let bound = actions.for_factual(factual)?;
     let point = actions.encoder().encode(factual)?.into_vec();
@@ -99,7 +102,10 @@ pub fn relaxations(
         }
     }
     let factuals: Vec<Factual> = freed.iter().map(|(_, set)| Factual::new(&point, set)).collect();
-    let outcomes = find_all(problem, method, &factuals, budget, |_| ControlFlow::Continue(()))?;
+    let outcomes = find_all(problem, method, &factuals, budget, watch)?;
+    if outcomes.iter().any(|outcome| outcome.reason() == Some(Reason::Cancelled)) {
+        return Err(Error::Cancelled("not all rules were let go in turn".to_owned()));
+    }
     let tried = freed.len();
     let mut helpful: Vec<Relaxation> = freed
         .into_iter()

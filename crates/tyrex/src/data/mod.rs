@@ -32,4 +32,4 @@ pub use schema::{Feature, FeatureKind, Schema};
 pub use table::{Column, Table};
 #[cfg(feature = "openapi")]
 pub use value::FeatureValue;
-pub use value::{Row, Value};
+pub use value::{Row, Value, nearest_name};

@@ -212,10 +212,8 @@ pub(crate) fn parse_number(text: &str) -> Option<f64> {
 }
 
 /// The candidate that looks most like `text`, if one looks like it at all.
-pub(crate) fn nearest_name<'a>(
-    text: &str,
-    candidates: impl Iterator<Item = &'a str>,
-) -> Option<&'a str> {
+#[must_use]
+pub fn nearest_name<'a>(text: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = text.trim().to_lowercase();
     let mut best = None;
     let mut best_likeness = 0.7;

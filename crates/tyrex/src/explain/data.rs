@@ -43,8 +43,10 @@ impl Applicants {
         Ok(Self { schema: schema.clone(), table, rows, favourable, train, test })
     }
 
-    /// Rows without labels; there may be none.
-    pub(super) fn of_rows(schema: &Schema, rows: Vec<Row>) -> Result<Self> {
+    /// Rows without labels. There may be none, for a model that knows its encoding and is asked
+    /// about rows that come later.
+    pub fn of_rows(schema: &Schema, rows: Vec<Row>) -> Result<Self> {
+        schema.validate()?;
         let names = schema.features.iter().map(|feature| feature.name.as_str());
         let mut columns: Vec<Column> = names.map(Column::new).collect();
         for row in &rows {

@@ -1,12 +1,14 @@
 //! Advice as a document: what every front end gives out as JSON.
 
+use std::ops::ControlFlow;
+
 use serde::{Serialize, Serializer};
 #[cfg(feature = "openapi")]
 use utoipa::{PartialSchema as _, ToSchema as _};
 
 use super::{Advice, Costs, Explainer, FeatureChange, Request};
 use crate::certificate::{Certificate, CertificateDocument};
-use crate::counterfactual::{Reason, Relaxations};
+use crate::counterfactual::{Reason, Relaxations, Tick};
 #[cfg(feature = "openapi")]
 use crate::data::Value;
 use crate::data::{Row, Schema};
@@ -116,6 +118,20 @@ impl Explainer {
         request: &Request,
         tries: usize,
     ) -> Result<Explained<'a>> {
+        let go_on = |_| ControlFlow::Continue(());
+        self.explained_watched(advice, certificate, request, tries, go_on)
+    }
+
+    /// The same for who may have to stop: `watch` hears of the searches without a rule, and
+    /// after a `Break` there is no document.
+    pub fn explained_watched<'a>(
+        &'a self,
+        advice: &'a Advice,
+        certificate: Option<Certificate>,
+        request: &Request,
+        tries: usize,
+        watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
+    ) -> Result<Explained<'a>> {
         let applicant = &advice.applicant;
         Ok(Explained {
             row: applicant.row,
@@ -124,7 +140,7 @@ impl Explainer {
             favourable: applicant.favourable,
             features: Named::Row(self.schema(), &applicant.values),
             sentence: advice.sentence(self.schema()),
-            advice: self.advised(advice, certificate, request, tries)?,
+            advice: self.advised_watched(advice, certificate, request, tries, watch)?,
         })
     }
 
@@ -135,6 +151,18 @@ impl Explainer {
         certificate: Option<Certificate>,
         request: &Request,
         tries: usize,
+    ) -> Result<Advised<'a>> {
+        let go_on = |_| ControlFlow::Continue(());
+        self.advised_watched(advice, certificate, request, tries, go_on)
+    }
+
+    fn advised_watched<'a>(
+        &'a self,
+        advice: &'a Advice,
+        certificate: Option<Certificate>,
+        request: &Request,
+        tries: usize,
+        watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
     ) -> Result<Advised<'a>> {
         Ok(match (advice.found(), advice.outcome.reason()) {
             (Some(found), _) => Advised::Found {
@@ -152,7 +180,7 @@ impl Explainer {
                 let reason = reason.unwrap_or(Reason::Stuck);
                 let relaxations = match reason {
                     Reason::Stuck | Reason::NoActionableRow | Reason::NoCandidate if tries > 0 => {
-                        self.relaxations(&advice.applicant.values, request, tries)?
+                        self.relaxations(&advice.applicant.values, request, tries, watch)?
                     }
                     _ => None,
                 };

@@ -42,9 +42,9 @@ pub(super) fn in_words(changes: &[FeatureChange], schema: &Schema) -> String {
 fn clause(FeatureChange { feature: name, from, to, .. }: &FeatureChange, is: &Feature) -> String {
     let value = |value: &Value| match (value, &is.kind) {
         (Value::Missing, _) => "(missing)".to_owned(),
-        (Value::Number(_), FeatureKind::Numeric | FeatureKind::Integer) => value.for_people(),
-        (Value::Number(_), FeatureKind::Ordinal { .. }) => value.for_people(),
-        (level, _) => format!("`{}`", level.for_people()),
+        (Value::Number(_), FeatureKind::Categorical { .. } | FeatureKind::Flag { .. })
+        | (Value::Text(_), _) => format!("`{value}`"),
+        (Value::Number(_), _) => value.for_people(),
     };
     let verb = match (&is.kind, from, to) {
         (FeatureKind::Flag { .. }, ..) => return format!("set {name} to {}", value(to)),

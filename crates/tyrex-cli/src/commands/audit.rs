@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
-use tyrex::counterfactual::{Protocol, Tick};
+use tyrex::counterfactual::{Protocol, Reason, Tick};
 use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::data::{Catalogue, Dataset, Schema, Table};
 use tyrex::explain::{
@@ -15,9 +15,11 @@ use tyrex::explain::{
 use tyrex::file::{check_writable, write_whole};
 use tyrex::model::onnx::OnnxModel;
 use tyrex::{Overwrite, report};
+use tyrex_server::ledger::Entry;
 
+use super::ledger::{close, open_existing};
 use super::summary::{counted, shown};
-use super::{Answer, Context, explain, source};
+use super::{Answer, Context, block_on, explain, source};
 use crate::args::{AuditArgs, Threshold};
 use crate::help::Usage;
 use crate::interrupt;
@@ -123,12 +125,9 @@ fn request(args: &AuditArgs) -> anyhow::Result<Request> {
     explain::request(search, Protocol::Product)
 }
 
+/// Where the promises come from. The address of a ledger may hold a password.
 fn promise_source(args: &AuditArgs) -> String {
-    match (&args.counterfactuals, &args.ledger) {
-        (Some(file), _) => shown(file),
-        (None, Some(_)) => "the ledger".to_owned(),
-        (None, None) => String::new(),
-    }
+    args.counterfactuals.as_deref().map_or_else(|| "the ledger".to_owned(), shown)
 }
 
 /// The promises that are open.
@@ -137,7 +136,11 @@ fn promises(args: &AuditArgs, rows: Option<&Rows>) -> anyhow::Result<Vec<Written
         let advice = Table::read(file)?;
         return Ok(WrittenPromise::of_advice(&advice, rows.map(Rows::table))?);
     }
-    Ok(Vec::new())
+    let Some(address) = &args.ledger else { return Ok(Vec::new()) };
+    let ledger = open_existing(address)?;
+    let entries = block_on(ledger.open_promises())?;
+    close(&ledger)?;
+    Ok(entries?.iter().filter_map(Entry::written).collect())
 }
 
 /// A candidate, with rows: those that were given, or else those of the promises.
@@ -422,7 +425,10 @@ fn broken_page(page: &mut Page, candidate: &JudgedCandidate) {
 
 fn repair(repair: &Repair) -> String {
     match repair {
-        Repair::NotFound { sentence, .. } => format!("no repair: {sentence}"),
+        Repair::NotFound { reason: Reason::AlreadyFavourable, .. } => {
+            "Nothing: the model accepts the row as it was.".to_owned()
+        }
+        Repair::NotFound { sentence, .. } => format!("No repair: {sentence}."),
         Repair::Found { sentence, cost, .. } => {
             let cost =
                 cost.map(|cost| format!(" Cost {:.3} in L1, {:.3} in L2.", cost.l1, cost.l2));
@@ -457,8 +463,12 @@ impl Report for AuditReport<'_> {
             for candidate in self.candidates {
                 self.groups(page, candidate);
             }
-            for candidate in self.candidates {
-                broken_page(page, candidate);
+            if let Some((best, others)) = self.candidates.split_first() {
+                broken_page(page, best);
+                if others.iter().any(|other| other.tally.broken > 0) {
+                    page.line("");
+                    page.line("  --json and --out have the broken promises of all candidates.");
+                }
             }
         }
         if !self.out.is_empty() {

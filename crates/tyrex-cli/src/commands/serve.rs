@@ -159,7 +159,9 @@ impl Report for Serving {
                 let again = counted(model.retrained, "retrained model");
                 match model.retrained {
                     0 => format!("{}, {rows}, {rejected} rejected", model.name),
-                    _ => format!("{}, {rows}, {rejected} rejected; {again} in a moment", model.name),
+                    _ => {
+                        format!("{}, {rows}, {rejected} rejected; {again} in a moment", model.name)
+                    }
                 }
             },
         );

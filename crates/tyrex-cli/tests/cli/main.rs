@@ -9,6 +9,7 @@ mod certify;
 mod data;
 mod experiment;
 mod explain;
+mod ledger;
 mod model;
 mod output;
 mod report;
@@ -81,6 +82,7 @@ impl Place {
         for variable in [
             "TYREX_DATA",
             "TYREX_DATA_MIRROR",
+            "TYREX_LEDGER",
             "XDG_DATA_HOME",
             "NO_COLOR",
             "CLICOLOR",

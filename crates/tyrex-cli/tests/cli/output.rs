@@ -4,7 +4,7 @@ use std::process::Stdio;
 
 use crate::{Answer, LOANS, Place};
 
-const VERBS: [&[&str]; 16] = [
+const VERBS: [&[&str]; 23] = [
     &["explain"],
     &["train"],
     &["retrain"],
@@ -12,6 +12,13 @@ const VERBS: [&[&str]; 16] = [
     &["certify"],
     &["calibrate"],
     &["report"],
+    &["ledger"],
+    &["ledger", "list"],
+    &["ledger", "show"],
+    &["ledger", "export"],
+    &["ledger", "verify"],
+    &["ledger", "forget"],
+    &["ledger", "close"],
     &["data"],
     &["data", "list"],
     &["data", "show"],

@@ -56,6 +56,12 @@ pub enum Error {
     /// There is no room left.
     #[error("the disk is full: nothing of this was recorded")]
     Full,
+    /// The system refused to read or write the file.
+    #[error("the disk fails: {problem}; nothing of this was recorded")]
+    Disk {
+        /// What SQLite says.
+        problem: String,
+    },
     /// Others kept it busy for too long.
     #[error("the database stayed busy with other writers: nothing of this was recorded")]
     Busy,
@@ -74,6 +80,7 @@ impl From<sqlx::Error> for Error {
             // The lowest byte is the kind of error, the others say more.
             return match code.parse::<u32>().map(|code| code & 0xff) {
                 Ok(5 | 6) => Self::Busy,
+                Ok(10) => Self::Disk { problem: database.message().to_owned() },
                 Ok(13) => Self::Full,
                 _ => Self::Refused(error),
             };

@@ -13,7 +13,7 @@ use tyrex::model::onnx::{ImportOptions, OnnxModel};
 use super::error::{Error, Result};
 use super::pool::Stop;
 use super::{Engine, Served};
-use crate::ledger::{Entry, Values};
+use crate::ledger::Entry;
 
 /// A model that may follow.
 #[derive(Debug, Clone)]
@@ -40,7 +40,7 @@ impl Engine {
     /// The promises that are open now, as they were written down.
     pub(crate) async fn open_promises(&self) -> Result<Vec<WrittenPromise>> {
         let entries = self.ledger.open_promises().await?;
-        Ok(entries.iter().filter_map(written).collect())
+        Ok(entries.iter().filter_map(Entry::written).collect())
     }
 
     /// What contenders make of the ledger's open promises.
@@ -153,17 +153,4 @@ fn is_of(one: &Schema, other: &Schema) -> bool {
         features.map(|each| (each.name.clone(), each.kind.clone())).collect::<Vec<_>>()
     };
     one.model == other.model && features(one) == features(other)
-}
-
-/// A promise of the ledger for the gate. One without its personal data is none.
-fn written(entry: &Entry) -> Option<WrittenPromise> {
-    let given = entry.given()?;
-    let values = |values: &Values| {
-        values.iter().map(|(name, value)| (name.to_owned(), value.clone())).collect()
-    };
-    Some(WrittenPromise {
-        name: entry.id.to_string(),
-        factual: Some(values(&given.document.factual)),
-        advised: values(&given.document.advised),
-    })
 }

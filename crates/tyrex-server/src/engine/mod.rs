@@ -27,9 +27,9 @@ use tyrex::explain::Applicant;
 pub use error::{Error, Result};
 pub(crate) use gate::{Contender, GateQuestion};
 pub(crate) use import::Upload;
+pub use own::{Loaded, OwnModel};
 pub(crate) use playground::{MapAnswer, MapQuestion, PathsAnswer, PathsQuestion};
 pub(crate) use recording::Recording;
-pub use own::{Loaded, OwnModel};
 pub(crate) use served::EnsembleSummary;
 pub use served::Served;
 

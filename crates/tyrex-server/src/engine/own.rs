@@ -43,10 +43,7 @@ impl Engine {
         let (name, files) = self.pool.beside(move || Files::read(own)).await?;
         if self.model(Some(&name)).is_err() {
             let upload_name = name.clone();
-            let upload = self
-                .pool
-                .beside(move || files.upload(upload_name, ensemble))
-                .await?;
+            let upload = self.pool.beside(move || files.upload(upload_name, ensemble)).await?;
             self.upload(upload).await?;
         }
         self.activate(&name).await.map(|_| ())
@@ -147,9 +144,8 @@ impl Files {
                 return Err(Error::field("model", problem));
             }
         };
-        let format = |path: &Path| {
-            path.extension().map(|end| end.to_string_lossy().to_ascii_lowercase())
-        };
+        let format =
+            |path: &Path| path.extension().map(|end| end.to_string_lossy().to_ascii_lowercase());
         let data = self.data.map(|(path, bytes)| (format(&path).unwrap_or_default(), bytes));
         Ok(Upload {
             name: Some(name),

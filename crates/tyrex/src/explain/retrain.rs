@@ -161,10 +161,10 @@ impl Explainer {
 
     /// Refuses an ensemble of another model: nothing it says is about this one.
     pub fn check_ensemble(&self, ensemble: &Ensemble) -> Result<()> {
-        let (own, base) = (self.fingerprint(), ensemble.base().fingerprint());
-        if own == base {
+        if self.network() == Some(ensemble.base()) {
             return Ok(());
         }
+        let (own, base) = (self.fingerprint(), ensemble.base().fingerprint());
         Err(Error::InvalidModel(format!(
             "an ensemble of the model with fingerprint {base}, expected one of this model, {own}"
         )))

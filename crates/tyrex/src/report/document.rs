@@ -8,6 +8,8 @@ pub(super) struct Document {
     pub(super) title: String,
     /// What stands under the title.
     pub(super) subtitle: String,
+    /// The answer to the question in the title: whether it is yes, and in words.
+    pub(super) answer: Option<(bool, String)>,
     pub(super) sections: Vec<Section>,
 }
 
@@ -23,8 +25,6 @@ pub(super) struct Section {
 /// What a section is made of.
 #[derive(Debug, Clone)]
 pub(super) enum Block {
-    /// The answer to the question that the report is about: whether it is yes, and in words.
-    Answer(bool, String),
     /// A heading inside a section.
     Heading(String),
     /// A paragraph.
@@ -33,8 +33,8 @@ pub(super) enum Block {
     Facts(Vec<(String, String)>),
     /// A table.
     Table(Table),
-    /// A table of features and their values, words and numbers side by side.
-    Values(Table),
+    /// A table of features and their values, words and numbers side by side, with a heading.
+    Values(String, Table),
     /// What the colours of the tables that follow mean.
     Shades(Vec<(Tone, String)>),
     /// Charts of the same kind.

@@ -8,6 +8,7 @@ use super::document::{
 use super::number::{amount, counted, percent, two_digits};
 use super::scale::Scale;
 use super::svg::{Chart, Fill, Mark, Style, dot, open, text};
+use crate::counterfactual::Reason;
 use crate::data::Value;
 use crate::explain::{
     FeatureChange, GateReport, Group, GroupTable, JudgedCandidate, JudgedPromise, PromiseStatus,
@@ -44,13 +45,13 @@ pub(super) fn document(gate: &GateReport) -> Document {
             counted(gate.promises.len(), "open promise"),
             env!("CARGO_PKG_VERSION")
         ),
+        answer: Some((gate.verdict.passes, gate.verdict.sentence.clone())),
         sections,
     }
 }
 
 fn verdict(gate: &GateReport) -> Section {
-    let mut section = Section::new("verdict", "Verdict");
-    section.blocks.push(Block::Answer(gate.verdict.passes, gate.verdict.sentence.clone()));
+    let mut section = Section::new("verdict", "In numbers");
     let allowed = match gate.allow {
         0.0 => "none".to_owned(),
         share => format!("{} %", shortest(100.0 * share)),
@@ -121,10 +122,10 @@ fn ranking(gate: &GateReport) -> Section {
             is_ours: candidate.rank == 1 && gate.candidates.len() > 1,
             cells: vec![
                 passes,
+                share_cell(&tally),
                 TableCell::plain(tally.kept.to_string()),
                 TableCell::plain(tally.broken.to_string()),
                 TableCell::plain(tally.unreadable.to_string()),
-                share_cell(&tally),
                 TableCell::plain(mean),
                 repair_cell(&candidate.from_promised),
                 repair_cell(&candidate.from_factual),
@@ -144,11 +145,11 @@ fn ranking(gate: &GateReport) -> Section {
         beside: "",
         columns: [
             ("", "gate"),
-            ("promises", "kept"),
-            ("promises", "broken"),
-            ("promises", "of these unreadable"),
-            ("promises", "share kept"),
-            ("promises", "mean stability"),
+            ("", "share kept"),
+            ("", "kept"),
+            ("", "broken"),
+            ("", "of these unreadable"),
+            ("", "mean stability"),
             ("repairs found", "done as advised"),
             ("repairs found", "done nothing yet"),
             ("", "fingerprint"),
@@ -180,7 +181,7 @@ fn repair_cell(repairs: &RepairSummary) -> TableCell {
     }
     let mut detail = match (repairs.mean_l1, repairs.mean_changed) {
         (Some(cost), Some(changed)) => {
-            format!("L1 {}, {} features", amount(cost), two_digits(changed))
+            format!("mean L1 {}; {changed:.1} features", amount(cost))
         }
         _ => String::new(),
     };
@@ -242,9 +243,9 @@ fn bars(gate: &GateReport) -> String {
                 from += count;
             }
         }
+        let x = at(1.0 - gate.allow);
+        let _ = write!(out, r#"<path class="h" d="M{x:.1} {:.1}v22"/>"#, y + 13.0);
     }
-    let (x, bottom) = (at(1.0 - gate.allow), height - 16.0);
-    let _ = write!(out, r#"<path class="h" d="M{x:.1} {TOP}V{bottom}"/>"#);
     out.push_str("</svg>");
     out
 }
@@ -347,13 +348,16 @@ fn group_table(
 ) {
     let unit = table.unit.as_ref().map(|unit| format!(" ({unit})")).unwrap_or_default();
     let all = candidate.tally.share_kept.unwrap_or(0.0);
+    let filled = table.groups.iter().filter(|group| group.tally.promises > 0);
+    let least = filled.map(|group| group.tally.interval.0).fold(1.0, f64::min);
+    let low = (10.0 * least).floor() / 10.0;
     let rows = table.groups.iter().map(|group| Row {
         head: group.name.clone(),
         cells: vec![
+            TableCell { picture: interval_picture(group, all, low), ..share_cell(&group.tally) },
             TableCell::plain(group.tally.promises.to_string()),
             TableCell::plain(group.tally.kept.to_string()),
             TableCell::plain(group.tally.broken.to_string()),
-            TableCell { picture: interval_picture(group, all), ..share_cell(&group.tally) },
             TableCell::plain(group.p_value.map(p_text).unwrap_or_default()),
             TableCell {
                 text: group.adjusted.map(p_text).unwrap_or_default(),
@@ -365,20 +369,21 @@ fn group_table(
     });
     section.table(Table {
         caption: format!(
-            "Promises of {} by {}{unit}, with {} % intervals; the dashed line is the share of all.",
-            candidate.name,
+            "Promises by {}{unit}, with {} % intervals, drawn from {:.0} % to 100 %; the dashed line is \
+             the share of all.",
             table.feature,
-            shortest(100.0 * gate.confidence)
+            shortest(100.0 * gate.confidence),
+            100.0 * low
         ),
         corner: table.feature.clone(),
         beside: "",
         columns: [
+            ("", "share kept"),
             ("", "promises"),
             ("", "kept"),
             ("", "broken"),
-            ("", "share kept"),
-            ("differs by chance alone", "p"),
-            ("differs by chance alone", "p by Holm"),
+            ("Fisher's exact test", "p"),
+            ("Fisher's exact test", "p by Holm"),
         ]
         .map(|(group, title)| Column::number(group, title))
         .to_vec(),
@@ -408,17 +413,18 @@ fn p_text(p: f64) -> String {
     if p < 0.0001 { "< 0.0001".to_owned() } else { format!("{p:.4}") }
 }
 
-/// The share of a group with its interval, on a line from 0 to 1.
-fn interval_picture(group: &Group, all: f64) -> String {
-    const WIDTH: f64 = 128.0;
+/// The share of a group with its interval, on a line from the least that is drawn to 1.
+fn interval_picture(group: &Group, all: f64, least: f64) -> String {
+    const WIDTH: f64 = 160.0;
     let Some(share) = group.tally.share_kept else { return String::new() };
-    let at = |share: f64| 5.0 + share * (WIDTH - 10.0);
+    let scale = Scale::linear(least, 1.0);
+    let at = |share: f64| 6.0 + scale.place(share) * (WIDTH - 12.0);
     let (low, high) = group.tally.interval;
     let style = if group.differs { BROKEN } else { SHARE };
     let tip = format!("{}: {} [{}, {}]", group.name, percent(share), percent(low), percent(high));
     let mut out = format!(
-        r#"<svg class="picture" viewBox="0 0 {WIDTH} 16" aria-hidden="true"><path class="g" d="M{:.1} 8H{:.1}"/><path class="h" d="M{:.1} 1V15"/><path class="c{} k" d="M{:.1} 8H{:.1}"/>"#,
-        at(0.0),
+        r#"<svg class="picture" viewBox="0 0 {WIDTH} 17" aria-hidden="true"><path class="g" d="M{:.1} 8H{:.1}"/><path class="h" d="M{:.1} 1V15"/><path class="c{} k" d="M{:.1} 8H{:.1}"/>"#,
+        at(least),
         at(1.0),
         at(all),
         style.colour,
@@ -438,8 +444,9 @@ fn broken(section: &mut Section, candidate: &JudgedCandidate) {
     }
     section.heading(format!("Broken promises: {}", broken.len()));
     section.text(candidate.search.sentence.clone());
-    let tables: Vec<Block> =
-        broken.iter().take(MOST).map(|each| Block::Values(broken_table(candidate, each))).collect();
+    let table =
+        |each: &&JudgedPromise| Block::Values(each.name.clone(), broken_table(candidate, each));
+    let tables: Vec<Block> = broken.iter().take(MOST).map(table).collect();
     let (open, folded) = tables.split_at(tables.len().min(OPEN));
     section.blocks.extend(open.iter().cloned());
     if !folded.is_empty() {
@@ -495,21 +502,40 @@ fn broken_table(candidate: &JudgedCandidate, promise: &JudgedPromise) -> Table {
             ..Row::default()
         })
     });
-    let mut columns = vec![Column::number("", "before"), Column::number("", "promised")];
-    columns.push(Column::number("", &format!("then, {}", said_of(from_promised))));
-    columns.push(Column::number("", &format!("or instead, {}", said_of(from_factual))));
-    Table {
-        caption: format!(
-            "{}: score {}, stability {}. {}",
-            promise.name,
-            promise.score.map(|score| two_digits(f64::from(score))).unwrap_or_default(),
-            promise.stability.map(two_digits).unwrap_or_default(),
-            promise.sentence.as_deref().unwrap_or_default()
+    let number = |number: Option<f64>| number.map_or_else(|| "\u{2013}".to_owned(), two_digits);
+    let judged = |head: &str, cells: [String; 4]| Row {
+        head: head.to_owned(),
+        cells: cells.map(TableCell::plain).to_vec(),
+        ..Row::default()
+    };
+    let score = |score: Option<f32>| number(score.map(f64::from));
+    let [done, not_done] = [from_promised, from_factual].map(said_of);
+    let last = [
+        judged(
+            "score",
+            [score(promise.factual_score), score(promise.score), done.score, not_done.score],
         ),
+        judged(
+            "stability",
+            ["\u{2013}".to_owned(), number(promise.stability), done.stability, not_done.stability],
+        ),
+        judged(
+            "cost (L1)",
+            ["\u{2013}".to_owned(), "\u{2013}".to_owned(), done.cost, not_done.cost],
+        ),
+    ];
+    Table {
+        caption: promise
+            .sentence
+            .as_ref()
+            .map(|text| format!("Promised: {text}"))
+            .unwrap_or_default(),
         corner: "feature".to_owned(),
         beside: "",
-        columns,
-        rows: rows.collect(),
+        columns: ["before", "promised", "repair, if done", "repair, if not done"]
+            .map(|title| Column::number("", title))
+            .to_vec(),
+        rows: rows.chain(last).collect(),
     }
 }
 
@@ -522,14 +548,26 @@ fn shown(value: &Value, unit: Option<&str>) -> String {
     }
 }
 
-fn said_of(repair: Option<&Repair>) -> String {
+/// What is said of a repair below its features.
+struct Said {
+    score: String,
+    stability: String,
+    cost: String,
+}
+
+fn said_of(repair: Option<&Repair>) -> Said {
+    let only = |text: String| Said { score: text, stability: String::new(), cost: String::new() };
     match repair {
-        None => "not searched".to_owned(),
-        Some(Repair::NotFound { sentence, .. }) => format!("none: {sentence}"),
-        Some(Repair::Found { score, cost, .. }) => {
-            let cost = cost.map(|cost| format!(", cost {}", amount(cost.l1))).unwrap_or_default();
-            format!("score {}{cost}", two_digits(f64::from(*score)))
+        None => only("not searched".to_owned()),
+        Some(Repair::NotFound { reason: Reason::AlreadyFavourable, .. }) => {
+            only("accepted as it was".to_owned())
         }
+        Some(Repair::NotFound { sentence, .. }) => only(format!("none: {sentence}")),
+        Some(Repair::Found { score, stability, cost, .. }) => Said {
+            score: two_digits(f64::from(*score)),
+            stability: stability.map(two_digits).unwrap_or_default(),
+            cost: cost.map(|cost| amount(cost.l1)).unwrap_or_default(),
+        },
     }
 }
 
@@ -577,8 +615,8 @@ fn reading(gate: &GateReport) -> Section {
         shortest(1.0 - gate.confidence)
     ));
     section.text(
-        "Repairs have two starts: then, for people who have done what was advised; or instead, \
-         for people who have done nothing yet. They are the cheapest that the search found; a \
+        "Repairs have two starts: if done, what people have to do who have done what was advised; \
+         if not done, what people have to do who have done nothing yet. They are the cheapest that the search found; a \
          cheaper one may exist. Costs are distances in encoded columns.",
     );
     if let Ok(parameters) = serde_json::to_string(&gate.request) {

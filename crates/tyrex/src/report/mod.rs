@@ -61,7 +61,8 @@ fn document(results: &Results, timings: &[Timing]) -> Result<Document> {
     }
     sections.extend(opening::times(results, timings));
     sections.extend(opening::evidence(&claims));
-    Ok(Document { title: results.title.clone(), subtitle: opening::subtitle(results), sections })
+    let (title, subtitle) = (results.title.clone(), opening::subtitle(results));
+    Ok(Document { title, subtitle, answer: None, sections })
 }
 
 fn section(shown: &Shown, entries: &[compare::Entry<'_>], timings: &[Timing]) -> Section {

@@ -1,0 +1,236 @@
+//! `tyrex ledger`, and `tyrex explain --ledger`
+
+use crate::{Answer, LOANS, Place, assert_golden, without_times};
+
+/// A ledger with the advice for three rows.
+fn with_ledger() -> Place {
+    let place = Place::with_loans();
+    place.done(&[&["train"], &LOANS[..], &["--out", "m.onnx"]].concat());
+    place.done(&explain(&["--limit", "3", "--holds", "90d"]));
+    place
+}
+
+fn explain(more: &[&'static str]) -> Vec<&'static str> {
+    let fixed = ["explain", "--data", "loans.csv", "--model", "m.onnx", "--ledger", "advice.db"];
+    [&fixed, more].concat()
+}
+
+/// Without what differs from run to run: ids, hashes, moments and times.
+fn redacted(text: &str) -> String {
+    let mut out = String::new();
+    for line in without_times(text).split_inclusive('\n') {
+        let words: Vec<String> = line.split(' ').map(redacted_word).collect();
+        out.push_str(&words.join(" "));
+    }
+    out
+}
+
+fn redacted_word(word: &str) -> String {
+    let trimmed = word.trim_end();
+    let digits = |text: &str, mark: char| text.chars().all(|c| c.is_ascii_hexdigit() || c == mark);
+    // As wide as what they stand for, so that tables stay tables.
+    let name = match trimmed.len() {
+        36 if digits(trimmed, '-') => "i".repeat(36),
+        64 if digits(trimmed, '0') => "h".repeat(64),
+        10 if digits(trimmed, '-') && trimmed.contains('-') => "yyyy-mm-dd".to_owned(),
+        8 if digits(trimmed, ':') && trimmed.contains(':') => "hh:mm:ss".to_owned(),
+        _ => return word.to_owned(),
+    };
+    word.replacen(trimmed, &name, 1)
+}
+
+#[test]
+fn a_ledger_is_kept_as_the_golden_files_say() {
+    let place = with_ledger();
+    let text = place.done(&explain(&["--limit", "1"]));
+    let recorded = text.split("Recorded").nth(1).unwrap();
+    assert!(recorded.starts_with(" 1 promise in advice.db\n  entries  4 to 4\n  head "), "{text}");
+    place.done(&["ledger", "close", "2", "--as", "fulfilled", "--ledger", "advice.db"]);
+    let subject = place.json(&["ledger", "show", "3", "--ledger", "advice.db"]);
+    let subject = subject["subject"].as_str().unwrap();
+    let forgot = place.done(&["ledger", "forget", subject, "--ledger", "advice.db"]);
+    assert!(forgot.starts_with("Forgot 1 promise\n  entries  3\n"), "{forgot}");
+    let pages = [
+        place.done(&["ledger", "list", "--ledger", "advice.db"]),
+        place.done(&["ledger", "show", "2", "--ledger", "advice.db"]),
+        place.done(&["ledger", "show", "3", "--ledger", "advice.db"]),
+        place.done(&["ledger", "show", "6", "--ledger", "advice.db"]),
+        place.done(&["ledger", "verify", "--ledger", "advice.db"]),
+    ];
+    assert_golden("ledger.txt", &redacted(&pages.join("\n")));
+    // One file, nothing beside it.
+    let files: Vec<String> =
+        place.files().into_iter().filter(|name| name.starts_with("advice")).collect();
+    assert_eq!(files, ["advice.db"]);
+}
+
+#[test]
+fn what_is_recorded_is_what_was_advised() {
+    let place = Place::with_loans();
+    place.done(&[&["train"], &LOANS[..], &["--out", "m.onnx"]].concat());
+    let document = place.json(&explain(&["--models", "0"]));
+    let found = document["found"].as_u64().unwrap() as usize;
+    let recorded = document["recorded"]["promises"].as_array().unwrap();
+    assert!(found > 5, "all advice is recorded, not only what is shown");
+    assert_eq!(recorded.len(), found);
+    let list = place.json(&["ledger", "list", "--ledger", "advice.db"]);
+    let entries = list["entries"].as_array().unwrap();
+    assert_eq!(list["head"], document["recorded"]["head"]);
+    for (entry, recorded) in entries.iter().zip(recorded) {
+        assert_eq!(entry["hash"], recorded["hash"]);
+        assert_eq!(entry["status"], "open");
+        assert_eq!(entry["model"], document["model"]["fingerprint"]);
+        assert_eq!(entry["request"], document["request"]);
+    }
+    for (entry, shown) in entries.iter().zip(document["rejected"].as_array().unwrap()) {
+        assert_eq!(entry["subject"], format!("loans.csv#row {}", shown["row"]));
+        assert_eq!(entry["factual"], shown["features"]);
+        assert_eq!(entry["advised"], shown["advice"]["counterfactual"]);
+        assert_eq!(entry["score"], shown["advice"]["score"]);
+        assert_eq!(entry["stability"], shown["advice"]["stability"]);
+        assert!(entry["certificate"].is_object());
+    }
+}
+
+#[test]
+fn a_column_says_who_it_is_for_and_a_time_how_long() {
+    let place = Place::with_loans();
+    place.done(&[&["train"], &LOANS[..], &["--out", "m.onnx"]].concat());
+    let customers: String = place
+        .read("loans.csv")
+        .lines()
+        .enumerate()
+        .map(|(row, line)| {
+            let name = if row == 0 { "customer".to_owned() } else { format!("C-{row}") };
+            format!("{line},{name}\n")
+        })
+        .collect();
+    place.write("loans.csv", &customers);
+    place.done(&explain(&["--limit", "2", "--subject-column", "customer", "--holds", "12w"]));
+    let subject = place.json(&["ledger", "show", "1", "--ledger", "advice.db"])["subject"].clone();
+    assert!(subject.as_str().unwrap().starts_with("C-"), "{subject}");
+    let subject = subject.as_str().unwrap();
+    let one = place.json(&["ledger", "list", "--ledger", "advice.db", "--subject", subject]);
+    assert_eq!(one["entries"].as_array().unwrap().len(), 1);
+    assert!(one["entries"][0]["holds_until"].is_string());
+    // A column that is not there, and a cell without a name.
+    let wrong = place.run(&explain(&["--subject-column", "client"]));
+    assert_eq!(wrong.code, 2);
+    assert!(wrong.stderr.contains("no column `client`"), "{}", wrong.stderr);
+    place.write("loans.csv", &customers.replacen(",C-7\n", ",\n", 1));
+    let wrong = place.run(&explain(&["--subject-column", "customer"]));
+    assert_eq!(wrong.code, 2);
+    assert!(wrong.stderr.contains("row 6, column `customer`"), "{}", wrong.stderr);
+}
+
+#[test]
+fn verify_answers_no_when_an_entry_was_changed() {
+    let place = with_ledger();
+    let head = place.json(&["ledger", "verify", "--ledger", "advice.db"])["head"].clone();
+    let head = head.as_str().unwrap();
+    place.done(&explain(&["--limit", "1"]));
+    place.done(&["ledger", "verify", "--ledger", "advice.db", "--head", head]);
+    let other = "ab".repeat(32);
+    let no = place.run(&["ledger", "verify", "--ledger", "advice.db", "--head", &other]);
+    assert_eq!(no.code, 1, "{}", no.stderr);
+    assert!(no.stdout.contains(&format!("no entry has the hash {other}")), "{}", no.stdout);
+    // An edit of the file behind the database's back: one letter of a payload.
+    let mut bytes = std::fs::read(place.path("advice.db")).unwrap();
+    let at = bytes.windows(13).position(|window| window == b"loans.csv#row").unwrap();
+    bytes[at] = b'L';
+    std::fs::write(place.path("advice.db"), bytes).unwrap();
+    let no = place.run(&["ledger", "verify", "--ledger", "advice.db"]);
+    assert_eq!(no.code, 1, "{}", no.stderr);
+    assert!(no.stdout.contains("its personal data were changed"), "{}", no.stdout);
+    let no = place.run(&["ledger", "verify", "--ledger", "advice.db", "--json"]);
+    let document: serde_json::Value = serde_json::from_str(&no.stdout).unwrap();
+    assert_eq!(document["sound"], false);
+    assert_eq!(document["problem"]["trouble"], "payload_changed");
+}
+
+#[test]
+fn every_format_is_exported_and_none_is_overwritten() {
+    let place = with_ledger();
+    for file in ["l.csv", "l.jsonl", "l.ndjson", "l.parquet"] {
+        let export = ["ledger", "export", "--ledger", "advice.db", "--out", file];
+        assert_eq!(place.json(&export)["entries"], 3);
+        let refused = place.run(&export);
+        assert_eq!(refused.code, 2);
+        assert!(refused.stderr.contains("exists already"), "{}", refused.stderr);
+        place.done(&[&export[..], &["--force"]].concat());
+        let inferred = place.done(&["schema", "infer", file, "--label", "status"]);
+        assert!(inferred.contains("name = \"advised.income\""), "{file}: {inferred}");
+    }
+    let csv = place.read("l.csv");
+    assert!(csv.starts_with("sequence,id,time,kind,status,subject,"), "{csv}");
+    let none = ["--status", "withdrawn", "--out", "none.csv"];
+    place.done(&[&["ledger", "export", "--ledger", "advice.db"], &none[..]].concat());
+    assert_eq!(place.read("none.csv").lines().count(), 1);
+}
+
+#[test]
+fn the_ledger_may_be_named_by_a_variable() {
+    let place = with_ledger();
+    let mut command = place.command(&["ledger", "list", "--json"]);
+    let answer = Answer::of(command.env("TYREX_LEDGER", "advice.db").output().unwrap());
+    assert_eq!(answer.code, 0, "{}", answer.stderr);
+    let none = place.run(&["ledger", "list"]);
+    assert_eq!(none.code, 2);
+    assert!(none.stderr.contains("TYREX_LEDGER"), "{}", none.stderr);
+}
+
+#[test]
+fn whoever_is_not_there_cannot_be_forgotten_or_shown() {
+    let place = with_ledger();
+    let forget = place.run(&["ledger", "forget", "nobody", "--ledger", "advice.db"]);
+    assert_eq!(forget.code, 1);
+    assert!(forget.stdout.contains("advice.db knows no such subject"), "{}", forget.stdout);
+    for (entry, says) in [
+        ("99", "no entry number 99"),
+        ("0198c2f4-7a51-7cc1-a03c-5d5bd0d7a9a4", "no entry 0198c2f4"),
+        ("x", "`x` names no entry"),
+    ] {
+        let show = place.run(&["ledger", "show", entry, "--ledger", "advice.db"]);
+        assert_eq!(show.code, 2);
+        assert!(show.stderr.contains(says) && show.stderr.contains("help:"), "{}", show.stderr);
+    }
+    place.done(&["ledger", "close", "1", "--as", "withdrawn", "--ledger", "advice.db"]);
+    let twice = place.run(&["ledger", "close", "1", "--as", "withdrawn", "--ledger", "advice.db"]);
+    assert_eq!(twice.code, 2);
+    assert!(twice.stderr.contains("it is withdrawn already"), "{}", twice.stderr);
+}
+
+#[test]
+fn bad_addresses_are_refused_with_what_to_do() {
+    let place = Place::with_loans();
+    place.write("text.db", &"this is no database\n".repeat(100));
+    place.write("empty.db", "");
+    let cases = [
+        ("absent.db", "absent.db: there is no such file"),
+        ("text.db", "text.db: this file is not a SQLite database"),
+        ("empty.db", "empty.db: there is no ledger in it"),
+        ("postgres://me:hunter2@127.0.0.1:1/advice", "postgres://me@127.0.0.1:1/advice: "),
+        ("postgres://me:hunter2@127.0.0.1:x/advice", "the address of the database cannot be read"),
+        ("mysql://me:hunter2@127.0.0.1/advice", "the address of the database cannot be read"),
+    ];
+    for (address, says) in cases {
+        for verb in [&["list"][..], &["verify"], &["show", "1"], &["forget", "x"]] {
+            let arguments = [&["ledger"], verb, &["--ledger", address]].concat();
+            let answer = place.run(&arguments);
+            assert_eq!(answer.code, 2, "{arguments:?}");
+            assert!(answer.stderr.contains(says), "{address}: {}", answer.stderr);
+            assert!(answer.stderr.contains("help:"), "{address}: {}", answer.stderr);
+            assert!(!answer.stderr.contains("hunter2"), "{}", answer.stderr);
+        }
+    }
+    assert!(!place.files().contains(&"absent.db".to_owned()), "reading makes no ledger");
+    let points =
+        [&["explain", "--dataset", "german", "--protocol", "paper"], &["--ledger", "a.db"][..]];
+    let points = place.run(&points.concat());
+    assert_eq!(points.code, 2);
+    assert!(points.stderr.contains("a promise is a row"), "{}", points.stderr);
+    let holds = [&["explain"], &LOANS[..], &["--ledger", "a.db", "--holds", "soon"]].concat();
+    let holds = place.run(&holds);
+    assert_eq!(holds.code, 2);
+    assert!(holds.stderr.contains("a whole number of days (90d)"), "{}", holds.stderr);
+}

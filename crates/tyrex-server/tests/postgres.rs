@@ -1,0 +1,258 @@
+//! The ledger in PostgreSQL, on a real server: `./check` starts one and names it in
+//! `TYREX_POSTGRES`, and in `TYREX_POSTGRES_CONTROL` the script that can crash it.
+//!
+//! Without these variables every test here says that it was skipped.
+
+mod common;
+
+use std::fs::File;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+use common::crash::{Acknowledged, act_as_child, recorder};
+use common::{keep_counts, promise, say};
+use sqlx::postgres::{PgConnectOptions, PgConnection};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
+use tyrex_server::database::{self, Database};
+use tyrex_server::ledger::{Closing, Error, Filter, Ledger, Status, Trouble};
+
+#[test]
+fn child() {
+    act_as_child();
+}
+
+/// The server, for one test at a time: some of them crash it.
+struct Server {
+    url: String,
+    _alone: File,
+}
+
+impl Server {
+    /// `None` if there is none; then the test is skipped, and says so.
+    fn of(test: &str) -> Option<Self> {
+        let Ok(url) = std::env::var("TYREX_POSTGRES") else {
+            say(&format!("skipped {test}: TYREX_POSTGRES is not set; `./check step test` sets it"));
+            return None;
+        };
+        let lock = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("postgres.lock");
+        let alone = File::create(lock).unwrap();
+        alone.lock().unwrap();
+        Some(Self { url, _alone: alone })
+    }
+
+    async fn connection(&self) -> PgConnection {
+        let options: PgConnectOptions = self.url.parse().unwrap();
+        options.connect().await.unwrap()
+    }
+
+    /// A new database of this name, as a URL.
+    async fn database(&self, name: &str) -> String {
+        let mut connection = self.connection().await;
+        for statement in ["DROP DATABASE IF EXISTS", "CREATE DATABASE"] {
+            let statement = AssertSqlSafe(format!("{statement} {name}"));
+            sqlx::query(statement).execute(&mut connection).await.unwrap();
+        }
+        connection.close().await.unwrap();
+        format!("{}/{name}", self.url.rsplit_once('/').unwrap().0)
+    }
+
+    /// Crashes the server. It comes back by itself.
+    fn crash(&self) {
+        let control = std::env::var("TYREX_POSTGRES_CONTROL")
+            .expect("TYREX_POSTGRES_CONTROL names the script that restarts the server");
+        let output = Command::new(control).arg("restart").output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+fn run<T>(work: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
+}
+
+#[test]
+fn everything_works_as_in_sqlite() {
+    let Some(server) = Server::of("everything_works_as_in_sqlite") else { return };
+    run(async {
+        let url = server.database("tyrex_everything").await;
+        let absent = Database::open_existing(&url).await;
+        assert!(matches!(absent, Err(database::Error::Empty { .. })), "{absent:?}");
+        let ledger = Ledger::new(Database::open(&url).await.unwrap());
+        let again = Database::open_existing(&url).await.unwrap();
+        assert!(!again.address().contains("tyrex:"), "{}", again.address());
+        let promises = [promise("a", 1), promise("b", 2), promise("a", 3), promise("c", 4)];
+        let recorded = ledger.record(&promises).await.unwrap();
+        let repeated = ledger.record(&promises).await.unwrap();
+        assert!(repeated.iter().all(|one| one.already));
+        assert_eq!(repeated[3].hash, recorded[3].hash);
+        let mut other = promises[1].clone();
+        other.document.score = 0.84;
+        assert!(matches!(ledger.record(&[other]).await, Err(Error::Taken(_))));
+        ledger.close(promises[1].id, Closing::Withdrawn).await.unwrap();
+        let twice = ledger.close(promises[1].id, Closing::Withdrawn).await;
+        assert!(matches!(twice, Err(Error::NotOpen { .. })), "{twice:?}");
+        let forgotten = ledger.forget("a").await.unwrap();
+        assert_eq!(forgotten.promises, [1, 3]);
+        let entries = ledger.list(&Filter::default()).await.unwrap();
+        let status: Vec<Status> =
+            entries.iter().map(|entry| entry.promise().unwrap().status).collect();
+        let expected = [Status::Forgotten, Status::Withdrawn, Status::Forgotten, Status::Open];
+        assert_eq!(status, expected);
+        assert_eq!(entries[3].given().unwrap().document, promises[3].document);
+        let open = ledger.open_promises().await.unwrap();
+        assert_eq!(open, [entries[3].clone()]);
+        let by_model = Filter { model: Some(promises[3].model.clone()), ..Filter::default() };
+        // Promises 1 and 4 have the same model.
+        assert_eq!(ledger.list(&by_model).await.unwrap().len(), 2);
+        let verification = ledger.verify(Some(&recorded[2].hash)).await.unwrap();
+        assert!(verification.is_sound(), "{verification:?}");
+        assert_eq!((verification.entries, verification.forgotten), (6, 2));
+    });
+}
+
+#[test]
+fn entries_cannot_be_changed_and_it_is_found_if_they_are() {
+    let Some(server) = Server::of("entries_cannot_be_changed_and_it_is_found_if_they_are") else {
+        return;
+    };
+    run(async {
+        let url = server.database("tyrex_tampering").await;
+        let ledger = Ledger::new(Database::open(&url).await.unwrap());
+        let promises: Vec<_> = (0..6).map(|n| promise(&format!("{n}"), n)).collect();
+        ledger.record(&promises).await.unwrap();
+        let options: PgConnectOptions = url.parse().unwrap();
+        let mut connection = options.connect().await.unwrap();
+        for refused in [
+            "UPDATE entries SET time = 'now' WHERE sequence = 2",
+            "DELETE FROM entries WHERE sequence = 6",
+            "TRUNCATE entries CASCADE",
+            "UPDATE payloads SET subject = 'x' WHERE sequence = 1",
+        ] {
+            let error = sqlx::query(refused).execute(&mut connection).await.unwrap_err();
+            assert!(error.to_string().contains("append-only"), "{refused}: {error}");
+        }
+        // A database can only be copied while nobody is connected to it.
+        connection.close().await.unwrap();
+        ledger.database().close().await;
+        let cases = [
+            ("UPDATE entries SET model = 'x' WHERE sequence = 3", Trouble::Edited, Some(3)),
+            ("DELETE FROM entries WHERE sequence = 2", Trouble::Removed, Some(2)),
+            ("DELETE FROM entries WHERE sequence = 6", Trouble::Removed, Some(6)),
+            (
+                "UPDATE entries SET sequence = CASE sequence WHEN 4 THEN 5 ELSE 4 END \
+                 WHERE sequence IN (4, 5)",
+                Trouble::Reordered,
+                Some(4),
+            ),
+            ("DELETE FROM payloads WHERE sequence = 5", Trouble::PayloadMissing, Some(5)),
+            (
+                "UPDATE payloads SET subject = 'x' WHERE sequence = 1",
+                Trouble::PayloadChanged,
+                Some(1),
+            ),
+            ("UPDATE head SET hash = decode(repeat('ab', 32), 'hex')", Trouble::Head, None),
+        ];
+        for (statement, trouble, sequence) in cases {
+            let mut admin = server.connection().await;
+            for copy in [
+                "DROP DATABASE IF EXISTS tyrex_tampered",
+                "CREATE DATABASE tyrex_tampered TEMPLATE tyrex_tampering",
+            ] {
+                sqlx::query(copy).execute(&mut admin).await.unwrap();
+            }
+            let tampered = url.replace("tyrex_tampering", "tyrex_tampered");
+            let own: PgConnectOptions = tampered.parse().unwrap();
+            let mut raw = own.connect().await.unwrap();
+            for prepare in [
+                "ALTER TABLE entries DISABLE TRIGGER USER",
+                "ALTER TABLE payloads DISABLE TRIGGER USER",
+                "ALTER TABLE payloads DROP CONSTRAINT payloads_sequence_fkey",
+                "ALTER TABLE entries DROP CONSTRAINT entries_pkey CASCADE",
+                statement,
+            ] {
+                sqlx::query(AssertSqlSafe(prepare)).execute(&mut raw).await.unwrap();
+            }
+            raw.close().await.unwrap();
+            let ledger = Ledger::new(Database::open_existing(&tampered).await.unwrap());
+            let problem = ledger.verify(None).await.unwrap().problem.expect(statement);
+            assert_eq!((problem.trouble, problem.sequence), (trouble, sequence), "{statement}");
+            ledger.database().close().await;
+        }
+    });
+}
+
+#[test]
+fn four_writers_at_once_make_one_chain() {
+    const WRITERS: u64 = 4;
+    const EACH: usize = 40;
+    let Some(server) = Server::of("four_writers_at_once_make_one_chain") else { return };
+    let url = run(server.database("tyrex_writers"));
+    let started = Instant::now();
+    let children: Vec<_> =
+        (0..WRITERS).map(|seed| recorder(&url, seed, Some(EACH)).spawn().unwrap()).collect();
+    let mut acknowledged = Acknowledged::default();
+    children.into_iter().for_each(|child| acknowledged.finish(child));
+    let entries = entries(&url, &acknowledged);
+    keep_counts(
+        "postgres-writers",
+        &format!(
+            "{WRITERS} processes, {entries} entries, 0 lost, chain sound, {:.1} s",
+            started.elapsed().as_secs_f64()
+        ),
+    );
+}
+
+#[test]
+fn a_server_that_crashes_loses_nothing_and_doubles_nothing() {
+    const CRASHES: usize = 4;
+    const WRITERS: u64 = 3;
+    let Some(server) = Server::of("a_server_that_crashes_loses_nothing_and_doubles_nothing") else {
+        return;
+    };
+    let url = run(server.database("tyrex_crashes"));
+    let started = Instant::now();
+    // They would record for minutes; they are told to stop by the number of promises.
+    let children: Vec<_> =
+        (0..WRITERS).map(|seed| recorder(&url, seed, Some(400)).spawn().unwrap()).collect();
+    for _ in 0..CRASHES {
+        std::thread::sleep(Duration::from_millis(300));
+        server.crash();
+    }
+    let still_writing = started.elapsed();
+    let mut acknowledged = Acknowledged::default();
+    children.into_iter().for_each(|child| acknowledged.finish(child));
+    let entries = entries(&url, &acknowledged);
+    keep_counts(
+        "postgres-crashes",
+        &format!(
+            "{CRASHES} crashes of the server within {:.1} s, {WRITERS} processes, {} promises \
+             acknowledged, 0 lost, 0 doubled, {entries} entries, chain sound, {:.1} s",
+            still_writing.as_secs_f64(),
+            acknowledged.recorded.len(),
+            started.elapsed().as_secs_f64()
+        ),
+    );
+}
+
+/// Checks that the ledger holds what was acknowledged and nothing else.
+fn entries(url: &str, acknowledged: &Acknowledged) -> u64 {
+    let entries = run(async {
+        acknowledged.check(&Ledger::new(Database::open_existing(url).await.unwrap())).await
+    });
+    let counted =
+        acknowledged.recorded.len() + acknowledged.closed.len() + acknowledged.forgotten.len();
+    assert_eq!(entries as usize, counted, "every entry was acknowledged once");
+    entries
+}
+
+#[test]
+fn no_error_repeats_a_password() {
+    let unreachable = "postgres://somebody:secret-7391@127.0.0.1:1/ledger";
+    let nonsense = "postgres://somebody:secret-7391@127.0.0.1:port/ledger";
+    for address in [unreachable, nonsense] {
+        let error = run(Database::open(address)).unwrap_err();
+        let said = format!("{error} {error:?}");
+        assert!(!said.contains("secret-7391"), "{said}");
+    }
+    let error = run(Database::open(unreachable)).unwrap_err().to_string();
+    assert!(error.starts_with("postgres://somebody@127.0.0.1:1/ledger: "), "{error}");
+}

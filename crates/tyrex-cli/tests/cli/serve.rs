@@ -158,7 +158,8 @@ fn what_does_not_start_says_why() {
 #[test]
 fn tokens_are_made_listed_and_revoked() {
     let place = Place::new();
-    let made = place.json(&["token", "create", "--role", "read", "--name", "a job", "--expires", "90d"]);
+    let made =
+        place.json(&["token", "create", "--role", "read", "--name", "a job", "--expires", "90d"]);
     let (secret, id) = (made["secret"].as_str().unwrap(), made["id"].as_str().unwrap());
     assert!(secret.starts_with(&format!("tyrex_{id}_")) && secret.len() == 6 + 16 + 1 + 64);
     let text = place.done(&["token", "create", "--role", "admin"]);

@@ -1,8 +1,9 @@
 //! The rows a person asks about: of the explainer's own data, or others of the same schema.
 
-use super::{Applicants, Data, Explainer, Part};
-use crate::data::schema::Split;
-use crate::data::{Row, Schema, Table};
+use std::path::Path;
+
+use super::{Data, Explainer, Part};
+use crate::data::{Row, Rows, Table};
 use crate::error::{Error, Result};
 use crate::model::{Model, THRESHOLD};
 use crate::points::Points;
@@ -58,18 +59,29 @@ impl Explainer {
         Some(applicant(self.data(), index, self.points(), self.scores()[index]))
     }
 
-    /// Other rows of the same schema. Labels are welcome, not needed.
-    pub fn read_applicants(&self, table: Table) -> Result<Vec<Applicant>> {
-        // How the explainer's own rows are split says nothing about others.
-        let schema = Schema { split: Split::AllTrain, ..self.schema().clone() };
-        let data = Data::Applicants(Applicants::read(&schema, table)?);
-        let points = self.encoder().encode_rows(data.rows())?;
-        let scores = scores(self.model(), &data, &points)?;
-        Ok(scores
-            .into_iter()
-            .enumerate()
-            .map(|(index, score)| applicant(&data, index, &points, score))
-            .collect())
+    /// Other rows of the same schema. Labels are welcome, not needed. How the explainer's own
+    /// rows are split says nothing about them.
+    pub fn read_applicants(&self, table: &Table) -> Result<Vec<Applicant>> {
+        let schema = self.schema();
+        let Rows { rows, table_rows, .. } = Rows::read_through(schema, table)?;
+        let points = self.encoder().encode_rows(&rows)?;
+        let scores = scores(self.model(), &rows, &points)
+            .map_err(|(index, score)| no_score(table.source(), table_rows[index], score))?;
+        let label = table.columns().iter().find(|column| column.name() == schema.label.column);
+        let applicant = |(index, values): (usize, Row)| {
+            let row = table_rows[index];
+            let word = label.map(|column| column.cell(row));
+            let favourable = word.and_then(|word| schema.is_favourable(word));
+            Applicant {
+                row,
+                values,
+                point: points.row(index).to_vec(),
+                score: scores[index],
+                label: favourable.and(word).map(str::to_owned),
+                favourable,
+            }
+        };
+        Ok(rows.into_iter().enumerate().map(applicant).collect())
     }
 }
 
@@ -85,16 +97,23 @@ fn applicant(data: &Data, index: usize, points: &Points, score: f32) -> Applican
 }
 
 /// `m(x)` of the rows. One that is not a number is neither below nor above the threshold, so
-/// neither rejected nor accepted, and an error.
-pub(super) fn scores(model: &dyn Model, data: &Data, points: &Points) -> Result<Vec<f32>> {
-    let scores = model.score_rows(data.rows()).unwrap_or_else(|| model.score(points));
+/// neither rejected nor accepted, and an error: its place, and what it is.
+pub(super) fn scores(
+    model: &dyn Model,
+    rows: &[Row],
+    points: &Points,
+) -> Result<Vec<f32>, (usize, f32)> {
+    let scores = model.score_rows(rows).unwrap_or_else(|| model.score(points));
     match scores.iter().position(|score| !score.is_finite()) {
         None => Ok(scores),
-        Some(index) => Err(Error::InvalidModel(format!(
-            "its score of {}, row {}, is {}, expected a probability",
-            data.source().display(),
-            data.table_rows()[index],
-            scores[index]
-        ))),
+        Some(index) => Err((index, scores[index])),
     }
+}
+
+/// The error of a row whose score is no number.
+pub(super) fn no_score(source: &Path, row: usize, score: f32) -> Error {
+    let source = source.display();
+    Error::InvalidModel(format!(
+        "its score of {source}, row {row}, is {score}, expected a probability"
+    ))
 }

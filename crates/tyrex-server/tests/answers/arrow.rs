@@ -146,7 +146,11 @@ async fn bad_streams_are_refused_by_their_column() {
         (with("age", numbers([20.5, 1.0])), 422, "rows[0].age"),
         (with("agee", numbers([20.0, 1.0])), 422, "rows.agee"),
         (with("age", Arc::new(arrow_array::Date32Array::from(vec![1, 2]))), 422, "rows.age"),
-        (with("age", Arc::new(arrow_array::BinaryArray::from(vec![&b"x"[..], b"y"]))), 422, "rows.age"),
+        (
+            with("age", Arc::new(arrow_array::BinaryArray::from(vec![&b"x"[..], b"y"]))),
+            422,
+            "rows.age",
+        ),
         (with("age", Arc::new(arrow_array::NullArray::new(2))), 422, "rows[0].age"),
         (stream(whole[1..].to_vec()), 422, ""),
         (with("age", Arc::new(Int8Array::from(vec![Some(30), None]))), 422, "rows[1].age"),

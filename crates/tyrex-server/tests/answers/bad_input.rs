@@ -54,7 +54,12 @@ async fn what_is_wrong_is_named() {
         (stability, own(json!({"sampels": 1})), 422, "sampels"),
         ("/v1/survival", own(json!({"terms": {}})), 422, "terms"),
         ("/v1/certify", own(json!({"terms": {"probability": 2}})), 422, "probability"),
-        ("/v1/certify", own(json!({"terms": {"theorem": {"samples": 0}}})), 422, "terms.theorem.samples"),
+        (
+            "/v1/certify",
+            own(json!({"terms": {"theorem": {"samples": 0}}})),
+            422,
+            "terms.theorem.samples",
+        ),
         (explain, own(json!({"method": "magic"})), 422, "method"),
         (explain, own(json!({"norm": "l3"})), 422, "norm"),
         (explain, own(json!({"tau": 1.5})), 422, "tau"),
@@ -67,13 +72,28 @@ async fn what_is_wrong_is_named() {
         (explain, own(json!({"record": {}})), 422, "record.subjects"),
         (explain, own(json!({"record": {"subjects": []}})), 422, "record.subjects"),
         (explain, own(json!({"record": {"subjects": [""]}})), 422, "record.subjects[0]"),
-        (explain, own(json!({"record": {"subjects": ["a"], "holds_days": 0}})), 422, "record.holds_days"),
+        (
+            explain,
+            own(json!({"record": {"subjects": ["a"], "holds_days": 0}})),
+            422,
+            "record.holds_days",
+        ),
         ("/v1/calibrate", json!({"validity": 1, "confidence": 0.9}), 422, "validity"),
         ("/v1/calibrate", json!({"confidence": 0.9}), 422, "validity"),
         ("/v1/calibrate", json!({"validity": 0.9999, "confidence": 0.9}), 422, "models"),
-        ("/v1/calibrate", json!({"validity": 0.9, "confidence": 0.9, "method": "nn"}), 422, "method"),
+        (
+            "/v1/calibrate",
+            json!({"validity": 0.9, "confidence": 0.9, "method": "nn"}),
+            422,
+            "method",
+        ),
         ("/v1/calibrate", json!({"validity": 0.9, "confidence": 0.9, "taus": [2]}), 422, "taus"),
-        ("/v1/calibrate", json!({"validity": 0.9, "confidence": 0.9, "factuals": 0}), 422, "factuals"),
+        (
+            "/v1/calibrate",
+            json!({"validity": 0.9, "confidence": 0.9, "factuals": 0}),
+            422,
+            "factuals",
+        ),
         ("/v1/audit", json!({"candidates": []}), 422, "candidates"),
         ("/v1/audit", json!({"candidates": ["nobody"]}), 422, "candidates[0]"),
         ("/v1/audit", json!({"candidates": ["german", "german"]}), 422, "candidates[1]"),
@@ -105,7 +125,8 @@ async fn what_is_no_json_of_rows_is_refused() {
     let row = world.rejected(1).await[0].1.to_string();
     let deep = format!("{}1{}", "[".repeat(100_000), "]".repeat(100_000));
     let twice = row.replacen('{', "{\"age\": 1, ", 1);
-    let many = format!("{{{}\"x\":1}}", (0..200_000).map(|n| format!("\"k{n}\":1,")).collect::<String>());
+    let many =
+        format!("{{{}\"x\":1}}", (0..200_000).map(|n| format!("\"k{n}\":1,")).collect::<String>());
     let huge = row.replacen("\"age\":", "\"age\":1e999, \"x\":", 1);
     let nan = row.replacen("\"age\":", "\"age\":NaN, \"x\":", 1);
     let rows = vec!["{}"; 10_001].join(",");
@@ -140,9 +161,13 @@ async fn what_is_no_json_of_rows_is_refused() {
         let answer = world.get(path).await;
         assert!([400, 404].contains(&answer.status.as_u16()), "{path}: {}", answer.text());
     }
-    for path in ["/v1/ledger?status=lost", "/v1/ledger?limit=0", "/v1/ledger?colour=red",
-        "/v1/ledger/verify?head=xyz", "/v1/models/german/applicants?offset=-1"]
-    {
+    for path in [
+        "/v1/ledger?status=lost",
+        "/v1/ledger?limit=0",
+        "/v1/ledger?colour=red",
+        "/v1/ledger/verify?head=xyz",
+        "/v1/models/german/applicants?offset=-1",
+    ] {
         let answer = world.get(path).await;
         assert_eq!(answer.status, 400, "{path}: {}", answer.text());
         assert_eq!(answer.headers["content-type"], "application/problem+json");

@@ -26,8 +26,7 @@ async fn at_once(world: &Arc<World>, path: &'static str, questions: Vec<Value>) 
 
 #[tokio::test(flavor = "multi_thread")]
 async fn answers_do_not_depend_on_who_else_asks() {
-    let (_folder, world) =
-        world_with(EngineConfig { threads: 1, ..config() }).await;
+    let (_folder, world) = world_with(EngineConfig { threads: 1, ..config() }).await;
     let world = Arc::new(world);
     let rejected = world.rejected(24).await;
     for (path, count, more) in [
@@ -98,8 +97,7 @@ async fn who_is_wrong_does_not_spoil_it_for_others() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_queue_is_said_at_once() {
-    let (_folder, world) =
-        world_with(EngineConfig { threads: 1, questions: 1, ..config() }).await;
+    let (_folder, world) = world_with(EngineConfig { threads: 1, questions: 1, ..config() }).await;
     let world = Arc::new(world);
     let rejected = world.rejected(40).await;
     let long = json!({"indices": indices(&rejected), "method": "trex-o"});

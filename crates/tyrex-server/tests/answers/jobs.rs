@@ -35,7 +35,10 @@ async fn a_job_gives_the_same_advice_as_an_answer() {
     assert!(events.contains("event: progress\n"), "{events}");
     assert!(events.trim_end().lines().rev().nth(1).unwrap().contains("event: done"), "{events}");
     let job = world.finished(&id).await;
-    assert_eq!((&job["state"], &job["done"], &job["total"]), (&json!("done"), &json!(20), &json!(20)));
+    assert_eq!(
+        (&job["state"], &job["done"], &job["total"]),
+        (&json!("done"), &json!(20), &json!(20))
+    );
     assert_eq!(result(&world, &id).await, now);
     assert_eq!(world.get("/v1/jobs").await.ok()["jobs"][0]["id"], id.as_str());
     assert_eq!(world.delete(&format!("/v1/jobs/{id}")).await.status, 204);

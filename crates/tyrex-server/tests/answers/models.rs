@@ -32,13 +32,20 @@ async fn applicants_come_page_by_page() {
     };
     let all = page("rejected=false&limit=1000").await;
     let rejected = page("limit=1000").await;
-    assert_eq!(all["total"].as_u64().unwrap() as usize, all["applicants"].as_array().unwrap().len());
+    assert_eq!(
+        all["total"].as_u64().unwrap() as usize,
+        all["applicants"].as_array().unwrap().len()
+    );
     let below = |applicant: &&Value| applicant["score"].as_f64().unwrap() < 0.5;
-    let expected: Vec<&Value> = all["applicants"].as_array().unwrap().iter().filter(below).collect();
+    let expected: Vec<&Value> =
+        all["applicants"].as_array().unwrap().iter().filter(below).collect();
     assert_eq!(rejected["total"], expected.len());
     assert_eq!(rejected["applicants"].as_array().unwrap().iter().collect::<Vec<_>>(), expected);
     let second = page("offset=2&limit=3").await;
-    assert_eq!(second["applicants"].as_array().unwrap()[..], rejected["applicants"].as_array().unwrap()[2..5]);
+    assert_eq!(
+        second["applicants"].as_array().unwrap()[..],
+        rejected["applicants"].as_array().unwrap()[2..5]
+    );
     let row = expected[0]["row"].as_u64().unwrap();
     let one = page(&format!("row={row}")).await;
     assert_eq!(one["applicants"][0], *expected[0]);
@@ -130,7 +137,8 @@ async fn an_uploaded_model_is_served_and_comes_back() {
 async fn bad_uploads_are_refused_by_their_part() {
     let (_folder, world) = world().await;
     let (onnx, rows) = written();
-    let split = b"format_version = 1\n[label]\ncolumn = \"class\"\nfavourable = \"good\"\n[split]\n\
+    let split =
+        b"format_version = 1\n[label]\ncolumn = \"class\"\nfavourable = \"good\"\n[split]\n\
         file = \"/etc/passwd\"\n[[feature]]\nname = \"age\"\nkind = \"integer\"\n";
     type Parts<'a> = Vec<(&'a str, Option<&'a str>, &'a [u8])>;
     let cases: Vec<(Parts<'_>, u16, &str)> = vec![

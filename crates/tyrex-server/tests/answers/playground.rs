@@ -31,8 +31,10 @@ async fn the_plane_is_drawn_and_walked() {
         (json!({"at": [0, 99], "samples": 10, "sigma": 0.1, "tau": 0.6}), "at[1]"),
         (json!({"at": [0, 0], "samples": 10, "sigma": -1, "tau": 0.6}), "sigma"),
         (json!({"at": [0, 0], "samples": 10, "sigma": 0.1, "tau": 1}), "tau"),
-        (json!({"at": [0, 0], "samples": 10, "sigma": 0.1, "tau": 0.6, "methods": ["magic"]}),
-            "methods[0]"),
+        (
+            json!({"at": [0, 0], "samples": 10, "sigma": 0.1, "tau": 0.6, "methods": ["magic"]}),
+            "methods[0]",
+        ),
         (json!({"at": [0], "samples": 10, "sigma": 0.1, "tau": 0.6}), "at"),
     ] {
         let answer = world.post("/v1/playground/paths", &question).await;

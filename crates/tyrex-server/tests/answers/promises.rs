@@ -73,7 +73,9 @@ async fn candidates_are_judged_by_the_open_promises() {
     let (_folder, world) = world().await;
     let ids = recorded(&world, 6).await;
     // The model that gave the promises keeps them.
-    let own = world.post("/v1/audit", &json!({"candidates": ["german"], "by": ["personal_status"]})).await;
+    let own = world
+        .post("/v1/audit", &json!({"candidates": ["german"], "by": ["personal_status"]}))
+        .await;
     let report = own.ok();
     assert_eq!(report["verdict"]["passes"], true, "{report}");
     assert_eq!(report["candidates"][0]["tally"]["kept"], ids.len());
@@ -86,12 +88,17 @@ async fn candidates_are_judged_by_the_open_promises() {
         ("options", None, options.as_bytes()),
     ];
     let report = world.post_form("/v1/audit", &parts, "application/json").await.ok();
-    let names: Vec<&Value> = report["candidates"].as_array().unwrap().iter().map(|c| &c["name"]).collect();
+    let names: Vec<&Value> =
+        report["candidates"].as_array().unwrap().iter().map(|c| &c["name"]).collect();
     assert_eq!(names, ["new.onnx", "new.onnx (2)"]);
     assert_eq!(report["candidates"][0]["tally"]["promises"], ids.len());
     let page = world.post_form("/v1/audit", &parts, "text/html").await;
-    assert!(page.text().starts_with("<!doctype html>") || page.text().starts_with("<!DOCTYPE html>"));
-    assert!(page.headers["content-security-policy"].to_str().unwrap().contains("default-src 'none'"));
+    assert!(
+        page.text().starts_with("<!doctype html>") || page.text().starts_with("<!DOCTYPE html>")
+    );
+    assert!(
+        page.headers["content-security-policy"].to_str().unwrap().contains("default-src 'none'")
+    );
     let bad: [(&str, Option<&str>, &[u8]); 1] = [("model", Some("bad.onnx"), b"nothing")];
     let refused = world.post_form("/v1/audit", &bad, "*/*").await;
     assert_eq!((refused.status.as_u16(), &refused.json()["field"]), (422, &json!("model[0]")));

@@ -14,7 +14,8 @@ async fn rows_by_value_and_by_index_are_the_same_rows() {
         let by_value = world.post(path, &json!({"rows": values})).await.ok();
         let rows = by_index["rows"].as_array().unwrap();
         assert_eq!(rows.len(), 5, "{path}");
-        for (place, (own, sent)) in rows.iter().zip(by_value["rows"].as_array().unwrap()).enumerate()
+        for (place, (own, sent)) in
+            rows.iter().zip(by_value["rows"].as_array().unwrap()).enumerate()
         {
             assert_eq!(own["row"], rejected[place].0, "{path}");
             assert_eq!(sent["row"], place, "{path}");
@@ -76,8 +77,7 @@ async fn advice_comes_with_a_sentence_and_a_certificate() {
         "certify": false});
     let plain = world.post("/v1/explain", &plain).await.ok();
     assert_eq!(plain["rows"][0]["advice"]["certificate"], Value::Null);
-    assert_eq!(plain["rows"][0]["advice"]["counterfactual"],
-        rows[0]["advice"]["counterfactual"]);
+    assert_eq!(plain["rows"][0]["advice"]["counterfactual"], rows[0]["advice"]["counterfactual"]);
 }
 
 #[tokio::test(flavor = "multi_thread")]

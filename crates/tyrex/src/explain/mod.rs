@@ -181,9 +181,10 @@ impl Explainer {
         training: Option<Training>,
     ) -> Result<Self> {
         let points = encoder.encode_rows(data.rows())?;
-        let scores = applicant::scores(&*model, data.rows(), &points).map_err(|(index, score)| {
-            applicant::no_score(data.source(), data.table_rows()[index], score)
-        })?;
+        let scores =
+            applicant::scores(&*model, data.rows(), &points).map_err(|(index, score)| {
+                applicant::no_score(data.source(), data.table_rows()[index], score)
+            })?;
         Ok(Self { data, encoder, model, training, points, scores })
     }
 

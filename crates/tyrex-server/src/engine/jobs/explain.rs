@@ -79,7 +79,7 @@ impl KeptRows {
                     column
                 };
                 let table = Table::new("rows", columns.iter().map(column).collect())?;
-                Ok(served.explainer().read_applicants(table)?)
+                Ok(served.explainer().read_applicants(&table)?)
             }
         }
     }

@@ -14,8 +14,7 @@ use tyrex_server::config::Config;
 use tyrex_server::database::Database;
 use tyrex_server::engine::{Engine, EngineConfig};
 use tyrex_server::ledger::Ledger;
-use tyrex_server::serve::app;
-use tyrex_server::state::AppState;
+use tyrex_server::{AppState, app};
 
 /// Retrained models of every world.
 pub(crate) const MODELS: usize = 6;

@@ -59,29 +59,31 @@ impl Explainer {
         Some(applicant(self.data(), index, self.points(), self.scores()[index]))
     }
 
-    /// Other rows of the same schema. Labels are welcome, not needed. How the explainer's own
-    /// rows are split says nothing about them.
+    /// Other rows of the same schema. Labels are welcome, not needed.
     pub fn read_applicants(&self, table: &Table) -> Result<Vec<Applicant>> {
         let schema = self.schema();
-        let Rows { rows, table_rows, .. } = Rows::read_through(schema, table)?;
+        let Rows { rows, table_rows, .. } = Rows::read_valid(schema, table)?;
         let points = self.encoder().encode_rows(&rows)?;
-        let scores = scores(self.model(), &rows, &points)
-            .map_err(|(index, score)| no_score(table.source(), table_rows[index], score))?;
-        let label = table.columns().iter().find(|column| column.name() == schema.label.column);
-        let applicant = |(index, values): (usize, Row)| {
-            let row = table_rows[index];
-            let word = label.map(|column| column.cell(row));
-            let favourable = word.and_then(|word| schema.is_favourable(word));
-            Applicant {
-                row,
-                values,
-                point: points.row(index).to_vec(),
-                score: scores[index],
-                label: favourable.and(word).map(str::to_owned),
-                favourable,
-            }
-        };
-        Ok(rows.into_iter().enumerate().map(applicant).collect())
+        let scores = scores(self.model(), table.source(), &rows, &table_rows, &points)?;
+        let labels = table.columns().iter().find(|column| column.name() == schema.label.column);
+        Ok(rows
+            .into_iter()
+            .zip(table_rows)
+            .zip(points.rows().zip(scores))
+            .map(|((values, row), (point, score))| {
+                let label = labels.map(|column| column.cell(row));
+                let favourable = label.and_then(|label| schema.is_favourable(label));
+                Applicant {
+                    row,
+                    values,
+                    point: point.to_vec(),
+                    score,
+                    // A label that is unknown is none.
+                    label: label.filter(|_| favourable.is_some()).map(str::to_owned),
+                    favourable,
+                }
+            })
+            .collect())
     }
 }
 
@@ -97,23 +99,22 @@ fn applicant(data: &Data, index: usize, points: &Points, score: f32) -> Applican
 }
 
 /// `m(x)` of the rows. One that is not a number is neither below nor above the threshold, so
-/// neither rejected nor accepted, and an error: its place, and what it is.
+/// neither rejected nor accepted, and an error.
 pub(super) fn scores(
     model: &dyn Model,
+    source: &Path,
     rows: &[Row],
+    table_rows: &[usize],
     points: &Points,
-) -> Result<Vec<f32>, (usize, f32)> {
+) -> Result<Vec<f32>> {
     let scores = model.score_rows(rows).unwrap_or_else(|| model.score(points));
     match scores.iter().position(|score| !score.is_finite()) {
         None => Ok(scores),
-        Some(index) => Err((index, scores[index])),
+        Some(index) => Err(Error::InvalidModel(format!(
+            "its score of {}, row {}, is {}, expected a probability",
+            source.display(),
+            table_rows[index],
+            scores[index]
+        ))),
     }
-}
-
-/// The error of a row whose score is no number.
-pub(super) fn no_score(source: &Path, row: usize, score: f32) -> Error {
-    let source = source.display();
-    Error::InvalidModel(format!(
-        "its score of {source}, row {row}, is {score}, expected a probability"
-    ))
 }

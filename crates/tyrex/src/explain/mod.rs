@@ -182,9 +182,7 @@ impl Explainer {
     ) -> Result<Self> {
         let points = encoder.encode_rows(data.rows())?;
         let scores =
-            applicant::scores(&*model, data.rows(), &points).map_err(|(index, score)| {
-                applicant::no_score(data.source(), data.table_rows()[index], score)
-            })?;
+            applicant::scores(&*model, data.source(), data.rows(), data.table_rows(), &points)?;
         Ok(Self { data, encoder, model, training, points, scores })
     }
 

@@ -206,12 +206,12 @@ impl Served {
             Training::None => (EnsembleState::None, 0, "None were asked for.".to_owned()),
             Training::Under(so_far) => {
                 let done = so_far.map_or(0, |ensemble| ensemble.members().len());
-                let sentence = format!("{done} of {wanted} models are trained: {change}.");
+                let sentence = format!("{done} of {wanted} models so far, {change}.");
                 (EnsembleState::Training, done, sentence)
             }
             Training::Ready(ensemble) => {
                 let count = ensemble.members().len();
-                (EnsembleState::Ready, count, format!("{count} models trained again: {change}."))
+                (EnsembleState::Ready, count, format!("{count} models, {change}."))
             }
             Training::Failed(reason) => (EnsembleState::Failed, 0, reason),
         };

@@ -144,7 +144,7 @@ impl Explainer {
 
     /// The rows of a table.
     fn read(&self, table: &Table) -> tyrex::Result<Vec<Applicant>> {
-        self.inner.read_applicants(table.0.clone())
+        self.inner.read_applicants(&table.0)
     }
 
     /// The rows of a table, or the rejected applicants among the own ones.

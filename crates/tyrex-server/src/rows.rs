@@ -95,7 +95,7 @@ impl Rows {
                 })
                 .collect(),
             Self::Sent(table) => {
-                let applicants = explainer.read_applicants(table.clone())?;
+                let applicants = explainer.read_applicants(table)?;
                 // Answers have no other place than their row's.
                 let whole = |(place, applicant): (usize, &Applicant)| applicant.row == place;
                 let kept = applicants.iter().enumerate().take_while(|each| whole(*each)).count();

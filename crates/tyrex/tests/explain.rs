@@ -498,7 +498,7 @@ fn other_rows_of_the_same_schema_are_explained_as_the_own_ones_are() {
         shuffled
     });
     let table = Table::new("applicants", columns.collect()).unwrap();
-    let others = explainer.read_applicants(table).unwrap();
+    let others = explainer.read_applicants(&table).unwrap();
     let request = request("trex-o");
     let go_on = |_| ControlFlow::Continue(());
     let of_own = explainer.advise(own, &request, go_on).unwrap();
@@ -510,7 +510,7 @@ fn other_rows_of_the_same_schema_are_explained_as_the_own_ones_are() {
         assert!(own.applicant.label.is_some() && other.applicant.label.is_none());
     }
     let bad = Table::from_csv(Path::new("x.csv"), b"duration\n3\n").unwrap();
-    assert!(matches!(explainer.read_applicants(bad), Err(Error::Table { .. })));
+    assert!(matches!(explainer.read_applicants(&bad), Err(Error::Table { .. })));
 }
 
 /// A network that only answers: no gradients, no weights to look at.

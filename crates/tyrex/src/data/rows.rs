@@ -40,6 +40,11 @@ impl Rows {
     /// names; the label is not needed.
     pub fn read(schema: &Schema, table: &Table) -> Result<Self> {
         schema.validate()?;
+        Self::read_valid(schema, table)
+    }
+
+    /// The same for a schema that was found valid before.
+    pub(crate) fn read_valid(schema: &Schema, table: &Table) -> Result<Self> {
         let columns: Vec<(&Feature, &Column)> = schema
             .features
             .iter()

@@ -1,8 +1,9 @@
 //! The rows a person asks about: of the explainer's own data, or others of the same schema.
 
-use super::{Applicants, Data, Explainer, Part};
-use crate::data::schema::Split;
-use crate::data::{Row, Schema, Table};
+use std::path::Path;
+
+use super::{Data, Explainer, Part};
+use crate::data::{Row, Rows, Table};
 use crate::error::{Error, Result};
 use crate::model::{Model, THRESHOLD};
 use crate::points::Points;
@@ -59,16 +60,29 @@ impl Explainer {
     }
 
     /// Other rows of the same schema. Labels are welcome, not needed.
-    pub fn read_applicants(&self, table: Table) -> Result<Vec<Applicant>> {
-        // How the explainer's own rows are split says nothing about others.
-        let schema = Schema { split: Split::AllTrain, ..self.schema().clone() };
-        let data = Data::Applicants(Applicants::read(&schema, table)?);
-        let points = self.encoder().encode_rows(data.rows())?;
-        let scores = scores(self.model(), &data, &points)?;
-        Ok(scores
+    pub fn read_applicants(&self, table: &Table) -> Result<Vec<Applicant>> {
+        let schema = self.schema();
+        let Rows { rows, table_rows, .. } = Rows::read_valid(schema, table)?;
+        let points = self.encoder().encode_rows(&rows)?;
+        let scores = scores(self.model(), table.source(), &rows, &table_rows, &points)?;
+        let labels = table.columns().iter().find(|column| column.name() == schema.label.column);
+        Ok(rows
             .into_iter()
-            .enumerate()
-            .map(|(index, score)| applicant(&data, index, &points, score))
+            .zip(table_rows)
+            .zip(points.rows().zip(scores))
+            .map(|((values, row), (point, score))| {
+                let label = labels.map(|column| column.cell(row));
+                let favourable = label.and_then(|label| schema.is_favourable(label));
+                Applicant {
+                    row,
+                    values,
+                    point: point.to_vec(),
+                    score,
+                    // A label that is unknown is none.
+                    label: label.filter(|_| favourable.is_some()).map(str::to_owned),
+                    favourable,
+                }
+            })
             .collect())
     }
 }
@@ -86,14 +100,20 @@ fn applicant(data: &Data, index: usize, points: &Points, score: f32) -> Applican
 
 /// `m(x)` of the rows. One that is not a number is neither below nor above the threshold, so
 /// neither rejected nor accepted, and an error.
-pub(super) fn scores(model: &dyn Model, data: &Data, points: &Points) -> Result<Vec<f32>> {
-    let scores = model.score_rows(data.rows()).unwrap_or_else(|| model.score(points));
+pub(super) fn scores(
+    model: &dyn Model,
+    source: &Path,
+    rows: &[Row],
+    table_rows: &[usize],
+    points: &Points,
+) -> Result<Vec<f32>> {
+    let scores = model.score_rows(rows).unwrap_or_else(|| model.score(points));
     match scores.iter().position(|score| !score.is_finite()) {
         None => Ok(scores),
         Some(index) => Err(Error::InvalidModel(format!(
             "its score of {}, row {}, is {}, expected a probability",
-            data.source().display(),
-            data.table_rows()[index],
+            source.display(),
+            table_rows[index],
             scores[index]
         ))),
     }

@@ -24,14 +24,14 @@ use crate::printer::{Page, Report, Stand};
 const VARIABLE: &str = "TYREX_LEDGER";
 
 /// The ledger that was typed, or that the variable names.
-pub(super) fn named(typed: Option<&str>) -> Option<String> {
+pub(super) fn address(typed: Option<&str>) -> Option<String> {
     let variable = || std::env::var(VARIABLE).ok().filter(|name| !name.is_empty());
     typed.map(str::to_owned).or_else(variable)
 }
 
 /// The ledger that was typed, which must be there.
 fn existing(args: &LedgerArgs) -> anyhow::Result<Ledger> {
-    let Some(address) = named(args.ledger.as_deref()) else {
+    let Some(address) = address(args.ledger.as_deref()) else {
         return Err(Usage {
             problem: "no ledger is named".to_owned(),
             help: format!("pass --ledger FILE or --ledger postgres://..., or set {VARIABLE}"),

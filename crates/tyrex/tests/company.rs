@@ -153,7 +153,9 @@ fn audits() {
         let mut audit = new.audit(&promises, &request, GO_ON).unwrap();
         for repairs in audit.iter_mut().filter_map(|each| each.repairs.as_mut()) {
             repairs.from_promised.outcome.seconds = 0.0;
-            repairs.from_factual.outcome.seconds = 0.0;
+            if let Some(repair) = &mut repairs.from_factual {
+                repair.outcome.seconds = 0.0;
+            }
         }
         audit
     });

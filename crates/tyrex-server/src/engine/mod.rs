@@ -154,6 +154,12 @@ impl Engine {
         (self.pool.threads(), self.pool.busy())
     }
 
+    /// Pieces of questions that were answered, and how often the library was called for them.
+    #[must_use]
+    pub fn answered(&self) -> (u64, u64) {
+        self.pool.answered()
+    }
+
     /// The number of jobs that are not finished.
     #[must_use]
     pub fn unfinished_jobs(&self) -> usize {

@@ -191,6 +191,9 @@ struct Shared {
     admission: Arc<Semaphore>,
     limit: usize,
     busy: AtomicUsize,
+    /// Pieces that were answered, and how often the library was called for them.
+    pieces: AtomicU64,
+    calls: AtomicU64,
     /// How long one row takes, in nanoseconds: a running mean.
     row_time: AtomicU64,
     /// Rows that are answered in one go.
@@ -221,6 +224,8 @@ impl Pool {
             admission: Arc::new(Semaphore::new(limit)),
             limit,
             busy: AtomicUsize::new(0),
+            pieces: AtomicU64::new(0),
+            calls: AtomicU64::new(0),
             row_time: AtomicU64::new(1_000_000),
             batches: Histogram::new(BATCHES),
         });
@@ -264,6 +269,12 @@ impl Pool {
     /// The rows that were answered in one go, so far.
     pub(crate) fn batches(&self) -> Histogram {
         self.shared.batches.clone()
+    }
+
+    /// Pieces of questions that were answered, and how often the library was called for them.
+    pub(crate) fn answered(&self) -> (u64, u64) {
+        let Shared { pieces, calls, .. } = &*self.shared;
+        (pieces.load(Ordering::Relaxed), calls.load(Ordering::Relaxed))
     }
 
     /// Asks about rows. Work that nobody waits for any more is given up.
@@ -384,6 +395,8 @@ impl Shared {
             self.busy.fetch_add(1, Ordering::Relaxed);
             let rows = first.rows() + others.iter().map(|piece| piece.rows()).sum::<usize>();
             self.batches.observe(rows as f64);
+            self.pieces.fetch_add(1 + others.len() as u64, Ordering::Relaxed);
+            self.calls.fetch_add(1, Ordering::Relaxed);
             let started = Instant::now();
             first.answer(others);
             let each = started.elapsed().as_nanos() as u64 / rows.max(1) as u64;

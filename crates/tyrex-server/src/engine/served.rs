@@ -54,7 +54,8 @@ impl Retraining {
 #[derive(Debug, Clone)]
 pub(super) enum Training {
     None,
-    Under { done: usize },
+    /// Some are missing; those that are there.
+    Under(Option<Arc<Ensemble>>),
     Ready(Arc<Ensemble>),
     Failed(String),
 }
@@ -107,7 +108,7 @@ impl Served {
             rejected: applicants.iter().copied().filter(below).collect(),
             applicants,
             ensemble: RwLock::new(match retraining {
-                Some(_) => Training::Under { done: 0 },
+                Some(_) => Training::Under(None),
                 None => Training::None,
             }),
             retraining,
@@ -180,13 +181,13 @@ impl Served {
         }
     }
 
-    /// The retrained models, or why there are none.
-    pub(crate) fn expect_ensemble(&self) -> Result<Arc<Ensemble>> {
+    /// The retrained models that are there now, or why there are none.
+    pub(crate) fn ensemble_so_far(&self) -> Result<Arc<Ensemble>> {
         match self.training() {
-            Training::Ready(ensemble) => Ok(ensemble),
-            Training::Under { .. } => Err(Error::Busy {
-                what: "the retrained models are not all there yet",
-                retry_after: std::time::Duration::from_secs(5),
+            Training::Ready(ensemble) | Training::Under(Some(ensemble)) => Ok(ensemble),
+            Training::Under(None) => Err(Error::Busy {
+                what: "the first retrained models are not there yet",
+                retry_after: std::time::Duration::from_secs(1),
             }),
             Training::None | Training::Failed(_) => Err(Error::Conflict(format!(
                 "the model `{}` has no retrained models: {}",
@@ -203,13 +204,14 @@ impl Served {
         let change = change.unwrap_or_default();
         let (state, models, sentence) = match self.training() {
             Training::None => (EnsembleState::None, 0, "None were asked for.".to_owned()),
-            Training::Under { done } => {
-                let sentence = format!("{done} of {wanted} models are trained: {change}.");
+            Training::Under(so_far) => {
+                let done = so_far.map_or(0, |ensemble| ensemble.members().len());
+                let sentence = format!("{done} of {wanted} models so far, {change}.");
                 (EnsembleState::Training, done, sentence)
             }
             Training::Ready(ensemble) => {
                 let count = ensemble.members().len();
-                (EnsembleState::Ready, count, format!("{count} models trained again: {change}."))
+                (EnsembleState::Ready, count, format!("{count} models, {change}."))
             }
             Training::Failed(reason) => (EnsembleState::Failed, 0, reason),
         };

@@ -45,8 +45,11 @@ impl Engine {
         let mut missing: Vec<usize> =
             (0..members.len()).filter(|&number| members[number].is_none()).collect();
         while !missing.is_empty() {
-            let done = members.iter().flatten().count();
-            served.set_training(Training::Under { done });
+            let so_far: Vec<Mlp> = members.iter().flatten().cloned().collect();
+            if !so_far.is_empty() {
+                let so_far = served.explainer().ensemble_of(&terms, so_far)?;
+                served.set_training(Training::Under(Some(Arc::new(so_far))));
+            }
             let some: Vec<usize> =
                 missing.drain(..missing.len().min(self.pool.threads())).collect();
             let (numbers, served_now, terms_now) =

@@ -34,7 +34,7 @@ pub(crate) struct SurvivalQuestion {
 pub(crate) struct SurvivalAnswer {
     /// The model.
     model: String,
-    /// The number of retrained models.
+    /// The number of retrained models that were asked: those that are there now.
     models: usize,
     /// Row by row.
     rows: Vec<RowSurvival>,
@@ -57,7 +57,7 @@ pub(crate) async fn survive(
 ) -> Result<Response, Problem> {
     let SurvivalQuestion { model, rows, indices } = question;
     let served = state.engine.model(model.as_deref())?;
-    let ensemble = served.expect_ensemble()?;
+    let ensemble = served.ensemble_so_far()?;
     let models = ensemble.members().len();
     let rows = Rows::of(&served, &state.config.limits, rows, indices, table)?;
     let applicants = applicants(&state, &served, &Arc::new(rows)).await?;

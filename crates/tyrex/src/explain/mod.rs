@@ -181,7 +181,8 @@ impl Explainer {
         training: Option<Training>,
     ) -> Result<Self> {
         let points = encoder.encode_rows(data.rows())?;
-        let scores = applicant::scores(&*model, data.source(), data.rows(), data.table_rows(), &points)?;
+        let scores =
+            applicant::scores(&*model, data.source(), data.rows(), data.table_rows(), &points)?;
         Ok(Self { data, encoder, model, training, points, scores })
     }
 

@@ -215,14 +215,14 @@ impl Engine {
         entry: &Entry,
         served: &Served,
     ) -> Result<Arc<tyrex::change::Ensemble>> {
-        while matches!(served.training(), Training::Under { .. }) {
+        while matches!(served.training(), Training::Under(_)) {
             if entry.stop.is_set() || self.parking.is_set() {
                 let what = "the retrained models were not there yet".to_owned();
                 return Err(LibraryError::Cancelled(what).into());
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        served.expect_ensemble()
+        served.ensemble_so_far()
     }
 
     /// What a job that advises came to.

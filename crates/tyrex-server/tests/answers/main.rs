@@ -1,0 +1,11 @@
+//! The service's answers, asked without a socket: real models, a real database.
+
+mod arrow;
+mod bad_input;
+mod batching;
+mod jobs;
+mod models;
+mod playground;
+mod promises;
+mod rows;
+mod world;

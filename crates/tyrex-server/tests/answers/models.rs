@@ -1,0 +1,175 @@
+//! Models: listed, uploaded, activated, removed, and back after a restart.
+
+use serde_json::{Value, json};
+
+use crate::world::{MODELS, World, config, world};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_model_says_what_it_takes() {
+    let (_folder, world) = world().await;
+    let list = world.get("/v1/models").await.ok();
+    assert_eq!(list["active"], "german");
+    let summary = &list["models"][0];
+    assert_eq!(summary["kind"], "network");
+    assert_eq!(summary["origin"], "dataset german");
+    assert_eq!(summary["features"], 20);
+    assert_eq!(summary["ensemble"]["models"], MODELS);
+    let detail = world.get("/v1/models/german").await.ok();
+    assert_eq!(detail["features"].as_array().unwrap().len(), 20);
+    assert_eq!(detail["methods"][0]["name"], "trex-i");
+    assert_eq!(detail["methods"].as_array().unwrap().len(), 8);
+    assert_eq!(detail["label"]["favourable"].as_array().unwrap().len(), 1);
+    assert_eq!(detail["performances"].as_array().unwrap().len(), 2);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn applicants_come_page_by_page() {
+    let (_folder, world) = world().await;
+    let page = |query: &str| {
+        let path = format!("/v1/models/german/applicants?{query}");
+        let world = &world;
+        async move { world.get(&path).await.ok() }
+    };
+    let all = page("rejected=false&limit=1000").await;
+    let rejected = page("limit=1000").await;
+    assert_eq!(
+        all["total"].as_u64().unwrap() as usize,
+        all["applicants"].as_array().unwrap().len()
+    );
+    let below = |applicant: &&Value| applicant["score"].as_f64().unwrap() < 0.5;
+    let expected: Vec<&Value> =
+        all["applicants"].as_array().unwrap().iter().filter(below).collect();
+    assert_eq!(rejected["total"], expected.len());
+    assert_eq!(rejected["applicants"].as_array().unwrap().iter().collect::<Vec<_>>(), expected);
+    let second = page("offset=2&limit=3").await;
+    assert_eq!(
+        second["applicants"].as_array().unwrap()[..],
+        rejected["applicants"].as_array().unwrap()[2..5]
+    );
+    let row = expected[0]["row"].as_u64().unwrap();
+    let one = page(&format!("row={row}")).await;
+    assert_eq!(one["applicants"][0], *expected[0]);
+    assert_eq!(world.get("/v1/models/german/applicants?row=99999").await.status, 404);
+    assert_eq!(world.get("/v1/models/nobody/applicants").await.status, 404);
+    assert_eq!(world.get("/v1/models/german/applicants?limit=1001").await.status, 422);
+}
+
+/// A model as tyrex writes it, and its rows.
+fn written() -> (Vec<u8>, Vec<u8>) {
+    use std::ops::ControlFlow;
+    use tyrex::data::catalogue::{Direction, Variant};
+    use tyrex::{Explainer, Seed, data::Catalogue, model::TrainParams};
+    let dataset =
+        Catalogue::new(None).load("german", Variant::Product, Direction::Favourable).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("german.csv");
+    dataset.table().write(&file, tyrex::Overwrite::Refuse).unwrap();
+    let params = TrainParams { hidden: vec![8], epochs: 5, ..TrainParams::default() };
+    let go_on = |_: &_| ControlFlow::Continue(());
+    let explainer = Explainer::train(dataset, &params, Seed(3), go_on).unwrap();
+    (explainer.to_onnx().unwrap(), std::fs::read(&file).unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_uploaded_model_is_served_and_comes_back() {
+    let (folder, world) = world().await;
+    let (onnx, rows) = written();
+    let parts: [(&str, Option<&str>, &[u8]); 4] = [
+        ("model", Some("../../etc/passwd"), &onnx),
+        ("data", Some("C:\\rows.csv"), &rows),
+        ("name", None, b"small"),
+        ("ensemble", None, b"2"),
+    ];
+    let answer = world.post_form("/v1/models", &parts, "*/*").await;
+    assert_eq!(answer.status, 201, "{}", answer.text());
+    assert_eq!(answer.headers["location"], "/v1/models/small");
+    let detail = answer.json();
+    assert_eq!((&detail["active"], &detail["rows"]), (&json!(false), &json!(1000)));
+    assert_eq!(detail["origin"], "upload");
+    // Its name is taken now.
+    let again = world.post_form("/v1/models", &parts, "*/*").await;
+    assert_eq!(again.status, 409, "{}", again.text());
+    // Without rows it can be asked about rows that come along.
+    let bare: [(&str, Option<&str>, &[u8]); 1] = [("model", None, &onnx)];
+    let bare = world.post_form("/v1/models", &bare, "*/*").await.ok();
+    assert_eq!(bare["id"], bare["fingerprint"].as_str().unwrap()[..12]);
+    assert_eq!(bare["fingerprint"], detail["fingerprint"]);
+    let rejected = world.rejected(4).await;
+    let ask = |world: &World, model: &Value| {
+        let rows: Vec<&Value> = rejected.iter().map(|(_, features)| features).collect();
+        let question = json!({"model": model, "rows": rows});
+        let app = world.app.clone();
+        async move {
+            use tower::ServiceExt as _;
+            let request = crate::world::request("POST", "/v1/stability")
+                .header("content-type", "application/json")
+                .body(axum::body::Body::from(question.to_string()))
+                .unwrap();
+            let response = app.oneshot(request).await.unwrap();
+            assert_eq!(response.status(), 200);
+            let body = axum::body::to_bytes(response.into_body(), usize::MAX).await.unwrap();
+            serde_json::from_slice::<Value>(&body).unwrap()["rows"].clone()
+        }
+    };
+    let said = ask(&world, &json!("small")).await;
+    assert_eq!(ask(&world, &bare["id"]).await, said);
+    assert_eq!(world.post("/v1/models/small/activate", &json!({})).await.ok()["active"], true);
+    assert_eq!(world.delete("/v1/models/small").await.status, 409);
+    // After a restart everything is as it was, and the retraining goes on.
+    world.close().await;
+    let other = tyrex_server::engine::EngineConfig { dataset: None, ..config() };
+    let world = World::open(&folder.path().join("tyrex.db"), other).await;
+    let list = world.get("/v1/models").await.ok();
+    assert_eq!(list["active"], "small");
+    assert_eq!(list["models"].as_array().unwrap().len(), 3);
+    assert_eq!(ask(&world, &json!("small")).await, said);
+    let started = std::time::Instant::now();
+    while world.get("/v1/models/small").await.ok()["ensemble"]["state"] != "ready" {
+        assert!(started.elapsed().as_secs() < 60);
+        tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+    }
+    world.post("/v1/models/german/activate", &json!({})).await.ok();
+    assert_eq!(world.delete("/v1/models/small").await.status, 204);
+    assert_eq!(world.get("/v1/models/small").await.status, 404);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn bad_uploads_are_refused_by_their_part() {
+    let (_folder, world) = world().await;
+    let (onnx, rows) = written();
+    let split =
+        b"format_version = 1\n[label]\ncolumn = \"class\"\nfavourable = \"good\"\n[split]\n\
+        file = \"/etc/passwd\"\n[[feature]]\nname = \"age\"\nkind = \"integer\"\n";
+    type Parts<'a> = Vec<(&'a str, Option<&'a str>, &'a [u8])>;
+    let cases: Vec<(Parts<'_>, u16, &str)> = vec![
+        (vec![], 422, "model"),
+        (vec![("model", None, b"")], 422, "model"),
+        (vec![("model", None, b"no model at all")], 422, "model"),
+        (vec![("model", None, &onnx[..onnx.len() / 2])], 422, "model"),
+        (vec![("model", None, &onnx), ("name", None, b"../up")], 422, "name"),
+        (vec![("model", None, &onnx), ("name", None, b"Big")], 422, "name"),
+        (vec![("model", None, &onnx), ("name", None, b"german")], 409, ""),
+        (vec![("model", None, &onnx), ("data", Some("rows.exe"), &rows)], 422, "data"),
+        (vec![("model", None, &onnx), ("data", Some("rows.parquet"), &rows)], 422, "data"),
+        (vec![("model", None, &onnx), ("data", Some("rows.arrow"), &rows)], 422, "data"),
+        (vec![("model", None, &onnx), ("data", Some("rows.csv"), b"age\n1\n")], 422, "data"),
+        (vec![("model", None, &onnx), ("schema", None, b"nonsense = [")], 422, "schema"),
+        (vec![("model", None, &onnx), ("schema", None, b"\xff\xfe")], 422, "schema"),
+        (vec![("model", None, &onnx), ("schema", None, split)], 422, "schema"),
+        (vec![("model", None, &onnx), ("ensemble", None, b"many")], 422, "ensemble"),
+        (vec![("model", None, &onnx), ("ensemble", None, b"1000000")], 422, "ensemble"),
+        (vec![("model", None, &onnx), ("model", None, &onnx)], 422, "model"),
+        (vec![("model", None, &onnx), ("colour", None, b"red")], 422, "colour"),
+    ];
+    for (parts, status, field) in cases {
+        let answer = world.post_form("/v1/models", &parts, "*/*").await;
+        let names: Vec<&str> = parts.iter().map(|part| part.0).collect();
+        assert_eq!(answer.status, status, "{names:?}: {}", answer.text());
+        let problem = answer.json();
+        if !field.is_empty() {
+            assert_eq!(problem["field"], field, "{problem}");
+        }
+        assert!(!problem["detail"].as_str().unwrap().contains("root:"), "{problem}");
+    }
+    assert_eq!(world.get("/v1/models").await.ok()["models"].as_array().unwrap().len(), 1);
+}

@@ -1,0 +1,118 @@
+//! Stability, survival, certificates and advice for rows.
+
+use serde_json::{Value, json};
+
+use crate::world::{MODELS, indices, world};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn rows_by_value_and_by_index_are_the_same_rows() {
+    let (_folder, world) = world().await;
+    let rejected = world.rejected(5).await;
+    let values: Vec<&Value> = rejected.iter().map(|(_, features)| features).collect();
+    for path in ["/v1/stability", "/v1/survival", "/v1/certify"] {
+        let by_index = world.post(path, &json!({"indices": indices(&rejected)})).await.ok();
+        let by_value = world.post(path, &json!({"rows": values})).await.ok();
+        let rows = by_index["rows"].as_array().unwrap();
+        assert_eq!(rows.len(), 5, "{path}");
+        for (place, (own, sent)) in
+            rows.iter().zip(by_value["rows"].as_array().unwrap()).enumerate()
+        {
+            assert_eq!(own["row"], rejected[place].0, "{path}");
+            assert_eq!(sent["row"], place, "{path}");
+            let mut own = own.clone();
+            own["row"] = sent["row"].clone();
+            assert_eq!(own, *sent, "{path}");
+        }
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn survival_is_what_every_retrained_model_says() {
+    let (_folder, world) = world().await;
+    let rejected = world.rejected(20).await;
+    let answer = world.post("/v1/survival", &json!({"indices": indices(&rejected)})).await.ok();
+    assert_eq!(answer["models"], MODELS);
+    for row in answer["rows"].as_array().unwrap() {
+        let scores: Vec<f64> =
+            row["scores"].as_array().unwrap().iter().map(|score| score.as_f64().unwrap()).collect();
+        assert_eq!(scores.len(), MODELS);
+        assert!(row["score"].as_f64().unwrap() < 0.5);
+        assert_eq!(row["survives"], scores.iter().filter(|&&score| score >= 0.5).count());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn advice_comes_with_a_sentence_and_a_certificate() {
+    let (_folder, world) = world().await;
+    let rejected = world.rejected(3).await;
+    let question = json!({"indices": indices(&rejected), "keep": ["age"], "tau": 0.7});
+    let answer = world.post("/v1/explain", &question).await.ok();
+    assert_eq!(answer["model"], "german");
+    assert_eq!(answer["request"]["method"]["method"], "trex-i");
+    assert!(answer.get("recorded").is_none());
+    let rows = answer["rows"].as_array().unwrap();
+    assert_eq!(rows.len(), 3);
+    for row in rows {
+        let advice = &row["advice"];
+        assert_eq!(advice["status"], "found", "{row}");
+        assert!(advice["score"].as_f64().unwrap() >= 0.5);
+        assert!(advice["stability"].as_f64().unwrap() >= 0.7);
+        let changes = advice["changes"].as_array().unwrap();
+        assert!(changes.iter().all(|change| change["feature"] != "age"));
+        let sentence = row["sentence"].as_str().unwrap();
+        for change in changes {
+            assert!(sentence.contains(change["feature"].as_str().unwrap()), "{sentence}");
+        }
+        let certificate = &advice["certificate"];
+        assert_eq!(certificate["retraining"]["models"].as_array().unwrap().len(), MODELS);
+        assert!(certificate["sentence"].is_string(), "{certificate}");
+        // What was advised is accepted, and it is the row that was certified.
+        let again = world.post("/v1/stability", &json!({"rows": [advice["counterfactual"]]})).await;
+        assert_eq!(again.ok()["rows"][0]["score"], advice["score"]);
+        let certified =
+            world.post("/v1/certify", &json!({"rows": [advice["counterfactual"]]})).await.ok();
+        assert_eq!(certified["rows"][0]["certificate"]["point"], certificate["point"]);
+    }
+    let plain = json!({"indices": indices(&rejected), "keep": ["age"], "tau": 0.7,
+        "certify": false});
+    let plain = world.post("/v1/explain", &plain).await.ok();
+    assert_eq!(plain["rows"][0]["advice"]["certificate"], Value::Null);
+    assert_eq!(plain["rows"][0]["advice"]["counterfactual"], rows[0]["advice"]["counterfactual"]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_row_without_advice_hears_which_rule_stands_in_the_way() {
+    let (_folder, world) = world().await;
+    let rejected = world.rejected(1).await;
+    let question = json!({"indices": indices(&rejected), "vary": ["own_telephone"]});
+    let answer = world.post("/v1/explain", &question).await.ok();
+    let advice = &answer["rows"][0]["advice"];
+    assert_eq!(advice["status"], "not_found", "{answer}");
+    assert!(advice["relaxations"]["tried"].as_u64().unwrap() > 0, "{advice}");
+    assert!(answer["rows"][0]["sentence"].as_str().unwrap().starts_with("No advice"));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_the_service_says_is_what_the_library_says() {
+    use std::ops::ControlFlow;
+    use tyrex::data::catalogue::{Direction, Variant};
+    use tyrex::explain::{Explainer, StabilityTerms};
+    use tyrex::{Seed, data::Catalogue, model::TrainParams};
+
+    let (_folder, world) = world().await;
+    let dataset =
+        Catalogue::new(None).load("german", Variant::Product, Direction::Favourable).unwrap();
+    let go_on = |_: &_| ControlFlow::Continue(());
+    let explainer = Explainer::train(dataset, &TrainParams::default(), Seed(0), go_on).unwrap();
+    let rejected = explainer.rejected(explainer.data().applicants());
+    let shown = world.get("/v1/models/german").await.ok();
+    assert_eq!(shown["fingerprint"], explainer.fingerprint().to_string());
+    assert_eq!(shown["rejected"], rejected.len());
+    let terms = StabilityTerms { samples: 300, sigma: 0.2, ..StabilityTerms::default() };
+    let expected =
+        explainer.stability(&rejected[..8], &terms, || ControlFlow::Continue(())).unwrap();
+    let rows: Vec<usize> = expected.iter().map(|row| row.row).collect();
+    let question = json!({"indices": rows, "terms": {"samples": 300, "sigma": 0.2}});
+    let answer = world.post("/v1/stability", &question).await.ok();
+    assert_eq!(answer["rows"], serde_json::to_value(expected).unwrap());
+}

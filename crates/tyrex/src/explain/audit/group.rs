@@ -246,3 +246,157 @@ fn levels(
     }
     Ok((names, group_of))
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn schema() -> Schema {
+        Schema::from_toml(
+            "format_version = 1\n[label]\ncolumn = \"y\"\nfavourable = 1\n\
+             [[feature]]\nname = \"age\"\nkind = \"integer\"\nunit = \"years\"\n\
+             [[feature]]\nname = \"sex\"\nkind = \"categorical\"\nlevels = [\"male\", \"female\"]\n\
+             [[feature]]\nname = \"grade\"\nkind = \"ordinal\"\nlevels = [3, 2, 1]\n",
+        )
+        .unwrap()
+    }
+
+    fn promises(feature: &str, values: Vec<Option<Value>>) -> Vec<WrittenPromise> {
+        let promise = |(index, value): (usize, Option<Value>)| WrittenPromise {
+            name: index.to_string(),
+            factual: value.map(|value| [(feature.to_owned(), value)].into()),
+            advised: std::collections::BTreeMap::new(),
+        };
+        values.into_iter().enumerate().map(promise).collect()
+    }
+
+    fn partition(grouping: &str, promises: &[WrittenPromise]) -> Partition {
+        Partition::of(&grouping.parse().unwrap(), promises, [&schema()].into_iter()).unwrap()
+    }
+
+    /// Names and sizes.
+    fn sizes(partition: &Partition) -> Vec<(&str, usize)> {
+        let size = |index| partition.group_of.iter().filter(|&&group| group == index).count();
+        partition.names.iter().enumerate().map(|(index, name)| (&**name, size(index))).collect()
+    }
+
+    fn numbers(values: &[f64]) -> Vec<Option<Value>> {
+        values.iter().map(|&value| Some(value.into())).collect()
+    }
+
+    #[test]
+    fn what_is_typed_is_read_back() {
+        for text in ["sex", "age:25,40,60", "a:b:1", "x:-1.5,0"] {
+            assert_eq!(text.parse::<Grouping>().unwrap().to_string(), text);
+            let json = serde_json::to_string(&text.parse::<Grouping>().unwrap()).unwrap();
+            assert_eq!(json, format!("\"{text}\""));
+            assert_eq!(serde_json::from_str::<Grouping>(&json).unwrap().to_string(), text);
+        }
+        for wrong in ["", "age:", "age:25,", "age:40,25", "age:25,25", "age:old", "age:nan", ":1"] {
+            let error = wrong.parse::<Grouping>().unwrap_err().to_string();
+            assert!(error.starts_with("parameter `by` is"), "{error}");
+        }
+    }
+
+    #[test]
+    fn an_edge_belongs_to_the_range_above() {
+        let ages = promises("age", numbers(&[24.0, 25.0, 39.0, 40.0, 90.0]));
+        assert_eq!(
+            sizes(&partition("age:25,40,60", &ages)),
+            [("below 25", 1), ("25 to below 40", 2), ("40 to below 60", 1), ("60 and above", 1)]
+        );
+        assert_eq!(sizes(&partition("age:25", &ages)), [("below 25", 1), ("25 and above", 4)]);
+        assert_eq!(partition("age:25", &ages).unit.as_deref(), Some("years"));
+    }
+
+    #[test]
+    fn numbers_are_parted_by_their_quartiles() {
+        let ages = promises("age", numbers(&(1..=8).map(f64::from).collect::<Vec<_>>()));
+        assert_eq!(
+            sizes(&partition("age", &ages)),
+            [("below 3", 2), ("3 to below 5", 2), ("5 to below 7", 2), ("7 and above", 2)]
+        );
+        // Where most are equal there are fewer groups, and none is empty.
+        let same = promises("age", numbers(&[5.0, 5.0, 5.0, 5.0, 9.0]));
+        assert_eq!(sizes(&partition("age", &same)), [("all numbers", 5)]);
+        let two = promises("age", numbers(&[5.0, 5.0, 9.0, 9.0]));
+        assert_eq!(sizes(&partition("age", &two)), [("below 9", 2), ("9 and above", 2)]);
+    }
+
+    #[test]
+    fn levels_stand_in_the_schemas_order_and_others_behind() {
+        let text = |text: &str| Some(Value::from(text));
+        let sexes =
+            promises("sex", vec![text("other"), text("female"), text("male"), None, text("")]);
+        assert_eq!(
+            sizes(&partition("sex", &sexes)),
+            [("male", 1), ("female", 1), ("other", 1), ("not known", 2)]
+        );
+        // A number is the same level however it is written.
+        let grades = promises("grade", vec![text("1.0"), Some(1.0.into()), text("3")]);
+        assert_eq!(sizes(&partition("grade", &grades)), [("3", 1), ("1", 2)]);
+        // A column that no schema knows: few numbers are levels, many are ranges.
+        let few = promises("branch", numbers(&[1.0, 2.0, 2.0]));
+        assert_eq!(sizes(&partition("branch", &few)), [("1", 1), ("2", 2)]);
+        let many = promises("branch", numbers(&(0..20).map(f64::from).collect::<Vec<_>>()));
+        assert_eq!(partition("branch", &many).names.len(), 4);
+    }
+
+    #[test]
+    fn what_cannot_be_grouped_is_refused() {
+        let message = |feature: &str, promises: &[WrittenPromise]| {
+            let grouping = feature.parse().unwrap();
+            Partition::of(&grouping, promises, [&schema()].into_iter()).unwrap_err().to_string()
+        };
+        let ages = promises("age", numbers(&[1.0]));
+        assert_eq!(
+            message("sex", &ages),
+            "parameter `by` is sex, expected a column of the rows as they were: `age`"
+        );
+        let unknown = promises("age", vec![None]);
+        assert!(message("age", &unknown).contains("not known"));
+        let names: Vec<_> = (0..61).map(|n| Some(Value::from(&*format!("person {n}")))).collect();
+        assert!(message("name", &promises("name", names)).contains("there are 61"));
+    }
+
+    fn any_value() -> impl Strategy<Value = Option<Value>> {
+        prop_oneof![
+            Just(None),
+            Just(Some(Value::Missing)),
+            (-5..40_i32).prop_map(|n| Some(Value::Number(f64::from(n) / 2.0))),
+            (-5..40_i32).prop_map(|n| Some(Value::Text(n.to_string()))),
+            "[a-c]{0,2}".prop_map(|text| Some(Value::Text(text))),
+        ]
+    }
+
+    proptest! {
+        /// Every promise is in exactly one group, whatever its value is.
+        #[test]
+        fn groups_part_the_promises(
+            mut values in prop::collection::vec(any_value(), 1..60),
+            edges in prop::collection::btree_set(-20..40_i32, 0..4),
+            feature in prop_oneof![Just("age"), Just("sex"), Just("grade"), Just("branch")],
+        ) {
+            values.push(Some(Value::Number(1.0)));
+            let edges: Vec<f64> = edges.into_iter().map(f64::from).collect();
+            let grouping = Grouping::new(feature, edges.clone()).unwrap();
+            let promises = promises(feature, values);
+            let own = schema();
+            let partition = Partition::of(&grouping, &promises, [&own].into_iter()).unwrap();
+            prop_assert_eq!(partition.group_of.len(), promises.len());
+            prop_assert!(partition.group_of.iter().all(|group| *group < partition.names.len()));
+            let total: usize = sizes(&partition).iter().map(|(_, size)| size).sum();
+            prop_assert_eq!(total, promises.len());
+            let mut names = partition.names.clone();
+            names.sort();
+            names.dedup();
+            prop_assert_eq!(names.len(), partition.names.len(), "{:?}", partition.names);
+            // Only a range that was asked for may be empty.
+            if edges.is_empty() {
+                prop_assert!(sizes(&partition).iter().all(|(_, size)| *size > 0));
+            }
+        }
+    }
+}

@@ -88,9 +88,31 @@ async fn caller(state: &AppState, headers: &HeaderMap) -> Result<Caller, access:
     }
 }
 
-/// The answer when a handler panicked: a mistake of ours.
-fn panicked(cause: Box<dyn std::any::Any + Send>) -> Response {
-    let text = cause.downcast_ref::<String>().map(String::as_str);
-    let text = text.or_else(|| cause.downcast_ref::<&str>().copied()).unwrap_or("no message");
-    Problem::internal(format!("a panic: {text}")).into_response()
+/// The answer when a handler panicked: a mistake of ours. Where it happened is in the log; what
+/// the panic said is not, since it may be what the request said.
+fn panicked(_said: Box<dyn std::any::Any + Send>) -> Response {
+    tracing::error!("request failed: a panic");
+    Problem::hidden().into_response()
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+    use tower::ServiceExt as _;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_panic_is_a_problem_that_tells_nothing() {
+        let broken = Router::new()
+            .route("/", get(async || -> String { panic!("secret") }))
+            .layer(CatchPanicLayer::custom(panicked));
+        let request = Request::builder().uri("/").body(Body::empty()).expect("a request");
+        let response = broken.oneshot(request).await.expect("an answer");
+        assert_eq!(response.status(), StatusCode::INTERNAL_SERVER_ERROR);
+        assert_eq!(response.headers()[CONTENT_TYPE], "application/problem+json");
+        let body = axum::body::to_bytes(response.into_body(), 10_000).await.expect("a body");
+        let text = String::from_utf8_lossy(&body);
+        assert!(text.contains("x-request-id") && !text.contains("secret"), "{text}");
+    }
 }

@@ -60,7 +60,7 @@ pub struct TlsFiles {
 /// | `rows_at_once` | 64 | rows to advise while the client waits; more become a job |
 /// | `time` | 60 s | the time until the answer |
 /// | `connections` | 4096 | connections at one time |
-/// | `headers` | 10 s | the time until a request's headers are there; idle connections too |
+/// | `headers` | 15 s | the time until a request's headers are there; idle connections too |
 /// | `idle` | 20 s | the time without a byte, while a body is sent or an answer taken |
 /// | `rate` | 100/s with tokens, else none | requests of one token, or of one address |
 /// | `drain` | 20 s | the time between the signal to end and the end |
@@ -101,7 +101,7 @@ impl Default for Limits {
             rows_at_once: 64,
             time: Duration::from_secs(60),
             connections: 4096,
-            headers: Duration::from_secs(10),
+            headers: Duration::from_secs(15),
             idle: Duration::from_secs(20),
             rate: None,
             drain: Duration::from_secs(20),

@@ -39,6 +39,11 @@ pub fn start(format: LogFormat) {
         .with_target("tyrex_server", LevelFilter::INFO);
     let registry = tracing_subscriber::registry().with(shown);
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    // Where a panic happened helps; what it says may be what a request said.
+    std::panic::set_hook(Box::new(|panic| {
+        let place = panic.location().map(ToString::to_string).unwrap_or_default();
+        tracing::error!(place, "a panic");
+    }));
     // Either fails only if a log was started before.
     let _ = match format {
         LogFormat::Text => {

@@ -4,7 +4,7 @@ use axum::http::StatusCode;
 use utoipa::OpenApi;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
-use utoipa::openapi::{Content, Ref, ResponseBuilder};
+use utoipa::openapi::{Content, Ref, RefOr, ResponseBuilder};
 
 use crate::problem::{PROBLEM_JSON, Problem};
 
@@ -51,6 +51,7 @@ pub(crate) fn complete(api: &mut utoipa::openapi::OpenApi) {
             [&mut item.get, &mut item.put, &mut item.post, &mut item.delete, &mut item.patch];
         for operation in operations.into_iter().flatten() {
             add_problems(operation);
+            describe(operation);
             if path.starts_with("/v1/") || path == "/metrics" {
                 // With a token, or without one where none is demanded.
                 operation.security = Some(vec![
@@ -62,14 +63,85 @@ pub(crate) fn complete(api: &mut utoipa::openapi::OpenApi) {
     }
 }
 
+/// A name that no other operation has: `get_v1_models_id`.
+fn name(method: &str, path: &str) -> String {
+    let words = path.split(|letter: char| !letter.is_ascii_alphanumeric());
+    let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
+    format!("{method}_{}", words.join("_"))
+}
+
 fn add_problems(operation: &mut Operation) {
     let with_body = if operation.request_body.is_some() { &WITH_BODY[..] } else { &[] };
     for status in EVERYWHERE.iter().chain(with_body) {
         let response = ResponseBuilder::new()
             .description(status.canonical_reason().unwrap_or("Problem"))
-            .content(PROBLEM_JSON, Content::new(Some(Ref::from_schema_name("Problem"))))
+            .content(PROBLEM_JSON, Content::new(Some(Ref::from_schema_name("ProblemDetails"))))
             .build();
         let responses = &mut operation.responses.responses;
         responses.entry(status.as_u16().to_string()).or_insert(response.into());
+    }
+}
+
+/// Every answer needs words; the status has some.
+fn describe(operation: &mut Operation) {
+    for (status, response) in &mut operation.responses.responses {
+        let RefOr::T(response) = response else { continue };
+        if response.description.is_empty() {
+            let status = status.parse::<StatusCode>().ok();
+            let words = status.and_then(|status| status.canonical_reason()).unwrap_or("Answer");
+            response.description = words.to_owned();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::Value;
+
+    use super::*;
+
+    /// All references of a document.
+    fn references<'a>(value: &'a Value, found: &mut Vec<&'a str>) {
+        match value {
+            Value::Object(map) => {
+                found.extend(map.get("$ref").and_then(Value::as_str));
+                map.values().for_each(|value| references(value, found));
+            }
+            Value::Array(values) => values.iter().for_each(|value| references(value, found)),
+            _ => {}
+        }
+    }
+
+    #[test]
+    fn the_description_is_complete() {
+        let (_, mut api) = crate::routes::router().split_for_parts();
+        complete(&mut api);
+        let document = serde_json::to_value(&api).expect("a document");
+        let mut found = Vec::new();
+        references(&document, &mut found);
+        assert!(!found.is_empty());
+        for reference in found {
+            let place = reference.strip_prefix('#').expect("a place in the document");
+            assert!(document.pointer(place).is_some(), "{reference}");
+        }
+        let problem = &document["components"]["schemas"]["ProblemDetails"]["properties"];
+        assert!(problem["detail"].is_object() && problem["field"].is_object());
+        let mut names = std::collections::BTreeSet::new();
+        for (path, item) in document["paths"].as_object().expect("paths") {
+            for (method, operation) in item.as_object().expect("operations") {
+                let name = format!("{method} {path}");
+                assert!(names.insert(operation["operationId"].to_string()), "{name}");
+                let responses = operation["responses"].as_object().expect("responses");
+                assert!(responses.keys().any(|status| status.starts_with('2')), "{name}");
+                for (status, response) in responses {
+                    let text = response["description"].as_str().unwrap_or_default();
+                    assert!(!text.is_empty(), "{name} {status}");
+                }
+                for status in EVERYWHERE {
+                    assert!(responses.contains_key(status.as_str()), "{name} {status}");
+                }
+                assert!(operation["summary"].is_string(), "{name} says nothing about itself");
+            }
+        }
     }
 }

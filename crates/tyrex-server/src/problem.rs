@@ -20,6 +20,7 @@ pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
 
 /// An answer that is not what was asked for.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+#[schema(as = ProblemDetails)]
 pub(crate) struct Problem {
     /// Always `about:blank`: the status says what kind of problem it is.
     #[serde(rename = "type")]

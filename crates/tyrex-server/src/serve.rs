@@ -31,7 +31,7 @@ pub enum Error {
         source: std::io::Error,
     },
     /// Tokens are demanded and there is none.
-    #[error("{address} can be reached by others, so tokens are demanded, and there is none")]
+    #[error("tokens are demanded on {address}, and there is none that lets anybody in")]
     NoTokens {
         /// The address.
         address: SocketAddr,

@@ -50,8 +50,9 @@ pub struct ServeArgs {
     #[arg(long, value_name = "FOLDER", help_heading = "What is served")]
     pub results: Option<PathBuf>,
     /// Where promises, models, jobs and tokens are kept: a SQLite file, or postgres://...
-    #[arg(long, value_name = "ADDRESS", default_value = "tyrex.db", help_heading = "State")]
-    pub ledger: String,
+    /// [default: what TYREX_LEDGER says, or tyrex.db]
+    #[arg(long, value_name = "ADDRESS", help_heading = "State")]
+    pub ledger: Option<String>,
     /// How it is reached.
     #[command(flatten)]
     pub reach: ReachArgs,
@@ -161,9 +162,10 @@ Examples:
 /// Where tokens are kept.
 #[derive(Debug, clap::Args)]
 pub struct TokenArgs {
-    /// Database of the service: a SQLite file, or postgres://...
-    #[arg(long, value_name = "ADDRESS", default_value = "tyrex.db")]
-    pub ledger: String,
+    /// Database of the service: a SQLite file, or postgres://... [default: what TYREX_LEDGER
+    /// says, or tyrex.db]
+    #[arg(long, value_name = "ADDRESS")]
+    pub ledger: Option<String>,
 }
 
 /// Arguments of `token create`.

@@ -23,10 +23,15 @@ use crate::printer::{Page, Report, Stand};
 /// The variable that names the ledger where `--ledger` does not.
 const VARIABLE: &str = "TYREX_LEDGER";
 
+/// The ledger that was typed, or that the variable names.
+pub(super) fn named(typed: Option<&str>) -> Option<String> {
+    let variable = || std::env::var(VARIABLE).ok().filter(|name| !name.is_empty());
+    typed.map(str::to_owned).or_else(variable)
+}
+
 /// The ledger that was typed, which must be there.
 fn existing(args: &LedgerArgs) -> anyhow::Result<Ledger> {
-    let named = std::env::var(VARIABLE).ok().filter(|name| !name.is_empty());
-    let Some(address) = args.ledger.clone().or(named) else {
+    let Some(address) = named(args.ledger.as_deref()) else {
         return Err(Usage {
             problem: "no ledger is named".to_owned(),
             help: format!("pass --ledger FILE or --ledger postgres://..., or set {VARIABLE}"),

@@ -15,8 +15,8 @@ use tyrex_server::log::{self, LogFormat};
 use tyrex_server::serve::{Service, interrupted};
 use tyrex_server::{AppState, AppState as State};
 
-use super::Context;
 use super::summary::{counted, shown};
+use super::{Context, ledger};
 use crate::args::{LimitArgs, LogForm, ReachArgs, ServeArgs};
 use crate::help::Usage;
 use crate::printer::{Page, Report};
@@ -73,7 +73,7 @@ async fn start(
     args: &ServeArgs,
 ) -> anyhow::Result<(Service, State, Serving)> {
     let config = config(args);
-    let database = Database::open(&args.ledger).await?;
+    let database = Database::open(&address(args.ledger.as_deref())).await?;
     let service = Service::bind(&config, &database).await?;
     let usual = EngineConfig::default();
     let engine = EngineConfig {
@@ -105,6 +105,11 @@ async fn start(
         tokens: config.demands_tokens(),
     };
     Ok((service, AppState::new(config, database, engine)?, serving))
+}
+
+/// The database that was typed, or the usual one.
+pub(super) fn address(typed: Option<&str>) -> String {
+    ledger::named(typed).unwrap_or_else(|| "tyrex.db".to_owned())
 }
 
 /// What was typed, as the service takes it.

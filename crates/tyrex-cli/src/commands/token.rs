@@ -5,7 +5,7 @@ use tyrex_server::access::{Role, Token, Tokens};
 use tyrex_server::database::Database;
 use tyrex_server::ledger::Timestamp;
 
-use super::{Context, block_on};
+use super::{Context, block_on, serve};
 use crate::args::{CreateTokenArgs, RevokeTokenArgs, RoleName, TokenArgs};
 use crate::printer::{Page, Report, Stand};
 
@@ -19,9 +19,13 @@ impl From<RoleName> for Role {
     }
 }
 
+fn address(args: &TokenArgs) -> String {
+    serve::address(args.ledger.as_deref())
+}
+
 pub(crate) fn create(context: &mut Context<'_>, args: &CreateTokenArgs) -> anyhow::Result<()> {
     let (made, ledger) = block_on(async {
-        let database = Database::open(&args.place.ledger).await?;
+        let database = Database::open(&address(&args.place)).await?;
         let tokens = Tokens::new(database.clone());
         let made = tokens.create(args.role.into(), &args.name, args.expires).await?;
         database.close().await;
@@ -32,7 +36,7 @@ pub(crate) fn create(context: &mut Context<'_>, args: &CreateTokenArgs) -> anyho
 
 pub(crate) fn list(context: &mut Context<'_>, args: &TokenArgs) -> anyhow::Result<()> {
     let tokens = block_on(async {
-        let database = Database::open_existing(&args.ledger).await?;
+        let database = Database::open_existing(&address(args)).await?;
         anyhow::Ok(Tokens::new(database).list().await?)
     })??;
     let tokens = tokens.into_iter().map(Line::of).collect();
@@ -41,7 +45,7 @@ pub(crate) fn list(context: &mut Context<'_>, args: &TokenArgs) -> anyhow::Resul
 
 pub(crate) fn revoke(context: &mut Context<'_>, args: &RevokeTokenArgs) -> anyhow::Result<()> {
     let token = block_on(async {
-        let database = Database::open_existing(&args.place.ledger).await?;
+        let database = Database::open_existing(&address(&args.place)).await?;
         let token = Tokens::new(database.clone()).revoke(&args.id).await?;
         database.close().await;
         anyhow::Ok(token)

@@ -15,6 +15,7 @@ mod output;
 mod report;
 mod retrain;
 mod schema;
+mod serve;
 mod stability;
 mod train;
 

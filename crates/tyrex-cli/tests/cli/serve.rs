@@ -1,0 +1,241 @@
+//! `tyrex serve` and `tyrex token`
+
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::net::TcpStream;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use crate::{LOANS, Place};
+
+/// A service that runs in a place.
+struct Running {
+    child: Child,
+    /// The document it prints when it answers.
+    started: Value,
+}
+
+impl Running {
+    fn start(place: &Place, arguments: &[&str]) -> Self {
+        let arguments = [&["serve", "--port", "0", "--json"], arguments].concat();
+        let mut child = place
+            .command(&arguments)
+            .stdout(Stdio::piped())
+            .stderr(std::fs::File::create(place.path("log.txt")).unwrap())
+            .spawn()
+            .unwrap();
+        let mut text = String::new();
+        let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        while serde_json::from_str::<Value>(&text).is_err() {
+            match lines.next() {
+                Some(line) => text += &line.unwrap(),
+                None => panic!("it did not start: {}", place.read("log.txt")),
+            }
+        }
+        Self { child, started: serde_json::from_str(&text).unwrap() }
+    }
+
+    fn address(&self) -> &str {
+        self.started["url"].as_str().unwrap().trim_start_matches("http://").trim_end_matches('/')
+    }
+
+    /// Sends a request; the status and the body of the answer.
+    fn send(&self, request: &str, headers: &str, body: &str) -> (u16, String) {
+        let mut stream = TcpStream::connect(self.address()).unwrap();
+        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        let text = format!(
+            "{request} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{headers}\
+             content-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        stream.write_all(text.as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+        (head[9..12].parse().unwrap(), body.to_owned())
+    }
+
+    fn post(&self, path: &str, body: &Value) -> (u16, Value) {
+        let json = "content-type: application/json\r\n";
+        let (status, body) = self.send(&format!("POST {path}"), json, &body.to_string());
+        (status, serde_json::from_str(&body).unwrap())
+    }
+
+    /// Ends it with a signal; its exit code and how long that took.
+    fn end(mut self, signal: &str) -> (Option<i32>, Duration) {
+        let begin = Instant::now();
+        let id = self.child.id().to_string();
+        assert!(Command::new("kill").args([signal, &id]).status().unwrap().success());
+        let status = self.child.wait().unwrap();
+        (status.code(), begin.elapsed())
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        // A test that failed leaves it running.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_data_set_is_served_and_known_again() {
+    let place = Place::new();
+    let begin = Instant::now();
+    let service = Running::start(&place, &["--dataset", "german", "--models", "4"]);
+    assert!(begin.elapsed() < Duration::from_secs(15), "{:?}", begin.elapsed());
+    let started = service.started.clone();
+    assert_eq!(started["model"]["name"], "german");
+    assert_eq!(started["model"]["rows"], 1000);
+    assert_eq!(started["tokens"], false);
+    assert_eq!(started["ledger"], "tyrex.db");
+    let question = json!({"indices": [1], "record": {"subjects": ["somebody"]}});
+    let (status, first) = service.post("/v1/explain", &question);
+    assert_eq!(status, 200, "{first}");
+    assert_eq!(service.send("GET /", "", "").0, 200);
+    let (code, took) = service.end("-TERM");
+    assert_eq!(code, Some(0), "{}", place.read("log.txt"));
+    assert!(took < Duration::from_secs(10), "{took:?}");
+
+    let service = Running::start(&place, &["--dataset", "german", "--models", "4"]);
+    assert_eq!(service.started["model"], started["model"]);
+    let (status, again) = service.post("/v1/explain", &json!({"indices": [1]}));
+    assert_eq!(status, 200, "{again}");
+    assert_eq!(again["fingerprint"], first["fingerprint"]);
+    assert_eq!(again["rows"][0]["score"], first["rows"][0]["score"]);
+    let (_, ledger) = service.send("GET /v1/ledger", "", "");
+    assert!(ledger.contains("somebody"), "{ledger}");
+    assert_eq!(service.end("-INT").0, Some(0));
+}
+
+#[test]
+fn ones_own_files_are_served() {
+    let place = Place::with_loans();
+    let service = Running::start(&place, &[&LOANS[..], &["--models", "0"]].concat());
+    let trained = service.started["model"].clone();
+    assert!(trained["name"].as_str().unwrap().starts_with("loans-"), "{trained}");
+    assert_eq!(trained["rows"], 40);
+    let row = json!({"income": 12.0, "age": 30, "housing": "rent", "owner": "no"});
+    let (status, answer) = service.post("/v1/stability", &json!({"rows": [row]}));
+    assert_eq!(status, 200, "{answer}");
+    assert_eq!(service.end("-TERM").0, Some(0));
+    // The same files are the same model; a model file brings its schema along.
+    let service = Running::start(&place, &[&LOANS[..], &["--models", "0"]].concat());
+    assert_eq!(service.started["model"], trained);
+    assert_eq!(service.end("-TERM").0, Some(0));
+    place.done(&[&["train", "--out", "own.onnx", "--epochs", "5"], &LOANS[..]].concat());
+    let own = ["--model", "own.onnx", "--data", "loans.csv", "--models", "0"];
+    let service = Running::start(&place, &own);
+    assert!(service.started["model"]["name"].as_str().unwrap().starts_with("own-"));
+    assert_eq!(service.end("-TERM").0, Some(0));
+}
+
+#[test]
+fn what_does_not_start_says_why() {
+    let place = Place::with_loans();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = taken.local_addr().unwrap().port().to_string();
+    let cases: [(&[&str], &[&str]); 7] = [
+        (&["--port", &port], &["cannot listen on 127.0.0.1", "another --port"]),
+        (&["--address", "0.0.0.0:0"], &["tokens are demanded", "tyrex token create"]),
+        (&["--require-tokens", "--port", "0"], &["tokens are demanded", "tyrex token create"]),
+        (&["--port", "0", "--dataset", "germany"], &["germany", "tyrex data list"]),
+        (&["--port", "0", "--data", "loans.csv"], &["nothing says what", "--schema"]),
+        (&["--port", "0", "--results", "nowhere"], &["nowhere"]),
+        (&["--port", "0", "--tls-cert", "a.pem", "--tls-key", "b.pem"], &["cannot read a.pem"]),
+    ];
+    for (arguments, says) in cases {
+        let answer = place.run(&[&["serve"], arguments].concat());
+        assert_eq!(answer.code, 2, "{arguments:?}: {}", answer.stderr);
+        for text in says {
+            assert!(answer.stderr.contains(text), "{arguments:?}: {}", answer.stderr);
+        }
+    }
+}
+
+#[test]
+fn tokens_are_made_listed_and_revoked() {
+    let place = Place::new();
+    let made =
+        place.json(&["token", "create", "--role", "read", "--name", "a job", "--expires", "90d"]);
+    let (secret, id) = (made["secret"].as_str().unwrap(), made["id"].as_str().unwrap());
+    assert!(secret.starts_with(&format!("tyrex_{id}_")) && secret.len() == 6 + 16 + 1 + 64);
+    let text = place.done(&["token", "create", "--role", "admin"]);
+    assert!(text.contains("cannot be shown again") && text.contains("tyrex_"), "{text}");
+    let list = place.done(&["token", "list"]);
+    assert!(list.contains(id) && list.contains("a job") && list.contains("good"), "{list}");
+    assert!(!list.contains(secret) && !list.contains(&secret[23..]), "{list}");
+
+    let service = Running::start(&place, &["--require-tokens"]);
+    let bearer = format!("authorization: Bearer {secret}\r\n");
+    assert_eq!(service.send("GET /v1/models", "", "").0, 401);
+    assert_eq!(service.send("GET /v1/models", &bearer, "").0, 200);
+    // Revoked from outside, while the service runs.
+    place.done(&["token", "revoke", id]);
+    assert_eq!(service.send("GET /v1/models", &bearer, "").0, 401);
+    assert!(place.done(&["token", "list"]).contains("revoked"));
+    let answer = place.run(&["token", "revoke", "none"]);
+    assert_eq!(answer.code, 2);
+    assert!(answer.stderr.contains("there is no token `none`"), "{}", answer.stderr);
+    assert_eq!(service.end("-TERM").0, Some(0));
+    let log = place.read("log.txt");
+    assert!(log.contains(&format!("token=\"{id}\"")) && !log.contains(&secret[23..]), "{log}");
+}
+
+#[test]
+fn the_log_says_nothing_that_a_request_said() {
+    /// It stands wherever a client can put something.
+    const MARK: &str = "xyzzy-7f3a";
+    let place = Place::new();
+    let arguments = ["--dataset", "german", "--models", "0", "--log", "json"];
+    let service = Running::start(&place, &arguments);
+    let headers = format!(
+        "content-type: application/json\r\nauthorization: Bearer {MARK}\r\nuser-agent: {MARK}\r\n\
+         x-request-id: {MARK}\r\nx-forwarded-for: {MARK}\r\ncookie: {MARK}\r\n"
+    );
+    let row = json!({"indices": [1], "record": {"subjects": [MARK]}}).to_string();
+    let wrong = json!({"rows": [{"age": MARK}], "method": MARK}).to_string();
+    let form = format!("content-type: multipart/form-data; boundary={MARK}\r\n");
+    let upload = format!(
+        "--{MARK}\r\ncontent-disposition: form-data; name=\"model\"; filename=\"{MARK}\"\r\n\r\n\
+         {MARK}\r\n--{MARK}\r\ncontent-disposition: form-data; name=\"{MARK}\"\r\n\r\n{MARK}\r\n\
+         --{MARK}--\r\n"
+    );
+    let requests: [(&str, &str, &str); 13] = [
+        ("POST /v1/explain", &headers, &row),
+        ("POST /v1/explain", &headers, &wrong),
+        ("POST /v1/stability", &headers, &wrong),
+        ("POST /v1/stability", &headers, MARK),
+        ("POST /v1/models", &form, &upload),
+        ("POST /v1/audit", &form, &upload),
+        (&format!("GET /{MARK}?name={MARK}"), &headers, ""),
+        (&format!("GET /v1/models/{MARK}"), &headers, ""),
+        (&format!("GET /v1/results/{MARK}"), &headers, ""),
+        (&format!("GET /v1/ledger?model={MARK}&status={MARK}"), &headers, ""),
+        (&format!("DELETE /v1/jobs/{MARK}"), &headers, ""),
+        (&format!("{} /v1/models", MARK.to_uppercase()), &headers, ""),
+        ("POST /v1/ledger/forget", &headers, &json!({"subject": MARK}).to_string()),
+    ];
+    let statuses = requests.map(|(request, headers, body)| service.send(request, headers, body).0);
+    assert_eq!((statuses[0], statuses[12]), (200, 200), "{statuses:?}");
+    assert!(statuses[1..12].iter().all(|status| (400..500).contains(status)), "{statuses:?}");
+    assert_eq!(service.end("-TERM").0, Some(0));
+    let log = place.read("log.txt");
+    assert!(!log.to_lowercase().contains(MARK), "{log}");
+    let answered: Vec<Value> = log
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap_or_else(|_| panic!("{line}")))
+        .filter(|line| line["message"] == "answered")
+        .collect();
+    assert_eq!(answered.len(), requests.len(), "{log}");
+    for (line, status) in answered.iter().zip(statuses) {
+        assert_eq!(line["status"], status, "{line}");
+        assert!(line["milliseconds"].is_number() && line["span"]["id"].is_string(), "{line}");
+    }
+    assert_eq!(answered[0]["span"]["route"], "/v1/explain");
+    assert_eq!(answered[6]["span"]["route"], "unmatched");
+    assert_eq!(answered[7]["span"]["route"], "/v1/models/{id}");
+    assert_eq!(answered[11]["span"]["method"], "other");
+}

@@ -141,7 +141,7 @@ export function advicePanel(context, on) {
     replace(
       comparison,
       h("h3", {}, "The methods side by side"),
-      h("p", { class: "soft" }, "Cheap advice tends to break; lasting advice costs more. Round marks look for lasting advice, square ones do not."),
+      h("p", { class: "soft" }, "Up is safer, left is cheaper. Round marks test how stable their advice is, square ones do not."),
       tradeoff(places, models, chosen, { look, take: ({ name }) => take(name) }, Math.max(280, comparison.clientWidth)),
       line,
       none.length > 0 && h("p", { class: "soft" }, `Nothing found by ${none.join(", ")}.`),

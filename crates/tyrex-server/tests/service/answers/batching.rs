@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tyrex_server::engine::EngineConfig;
 
-use crate::world::{World, config, indices, world_with};
+use crate::answers::world::{World, config, indices, world_with};
 
 /// The answers to questions that are sent at the same time.
 async fn at_once(world: &Arc<World>, path: &'static str, questions: Vec<Value>) -> Vec<Value> {

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::world::{MODELS, indices, world};
+use crate::answers::world::{MODELS, indices, world};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn rows_by_value_and_by_index_are_the_same_rows() {

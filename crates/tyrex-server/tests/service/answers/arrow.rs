@@ -13,7 +13,7 @@ use arrow_ipc::writer::StreamWriter;
 use axum::body::Body;
 use serde_json::{Value, json};
 
-use crate::world::{Answer, World, request, world};
+use crate::answers::world::{Answer, World, request, world};
 
 const ARROW: &str = "application/vnd.apache.arrow.stream";
 
@@ -100,7 +100,7 @@ async fn answers_come_as_the_command_line_writes_them() {
     assert_eq!(names[..6], ["row", "score", "mean", "relaxed_stability", "stability", "gamma"]);
     assert_eq!(stability["row"].as_primitive::<Int64Type>().values()[..], [0, 1, 2]);
     let survival = read(&post(&world, "/v1/survival", body.clone(), ARROW).await);
-    assert_eq!(survival.num_columns(), 4 + crate::world::MODELS);
+    assert_eq!(survival.num_columns(), 4 + crate::answers::world::MODELS);
     let certified = read(&post(&world, "/v1/certify", body, ARROW).await);
     assert_eq!(certified.num_rows(), 3);
     // Advice, recorded under a column of the stream.

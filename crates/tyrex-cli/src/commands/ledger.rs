@@ -25,8 +25,13 @@ const VARIABLE: &str = "TYREX_LEDGER";
 
 /// The ledger that was typed, which must be there.
 fn existing(args: &LedgerArgs) -> anyhow::Result<Ledger> {
+    typed_or_named(args.ledger.as_deref())
+}
+
+/// The ledger that was typed, or else the one that the variable names. It must be there.
+pub(super) fn typed_or_named(typed: Option<&str>) -> anyhow::Result<Ledger> {
     let named = std::env::var(VARIABLE).ok().filter(|name| !name.is_empty());
-    let Some(address) = args.ledger.clone().or(named) else {
+    let Some(address) = typed.map(str::to_owned).or(named) else {
         return Err(Usage {
             problem: "no ledger is named".to_owned(),
             help: format!("pass --ledger FILE or --ledger postgres://..., or set {VARIABLE}"),

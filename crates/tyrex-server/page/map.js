@@ -76,7 +76,7 @@ export class FieldMap {
     this.repaint();
   }
 
-  /** Colours between the grid's values, which lie at the centres of its cells. */
+  /** Colours between the grid's values; the outermost lie on the edges. */
   repaint() {
     if (!this.#field) return;
     const { width, height } = this.#grid;
@@ -85,11 +85,11 @@ export class FieldMap {
     const side = this.#canvas.width;
     const image = new ImageData(side, side);
     for (let row = 0; row < side; row += 1) {
-      const v = Math.min(height - 1, Math.max(0, ((side - row - 0.5) / side) * height - 0.5));
-      const below = Math.min(height - 2, Math.floor(v));
+      const v = ((side - row - 0.5) / side) * (height - 1);
+      const below = Math.floor(v);
       for (let column = 0; column < side; column += 1) {
-        const u = Math.min(width - 1, Math.max(0, ((column + 0.5) / side) * width - 0.5));
-        const left = Math.min(width - 2, Math.floor(u));
+        const u = ((column + 0.5) / side) * (width - 1);
+        const left = Math.floor(u);
         const [fu, fv] = [u - left, v - below];
         const index = below * width + left;
         const [a, b, c, d] = [values[index], values[index + 1], values[index + width], values[index + width + 1]];

@@ -48,7 +48,7 @@ export function playgroundView(root, context) {
     h(
       "section",
       { class: "panel terms", "aria-label": "Terms" },
-      control("samples", "Neighbours k", "how many points around are looked at", 1, 3.7, 0.1, String, () => draw()),
+      control("samples", "Neighbours k", "how many points around are looked at", 1, 3.3, 0.1, String, () => draw()),
       control("sigma", "Width sigma", "how far around they lie", 0.02, 0.4, 0.01, two, () => draw()),
       control("tau", "Threshold tau", "the stability that advice must have", 0.3, 0.98, 0.01, two, () => walk()),
     ),

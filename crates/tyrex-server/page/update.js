@@ -59,7 +59,7 @@ export function updateView(root, context) {
       const subjects = indices.map((row) => `row-${row}`);
       const job = await post("/v1/explain", { model: model.id, indices, wait: false, record: { subjects, holds_days: 90 } }, { once: true });
       const { recorded } = await finished(job, ({ done, total }) => Object.assign(bar, { max: total, value: done }));
-      announce(`${counted(recorded.length, "promise")} recorded.`);
+      announce(`${counted(recorded.filter(Boolean).length, "promise")} recorded.`);
       await load();
     } catch (error) {
       replace(ledger, failure(error, load));

@@ -11,6 +11,9 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 
+use crate::engine::Engine;
+use crate::engine::jobs::JobState;
+
 /// Seconds: from a tenth of a millisecond to a minute.
 const LATENCIES: [f64; 14] =
     [1e-4, 2.5e-4, 5e-4, 1e-3, 2.5e-3, 5e-3, 1e-2, 2.5e-2, 5e-2, 0.1, 0.5, 2.5, 10.0, 60.0];
@@ -22,6 +25,10 @@ pub(crate) struct Metrics {
     requests: Family<Answer, Counter>,
     latency: Family<Route, Histogram, fn() -> Histogram>,
     limited: Counter,
+    queue: Gauge,
+    busy: Gauge,
+    models: Gauge,
+    jobs: Family<InState, Gauge>,
     memory: Gauge,
 }
 
@@ -38,8 +45,13 @@ struct Route {
     route: String,
 }
 
+#[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct InState {
+    state: &'static str,
+}
+
 impl Metrics {
-    pub(crate) fn new() -> Self {
+    pub(crate) fn new(engine: &Engine) -> Self {
         let mut registry = Registry::with_prefix("tyrex");
         let requests = Family::default();
         registry.register("requests", "Requests by route, method and status", requests.clone());
@@ -49,10 +61,20 @@ impl Metrics {
         registry.register_with_unit("latency", about, Unit::Seconds, latency.clone());
         let limited = Counter::default();
         registry.register("rate_limited", "Requests refused with status 429", limited.clone());
+        let about = "Rows that were answered in one go; their sum is all rows";
+        registry.register("batch_rows", about, engine.batches());
+        let queue = Gauge::default();
+        registry.register("queue_length", "Pieces of work that wait for a thread", queue.clone());
+        let busy = Gauge::default();
+        registry.register("busy_threads", "Threads that answer at this moment", busy.clone());
+        let models = Gauge::default();
+        registry.register("models", "Models that can be asked", models.clone());
+        let jobs = Family::default();
+        registry.register("jobs", "Jobs by state", jobs.clone());
         let memory = Gauge::default();
         let about = "Memory that the process occupies";
         registry.register_with_unit("memory", about, Unit::Bytes, memory.clone());
-        Self { registry, requests, latency, limited, memory }
+        Self { registry, requests, latency, limited, queue, busy, models, jobs, memory }
     }
 
     /// A request was answered.
@@ -75,7 +97,15 @@ impl Metrics {
     }
 
     /// All of them, in the text format of OpenMetrics.
-    pub(crate) fn text(&self) -> Result<String, std::fmt::Error> {
+    pub(crate) fn text(&self, engine: &Engine) -> Result<String, std::fmt::Error> {
+        self.queue.set(engine.queue_length() as i64);
+        self.busy.set(engine.threads().1 as i64);
+        self.models.set(engine.models().len() as i64);
+        let jobs = engine.jobs();
+        for state in JobState::ALL {
+            let count = jobs.iter().filter(|job| job.state == state).count();
+            self.jobs.get_or_create(&InState { state: state.name() }).set(count as i64);
+        }
         if let Some(bytes) = resident_memory() {
             self.memory.set(bytes);
         }

@@ -127,6 +127,7 @@ impl Problem {
     }
 
     /// Its HTTP status.
+    #[cfg(test)]
     pub(crate) fn status(&self) -> StatusCode {
         self.status
     }

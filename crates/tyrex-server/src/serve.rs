@@ -93,25 +93,25 @@ impl Service {
         let limits = state.config.limits.clone();
         let handle = Handle::new();
         let doorman = Doorman::new(limits.connections, limits.idle);
-        let mut server =
+        let server =
             axum_server::from_tcp(self.listener).map_err(Error::Ended)?.handle(handle.clone());
         // One protocol, whose slow clients are known and bounded.
+        let mut server = server.http1_only();
         server
             .http_builder()
             .http1()
             .timer(TokioTimer::new())
             .header_read_timeout(limits.headers)
             .max_buf_size(LARGEST_HEAD);
-        let server = server.http1_only();
         let service = app(state.clone()).into_make_service_with_connect_info::<SocketAddr>();
         let serving = async {
             match &self.tls {
-                None => server.acceptor(doorman).http1_only().serve(service).await,
+                None => server.acceptor(doorman).serve(service).await,
                 Some(config) => {
                     let acceptor = RustlsAcceptor::new(config.clone())
                         .handshake_timeout(limits.headers)
                         .acceptor(doorman);
-                    server.acceptor(acceptor).http1_only().serve(service).await
+                    server.acceptor(acceptor).serve(service).await
                 }
             }
         };

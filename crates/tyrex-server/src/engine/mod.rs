@@ -22,6 +22,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
 use jiff::Timestamp;
+use prometheus_client::metrics::histogram::Histogram;
 use tyrex::explain::Applicant;
 
 pub use error::{Error, Result};
@@ -140,6 +141,11 @@ impl Engine {
     #[must_use]
     pub fn queue_length(&self) -> usize {
         self.pool.waiting()
+    }
+
+    /// The rows that were answered in one go, so far.
+    pub(crate) fn batches(&self) -> Histogram {
+        self.pool.batches()
     }
 
     /// The number of threads that answer, and how many of them are at work.

@@ -16,6 +16,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use prometheus_client::metrics::histogram::Histogram;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use tyrex::explain::Applicant;
 
@@ -192,6 +193,8 @@ struct Shared {
     busy: AtomicUsize,
     /// How long one row takes, in nanoseconds: a running mean.
     row_time: AtomicU64,
+    /// Rows that are answered in one go.
+    batches: Histogram,
 }
 
 #[derive(Default)]
@@ -219,6 +222,7 @@ impl Pool {
             limit,
             busy: AtomicUsize::new(0),
             row_time: AtomicU64::new(1_000_000),
+            batches: Histogram::new(BATCHES),
         });
         let no_thread = |error: &dyn std::fmt::Display| {
             Error::Broken(format!("cannot start a thread: {error}"))
@@ -255,6 +259,11 @@ impl Pool {
     /// The number of threads at work.
     pub(crate) fn busy(&self) -> usize {
         self.shared.busy.load(Ordering::Relaxed)
+    }
+
+    /// The rows that were answered in one go, so far.
+    pub(crate) fn batches(&self) -> Histogram {
+        self.shared.batches.clone()
     }
 
     /// Asks about rows. Work that nobody waits for any more is given up.
@@ -374,6 +383,7 @@ impl Shared {
         while let Some((first, others)) = self.next() {
             self.busy.fetch_add(1, Ordering::Relaxed);
             let rows = first.rows() + others.iter().map(|piece| piece.rows()).sum::<usize>();
+            self.batches.observe(rows as f64);
             let started = Instant::now();
             first.answer(others);
             let each = started.elapsed().as_nanos() as u64 / rows.max(1) as u64;
@@ -430,6 +440,9 @@ impl Shared {
         taken
     }
 }
+
+/// Sizes of batches that are counted together, in rows.
+const BATCHES: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 256.0, 1024.0];
 
 /// The most pieces that are looked at for company.
 const LOOKED_AT: usize = 256;

@@ -14,6 +14,6 @@ const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=
 #[utoipa::path(get, path = "/metrics", tag = "service",
     responses((status = OK, body = String, content_type = "application/openmetrics-text")))]
 pub(crate) async fn metrics(_: Reader, State(state): State<AppState>) -> Result<Response, Problem> {
-    let text = state.metrics.text().map_err(Problem::internal)?;
+    let text = state.metrics.text(&state.engine).map_err(Problem::internal)?;
     Ok(([(CONTENT_TYPE, OPENMETRICS)], text).into_response())
 }

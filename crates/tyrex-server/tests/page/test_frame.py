@@ -216,8 +216,8 @@ def test_dots_come_while_models_are_trained(make_page, trained):
 def test_a_server_with_tokens(make_page, tmp_path):
     ledger = tmp_path / "ledger.db"
     create = [PROGRAM, "token", "create", "--role", "explain", "--ledger", ledger, "--json"]
-    token = json.loads(subprocess.check_output(create))["token"]
-    server = german(tmp_path)
+    token = json.loads(subprocess.check_output(create))["secret"]
+    server = german(tmp_path, "--require-tokens")
     page = make_page(server=server)
     page.watch.expect("401")
     field = page.get_by_label("This server wants a token.")

@@ -67,6 +67,10 @@ pub(crate) enum JobState {
 }
 
 impl JobState {
+    /// All of them.
+    pub(crate) const ALL: [Self; 6] =
+        [Self::Queued, Self::Running, Self::Parked, Self::Done, Self::Cancelled, Self::Failed];
+
     /// Whether nothing will happen any more.
     pub(crate) fn is_final(self) -> bool {
         matches!(self, Self::Done | Self::Cancelled | Self::Failed)

@@ -31,7 +31,12 @@ pub(super) fn address(typed: Option<&str>) -> Option<String> {
 
 /// The ledger that was typed, which must be there.
 fn existing(args: &LedgerArgs) -> anyhow::Result<Ledger> {
-    let Some(address) = address(args.ledger.as_deref()) else {
+    typed_or_named(args.ledger.as_deref())
+}
+
+/// The ledger that was typed, or else the one that the variable names. It must be there.
+pub(super) fn typed_or_named(typed: Option<&str>) -> anyhow::Result<Ledger> {
+    let Some(address) = address(typed) else {
         return Err(Usage {
             problem: "no ledger is named".to_owned(),
             help: format!("pass --ledger FILE or --ledger postgres://..., or set {VARIABLE}"),

@@ -120,7 +120,7 @@ pub(crate) fn verify(context: &mut Context<'_>, args: &LedgerVerifyArgs) -> anyh
     let answer = if verification.is_sound() { Answer::Yes } else { Answer::No };
     context.printer.show(&VerifyReport {
         ledger: ledger.database().address().to_owned(),
-        sound: verification.is_sound(),
+        intact: verification.is_sound(),
         noted: args.head.is_some(),
         verification,
     })?;
@@ -324,7 +324,7 @@ impl Report for ExportReport {
 #[derive(Debug, Serialize)]
 struct VerifyReport {
     ledger: String,
-    sound: bool,
+    intact: bool,
     #[serde(skip)]
     noted: bool,
     #[serde(flatten)]

@@ -144,7 +144,7 @@ fn verify_answers_no_when_an_entry_was_changed() {
     assert!(no.stdout.contains("its personal data were changed"), "{}", no.stdout);
     let no = place.run(&["ledger", "verify", "--ledger", "advice.db", "--json"]);
     let document: serde_json::Value = serde_json::from_str(&no.stdout).unwrap();
-    assert_eq!(document["sound"], false);
+    assert_eq!(document["intact"], false);
     assert_eq!(document["problem"]["trouble"], "payload_changed");
 }
 

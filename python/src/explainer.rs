@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tyrex::action::Overrides;
 use tyrex::calibrate::{Goal, TAUS};
-use tyrex::certificate::{Certificate, Terms};
+use tyrex::certificate::{Certificate, CertificateDocument, Terms};
 use tyrex::change::ModelChange;
 use tyrex::counterfactual::{Budget, MethodSpec, Norm, Protocol, Reason, Tick};
 use tyrex::explain::{
@@ -73,14 +73,6 @@ impl Options {
         request.overrides = self.overrides;
         Ok(request)
     }
-}
-
-/// A certificate, with what it says in words.
-#[derive(Debug, Serialize)]
-struct InWords<'a> {
-    #[serde(flatten)]
-    certificate: &'a Certificate,
-    sentence: String,
 }
 
 /// A request, with the threshold where every method has it.
@@ -473,11 +465,10 @@ impl Explainer {
             Ok((applicants, certificates))
         })?;
         let (applicants, certificates) = certified.whole()?;
-        let document = |(applicant, certificate): (&Applicant, &Certificate)| {
-            let words = InWords { sentence: certificate.sentence(), certificate };
-            Ok((applicant.row, error::json(&words)?))
+        let document = |(applicant, certificate): (&Applicant, Certificate)| {
+            Ok((applicant.row, error::json(&CertificateDocument::from(certificate))?))
         };
-        applicants.iter().zip(&certificates).map(document).collect()
+        applicants.iter().zip(certificates).map(document).collect()
     }
 
     /// Chooses the threshold that keeps a promise, as JSON.
@@ -555,7 +546,7 @@ impl Explainer {
         Ok(pairs
             .map(|((factual, advised), &row)| Promise {
                 row,
-                factual: factual.values,
+                factual: Some(factual.values),
                 advised: advised.values,
             })
             .collect())

@@ -1,5 +1,6 @@
 //! What can be typed. Types only; what they mean is in `commands`.
 
+mod audit;
 mod calibrate;
 mod certify;
 mod experiment;
@@ -7,11 +8,13 @@ mod explain;
 mod ledger;
 mod report;
 mod retrain;
+mod serve;
 mod stability;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
+pub use audit::AuditArgs;
 pub use calibrate::{CalibrateArgs, MissingName, NormName, TestName};
 pub use certify::{CertifyArgs, Required};
 pub use experiment::{ExperimentCommand, ExperimentRunArgs, ExperimentShowArgs};
@@ -22,6 +25,10 @@ pub use ledger::{
 };
 pub use report::ReportArgs;
 pub use retrain::{ChangeArgs, RetrainArgs};
+pub use serve::{
+    CreateTokenArgs, LimitArgs, LogForm, ReachArgs, RevokeTokenArgs, RoleName, ServeArgs,
+    TokenArgs, TokenCommand,
+};
 pub use stability::{GammaName, StabilityArgs};
 
 use clap::{ArgGroup, Parser, Subcommand, ValueEnum, value_parser};
@@ -110,6 +117,12 @@ pub enum Command {
     /// Half of the retrained models choose the smallest threshold that keeps the promise; the
     /// other half says how well it does. The answer is "no" if none is shown to keep it.
     Calibrate(CalibrateArgs),
+    /// Say whether a new model keeps the promises that were given, and what repairs the others
+    ///
+    /// A gate for deployment: the answer is "no" (exit code 1) if more promises are broken than
+    /// --allow. Of several models the best one counts, by promises kept. A promise that a model
+    /// cannot read is broken. The ledger is only read; no trace of an audit is left in it.
+    Audit(AuditArgs),
     /// Look after promises that were given: advice that `explain --ledger` recorded
     ///
     /// The ledger is a file, or a PostgreSQL database. Entries are only ever added, and each
@@ -164,6 +177,22 @@ Examples:
   tyrex model show loans.onnx"
     )]
     Model(ModelCommand),
+    /// Serve the API and the web page
+    ///
+    /// On this machine alone, unless there are tokens. Everything that lasts is kept in one
+    /// database: promises, models, jobs and tokens. Ctrl-C ends it in good order; jobs go on after
+    /// the next start.
+    Serve(ServeArgs),
+    /// Make, list and revoke tokens: who may use the service
+    #[command(
+        subcommand,
+        after_help = "\
+Examples:
+  tyrex token create --role admin
+  tyrex token list
+  tyrex token revoke 9f86d081884c7d65"
+    )]
+    Token(TokenCommand),
     /// Print a completion script for a shell
     #[command(after_help = "\
 Examples:

@@ -4,7 +4,7 @@ use std::io::ErrorKind;
 
 use tyrex::Error;
 use tyrex::change::PLAN;
-use tyrex_server::{database, ledger};
+use tyrex_server::{database, ledger, serve};
 
 /// Something wrong with the arguments that the parser cannot see.
 #[derive(Debug)]
@@ -33,6 +33,9 @@ pub(crate) fn remedy(error: &anyhow::Error) -> Option<String> {
     }
     if let Some(error) = error.downcast_ref::<database::Error>() {
         return database_remedy(error);
+    }
+    if let Some(error) = error.downcast_ref::<serve::Error>() {
+        return serve_remedy(error);
     }
     Some(match error.downcast_ref::<Error>()? {
         Error::Exists { .. } => {
@@ -141,4 +144,29 @@ fn database_remedy(error: &database::Error) -> Option<String> {
         }
         .to_owned(),
     )
+}
+
+/// The remedy for a service that does not start.
+fn serve_remedy(error: &serve::Error) -> Option<String> {
+    match error {
+        serve::Error::Bind { source, .. } => match source.kind() {
+            ErrorKind::AddrInUse => {
+                Some("another program listens there; choose another --port, or 0 for any".to_owned())
+            }
+            ErrorKind::AddrNotAvailable => {
+                Some("this machine has no such address; 0.0.0.0 stands for all it has".to_owned())
+            }
+            ErrorKind::PermissionDenied => {
+                Some("ports below 1024 need a privilege; choose another --port".to_owned())
+            }
+            _ => None,
+        },
+        serve::Error::NoTokens { .. } => Some(
+            "make one with `tyrex token create --role admin --ledger ADDRESS`, where ADDRESS is the \
+             --ledger of `tyrex serve`"
+                .to_owned(),
+        ),
+        serve::Error::Database(error) => database_remedy(error),
+        _ => None,
+    }
 }

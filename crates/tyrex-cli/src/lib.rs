@@ -17,6 +17,7 @@ use anyhow::Context as _;
 
 use args::{
     Args, Command, DataCommand, ExperimentCommand, LedgerCommand, ModelCommand, SchemaCommand,
+    TokenCommand,
 };
 use commands::{Answer, Context};
 use printer::Printer;
@@ -43,7 +44,10 @@ pub fn run(args: Args) -> ExitCode {
 }
 
 fn dispatch(args: Args, printer: &mut Printer) -> anyhow::Result<Answer> {
-    interrupt::listen().context("cannot listen for interrupts")?;
+    // The service hears signals itself, and ends in good order.
+    if !matches!(args.command, Command::Serve(_)) {
+        interrupt::listen().context("cannot listen for interrupts")?;
+    }
     if let Some(threads) = args.global.threads {
         rayon::ThreadPoolBuilder::new()
             .num_threads(threads.into())
@@ -60,6 +64,7 @@ fn dispatch(args: Args, printer: &mut Printer) -> anyhow::Result<Answer> {
         Command::Explain(args) => return commands::explain::run(context, &args),
         Command::Certify(args) => return commands::certify::run(context, &args),
         Command::Calibrate(args) => return commands::calibrate::run(context, &args),
+        Command::Audit(args) => return commands::audit::run(context, &args),
         Command::Ledger(LedgerCommand::List(args)) => commands::ledger::list(context, &args),
         Command::Ledger(LedgerCommand::Show(args)) => commands::ledger::show(context, &args),
         Command::Ledger(LedgerCommand::Export(args)) => commands::ledger::export(context, &args),
@@ -84,6 +89,10 @@ fn dispatch(args: Args, printer: &mut Printer) -> anyhow::Result<Answer> {
         Command::Schema(SchemaCommand::Infer(args)) => commands::schema::infer(context, &args),
         Command::Schema(SchemaCommand::Check(args)) => commands::schema::check(context, &args),
         Command::Model(ModelCommand::Show(args)) => commands::model::show(context, &args),
+        Command::Serve(args) => commands::serve::run(context, &args),
+        Command::Token(TokenCommand::Create(args)) => commands::token::create(context, &args),
+        Command::Token(TokenCommand::List(args)) => commands::token::list(context, &args),
+        Command::Token(TokenCommand::Revoke(args)) => commands::token::revoke(context, &args),
         Command::Completions { shell } => commands::completions::run(shell),
     }
     .map(|()| Answer::Yes)

@@ -5,18 +5,26 @@
 //! between many who ask (`engine`) and speaks HTTP (`routes` and what stands around them).
 
 pub mod access;
+mod app;
 pub mod config;
+mod connection;
 pub mod database;
 pub mod engine;
+mod extract;
+mod guard;
 pub mod ledger;
 mod limits;
-mod log;
+pub mod log;
 mod metrics;
 mod openapi;
 mod page;
 mod problem;
+mod results;
 mod routes;
 mod rows;
-mod serve;
+pub mod serve;
 mod state;
 mod tls;
+
+pub use app::app;
+pub use state::AppState;

@@ -1,1 +1,149 @@
 //! Rows in and documents out, as JSON and as Arrow.
+//!
+//! Whatever rows come as, they become the library's table of text, so that JSON, Arrow, files and
+//! Python are read alike. A row that is wrong is answered with its place: `rows[3].age`.
+
+mod arrow;
+mod asked;
+mod json;
+
+pub(crate) use arrow::{ARROW, read_arrow, write_arrow};
+pub(crate) use asked::{Asked, wants_arrow};
+pub(crate) use json::JsonRows;
+
+use tyrex::data::schema::Split;
+use tyrex::data::{Schema, Table};
+use tyrex::explain::Applicant;
+
+use crate::config::Limits;
+use crate::engine::Served;
+use crate::engine::jobs::KeptRows;
+use crate::problem::Problem;
+
+/// The rows of a question: some that are sent along, or some of the model's own.
+#[derive(Debug, Clone)]
+pub(crate) enum Rows {
+    /// Rows that came along.
+    Sent(Table),
+    /// Rows of the model's own table.
+    Own(Vec<usize>),
+}
+
+impl Rows {
+    /// The rows that were asked about, in whichever way.
+    pub(crate) fn of(
+        served: &Served,
+        limits: &Limits,
+        rows: Option<JsonRows>,
+        indices: Option<Vec<usize>>,
+        sent: Option<Table>,
+    ) -> Result<Self, Problem> {
+        let asked = match (rows, indices, sent) {
+            (Some(rows), None, None) => {
+                limits.check_rows(rows.len())?;
+                Self::Sent(rows.table(served.explainer().schema())?)
+            }
+            (None, Some(indices), None) => {
+                limits.check_rows(indices.len())?;
+                Self::Own(indices)
+            }
+            (None, None, Some(table)) => {
+                check_columns(served.explainer().schema(), &table)?;
+                Self::Sent(table)
+            }
+            (None, None, None) => {
+                let problem = "missing, expected rows of values or `indices` of the model's rows";
+                return Err(Problem::field("rows", problem));
+            }
+            _ => {
+                let problem = "found several kinds of rows, expected `rows` or `indices`";
+                return Err(Problem::field("indices", problem));
+            }
+        };
+        if asked.len() == 0 {
+            return Err(Problem::field(asked.field(), "expected at least one row"));
+        }
+        Ok(asked)
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::Sent(table) => table.rows(),
+            Self::Own(indices) => indices.len(),
+        }
+    }
+
+    fn field(&self) -> &'static str {
+        match self {
+            Self::Sent(_) => "rows",
+            Self::Own(_) => "indices",
+        }
+    }
+
+    /// The applicants they are.
+    pub(crate) fn applicants(&self, served: &Served) -> Result<Vec<Applicant>, Problem> {
+        let explainer = served.explainer();
+        match self {
+            Self::Own(indices) => indices
+                .iter()
+                .enumerate()
+                .map(|(place, &row)| {
+                    explainer.applicant(row).ok_or_else(|| {
+                        let problem = format!("the model has no row {row}");
+                        Problem::field(format!("indices[{place}]"), problem)
+                    })
+                })
+                .collect(),
+            Self::Sent(table) => {
+                let applicants = explainer.read_applicants(table.clone())?;
+                // Answers have no other place than their row's.
+                let whole = |(place, applicant): (usize, &Applicant)| applicant.row == place;
+                let kept = applicants.iter().enumerate().take_while(|each| whole(*each)).count();
+                if kept == table.rows() {
+                    return Ok(applicants);
+                }
+                let problem = "a value is missing, and the schema drops such rows";
+                Err(Problem::field(format!("rows[{kept}]"), problem))
+            }
+        }
+    }
+
+    /// The same for a job to keep.
+    pub(crate) fn kept(&self) -> KeptRows {
+        match self {
+            Self::Own(indices) => KeptRows::Indices(indices.clone()),
+            Self::Sent(table) => KeptRows::of(table),
+        }
+    }
+}
+
+/// Whether a column that is no feature may come along: the label, and what the schema ignores.
+fn is_known(schema: &Schema, name: &str) -> bool {
+    let split = matches!(&schema.split, Split::Column { column, .. } if column == name);
+    split || schema.label.column == name || schema.ignore.iter().any(|ignored| ignored == name)
+}
+
+/// Refuses a table that lacks a feature, or has a column nobody knows.
+fn check_columns(schema: &Schema, table: &Table) -> Result<(), Problem> {
+    let names = || table.columns().iter().map(tyrex::data::Column::name);
+    for name in names() {
+        if schema.position(name).is_none() && !is_known(schema, name) {
+            return Err(unknown(schema, name).at(format!("rows.{name}")));
+        }
+    }
+    for feature in &schema.features {
+        if !names().any(|name| name == feature.name) {
+            let problem = format!("missing, expected {}", schema.expected(feature));
+            return Err(Problem::field(format!("rows.{}", feature.name), problem));
+        }
+    }
+    Ok(())
+}
+
+/// The answer to a name that is no feature.
+fn unknown(schema: &Schema, name: &str) -> Problem {
+    let known = schema.features.iter().map(|feature| feature.name.as_str());
+    let nearest = tyrex::data::nearest_name(name, known);
+    let hint = nearest.map(|near| format!("; did you mean `{near}`?")).unwrap_or_default();
+    Problem::unprocessable(format!("the model has no such feature{hint}"))
+}

@@ -1,1 +1,190 @@
 //! The service from start to graceful end.
+
+use std::net::{SocketAddr, TcpListener};
+use std::time::Duration;
+
+use axum_server::Handle;
+use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
+use hyper_util::rt::TokioTimer;
+use tokio::time::{Instant, timeout_at};
+
+use crate::access::{self, Tokens};
+use crate::config::Config;
+use crate::connection::Doorman;
+use crate::database::{self, Database};
+use crate::state::AppState;
+use crate::{app, tls};
+
+/// The largest head of a request, in bytes: its first line and its headers.
+const LARGEST_HEAD: usize = 1 << 16;
+
+/// Why the service does not start, or ended early.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum Error {
+    /// The address is taken, or is none of this machine's.
+    #[error("cannot listen on {address}: {source}")]
+    Bind {
+        /// The address.
+        address: SocketAddr,
+        /// The system's reason.
+        source: std::io::Error,
+    },
+    /// Tokens are demanded and there is none.
+    #[error("{address} can be reached by others, so tokens are demanded, and there is none")]
+    NoTokens {
+        /// The address.
+        address: SocketAddr,
+    },
+    /// The sockets failed.
+    #[error("the service ended: {0}")]
+    Ended(#[source] std::io::Error),
+    /// The database failed.
+    #[error(transparent)]
+    Database(#[from] database::Error),
+    /// The tokens cannot be read.
+    #[error(transparent)]
+    Access(#[from] access::Error),
+    /// The library refused a file.
+    #[error(transparent)]
+    Library(#[from] tyrex::Error),
+}
+
+/// A service that has its address and its certificate. Clients may connect, and wait.
+#[derive(Debug)]
+pub struct Service {
+    listener: TcpListener,
+    address: SocketAddr,
+    tls: Option<RustlsConfig>,
+}
+
+impl Service {
+    /// Takes the address and reads the certificate. An address that others can reach is refused
+    /// while no token lets anybody in.
+    pub async fn bind(config: &Config, database: &Database) -> Result<Self, Error> {
+        let address = config.address;
+        if config.demands_tokens() && !Tokens::new(database.clone()).any_good().await? {
+            return Err(Error::NoTokens { address });
+        }
+        let tls = config.tls.as_ref().map(tls::load).transpose()?;
+        let failed = |source| Error::Bind { address, source };
+        let listener = TcpListener::bind(address).map_err(failed)?;
+        listener.set_nonblocking(true).map_err(failed)?;
+        let address = listener.local_addr().map_err(failed)?;
+        Ok(Self { listener, address, tls })
+    }
+
+    /// Where it listens; a port of 0 has become a real one.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// What to type into a browser.
+    #[must_use]
+    pub fn url(&self) -> String {
+        let scheme = if self.tls.is_some() { "https" } else { "http" };
+        format!("{scheme}://{}/", self.address)
+    }
+
+    /// Answers until `end` comes, then finishes what is quick and parks the rest, in the time
+    /// that the limits set for it.
+    pub async fn run(self, state: AppState, end: impl Future<Output = ()>) -> Result<(), Error> {
+        let limits = state.config.limits.clone();
+        let handle = Handle::new();
+        let doorman = Doorman::new(limits.connections, limits.idle);
+        let server =
+            axum_server::from_tcp(self.listener).map_err(Error::Ended)?.handle(handle.clone());
+        // One protocol, whose slow clients are known and bounded.
+        let mut server = server.http1_only();
+        server
+            .http_builder()
+            .http1()
+            .timer(TokioTimer::new())
+            .header_read_timeout(limits.headers)
+            .max_buf_size(LARGEST_HEAD);
+        let service = app(state.clone()).into_make_service_with_connect_info::<SocketAddr>();
+        let serving = async {
+            match &self.tls {
+                None => server.acceptor(doorman).serve(service).await,
+                Some(config) => {
+                    let acceptor = RustlsAcceptor::new(config.clone())
+                        .handshake_timeout(limits.headers)
+                        .acceptor(doorman);
+                    server.acceptor(acceptor).serve(service).await
+                }
+            }
+        };
+        let reloading = reload(self.tls.as_ref(), &state.config);
+        let ending = async {
+            end.await;
+            let deadline = Instant::now() + limits.drain;
+            let requests = handle.connection_count();
+            tracing::info!(connections = requests, "the service is ending");
+            handle.graceful_shutdown(Some(limits.drain));
+            deadline
+        };
+        tokio::pin!(serving, reloading);
+        let deadline = tokio::select! {
+            ended = &mut serving => return ended.map_err(Error::Ended),
+            () = &mut reloading => Instant::now(),
+            deadline = ending => deadline,
+        };
+        let parking = timeout_at(deadline, state.engine.park());
+        let (served, parked) = tokio::join!(serving, parking);
+        served.map_err(Error::Ended)?;
+        if parked.is_err() {
+            tracing::warn!("work was left behind: it goes on, from its last stop, after the start");
+        }
+        // The database tidies up, but nobody waits for it for ever.
+        let _ = timeout_at(deadline + Duration::from_secs(1), state.database.close()).await;
+        tracing::info!("the service has ended");
+        Ok(())
+    }
+}
+
+/// Reads the certificate again whenever the process is told to (SIGHUP). Never ends.
+async fn reload(tls: Option<&RustlsConfig>, config: &Config) {
+    #[cfg(unix)]
+    if let (Some(current), Some(files)) = (tls, &config.tls) {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut hangup) = signal(SignalKind::hangup()) {
+            while hangup.recv().await.is_some() {
+                match tls::reload(current, files) {
+                    Ok(()) => tracing::info!("read the certificate again"),
+                    Err(error) => tracing::error!(%error, "kept the old certificate"),
+                }
+            }
+        }
+    }
+    let _ = (tls, config);
+    std::future::pending().await
+}
+
+/// Comes when the process is told to end: by Ctrl-C, or by SIGTERM. Whoever tells it twice does
+/// not want to wait: the process ends at once.
+pub async fn interrupted() {
+    told_to_end().await;
+    tokio::spawn(async {
+        told_to_end().await;
+        std::process::exit(130);
+    });
+}
+
+async fn told_to_end() {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        if let Ok(mut terminated) = signal(SignalKind::terminate()) {
+            tokio::select! {
+                _ = tokio::signal::ctrl_c() => {}
+                _ = terminated.recv() => {}
+            }
+            return;
+        }
+    }
+    // Without a way to hear a signal there is none to wait for.
+    if tokio::signal::ctrl_c().await.is_err() {
+        std::future::pending().await
+    }
+}

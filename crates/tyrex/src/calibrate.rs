@@ -31,6 +31,7 @@ use crate::statistics::{betting, hoeffding_bentkus, mean};
 /// | `missing` | `invalid` | what a counterfactual that was not found counts as | |
 /// | `test` | `betting` | where p-values and intervals come from | |
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = CalibrationGoal))]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Goal {
     /// Expected share of valid counterfactuals under a retrained model.
@@ -58,6 +59,7 @@ impl Default for Goal {
 /// validities, and both need as many models if none ever fails; they differ in what failures
 /// cost. Choose before looking.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = CalibrationTest))]
 #[serde(rename_all = "kebab-case")]
 pub enum Test {
     /// [`betting`]: for many factuals, of which every model fails some.
@@ -99,6 +101,7 @@ impl Test {
 
 /// What a counterfactual that was not found counts as.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = CalibrationMissing))]
 #[serde(rename_all = "kebab-case")]
 pub enum Missing {
     /// As one that is not valid: the promise is to everyone who asks.
@@ -122,6 +125,7 @@ pub struct Candidate {
 
 /// A mean validity with its uncertainty.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = CalibratedValidity))]
 pub struct Validity {
     /// The mean over the models that report.
     pub mean: f64,
@@ -133,6 +137,7 @@ pub struct Validity {
 
 /// One threshold of the cost curve.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = CalibrationPoint))]
 pub struct CurvePoint {
     /// The threshold.
     pub tau: f64,
@@ -150,6 +155,7 @@ pub struct CurvePoint {
 
 /// The answer.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = CalibrationVerdict))]
 #[serde(tag = "verdict", rename_all = "kebab-case")]
 pub enum Verdict {
     /// The smallest threshold that was shown to keep the promise.
@@ -182,6 +188,7 @@ pub enum Verdict {
 
 /// The answer and what it rests on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Calibration {
     /// What was asked for.
     pub goal: Goal,

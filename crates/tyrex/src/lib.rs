@@ -30,6 +30,8 @@
 
 pub mod error;
 pub mod file;
+#[cfg(feature = "openapi")]
+mod openapi;
 pub mod seed;
 
 pub mod points;

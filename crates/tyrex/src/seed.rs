@@ -14,6 +14,7 @@ pub type Rng = ChaCha8Rng;
 
 /// A source of randomness that has not been opened yet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(transparent)]
 pub struct Seed(pub u64);
 
@@ -28,6 +29,13 @@ impl Seed {
     #[must_use]
     pub fn index(self, index: usize) -> Self {
         self.child(b"index", &(index as u64).to_le_bytes())
+    }
+
+    /// The seed for one of many points, whoever else is asked about: by its bits.
+    #[must_use]
+    pub fn point(self, point: &[f32]) -> Self {
+        let bytes: Vec<u8> = point.iter().flat_map(|x| x.to_bits().to_le_bytes()).collect();
+        self.child(b"point", &bytes)
     }
 
     /// Opens the seed.
@@ -62,6 +70,9 @@ mod tests {
             Seed(1).derive("a"),
             Seed(0).index(0),
             Seed(0).index(1),
+            Seed(0).point(&[]),
+            Seed(0).point(&[0.0, 1.0]),
+            Seed(0).point(&[1.0, 0.0]),
         ];
         for (i, a) in seeds.iter().enumerate() {
             for b in &seeds[i + 1..] {

@@ -267,3 +267,59 @@ pub fn hoeffding_bentkus(mean_loss: f64, n: usize, level: f64) -> Result<f64> {
     let bentkus = std::f64::consts::E * binomial_cumulative(losses as usize, n, level);
     Ok(hoeffding.min(bentkus).min(1.0))
 }
+
+/// Fisher's exact test of two groups, two-sided: the p-value of "a success is as likely in both".
+///
+/// Given how many successes there are in all, the number `x` in the first group has
+/// `P(x) = C(n1, x) C(n2, s - x) / C(n1 + n2, s)`. The p-value is the sum of all `P(x)` that are
+/// at most that of the number seen.
+#[must_use]
+pub fn fisher_exact(first: Proportion, second: Proportion) -> f64 {
+    /// Equal probabilities that were computed in two ways differ by less.
+    const SAME: f64 = 1.0 + 1e-7;
+    let (n1, n2) = (first.trials, second.trials);
+    let successes = first.successes + second.successes;
+    let least = successes.saturating_sub(n2);
+    let most = successes.min(n1);
+    // P(x + 1) / P(x)
+    let ratio = |x: usize| {
+        let up = (n1 - x) as f64 * (successes - x) as f64;
+        up / ((x + 1) as f64 * (n2 + x + 1 - successes) as f64)
+    };
+    // Relative to the largest of them no weight overflows, and those that vanish are too small
+    // to count.
+    let mode = ((n1 + 1) as f64 * (successes + 1) as f64 / (n1 + n2 + 2) as f64) as usize;
+    let mode = mode.clamp(least, most);
+    let mut weights = vec![0.0; most - least + 1];
+    weights[mode - least] = 1.0;
+    for x in mode..most {
+        weights[x + 1 - least] = weights[x - least] * ratio(x);
+    }
+    for x in (least..mode).rev() {
+        weights[x - least] = weights[x + 1 - least] / ratio(x);
+    }
+    let seen = weights[first.successes - least] * SAME;
+    // The smallest first, so that none of them is lost.
+    weights.sort_by(f64::total_cmp);
+    let total: f64 = weights.iter().sum();
+    let rare: f64 = weights.iter().take_while(|weight| **weight <= seen).sum();
+    (rare / total).min(1.0)
+}
+
+/// Holm's correction of p-values for being many: the `i`-th smallest of `n` becomes the largest
+/// of `(n - j + 1) p_j` over `j <= i`, at most 1.
+///
+/// Whoever calls those at most `alpha` real finds, makes one mistake or more in at most a share
+/// `alpha` of all such tables, however the tests depend on each other.
+#[must_use]
+pub fn holm(p_values: &[f64]) -> Vec<f64> {
+    let mut order: Vec<usize> = (0..p_values.len()).collect();
+    order.sort_by(|&a, &b| p_values[a].total_cmp(&p_values[b]));
+    let mut adjusted = vec![1.0; p_values.len()];
+    let mut largest = 0.0_f64;
+    for (rank, &index) in order.iter().enumerate() {
+        largest = largest.max((p_values.len() - rank) as f64 * p_values[index]).min(1.0);
+        adjusted[index] = largest;
+    }
+    adjusted
+}

@@ -164,7 +164,8 @@ fn what_one_rule_less_would_allow_breaks_that_rule_alone() {
         let method = spec.prepare(&problem, Seed(1)).unwrap();
         let ask = |tries| {
             let factual = &case.rows[0];
-            relaxations(&problem, &*method, &case.actions, factual, Budget::default(), tries)
+            let (budget, go_on) = (Budget::default(), |_| ControlFlow::Continue(()));
+            relaxations(&problem, &*method, &case.actions, factual, budget, tries, go_on)
         };
         let answer = ask(100)?;
         prop_assert_eq!(answer.untried, 0);

@@ -10,7 +10,7 @@ use tyrex::counterfactual::{Norm, Protocol, Reason, Tick};
 use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::data::{Catalogue, Dataset, Row, Table};
 use tyrex::explain::{
-    Advice, AuditSummary, AuditedPromise, Explainer, GivenRows, Part, Promise, Request,
+    Advice, AuditSummary, AuditedPromise, Explainer, GivenRows, Part, Promise, Repairs, Request,
 };
 use tyrex::measure::{Gauge, Measure, Neighbourhood, Sampling};
 use tyrex::model::TrainParams;
@@ -38,7 +38,7 @@ fn given(explainer: &Explainer) -> (Vec<Promise>, Table) {
     let table = explainer.advice_table(&advice, &request()).unwrap();
     let promises = advice.into_iter().filter_map(|each| {
         let Advice { applicant, advised, .. } = each;
-        Some(Promise { row: applicant.row, factual: applicant.values, advised: advised? })
+        Some(Promise { row: applicant.row, factual: Some(applicant.values), advised: advised? })
     });
     (promises.collect(), table)
 }
@@ -69,12 +69,13 @@ fn kept_and_broken_promises_are_counted_as_by_hand() {
     )
     .unwrap();
     for (promise, audited) in promises.iter().zip(&audit) {
-        assert_eq!((audited.promised.row, audited.factual.row), (promise.row, promise.row));
+        let factual = audited.factual.as_ref().unwrap();
+        assert_eq!((audited.promised.row, factual.row), (promise.row, promise.row));
         assert_eq!(audited.promised.values, promise.advised);
-        assert_eq!(audited.factual.values, promise.factual);
+        assert_eq!(Some(&factual.values), promise.factual.as_ref());
         let now = score(&new, &promise.advised);
         assert_eq!(audited.promised.score, now);
-        assert_eq!(audited.factual.score, score(&new, &promise.factual));
+        assert_eq!(factual.score, score(&new, &factual.values));
         assert_eq!(audited.is_kept(), now >= 0.5);
         assert_eq!(audited.repairs.is_none(), now >= 0.5);
         kept += usize::from(now >= 0.5);
@@ -95,7 +96,7 @@ fn kept_and_broken_promises_are_counted_as_by_hand() {
         let advice: Vec<&Advice> = audit
             .iter()
             .filter_map(|each| each.repairs.as_ref())
-            .map(|each| [&each.from_promised, &each.from_factual][which])
+            .map(|each| [&each.from_promised, each.from_factual.as_ref().unwrap()][which])
             .collect();
         let costs: Vec<f64> = advice.iter().filter_map(|each| Some(each.found()?.cost)).collect();
         assert_eq!(repairs.found, costs.len());
@@ -117,9 +118,9 @@ fn repairs_are_accepted_and_obey_the_rules() {
     let mut found = 0;
     for each in &audit {
         let Some(repairs) = &each.repairs else { continue };
-        for (start, repair) in
-            [(&each.promised, &repairs.from_promised), (&each.factual, &repairs.from_factual)]
-        {
+        let factual = each.factual.as_ref().unwrap();
+        let from_factual = repairs.from_factual.as_ref().unwrap();
+        for (start, repair) in [(&each.promised, &repairs.from_promised), (factual, from_factual)] {
             assert_eq!(&repair.applicant, start);
             let Some(row) = &repair.advised else { continue };
             found += 1;
@@ -127,7 +128,7 @@ fn repairs_are_accepted_and_obey_the_rules() {
             let wrong = broken(new.schema(), &start.values, row);
             assert!(wrong.is_empty(), "row {}: {wrong:?}", start.row);
             // What a rule forbids the person, the repair of a promise does not ask either.
-            assert!(broken(new.schema(), &each.factual.values, row).is_empty());
+            assert!(broken(new.schema(), &factual.values, row).is_empty());
             let point = new.encoder().encode(row).unwrap();
             let cost = Norm::L1.distance(point.as_slice(), &start.point);
             assert!((repair.cost.unwrap().l1 - cost).abs() < 1e-6);
@@ -210,8 +211,9 @@ fn work_that_was_stopped_is_reported() {
         // What was finished is what it would have been.
         for (each, full) in audit.iter().zip(&whole) {
             let (Some(own), Some(full)) = (&each.repairs, &full.repairs) else { continue };
+            let later = |repairs: &Repairs| repairs.from_factual.clone().unwrap();
             for (own, full) in
-                [(&own.from_promised, &full.from_promised), (&own.from_factual, &full.from_factual)]
+                [(&own.from_promised, &full.from_promised), (&later(own), &later(full))]
             {
                 let stopped = own.outcome.reason() == Some(Reason::Cancelled);
                 assert!(stopped || own.outcome.answer == full.outcome.answer);
@@ -269,7 +271,7 @@ fn what_cannot_be_audited_is_refused() {
     )
     .unwrap();
     let other = Row::new(&schema, vec![1.0.into()]).unwrap();
-    let promise = Promise { row: 7, factual: other, advised: promises[0].advised.clone() };
+    let promise = Promise { row: 7, factual: Some(other), advised: promises[0].advised.clone() };
     let error = explainer.audit(&[promise], &request(), GO_ON).unwrap_err().to_string();
     assert!(error.contains("the promise to row 7"), "{error}");
 }

@@ -7,8 +7,8 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use tyrex::statistics::{
-    Proportion, beta_quantile, betting, binomial_cumulative, hoeffding_bentkus, incomplete_beta,
-    student_quantile,
+    Proportion, beta_quantile, betting, binomial_cumulative, fisher_exact, hoeffding_bentkus, holm,
+    incomplete_beta, student_quantile,
 };
 
 fn golden() -> BTreeMap<String, Vec<Vec<f64>>> {
@@ -49,6 +49,16 @@ fn agree_with_scipy() {
     }
     for case in &golden["student"] {
         agree(student_quantile(case[0], case[1]).unwrap(), case[2], case);
+    }
+    for case in &golden["fisher"] {
+        let group = |at: usize| Proportion::new(case[at] as usize, case[at + 1] as usize).unwrap();
+        agree(fisher_exact(group(0), group(2)), case[4], case);
+        agree(fisher_exact(group(2), group(0)), case[4], case);
+    }
+    for case in &golden["holm"] {
+        for (got, expected) in holm(&case[..3]).into_iter().zip(&case[3..]) {
+            agree(got, *expected, case);
+        }
     }
     let sizes: Vec<usize> = golden.values().map(Vec::len).collect();
     assert!(sizes.iter().all(|&size| size > 100), "{sizes:?}");

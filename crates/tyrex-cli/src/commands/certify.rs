@@ -4,7 +4,9 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
-use tyrex::certificate::{Certificate, Statement, Terms, TheoremTerms, Tier, Verdict};
+use tyrex::certificate::{
+    Certificate, CertificateDocument, Statement, Terms, TheoremTerms, Tier, Verdict,
+};
 use tyrex::data::{Schema, Table};
 use tyrex::explain::{Explainer, Fresh, GivenRows, embedded_schema, import};
 use tyrex::model::onnx::OnnxModel;
@@ -71,7 +73,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &CertifyArgs) -> anyhow::Resu
             .iter()
             .zip(&certificates)
             .take(args.limit.unwrap_or(usize::MAX))
-            .map(|(&row, certificate)| Certified { row, certificate })
+            .map(|(&row, certificate)| Certified { row, certificate: certificate.clone().into() })
             .collect(),
         all: args.limit.is_none(),
         out: args.out.as_deref().map(shown),
@@ -133,7 +135,7 @@ fn with_progress(
 
 /// What `certify` has to say.
 #[derive(Debug, Serialize)]
-struct CertifyReport<'a> {
+struct CertifyReport {
     counterfactuals: String,
     not_found: usize,
     /// The model the counterfactuals were found for, if that was another.
@@ -144,7 +146,7 @@ struct CertifyReport<'a> {
     verdicts: Verdicts,
     required: Verdict,
     below: usize,
-    certificates: Vec<Certified<'a>>,
+    certificates: Vec<Certified>,
     #[serde(skip)]
     all: bool,
     out: Option<String>,
@@ -177,15 +179,15 @@ impl Verdicts {
 }
 
 #[derive(Debug, Serialize)]
-struct Certified<'a> {
+struct Certified {
     row: usize,
-    certificate: &'a Certificate,
+    certificate: CertificateDocument,
 }
 
-impl Certified<'_> {
+impl Certified {
     /// A line of the table: every tier in a few words.
     fn cells(&self) -> Vec<String> {
-        let certificate = self.certificate;
+        let certificate = &self.certificate.certificate;
         let mut tiers = ["-", "-", "-"].map(str::to_owned);
         for tier in certificate.tiers() {
             let verdict = tier.verdict();
@@ -221,7 +223,7 @@ fn down(bound: f64, digits: i32) -> String {
     format!("{:.*}", digits as usize, (unit * bound + 1e-9).floor() / unit)
 }
 
-impl Report for CertifyReport<'_> {
+impl Report for CertifyReport {
     const COMMAND: &'static str = "certify";
 
     fn page(&self, page: &mut Page) {
@@ -265,7 +267,7 @@ impl Report for CertifyReport<'_> {
         page.table(&header, &rows);
         if let Some(first) = self.certificates.first() {
             page.title(&format!("In words, row {}", first.row));
-            page.item(&first.certificate.sentence());
+            page.item(&first.certificate.words.sentence);
         }
         if let Some(out) = &self.out {
             page.title(&format!("Wrote {out}"));

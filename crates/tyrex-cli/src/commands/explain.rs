@@ -21,8 +21,7 @@ use tyrex::{Points, Result, Seed};
 
 use super::record::{self, RecordReport};
 use super::summary::{
-    DataSummary, FavourableClass, ModelSummary, counted, for_people, performance_table, shown,
-    with_unit,
+    DataSummary, FavourableClass, ModelSummary, counted, performance_table, shown, with_unit,
 };
 use super::{Answer, Context, calibrate, retrain, source};
 use crate::args::{ExplainArgs, SearchArgs, SourceArgs, Threshold};
@@ -51,7 +50,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
         source::keep_inputs(out, &[data.as_ref(), schema.as_ref(), args.model.model.as_ref()])?;
         Table::check_writable(out, overwrite)?;
     }
-    let mut request = request(args)?;
+    let mut request = request(&args.search, args.source.protocol.into())?;
     let recording = record::open(&args.record, &args.source)?;
     let seed = Seed(args.search.seed);
     let params = TrainParams::default();
@@ -119,9 +118,8 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
 }
 
 /// The request that was typed.
-fn request(args: &ExplainArgs) -> anyhow::Result<Request> {
-    let SearchArgs { method, norm, tau, k, sigma, vary, keep, seed, .. } = &args.search;
-    let protocol = args.source.protocol.into();
+pub(super) fn request(search: &SearchArgs, protocol: Protocol) -> anyhow::Result<Request> {
+    let SearchArgs { method, norm, tau, k, sigma, vary, keep, seed, .. } = search;
     let seed = Seed(*seed).derive("search");
     let mut request = Request::new(method, protocol, (*norm).into(), seed)?;
     if request.method.robustness().is_some() {
@@ -138,9 +136,9 @@ fn request(args: &ExplainArgs) -> anyhow::Result<Request> {
         .into());
     }
     request.budget = Budget {
-        steps: args.search.max_steps,
-        evaluations: args.search.max_evaluations,
-        seconds: args.search.max_seconds,
+        steps: search.max_steps,
+        evaluations: search.max_evaluations,
+        seconds: search.max_seconds,
     };
     request.budget.check()?;
     let actions: BTreeMap<String, Action> =
@@ -296,7 +294,7 @@ fn applicant_page(page: &mut Page, schema: &Schema, applicant: &Explained<'_>) {
             for change in *changes {
                 let title = if pairs.is_empty() { "change" } else { "" };
                 let value = |value| with_unit(schema, change.position, value);
-                let (from, to) = (for_people(&change.from), value(&change.to));
+                let (from, to) = (change.from.for_people(), value(&change.to));
                 pairs.push((title, format!("{} from {from} to {to}", change.feature)));
             }
             let stability = stability.map(|r| format!(", stability {r:.3}")).unwrap_or_default();
@@ -305,7 +303,7 @@ fn applicant_page(page: &mut Page, schema: &Schema, applicant: &Explained<'_>) {
                 .unwrap_or_default();
             pairs.push(("then", format!("a score of {score:.3}{stability}{cost}")));
             if let Some(certificate) = certificate {
-                pairs.push(("sure", certificate.sentence()));
+                pairs.push(("sure", certificate.words.sentence.clone()));
             }
             page.pairs(&pairs);
         }

@@ -10,7 +10,7 @@ use tyrex_server::ledger::{
     Uuid, Verification,
 };
 
-use super::summary::{counted, for_people, shown};
+use super::summary::{counted, shown};
 use super::{Answer, Context, block_on};
 use crate::args::{
     FilterArgs, LedgerArgs, LedgerCloseArgs, LedgerExportArgs, LedgerForgetArgs, LedgerListArgs,
@@ -294,8 +294,8 @@ fn values_table(page: &mut Page, given: &Given) {
     let row = |(feature, from): (&str, &tyrex::data::Value)| {
         let to = advised.value(feature);
         let changed = to.is_some_and(|to| to != from);
-        let to = to.filter(|_| changed).map(for_people).unwrap_or_default();
-        vec![feature.to_owned(), for_people(from), to]
+        let to = to.filter(|_| changed).map(tyrex::data::Value::for_people).unwrap_or_default();
+        vec![feature.to_owned(), from.for_people(), to]
     };
     let rows: Vec<Vec<String>> = given.document.factual.iter().map(row).collect();
     let header = [("feature", Stand::Left), ("is", Stand::Left), ("should become", Stand::Left)];

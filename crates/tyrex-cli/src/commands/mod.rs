@@ -1,5 +1,6 @@
 //! One file per verb. A command calls the library and reports what it answers.
 
+pub(crate) mod audit;
 pub(crate) mod calibrate;
 pub(crate) mod certify;
 pub(crate) mod completions;
@@ -12,9 +13,11 @@ mod record;
 pub(crate) mod report;
 pub(crate) mod retrain;
 pub(crate) mod schema;
+pub(crate) mod serve;
 mod source;
 pub(crate) mod stability;
 mod summary;
+pub(crate) mod token;
 pub(crate) mod train;
 
 use std::future::Future;

@@ -229,19 +229,8 @@ pub(super) fn with_unit(schema: &Schema, position: usize, value: &Value) -> Stri
     match (value, &feature.unit, &feature.kind) {
         (Value::Missing, ..) => "(missing)".to_owned(),
         (Value::Number(_), Some(unit), FeatureKind::Numeric | FeatureKind::Integer) => {
-            format!("{} {unit}", for_people(value))
+            format!("{} {unit}", value.for_people())
         }
-        _ => for_people(value),
+        _ => value.for_people(),
     }
-}
-
-/// A value with as many digits as people read: six that count.
-pub(super) fn for_people(value: &Value) -> String {
-    let Value::Number(number) = value else { return value.to_string() };
-    let size = number.abs().log10().floor();
-    if number.fract() == 0.0 || !(-4.0..6.0).contains(&size) {
-        return value.to_string();
-    }
-    let text = format!("{number:.*}", (5.0 - size) as usize);
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }

@@ -48,18 +48,6 @@ pub enum Error {
         /// What is wrong.
         problem: String,
     },
-    /// A promise does not fit a schema.
-    #[error("promise {sequence} ({id}), feature `{feature}`: {problem}")]
-    Feature {
-        /// The entry.
-        sequence: u64,
-        /// Its id.
-        id: Uuid,
-        /// The feature.
-        feature: String,
-        /// What is wrong and what was expected.
-        problem: String,
-    },
     /// Everything was forgotten, but traces may be left in the files.
     #[error(
         "the personal data are removed from the ledger, but traces may be left in its files \

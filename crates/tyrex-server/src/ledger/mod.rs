@@ -20,7 +20,7 @@ pub use chain::Hash;
 pub use entry::{Closing, Content, Document, Entry, Given, Kind, Promised, Status};
 pub use error::{Error, Result};
 pub use forget::Forgotten;
-pub use promise::{NewPromise, check_subject, promises};
+pub use promise::{NewPromise, check_subject};
 pub use read::{Filter, Head};
 pub use table::table;
 pub use values::Values;

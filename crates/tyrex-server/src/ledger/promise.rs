@@ -3,8 +3,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 use tyrex::certificate::Certificate;
-use tyrex::data::{Row, Schema};
-use tyrex::explain::{Advice, Explainer, Promise, Request};
+use tyrex::explain::{Advice, Explainer, Request, WrittenPromise};
 use uuid::Uuid;
 
 use super::entry::{Document, Entry};
@@ -90,40 +89,19 @@ pub fn check_subject(subject: &str) -> Result<()> {
     Err(Error::Subject { problem })
 }
 
-/// The promises of entries as the library audits them, for the schema of any model: their values
-/// go by name, and features that the schema does not know are left out. The row of a promise is
-/// its sequence. Entries without personal data, and those that are no promises, are left out.
-pub fn promises(entries: &[Entry], schema: &Schema) -> Result<Vec<Promise>> {
-    let given = entries.iter().filter_map(|entry| Some((entry, entry.given()?)));
-    given
-        .map(|(entry, given)| {
-            let row = |values: &Values| row(entry, values, schema);
-            Ok(Promise {
-                row: entry.sequence as usize,
-                factual: row(&given.document.factual)?,
-                advised: row(&given.document.advised)?,
-            })
+impl Entry {
+    /// The promise as the library audits it, under the entry's id; `None` of an entry that is no
+    /// promise, and of one whose personal data are forgotten.
+    #[must_use]
+    pub fn written(&self) -> Option<WrittenPromise> {
+        let given = self.given()?;
+        let values = |values: &Values| {
+            values.iter().map(|(name, value)| (name.to_owned(), value.clone())).collect()
+        };
+        Some(WrittenPromise {
+            name: self.id.to_string(),
+            factual: Some(values(&given.document.factual)),
+            advised: values(&given.document.advised),
         })
-        .collect()
-}
-
-fn row(entry: &Entry, values: &Values, schema: &Schema) -> Result<Row> {
-    let wrong = |feature: &str, problem: String| Error::Feature {
-        sequence: entry.sequence,
-        id: entry.id,
-        feature: feature.to_owned(),
-        problem,
-    };
-    let values = schema
-        .features
-        .iter()
-        .map(|feature| {
-            let missing = || wrong(&feature.name, "the promise has no such feature".to_owned());
-            values.value(&feature.name).cloned().ok_or_else(missing)
-        })
-        .collect::<Result<_>>()?;
-    Row::new(schema, values).map_err(|error| match error {
-        tyrex::Error::Schema { feature: Some(feature), problem } => wrong(&feature, problem),
-        other => other.into(),
-    })
+    }
 }

@@ -54,6 +54,7 @@ pub struct Actions {
 
 /// What one request changes about the schema's actions.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Overrides {
     /// The features that may change; all others are fixed. Without a list, all may that the

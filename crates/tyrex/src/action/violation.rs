@@ -6,6 +6,7 @@ use serde::Serialize;
 
 /// One thing that can bind a counterfactual.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Constraint {
     /// How a feature may change: its action, and its schema's range, step and levels.
@@ -30,6 +31,7 @@ impl fmt::Display for Constraint {
 
 /// A constraint that a row breaks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Violation {
     /// The constraint.
     pub constraint: Constraint,

@@ -13,6 +13,7 @@ use crate::lipschitz::{LipschitzBound, Region, Soundness};
 /// - `empirical`: the claim is made, but something it rests on is an estimate or unknown;
 /// - `vacuous`: nothing is claimed about `M(x) >= 0.5`, whatever it rests on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// Nothing is claimed.
@@ -48,6 +49,7 @@ impl fmt::Display for Verdict {
 
 /// Why an assumption may be believed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {
     /// It follows from the model's weights.
@@ -73,6 +75,7 @@ impl Standing {
 
 /// One thing a tier rests on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Assumption {
     /// What is assumed.
     #[serde(flatten)]
@@ -83,6 +86,7 @@ pub struct Assumption {
 
 /// What is assumed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "assumes", rename_all = "kebab-case")]
 pub enum About {
     /// `|m(a) - m(b)| <= gamma_m ||a - b||`

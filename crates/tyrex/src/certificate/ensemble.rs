@@ -15,6 +15,7 @@ use crate::statistics::Proportion;
 
 /// What the tier says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct EnsembleTier {
     /// Vacuous if the bound is below one half, that is no better than a coin; at most empirical
     /// if the models steered the search.

@@ -24,6 +24,7 @@ const LARGEST: f64 = 1e6;
 
 /// What the tier says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct IntervalTier {
     /// Certified if the lowest score is at least 0.5, else vacuous.
     pub verdict: Verdict,

@@ -12,6 +12,7 @@
 //! in no other way; [`verify`] makes it again and compares.
 
 mod assumption;
+mod document;
 pub mod ensemble;
 pub mod interval;
 mod terms;
@@ -23,6 +24,7 @@ use sha2::{Digest, Sha256};
 
 use assumption::rests_on;
 pub use assumption::{About, Assumption, Standing, Verdict};
+pub use document::{CertificateDocument, CertificateWords, Claim};
 pub use ensemble::EnsembleTier;
 pub use interval::{IntervalCertifier, IntervalTier};
 pub use terms::{Shift, Slope, Terms, TheoremTerms};
@@ -51,6 +53,7 @@ pub struct Retrained<'a> {
 
 /// Which retrained models a certificate was made with.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Retraining {
     /// The declared family of change.
     pub family: String,
@@ -62,6 +65,7 @@ pub struct Retraining {
 
 /// One tier.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "tier", rename_all = "kebab-case")]
 pub enum Tier {
     /// Theorem 1.
@@ -73,6 +77,16 @@ pub enum Tier {
 }
 
 impl Tier {
+    /// The name it has in files.
+    #[must_use]
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Theorem(_) => "theorem",
+            Self::Interval(_) => "interval",
+            Self::Ensemble(_) => "ensemble",
+        }
+    }
+
     /// What it is worth.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
@@ -106,6 +120,7 @@ impl Tier {
 
 /// A tier that is not there, and why.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Omission {
     /// The tier's name.
     pub tier: String,
@@ -115,6 +130,7 @@ pub struct Omission {
 
 /// What is claimed of one point, and everything needed to check it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Certificate {
     format_version: u32,

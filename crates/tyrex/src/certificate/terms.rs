@@ -6,6 +6,7 @@ use crate::lipschitz::LipschitzBound;
 
 /// What is asked of a certificate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = CertificateTerms))]
 #[serde(default, deny_unknown_fields)]
 pub struct Terms {
     /// The probability the theorem's lower bound should have.
@@ -31,6 +32,7 @@ impl Default for Terms {
 
 /// What is asked of the theorem.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct TheoremTerms {
     /// `k`, the number of draws.
@@ -59,6 +61,7 @@ impl Default for TheoremTerms {
 
 /// Where the slopes `gamma_m` and `gamma` come from.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = SlopeSource))]
 #[serde(rename_all = "kebab-case")]
 pub enum Slope {
     /// The product of spectral norms: sound everywhere.
@@ -78,6 +81,7 @@ pub enum Slope {
 
 /// Where `eps'` comes from.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = ShiftSource))]
 #[serde(rename_all = "kebab-case")]
 pub enum Shift {
     /// From the retrained models; unknown if there are none.

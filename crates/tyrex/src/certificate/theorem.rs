@@ -69,6 +69,7 @@ const CUT: f64 = 2.0;
 
 /// `M(x) >= at_least` with at least this probability.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Statement {
     /// The lower bound on `M(x)`.
     pub at_least: f64,
@@ -80,6 +81,7 @@ pub struct Statement {
 
 /// What the tier says.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct TheoremTier {
     /// Vacuous if the lower bound is below 0.5.
     pub verdict: Verdict,

@@ -73,6 +73,21 @@ impl<'a> Plan<'a> {
         Base { network, rows, fresh: self.fresh, params: self.params }
     }
 
+    /// Makes the given members, many at once. After a `Break` from `watch` there are none.
+    pub fn make_members(
+        &self,
+        base: &Mlp,
+        members: &[usize],
+        watch: impl Fn(usize, &EpochReport) -> ControlFlow<()> + Sync,
+    ) -> Result<Vec<Mlp>> {
+        self.check(base)?;
+        if let Some(other) = members.iter().find(|&&member| member >= self.members) {
+            let expected = format!("a number below {}", self.members);
+            return Err(Error::param("member", other, expected));
+        }
+        self.carry_out(base, members, watch, |_, network| Ok(network))
+    }
+
     /// Makes the given members, many at once, and hands each to `keep` as soon as it is there.
     ///
     /// After a `Break` from `watch` no other member begins, and those under way are given up.
@@ -160,9 +175,8 @@ impl Ensemble {
         plan: &Plan<'_>,
         watch: impl Fn(usize, &EpochReport) -> ControlFlow<()> + Sync,
     ) -> Result<Self> {
-        plan.check(&base)?;
         let all: Vec<usize> = (0..plan.members).collect();
-        let members = plan.carry_out(&base, &all, watch, |_, network| Ok(network))?;
+        let members = plan.make_members(&base, &all, watch)?;
         Ok(Self::of(base, members, plan))
     }
 

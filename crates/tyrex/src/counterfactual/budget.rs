@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use serde::{Deserialize, Serialize};
 
 use super::field::Field;
+use super::path::Path;
 use crate::error::{Error, Result};
 use crate::measure::Reading;
 
@@ -15,6 +16,7 @@ use crate::measure::Reading;
 /// Steps and evaluations are counted, so they leave the result the same on every machine. A
 /// limit in seconds does not.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Budget {
     /// Steps of the search: readings with a gradient.
@@ -55,7 +57,7 @@ pub enum Tick {
     Answered,
 }
 
-/// Counts the work, and says when the budget is spent.
+/// Counts the work, says when the budget is spent, and keeps the way if it is asked for.
 pub struct Meter<'a> {
     budget: Budget,
     deadline: Option<Instant>,
@@ -63,6 +65,8 @@ pub struct Meter<'a> {
     spent: bool,
     watch: Option<&'a dyn Fn(Tick) -> ControlFlow<()>>,
     cancelled: bool,
+    /// The way of the search.
+    pub(crate) path: Path,
 }
 
 impl fmt::Debug for Meter<'_> {
@@ -79,13 +83,24 @@ impl<'a> Meter<'a> {
             .seconds
             .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
             .and_then(|limit| Instant::now().checked_add(limit));
-        let effort = Effort::default();
-        Self { budget, deadline, effort, spent: false, watch: None, cancelled: false }
+        Self {
+            budget,
+            deadline,
+            effort: Effort::default(),
+            spent: false,
+            watch: None,
+            cancelled: false,
+            path: Path::default(),
+        }
     }
 
     /// A meter that asks before every reading whether to go on.
-    pub(crate) fn watched(budget: Budget, watch: &'a dyn Fn(Tick) -> ControlFlow<()>) -> Self {
-        Self { watch: Some(watch), ..Self::new(budget) }
+    pub(crate) fn watched(
+        budget: Budget,
+        path: Path,
+        watch: &'a dyn Fn(Tick) -> ControlFlow<()>,
+    ) -> Self {
+        Self { watch: Some(watch), path, ..Self::new(budget) }
     }
 
     /// Whether the search was told to end.

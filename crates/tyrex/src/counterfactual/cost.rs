@@ -5,6 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// Which distance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Norm {
     /// `sum_j |x'_j - x_j|`: few features change.

@@ -15,6 +15,7 @@ use crate::seed::Seed;
 /// What a robust counterfactual must show: `measure >= tau` over `samples` neighbours of width
 /// `sigma`, drawn by plain Monte Carlo.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Robustness {
     /// The measure; the paper's is the relaxed stability `R^`.
@@ -34,6 +35,7 @@ pub struct Robustness {
 /// Sobol points are turned towards where the network is most sensitive. There are none with
 /// more than 256 coordinates; beyond that orthogonal ones take their place.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Cloud {
     /// How they are drawn.

@@ -12,6 +12,7 @@ mod field;
 mod judge;
 mod methods;
 mod outcome;
+mod path;
 mod relax;
 mod search;
 
@@ -29,6 +30,8 @@ pub use outcome::{Answer, Counterfactual, Outcome, Reason, Stopped};
 pub use relax::{Relaxation, Relaxations, relaxations};
 pub use search::ascent::Step;
 pub(crate) use search::neighbours::Memory;
+
+use path::Path;
 
 use crate::action::FeasibleSet;
 use crate::error::{Error, Result};
@@ -129,6 +132,40 @@ pub fn find_all(
     budget: Budget,
     watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
 ) -> Result<Vec<Outcome>> {
+    let found = find_each(problem, method, factuals, budget, Path::default, watch)?;
+    Ok(found.into_iter().map(|(outcome, _)| outcome).collect())
+}
+
+/// Answers one factual, and says which way the method took: the points it stepped to, from the
+/// factual to the answer, or to where it gave up. The answer is the same as without.
+pub fn find_path(
+    problem: &Problem,
+    method: &dyn Method,
+    factual: &Factual,
+    budget: Budget,
+    watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
+) -> Result<(Outcome, Points)> {
+    let factuals = std::slice::from_ref(factual);
+    let mut found = find_each(problem, method, factuals, budget, Path::kept, watch)?;
+    let Some((outcome, mut path)) = found.pop() else {
+        return Err(Error::Cancelled("the factual was not looked at".to_owned()));
+    };
+    if let Some(found) = outcome.found() {
+        path.step(&found.point);
+    }
+    let mut points = Points::new(factual.point.len());
+    path.into_points().iter().for_each(|point| points.push(point));
+    Ok((outcome, points))
+}
+
+fn find_each(
+    problem: &Problem,
+    method: &dyn Method,
+    factuals: &[Factual],
+    budget: Budget,
+    path: impl Fn() -> Path + Sync,
+    watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
+) -> Result<Vec<(Outcome, Path)>> {
     budget.check()?;
     let dim = problem.model.dim();
     if let Some(other) =
@@ -164,7 +201,8 @@ pub fn find_all(
         .with_max_len(1)
         .map(|(factual, &score)| {
             let started = Instant::now();
-            let mut meter = Meter::watched(budget, &watch);
+            let mut meter = Meter::watched(budget, path(), &watch);
+            meter.path.step(factual.point);
             let not_found = |reason| Answer::NotFound { best: None, reason };
             let answer = if cancelled.load(Ordering::Relaxed) {
                 not_found(Reason::Cancelled)
@@ -180,7 +218,7 @@ pub fn find_all(
             // The next one notices a `Break`.
             let _ = watch(Tick::Answered);
             let seconds = started.elapsed().as_secs_f64();
-            Ok(Outcome { answer, effort: meter.effort(), seconds })
+            Ok((Outcome { answer, effort: meter.effort(), seconds }, meter.path))
         })
         .collect()
 }

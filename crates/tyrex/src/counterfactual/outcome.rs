@@ -7,6 +7,7 @@ use crate::data::Row;
 
 /// A counterfactual: the exact point that passed the method's test.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Counterfactual {
     /// The point, encoded.
     pub point: Vec<f32>,
@@ -68,6 +69,7 @@ pub enum Stopped {
 
 /// Why nothing was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
     /// The model accepts the factual already.

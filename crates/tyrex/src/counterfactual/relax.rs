@@ -8,13 +8,14 @@ use std::ops::ControlFlow;
 
 use serde::Serialize;
 
-use super::{Budget, Counterfactual, Factual, Method, Problem, find_all};
+use super::{Budget, Counterfactual, Factual, Method, Problem, Reason, Tick, find_all};
 use crate::action::{Actions, Constraint, FeasibleSet, Violation};
 use crate::data::Row;
-use crate::error::Result;
+use crate::error::{Error, Result};
 
 /// A constraint without which there is a counterfactual.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Relaxation {
     /// The constraint that was let go.
     pub constraint: Constraint,
@@ -41,6 +42,7 @@ impl fmt::Display for Relaxation {
 
 /// What letting go of one constraint at a time would do for one factual.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Relaxations {
     /// The constraints without which there is a counterfactual, the cheapest first.
     pub helpful: Vec<Relaxation>,
@@ -73,6 +75,8 @@ impl fmt::Display for Relaxations {
 ///
 /// A constraint that leaves this factual's set of points as it is does not bind it and is
 /// passed over; so is a feature that cannot change because it is missing or special.
+///
+/// `watch` hears of every answer and of every reading; after a `Break` there is no answer.
 pub fn relaxations(
     problem: &Problem,
     method: &dyn Method,
@@ -80,6 +84,7 @@ pub fn relaxations(
     factual: &Row,
     budget: Budget,
     tries: usize,
+    watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
 ) -> Result<Relaxations> {
     let bound = actions.for_factual(factual)?;
     let point = actions.encoder().encode(factual)?.into_vec();
@@ -97,7 +102,10 @@ pub fn relaxations(
         }
     }
     let factuals: Vec<Factual> = freed.iter().map(|(_, set)| Factual::new(&point, set)).collect();
-    let outcomes = find_all(problem, method, &factuals, budget, |_| ControlFlow::Continue(()))?;
+    let outcomes = find_all(problem, method, &factuals, budget, watch)?;
+    if outcomes.iter().any(|outcome| outcome.reason() == Some(Reason::Cancelled)) {
+        return Err(Error::Cancelled("not all rules were let go in turn".to_owned()));
+    }
     let tried = freed.len();
     let mut helpful: Vec<Relaxation> = freed
         .into_iter()

@@ -30,4 +30,6 @@ pub(crate) use number::Step;
 pub use rows::{ReadReport, Rows};
 pub use schema::{Feature, FeatureKind, Schema};
 pub use table::{Column, Table};
-pub use value::{Row, Value};
+#[cfg(feature = "openapi")]
+pub use value::FeatureValue;
+pub use value::{Row, Value, nearest_name};

@@ -16,9 +16,10 @@ use parquet::column::reader::{ColumnReader, ColumnReaderImpl, get_column_reader}
 use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleType, Int64Type};
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
-use parquet::file::reader::{FileReader, SerializedFileReader};
+use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{ColumnDescriptor, Type};
+use prost::bytes::Bytes;
 
 use crate::data::table::{Column, Content, Table};
 use crate::error::{Error, Result};
@@ -28,10 +29,19 @@ const BATCH: usize = 8192;
 
 /// Reads Parquet. Numbers become their shortest text, a null an empty cell.
 pub(super) fn read(path: &Path) -> Result<Table> {
+    let file = File::open(path).map_err(Error::io("read", path))?;
+    table(path, file)
+}
+
+/// The same from memory.
+pub(super) fn parse(source: &Path, bytes: Vec<u8>) -> Result<Table> {
+    table(source, Bytes::from(bytes))
+}
+
+fn table(path: &Path, content: impl ChunkReader + 'static) -> Result<Table> {
     let wrong = |problem: String| Error::Table { file: path.to_owned(), problem };
     let broken = |error: ParquetError| wrong(format!("not a readable Parquet file: {error}"));
-    let file = File::open(path).map_err(Error::io("read", path))?;
-    let reader = SerializedFileReader::new(file).map_err(broken)?;
+    let reader = SerializedFileReader::new(content).map_err(broken)?;
     let schema = reader.metadata().file_metadata().schema_descr_ptr();
     let mut columns: Vec<Column> = Vec::with_capacity(schema.num_columns());
     for descriptor in schema.columns() {

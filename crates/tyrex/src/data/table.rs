@@ -113,6 +113,16 @@ impl Table {
         }
     }
 
+    /// Reads a file that is in memory already; the name of `source` says the format, and errors
+    /// name it as the file.
+    pub fn from_bytes(source: &Path, bytes: Vec<u8>) -> Result<Self> {
+        match Format::of(source)? {
+            Format::Csv => csv::parse(source, &bytes),
+            Format::JsonLines => jsonl::parse(source, &bytes),
+            Format::Parquet => parquet::parse(source, bytes),
+        }
+    }
+
     /// Reads CSV that is already in memory; errors name `source` as the file.
     pub fn from_csv(source: &Path, bytes: &[u8]) -> Result<Self> {
         csv::parse(source, bytes)
@@ -210,7 +220,7 @@ fn read_bytes(path: &Path) -> Result<Vec<u8>> {
 /// What the cells of a column are, as formats with types want to know. Empty cells do
 /// not count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Content {
+pub enum Content {
     /// `true` and `false`.
     Boolean,
     /// Whole numbers of 64 bits.
@@ -223,7 +233,8 @@ pub(super) enum Content {
 
 impl Content {
     /// What the cells of the column are.
-    pub(super) fn of(column: &Column) -> Self {
+    #[must_use]
+    pub fn of(column: &Column) -> Self {
         let filled = || column.cells().filter(|cell| !cell.is_empty());
         if filled().next().is_none() {
             Self::Text

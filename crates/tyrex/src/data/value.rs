@@ -32,6 +32,18 @@ impl Value {
         }
     }
 
+    /// The value with as many digits as people read: six that count.
+    #[must_use]
+    pub fn for_people(&self) -> String {
+        let Self::Number(number) = self else { return self.to_string() };
+        let size = number.abs().log10().floor();
+        if number.fract() == 0.0 || !(-4.0..6.0).contains(&size) {
+            return self.to_string();
+        }
+        let text = format!("{number:.*}", (5.0 - size) as usize);
+        text.trim_end_matches('0').trim_end_matches('.').to_owned()
+    }
+
     /// Whether a cell with this text means this value: numbers by value, text by letter.
     #[must_use]
     pub fn matches(&self, text: &str) -> bool {
@@ -76,6 +88,31 @@ impl Serialize for Value {
             Self::Text(text) => serializer.serialize_str(text),
             Self::Missing => serializer.serialize_unit(),
         }
+    }
+}
+
+/// The name of [`Value`] in schemas: fields of a type called `Value` are anything to `utoipa`.
+#[cfg(feature = "openapi")]
+pub type FeatureValue = Value;
+
+#[cfg(feature = "openapi")]
+impl utoipa::PartialSchema for Value {
+    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+        use utoipa::openapi::schema::{ObjectBuilder, SchemaType, Type};
+        ObjectBuilder::new()
+            .schema_type(SchemaType::from_iter([Type::Number, Type::String, Type::Null]))
+            .description(Some(
+                "One value of a feature, in the units of the data: a number, a level, or null \
+                 where nothing is known.",
+            ))
+            .into()
+    }
+}
+
+#[cfg(feature = "openapi")]
+impl utoipa::ToSchema for Value {
+    fn name() -> std::borrow::Cow<'static, str> {
+        "FeatureValue".into()
     }
 }
 
@@ -175,10 +212,8 @@ pub(crate) fn parse_number(text: &str) -> Option<f64> {
 }
 
 /// The candidate that looks most like `text`, if one looks like it at all.
-pub(crate) fn nearest_name<'a>(
-    text: &str,
-    candidates: impl Iterator<Item = &'a str>,
-) -> Option<&'a str> {
+#[must_use]
+pub fn nearest_name<'a>(text: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = text.trim().to_lowercase();
     let mut best = None;
     let mut best_likeness = 0.7;

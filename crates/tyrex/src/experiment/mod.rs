@@ -21,6 +21,7 @@ mod store;
 mod tables;
 
 pub use contender::{Choice, Contender, Entrant, Threshold};
+pub use moons::{bounds as map_bounds, grid as map_grid};
 pub use progress::{Progress, Watch};
 pub use result::Results;
 pub use run::{RESULTS, TIMINGS, read_timings, run};

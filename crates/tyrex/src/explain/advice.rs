@@ -8,8 +8,8 @@ use super::table::check_names;
 use super::{Applicant, Explainer, FORMAT_VERSION};
 use crate::action::{Actions, FeasibleSet, Overrides};
 use crate::counterfactual::{
-    Budget, Counterfactual, Factual, MethodSpec, Norm, Outcome, Problem, Protocol, Reason,
-    Relaxations, Robustness, Tick, find_all, relaxations,
+    Budget, Counterfactual, Factual, Method, MethodSpec, Norm, Outcome, Problem, Protocol, Reason,
+    Relaxations, Robustness, Tick, find_all, find_path, relaxations,
 };
 use crate::data::{Column, Row, Table, Value};
 use crate::error::{Error, Result};
@@ -20,6 +20,7 @@ use crate::seed::Seed;
 
 /// How advice is to be found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = SearchRequest))]
 #[serde(deny_unknown_fields)]
 pub struct Request {
     /// The method and its parameters.
@@ -97,7 +98,8 @@ pub struct Advice {
 }
 
 /// The distance from the factual in encoded space, by each norm.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Costs {
     /// `L1`
     pub l1: f64,
@@ -106,7 +108,8 @@ pub struct Costs {
 }
 
 /// One feature of a row, before and after.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct FeatureChange {
     /// The position of the feature in the schema.
     #[serde(skip)]
@@ -114,8 +117,10 @@ pub struct FeatureChange {
     /// The feature.
     pub feature: String,
     /// Its value before.
+    #[cfg_attr(feature = "openapi", schema(value_type = crate::data::FeatureValue))]
     pub from: Value,
     /// Its value after.
+    #[cfg_attr(feature = "openapi", schema(value_type = crate::data::FeatureValue))]
     pub to: Value,
     /// The unit of its numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -161,6 +166,26 @@ impl Explainer {
             .collect())
     }
 
+    /// The same advice for one row, and the way to it: the points that the method stepped to,
+    /// from the row's own to the answer's; see `docs/methods.md` for what that is, method by
+    /// method. Where nothing is found it ends where the search gave up.
+    pub fn trace(
+        &self,
+        applicant: &Applicant,
+        request: &Request,
+        watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
+    ) -> Result<(Advice, Points)> {
+        let applicants = std::slice::from_ref(applicant);
+        let (outcome, path) =
+            self.with_method(applicants, request, |problem, method, factuals| {
+                find_path(problem, method, &factuals[0], request.budget, watch)
+            })?;
+        let outcomes = [outcome];
+        let stability = self.stabilities(&outcomes, request)?.into_iter().next().flatten();
+        let [outcome] = outcomes;
+        Ok((self.advice(applicant, outcome, stability), path))
+    }
+
     /// The outcomes of a method for rows, in their order.
     pub(super) fn search(
         &self,
@@ -168,6 +193,18 @@ impl Explainer {
         request: &Request,
         watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
     ) -> Result<Vec<Outcome>> {
+        self.with_method(applicants, request, |problem, method, factuals| {
+            find_all(problem, method, factuals, request.budget, watch)
+        })
+    }
+
+    /// Makes the request's method ready for rows.
+    fn with_method<T>(
+        &self,
+        applicants: &[Applicant],
+        request: &Request,
+        find: impl FnOnce(&Problem, &dyn Method, &[Factual]) -> Result<T>,
+    ) -> Result<T> {
         let sets = self.feasible_sets(applicants, request)?;
         let factuals: Vec<Factual> = applicants
             .iter()
@@ -177,16 +214,19 @@ impl Explainer {
         let data = self.points().select(&self.training_rows());
         let problem = Problem::new(self.model(), request.norm, &data)?;
         let method = request.method.prepare(&problem, request.seed)?;
-        find_all(&problem, &*method, &factuals, request.budget, watch)
+        find(&problem, &*method, &factuals)
     }
 
     /// For a row without advice: which single rule stands in the way, after at most `tries`
     /// searches. Only where answers are rows.
+    ///
+    /// `watch` hears what a search hears; after a `Break` there is no answer.
     pub fn relaxations(
         &self,
         row: &Row,
         request: &Request,
         tries: usize,
+        watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
     ) -> Result<Option<Relaxations>> {
         if request.protocol != Protocol::Product {
             return Ok(None);
@@ -195,7 +235,7 @@ impl Explainer {
         let data = self.points().select(&self.training_rows());
         let problem = Problem::new(self.model(), request.norm, &data)?;
         let method = request.method.prepare(&problem, request.seed)?;
-        relaxations(&problem, &*method, &actions, row, request.budget, tries).map(Some)
+        relaxations(&problem, &*method, &actions, row, request.budget, tries, watch).map(Some)
     }
 
     fn actions(&self, request: &Request) -> Result<Actions> {

@@ -51,6 +51,13 @@ impl Explainer {
         applicants
     }
 
+    /// The applicant in a row of the table; `None` if there is no such row, or it was dropped.
+    #[must_use]
+    pub fn applicant(&self, table_row: usize) -> Option<Applicant> {
+        let index = self.data().table_rows().binary_search(&table_row).ok()?;
+        Some(applicant(self.data(), index, self.points(), self.scores()[index]))
+    }
+
     /// Other rows of the same schema. Labels are welcome, not needed.
     pub fn read_applicants(&self, table: Table) -> Result<Vec<Applicant>> {
         // How the explainer's own rows are split says nothing about others.

@@ -3,14 +3,26 @@
 //! Advice is a promise: become this row, and you will be accepted. The explainer of the model
 //! that comes next says which promises it keeps, and what would repair the others.
 
+mod gate;
+mod group;
 mod output;
+mod table;
+mod verdict;
+mod written;
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
+pub use gate::{Candidate, Gate};
+pub use group::Grouping;
 pub use output::{AuditDocument, PromisedDocument, RepairsDocument, check_audit_names};
+pub use verdict::{
+    GateReport, GateVerdict, Group, GroupTable, JudgedCandidate, JudgedPromise, PromiseRepairs,
+    PromiseStatus, Repair, RepairSearch, Tally,
+};
+pub use written::{Values, WrittenPromise};
 
 use super::{Advice, Applicant, Explainer, GivenRows, Request};
 use crate::counterfactual::{Protocol, Reason, Tick};
@@ -24,8 +36,8 @@ use crate::statistics::{Proportion, mean};
 pub struct Promise {
     /// The row of the person, in the table they came from.
     pub row: usize,
-    /// The person as they were.
-    pub factual: Row,
+    /// The person as they were, where that is known.
+    pub factual: Option<Row>,
     /// What they were advised to become.
     pub advised: Row,
 }
@@ -34,7 +46,7 @@ pub struct Promise {
 #[derive(Debug, Clone, PartialEq)]
 pub struct AuditedPromise {
     /// The person as they were, and what the new model says of that.
-    pub factual: Applicant,
+    pub factual: Option<Applicant>,
     /// What was advised, and what the new model says of it.
     pub promised: Applicant,
     /// `R^` of what was advised.
@@ -49,7 +61,7 @@ pub struct Repairs {
     /// For the person who has done what was advised.
     pub from_promised: Advice,
     /// For the person who has done nothing yet.
-    pub from_factual: Advice,
+    pub from_factual: Option<Advice>,
 }
 
 impl AuditedPromise {
@@ -70,7 +82,7 @@ impl GivenRows {
                     problem: format!("advice for row {row}, which is none of the rows given"),
                 });
             };
-            Ok(Promise { row, factual: factual.values.clone(), advised: advised.clone() })
+            Ok(Promise { row, factual: Some(factual.values.clone()), advised: advised.clone() })
         };
         self.data.rows().iter().zip(&self.factuals).map(promise).collect()
     }
@@ -89,6 +101,13 @@ impl Explainer {
         request: &Request,
         watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
     ) -> Result<Vec<AuditedPromise>> {
+        let mut audited = self.judge(promises, request)?;
+        self.repair(&mut audited, request, watch)?;
+        Ok(audited)
+    }
+
+    /// Which promises are kept, and the stability there; no repairs yet.
+    fn judge(&self, promises: &[Promise], request: &Request) -> Result<Vec<AuditedPromise>> {
         if request.protocol != Protocol::Product {
             return Err(Error::param(
                 "protocol",
@@ -96,12 +115,30 @@ impl Explainer {
                 "product, since promises are rows",
             ));
         }
-        let factuals = self.judged(promises, |promise| &promise.factual)?;
-        let promised = self.judged(promises, |promise| &promise.advised)?;
+        let rows = promises.iter().map(|promise| (promise.row, &promise.advised));
+        let promised = self.judged(rows)?;
         let points = promised.iter().map(|applicant| &*applicant.point);
         let stabilities = self.relaxed_stabilities(points, request, "audit")?;
-        let broken: Vec<usize> =
-            (0..promises.len()).filter(|&index| promised[index].is_rejected()).collect();
+        let known = promises.iter().filter_map(|each| Some((each.row, each.factual.as_ref()?)));
+        let mut factuals = self.judged(known)?.into_iter();
+        let each = promises.iter().zip(promised).zip(stabilities);
+        Ok(each
+            .map(|((promise, promised), stability)| AuditedPromise {
+                factual: promise.factual.as_ref().and_then(|_| factuals.next()),
+                promised,
+                stability,
+                repairs: None,
+            })
+            .collect())
+    }
+
+    /// Searches for the repairs of the broken promises.
+    fn repair(
+        &self,
+        audited: &mut [AuditedPromise],
+        request: &Request,
+        watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
+    ) -> Result<()> {
         let stopped = AtomicBool::new(false);
         let watch = |tick| {
             if stopped.load(Ordering::Relaxed) || watch(tick).is_break() {
@@ -110,80 +147,63 @@ impl Explainer {
             }
             ControlFlow::Continue(())
         };
-        for _ in 0..2 * (promises.len() - broken.len()) {
+        let broken = || audited.iter().filter(|each| !each.is_kept());
+        let mut starts: Vec<Applicant> = broken().map(|each| each.promised.clone()).collect();
+        starts.extend(broken().filter_map(|each| each.factual.clone()));
+        for _ in starts.len()..2 * audited.len() {
             // The searches notice a `Break`.
             let _ = watch(Tick::Answered);
         }
-        let repairs = self.repairs(&broken, [&promised, &factuals], request, watch)?;
-        let mut repairs = repairs.into_iter();
-        Ok(factuals
-            .into_iter()
-            .zip(promised)
-            .zip(stabilities)
-            .map(|((factual, promised), stability)| {
-                let repairs = if promised.is_rejected() { repairs.next() } else { None };
-                AuditedPromise { factual, promised, stability, repairs }
-            })
-            .collect())
+        if starts.is_empty() {
+            return Ok(());
+        }
+        let mut from_promised = self.advise(&starts, request, watch)?;
+        let mut from_factual = from_promised.split_off(broken().count()).into_iter();
+        let broken = audited.iter_mut().filter(|each| !each.is_kept());
+        for (each, from_promised) in broken.zip(from_promised) {
+            let from_factual = each.factual.as_ref().and_then(|_| from_factual.next());
+            each.repairs = Some(Repairs { from_promised, from_factual });
+        }
+        Ok(())
     }
 
-    /// The repairs of the broken promises, in their order.
-    fn repairs(
+    /// Rows of promises, and what the model says of them.
+    fn judged<'a>(
         &self,
-        broken: &[usize],
-        starts: [&[Applicant]; 2],
-        request: &Request,
-        watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
-    ) -> Result<Vec<Repairs>> {
-        let applicants: Vec<Applicant> = starts
-            .iter()
-            .flat_map(|start| broken.iter().map(|&index| start[index].clone()))
-            .collect();
-        let mut advice = match applicants.as_slice() {
-            [] => Vec::new(),
-            some => self.advise(some, request, watch)?,
-        };
-        let from_factual = advice.split_off(broken.len());
-        let pairs = advice.into_iter().zip(from_factual);
-        let repairs = |(from_promised, from_factual)| Repairs { from_promised, from_factual };
-        Ok(pairs.map(repairs).collect())
-    }
-
-    /// One row of every promise, and what the model says of it.
-    fn judged(&self, promises: &[Promise], row: fn(&Promise) -> &Row) -> Result<Vec<Applicant>> {
+        rows: impl Iterator<Item = (usize, &'a Row)> + Clone,
+    ) -> Result<Vec<Applicant>> {
         let mut points = Points::new(self.points().dim());
-        for promise in promises {
-            let point = self.encoder().encode(row(promise)).map_err(|error| {
-                Error::InvalidModel(format!(
-                    "it does not take the promise to row {}: {error}",
-                    promise.row
-                ))
+        for (row, values) in rows.clone() {
+            let point = self.encoder().encode(values).map_err(|error| {
+                Error::InvalidModel(format!("it does not take the promise to row {row}: {error}"))
             })?;
             points.push(point.as_slice());
         }
         let scores = self.model().score(&points);
-        if let Some(index) = scores.iter().position(|score| !score.is_finite()) {
-            return Err(Error::InvalidModel(format!(
-                "its score of the promise to row {} is {}, expected a probability",
-                promises[index].row, scores[index]
-            )));
-        }
-        let judged = promises.iter().zip(points.rows()).zip(scores);
-        Ok(judged
-            .map(|((promise, point), score)| Applicant {
-                row: promise.row,
-                values: row(promise).clone(),
-                point: point.to_vec(),
-                score,
-                label: None,
-                favourable: None,
+        let judged = rows.zip(points.rows()).zip(scores);
+        judged
+            .map(|(((row, values), point), score)| {
+                if !score.is_finite() {
+                    return Err(Error::InvalidModel(format!(
+                        "its score of the promise to row {row} is {score}, expected a probability"
+                    )));
+                }
+                Ok(Applicant {
+                    row,
+                    values: values.clone(),
+                    point: point.to_vec(),
+                    score,
+                    label: None,
+                    favourable: None,
+                })
             })
-            .collect())
+            .collect()
     }
 }
 
 /// How many promises a model keeps, and what the others cost.
 #[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct AuditSummary {
     /// The number of promises.
     pub promises: usize,
@@ -207,7 +227,8 @@ pub struct AuditSummary {
 }
 
 /// What repairs cost.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RepairSummary {
     /// The broken promises with a repair.
     pub found: usize,
@@ -237,9 +258,9 @@ impl AuditSummary {
         }
         let promises: Vec<&AuditedPromise> = promises.into_iter().collect();
         let kept = promises.iter().filter(|promise| promise.is_kept()).count();
-        let repairs = |from: fn(&Repairs) -> &Advice| {
+        let repairs = |from: fn(&Repairs) -> Option<&Advice>| {
             let broken = promises.iter().filter_map(|promise| promise.repairs.as_ref());
-            RepairSummary::of(&broken.map(from).collect::<Vec<_>>())
+            RepairSummary::of(&broken.filter_map(from).collect::<Vec<_>>())
         };
         let stabilities: Vec<f64> = promises.iter().map(|promise| promise.stability).collect();
         let share = kept as f64 / promises.len() as f64;
@@ -251,8 +272,8 @@ impl AuditSummary {
             interval: Proportion::new(kept, promises.len())?.between(1.0 - confidence)?,
             confidence,
             mean_stability: mean(&stabilities),
-            from_promised: repairs(|repairs| &repairs.from_promised),
-            from_factual: repairs(|repairs| &repairs.from_factual),
+            from_promised: repairs(|repairs| Some(&repairs.from_promised)),
+            from_factual: repairs(|repairs| repairs.from_factual.as_ref()),
         })
     }
 }

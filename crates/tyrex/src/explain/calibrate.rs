@@ -13,6 +13,7 @@ use crate::model::Model;
 
 /// What is calibrated, and on what.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CalibrationTerms {
     /// The promise.

@@ -90,7 +90,7 @@ impl GivenRows {
 
 /// Refuses what [`Explainer::advice_table`] writes where answers are points and not rows: its
 /// encoded columns may have the names of features, and would be encoded once more.
-fn check_rows(table: &Table) -> Result<()> {
+pub(super) fn check_rows(table: &Table) -> Result<()> {
     let Some(parameters) = table.columns().iter().find(|column| column.name() == "parameters")
     else {
         return Ok(());
@@ -124,8 +124,9 @@ fn selected(table: &Table, lines: &[usize]) -> Result<Table> {
 }
 
 impl Explainer {
-    /// A certificate for every point, in their order; threads change nothing. The points should
-    /// be the ones that are given out, and the seed one that no search has used.
+    /// A certificate for every point, in their order; threads change nothing, and neither do the
+    /// other points. The points should be the ones that are given out, and the seed one that no
+    /// search has used; each point's draws come from the seed and the point.
     ///
     /// `watch` hears whenever one is done.
     pub fn certify(
@@ -157,7 +158,8 @@ impl Explainer {
                 if cancelled.load(Ordering::Relaxed) {
                     return Err(Error::Cancelled("not all points were certified".to_owned()));
                 }
-                let certificate = certifier.certify(points.row(index), seed.index(index))?;
+                let point = points.row(index);
+                let certificate = certifier.certify(point, seed.point(point))?;
                 if watch().is_break() {
                     cancelled.store(true, Ordering::Relaxed);
                 }

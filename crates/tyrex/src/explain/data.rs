@@ -5,7 +5,7 @@ use std::path::Path;
 use super::Part;
 use crate::data::dataset::{Parts, split};
 use crate::data::schema::{FitOn, Split};
-use crate::data::{Dataset, Encoder, ReadReport, Row, Rows, Schema, Table};
+use crate::data::{Column, Dataset, Encoder, ReadReport, Row, Rows, Schema, Table};
 use crate::error::Result;
 
 /// The rows an explainer speaks about.
@@ -41,6 +41,28 @@ impl Applicants {
             .collect();
         let (train, test) = parts(schema, &table, &rows.table_rows, &favourable)?;
         Ok(Self { schema: schema.clone(), table, rows, favourable, train, test })
+    }
+
+    /// Rows without labels. There may be none, for a model that knows its encoding and is asked
+    /// about rows that come later.
+    pub fn of_rows(schema: &Schema, rows: Vec<Row>) -> Result<Self> {
+        schema.validate()?;
+        let names = schema.features.iter().map(|feature| feature.name.as_str());
+        let mut columns: Vec<Column> = names.map(Column::new).collect();
+        for row in &rows {
+            let cells = schema.cells_of_row(row);
+            columns.iter_mut().zip(cells).for_each(|(column, cell)| column.push(&cell));
+        }
+        let count = rows.len();
+        let report = ReadReport { rows_read: count, ..ReadReport::default() };
+        Ok(Self {
+            schema: schema.clone(),
+            table: Table::new("rows", columns)?,
+            rows: Rows { rows, table_rows: (0..count).collect(), report },
+            favourable: vec![None; count],
+            train: Vec::new(),
+            test: Vec::new(),
+        })
     }
 }
 

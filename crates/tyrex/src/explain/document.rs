@@ -1,15 +1,22 @@
 //! Advice as a document: what every front end gives out as JSON.
 
+use std::ops::ControlFlow;
+
 use serde::{Serialize, Serializer};
+#[cfg(feature = "openapi")]
+use utoipa::{PartialSchema as _, ToSchema as _};
 
 use super::{Advice, Costs, Explainer, FeatureChange, Request};
-use crate::certificate::Certificate;
-use crate::counterfactual::{Reason, Relaxations};
+use crate::certificate::{Certificate, CertificateDocument};
+use crate::counterfactual::{Reason, Relaxations, Tick};
+#[cfg(feature = "openapi")]
+use crate::data::Value;
 use crate::data::{Row, Schema};
 use crate::error::Result;
 
 /// A row, and what to do about it.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Explained<'a> {
     /// Its row in the table, counted from 0 without the header.
     pub row: usize,
@@ -21,12 +28,15 @@ pub struct Explained<'a> {
     pub favourable: Option<bool>,
     /// Its values.
     pub features: Named<'a>,
+    /// What to do, in a sentence.
+    pub sentence: String,
     /// What to do.
     pub advice: Advised<'a>,
 }
 
 /// What to do.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum Advised<'a> {
     /// There is advice.
@@ -42,7 +52,7 @@ pub enum Advised<'a> {
         /// The distances.
         cost: Option<Costs>,
         /// What is promised of it.
-        certificate: Option<Box<Certificate>>,
+        certificate: Option<Box<CertificateDocument>>,
     },
     /// There is none.
     NotFound {
@@ -76,6 +86,28 @@ impl Serialize for Named<'_> {
     }
 }
 
+#[cfg(feature = "openapi")]
+impl utoipa::PartialSchema for Named<'_> {
+    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+        use utoipa::openapi::schema::{ObjectBuilder, Ref};
+        ObjectBuilder::new()
+            .additional_properties(Some(Ref::from_schema_name(Value::name())))
+            .description(Some("Values by the name of their feature."))
+            .into()
+    }
+}
+
+#[cfg(feature = "openapi")]
+impl utoipa::ToSchema for Named<'_> {
+    fn name() -> std::borrow::Cow<'static, str> {
+        "NamedValues".into()
+    }
+
+    fn schemas(schemas: &mut Vec<(String, utoipa::openapi::RefOr<utoipa::openapi::Schema>)>) {
+        schemas.push((Value::name().into_owned(), Value::schema()));
+    }
+}
+
 impl Explainer {
     /// The document of one answer. For a row without advice the rules are let go one at a time,
     /// at most `tries` of them, to say which one stands in the way.
@@ -86,6 +118,20 @@ impl Explainer {
         request: &Request,
         tries: usize,
     ) -> Result<Explained<'a>> {
+        let go_on = |_| ControlFlow::Continue(());
+        self.explained_watched(advice, certificate, request, tries, go_on)
+    }
+
+    /// The same for who may have to stop: `watch` hears of the searches without a rule, and
+    /// after a `Break` there is no document.
+    pub fn explained_watched<'a>(
+        &'a self,
+        advice: &'a Advice,
+        certificate: Option<Certificate>,
+        request: &Request,
+        tries: usize,
+        watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
+    ) -> Result<Explained<'a>> {
         let applicant = &advice.applicant;
         Ok(Explained {
             row: applicant.row,
@@ -93,7 +139,8 @@ impl Explainer {
             label: applicant.label.as_deref(),
             favourable: applicant.favourable,
             features: Named::Row(self.schema(), &applicant.values),
-            advice: self.advised(advice, certificate, request, tries)?,
+            sentence: advice.sentence(self.schema()),
+            advice: self.advised_watched(advice, certificate, request, tries, watch)?,
         })
     }
 
@@ -105,6 +152,18 @@ impl Explainer {
         request: &Request,
         tries: usize,
     ) -> Result<Advised<'a>> {
+        let go_on = |_| ControlFlow::Continue(());
+        self.advised_watched(advice, certificate, request, tries, go_on)
+    }
+
+    fn advised_watched<'a>(
+        &'a self,
+        advice: &'a Advice,
+        certificate: Option<Certificate>,
+        request: &Request,
+        tries: usize,
+        watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
+    ) -> Result<Advised<'a>> {
         Ok(match (advice.found(), advice.outcome.reason()) {
             (Some(found), _) => Advised::Found {
                 changes: &advice.changes,
@@ -115,13 +174,13 @@ impl Explainer {
                 score: found.score,
                 stability: advice.stability,
                 cost: advice.cost,
-                certificate: certificate.map(Box::new),
+                certificate: certificate.map(|certificate| Box::new(certificate.into())),
             },
             (None, reason) => {
                 let reason = reason.unwrap_or(Reason::Stuck);
                 let relaxations = match reason {
                     Reason::Stuck | Reason::NoActionableRow | Reason::NoCandidate if tries > 0 => {
-                        self.relaxations(&advice.applicant.values, request, tries)?
+                        self.relaxations(&advice.applicant.values, request, tries, watch)?
                     }
                     _ => None,
                 };

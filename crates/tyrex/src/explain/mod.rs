@@ -10,27 +10,34 @@ mod calibrate;
 mod certify;
 mod data;
 mod document;
+mod feature;
 mod import;
 mod input;
 mod performance;
 mod retrain;
+mod sentence;
 mod stability;
+mod survival;
 mod table;
 
 pub use advice::{Advice, Costs, FeatureChange, Request, check_advice_names};
 pub use applicant::Applicant;
 pub use audit::{
-    AuditDocument, AuditSummary, AuditedPromise, Promise, PromisedDocument, RepairSummary, Repairs,
-    RepairsDocument, check_audit_names,
+    AuditDocument, AuditSummary, AuditedPromise, Candidate, Gate, GateReport, GateVerdict, Group,
+    GroupTable, Grouping, JudgedCandidate, JudgedPromise, Promise, PromiseRepairs, PromiseStatus,
+    PromisedDocument, Repair, RepairSearch, RepairSummary, Repairs, RepairsDocument, Tally, Values,
+    WrittenPromise, check_audit_names,
 };
 pub use calibrate::CalibrationTerms;
 pub use certify::{Fresh, GivenRows};
 pub use data::{Applicants, Data};
 pub use document::{Advised, Explained, Named};
+pub use feature::{FeatureDocument, FeatureForm};
 pub use import::{embedded_schema, import, import_bytes};
 pub use performance::{Part, Performance};
 pub use retrain::RetrainingTerms;
-pub use stability::{RowStability, StabilityTerms};
+pub use stability::{RowStability, StabilityGauge, StabilityTerms};
+pub use survival::RowSurvival;
 
 use std::ops::ControlFlow;
 use std::path::Path;

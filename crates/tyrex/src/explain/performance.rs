@@ -10,6 +10,7 @@ const CLAMP: f64 = 1e-7;
 
 /// A part of the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Part {
     /// The training rows.
@@ -22,6 +23,7 @@ pub enum Part {
 
 /// What the model makes of a part of the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Performance {
     /// Which rows.
     pub part: Part,

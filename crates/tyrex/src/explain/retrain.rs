@@ -64,7 +64,24 @@ impl Explainer {
         self.with_plan(terms, |base, plan| Ensemble::train(base, plan, watch))
     }
 
-    /// The same, with every model written into a folder as soon as it is there, together with
+    /// Some of the models that [`retrain`](Self::retrain) makes, by their numbers: one at a time
+    /// or all at once, they have the same bits.
+    pub fn retrain_members(
+        &self,
+        terms: &RetrainingTerms,
+        members: &[usize],
+        watch: impl Fn(usize, &EpochReport) -> ControlFlow<()> + Sync,
+    ) -> Result<Vec<Mlp>> {
+        self.with_plan(terms, |base, plan| plan.make_members(&base, members, watch))
+    }
+
+    /// The ensemble of models that [`retrain_members`](Self::retrain_members) made.
+    pub fn ensemble_of(&self, terms: &RetrainingTerms, members: Vec<Mlp>) -> Result<Ensemble> {
+        let RetrainingTerms { change, params, seed, .. } = terms.clone();
+        Ensemble::from_parts(self.base()?.clone(), members, change, seed, params)
+    }
+
+    /// All of them, with every model written into a folder as soon as it is there, together with
     /// the schema and the encoder. If it is interrupted, the same call goes on where it was;
     /// see [`Ensemble::train_into`].
     pub fn retrain_into(
@@ -144,10 +161,10 @@ impl Explainer {
 
     /// Refuses an ensemble of another model: nothing it says is about this one.
     pub fn check_ensemble(&self, ensemble: &Ensemble) -> Result<()> {
-        let (own, base) = (self.fingerprint(), ensemble.base().fingerprint());
-        if own == base {
+        if self.network() == Some(ensemble.base()) {
             return Ok(());
         }
+        let (own, base) = (self.fingerprint(), ensemble.base().fingerprint());
         Err(Error::InvalidModel(format!(
             "an ensemble of the model with fingerprint {base}, expected one of this model, {own}"
         )))

@@ -1,15 +1,19 @@
 //! How stable the model's answer is, row by row.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
+use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::table::table;
 use super::{Applicant, Explainer, FORMAT_VERSION};
 use crate::data::Table;
 use crate::error::{Error, Result};
-use crate::measure::{Gamma, Gauge, Measure, Neighbourhood, Sampling};
-use crate::points::Points;
+use crate::measure::{
+    DetachedGauge, Gamma, Gauge, GaugeRoom, Look, Measure, Neighbourhood, Sampling,
+};
+use crate::model::Model;
 use crate::seed::Seed;
 
 /// The neighbours that are scored between two looks at whether to go on.
@@ -24,6 +28,7 @@ const AT_ONCE: usize = 40_000;
 /// | `sampling` | Monte Carlo | how they are drawn | |
 /// | `gamma` | sampled slopes | the Lipschitz constant in `R` | |
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct StabilityTerms {
     /// How neighbours are drawn.
@@ -52,6 +57,7 @@ impl Default for StabilityTerms {
 
 /// What the measures say of one row.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RowStability {
     /// The row in the table, counted from 0 without the header.
     pub row: usize,
@@ -67,48 +73,79 @@ pub struct RowStability {
     pub gamma: f64,
 }
 
-impl Explainer {
-    /// The measures of rows, in their order; threads change nothing.
+/// Neighbours drawn once and made ready for one model, to measure any rows with: a value that
+/// can be kept and read from many threads.
+#[derive(Debug, Clone)]
+pub struct StabilityGauge {
+    model: Arc<dyn Model>,
+    terms: StabilityTerms,
+    gauge: DetachedGauge,
+}
+
+impl StabilityGauge {
+    /// What was asked for.
+    #[must_use]
+    pub fn terms(&self) -> &StabilityTerms {
+        &self.terms
+    }
+
+    /// The measures of rows, in their order; threads change nothing, and neither do the other
+    /// rows.
     ///
     /// `watch` hears of every row, some at a time. After a `Break` there is no answer.
+    pub fn read(
+        &self,
+        applicants: &[Applicant],
+        watch: impl Fn() -> ControlFlow<()>,
+    ) -> Result<Vec<RowStability>> {
+        let gauge = self.gauge.attached(&*self.model)?;
+        let distance = self.gauge.neighbourhood().mean_distance();
+        let read = |room: &mut GaugeRoom, applicant: &Applicant| {
+            let Look { score, mean, relaxed_stability, value } =
+                gauge.look_in(room, &applicant.point);
+            RowStability {
+                row: applicant.row,
+                score,
+                mean,
+                relaxed_stability,
+                stability: value,
+                // R = mean - gamma * distance
+                gamma: (mean - value) / distance,
+            }
+        };
+        let mut measured = Vec::with_capacity(applicants.len());
+        for some in applicants.chunks((AT_ONCE / self.terms.samples.max(1)).clamp(1, 64)) {
+            match some {
+                // One row needs no other thread.
+                [only] => measured.push(read(&mut gauge.room(), only)),
+                some => measured.par_extend(some.par_iter().map_init(|| gauge.room(), read)),
+            }
+            if some.iter().any(|_| watch().is_break()) {
+                return Err(Error::Cancelled("not all rows were measured".to_owned()));
+            }
+        }
+        Ok(measured)
+    }
+}
+
+impl Explainer {
+    /// Draws neighbours and makes them ready for the model.
+    pub fn stability_gauge(&self, terms: &StabilityTerms) -> Result<StabilityGauge> {
+        let StabilityTerms { sampling, samples, sigma, gamma, seed } = *terms;
+        let model = self.model();
+        let cloud = Neighbourhood::draw(sampling, model.dim(), samples, sigma, seed)?;
+        let gauge = Gauge::new(Measure::Stability { gamma }, model, &cloud)?.detached();
+        Ok(StabilityGauge { model: Arc::clone(&self.model), terms: *terms, gauge })
+    }
+
+    /// The measures of rows: a [`StabilityGauge`] for one use.
     pub fn stability(
         &self,
         applicants: &[Applicant],
         terms: &StabilityTerms,
         watch: impl Fn() -> ControlFlow<()>,
     ) -> Result<Vec<RowStability>> {
-        let StabilityTerms { sampling, samples, sigma, gamma, seed } = *terms;
-        let model = self.model();
-        let cloud = Neighbourhood::draw(sampling, model.dim(), samples, sigma, seed)?;
-        let gauges = [Measure::Mean, Measure::RelaxedStability, Measure::Stability { gamma }];
-        let gauges = gauges.map(|measure| Gauge::new(measure, model, &cloud));
-        let [mean, relaxed, stable] = gauges;
-        let (mean, relaxed, stable) = (mean?, relaxed?, stable?);
-        let distance = cloud.mean_distance();
-        let mut measured = Vec::with_capacity(applicants.len());
-        for some in applicants.chunks((AT_ONCE / samples.max(1)).clamp(1, 64)) {
-            let mut points = Points::new(model.dim());
-            for applicant in some {
-                points.push(&applicant.point);
-            }
-            let readings = mean.read(&points).into_iter().zip(relaxed.read(&points));
-            let readings = readings.zip(stable.read(&points));
-            for (applicant, ((mean, relaxed), stable)) in some.iter().zip(readings) {
-                measured.push(RowStability {
-                    row: applicant.row,
-                    score: mean.score,
-                    mean: mean.value,
-                    relaxed_stability: relaxed.value,
-                    stability: stable.value,
-                    // R = mean - gamma * distance
-                    gamma: (mean.value - stable.value) / distance,
-                });
-                if watch().is_break() {
-                    return Err(Error::Cancelled("not all rows were measured".to_owned()));
-                }
-            }
-        }
-        Ok(measured)
+        self.stability_gauge(terms)?.read(applicants, watch)
     }
 
     /// The measures as a table to write: a column for each, then what they rest on.

@@ -18,6 +18,7 @@ use crate::model::Output;
 
 /// A bound, or an estimate of one.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct LipschitzBound {
     /// `gamma`, for Euclidean distances.
     pub value: f64,
@@ -29,6 +30,7 @@ pub struct LipschitzBound {
 
 /// Where a bound holds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Region {
     /// Everywhere.
@@ -47,6 +49,7 @@ pub enum Region {
 
 /// What a bound rests on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Soundness {
     /// The largest of finitely many slopes: no bound at all.

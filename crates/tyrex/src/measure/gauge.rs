@@ -1,12 +1,14 @@
 //! A measure, made ready for one model.
 
+use std::sync::Arc;
+
 use rayon::prelude::*;
 
 use super::formula::Formula;
 use super::{Gamma, Measure, Reading};
 use crate::error::{Error, Result};
 use crate::lipschitz;
-use crate::model::probe::{Probe, ProbeRoom};
+use crate::model::probe::{Probe, ProbeRoom, Shifts};
 use crate::model::{DifferentiableModel, Mlp, Model};
 use crate::neighbourhood::Neighbourhood;
 use crate::points::Points;
@@ -16,8 +18,29 @@ pub struct Gauge<'a> {
     measure: Measure,
     way: Way<'a>,
     model: &'a dyn Model,
-    neighbourhood: Neighbourhood,
+    neighbourhood: Arc<Neighbourhood>,
     probe: Option<Probe<'a>>,
+}
+
+/// A [`Gauge`] without its model: it can be kept when the model's borrow ends.
+#[derive(Debug, Clone)]
+pub(crate) struct DetachedGauge {
+    measure: Measure,
+    neighbourhood: Arc<Neighbourhood>,
+    shifts: Option<Arc<Shifts>>,
+}
+
+/// What one look at the neighbours says.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Look {
+    /// `m(x)`
+    pub(crate) score: f32,
+    /// The mean score of the neighbours.
+    pub(crate) mean: f64,
+    /// `R^`
+    pub(crate) relaxed_stability: f64,
+    /// The gauge's own measure.
+    pub(crate) value: f64,
 }
 
 /// How a measure is computed.
@@ -59,7 +82,24 @@ impl<'a> Gauge<'a> {
         // A network without a hidden layer is cheap as it is.
         let probe =
             model.network().and_then(|network| Probe::new(network, neighbourhood.offsets()).ok());
-        Ok(Self { measure, way, model, neighbourhood: neighbourhood.clone(), probe })
+        let neighbourhood = Arc::new(neighbourhood.clone());
+        Ok(Self { measure, way, model, neighbourhood, probe })
+    }
+
+    /// All of it but the model.
+    pub(crate) fn detached(&self) -> DetachedGauge {
+        let measure = match (self.measure, self.way) {
+            // Found once: it is the product of norms of all layers.
+            (Measure::Stability { .. }, Way::Scores(Formula::Stability { gamma })) => {
+                Measure::Stability { gamma: Gamma::Given(gamma) }
+            }
+            (measure, _) => measure,
+        };
+        DetachedGauge {
+            measure,
+            neighbourhood: Arc::clone(&self.neighbourhood),
+            shifts: self.probe.as_ref().map(Probe::shifts),
+        }
     }
 
     /// The measure.
@@ -192,6 +232,24 @@ impl<'a> Gauge<'a> {
         })
     }
 
+    /// Reads the mean and `R^` beside the measure, from one scoring of the neighbours.
+    ///
+    /// # Panics
+    /// As [`read_in`](Self::read_in).
+    pub(crate) fn look_in(&self, room: &mut GaugeRoom, x: &[f32]) -> Look {
+        let score = self.scores(x, room);
+        let mut weigh = |formula: Formula| {
+            let GaugeRoom { scores, weights, .. } = room;
+            formula.weigh(&self.neighbourhood, score, scores, weights).value
+        };
+        let (mean, relaxed_stability) = (weigh(Formula::Mean), weigh(Formula::RelaxedStability));
+        let value = match self.way {
+            Way::Scores(formula) => weigh(formula),
+            _ => self.read_in(room, x).value,
+        };
+        Look { score, mean, relaxed_stability, value }
+    }
+
     fn differentiable(&self) -> Result<&dyn DifferentiableModel> {
         self.model.differentiable().ok_or_else(|| {
             Error::InvalidModel(
@@ -263,6 +321,28 @@ impl<'a> Gauge<'a> {
             }
         }
         Reading { score: scores[count], value: mean - gamma * width }
+    }
+}
+
+impl DetachedGauge {
+    /// The gauge again, for the model it was made for.
+    pub(crate) fn attached<'a>(&self, model: &'a dyn Model) -> Result<Gauge<'a>> {
+        let probe = match (model.network(), &self.shifts) {
+            (Some(network), Some(shifts)) => Some(Probe::with_shifts(network, shifts)),
+            _ => None,
+        };
+        Ok(Gauge {
+            measure: self.measure,
+            way: way(self.measure, model)?,
+            model,
+            neighbourhood: Arc::clone(&self.neighbourhood),
+            probe,
+        })
+    }
+
+    /// The neighbours.
+    pub(crate) fn neighbourhood(&self) -> &Neighbourhood {
+        &self.neighbourhood
     }
 }
 

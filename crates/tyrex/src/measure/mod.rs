@@ -22,10 +22,12 @@ mod gauge;
 use serde::{Deserialize, Serialize};
 
 pub use crate::neighbourhood::{Neighbourhood, Sampling};
+pub(crate) use gauge::{DetachedGauge, Look};
 pub use gauge::{Gauge, GaugeRoom};
 
 /// Which measure.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "name", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Measure {
     /// `m(x)`: the ablation's first baseline.
@@ -50,6 +52,7 @@ pub enum Measure {
 
 /// The Lipschitz constant in the stability `R`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Gamma {
     /// A number.

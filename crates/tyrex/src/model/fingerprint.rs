@@ -12,6 +12,7 @@ use crate::points::Points;
 /// Two models have the same fingerprint exactly if they are built alike and their weights have
 /// the same bits. A black box shows neither; its fingerprint is that of what it answered.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(transparent)]
 pub struct Fingerprint(String);
 

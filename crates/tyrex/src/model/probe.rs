@@ -8,6 +8,8 @@
 //!   `sum_i c_i dm(x_i)/dx = (sum_i c_i delta_i) W_1^T` with `delta_i` the gradient of the
 //!   first layer's sums.
 
+use std::sync::Arc;
+
 use super::kernel::{self, Line};
 use super::mlp::{BLOCK, Mlp};
 use super::pass::Pass;
@@ -17,9 +19,15 @@ use crate::points::Points;
 /// A network and a cloud of offsets.
 pub struct Probe<'a> {
     network: &'a Mlp,
+    shifts: Arc<Shifts>,
+}
+
+/// What the offsets add to the first layer's sums: all of a [`Probe`] but the network.
+#[derive(Debug)]
+pub(crate) struct Shifts {
     count: usize,
     /// `n_i W_1`, row by row.
-    shifts: Vec<Line>,
+    lines: Vec<Line>,
 }
 
 /// The room one thread needs to use a [`Probe`].
@@ -60,13 +68,24 @@ impl<'a> Probe<'a> {
             &mut kernel::Out { lines: &mut shifts, row: width, panel: 1 },
             None,
         );
-        Ok(Self { network, count: offsets.len(), shifts })
+        let shifts = Shifts { count: offsets.len(), lines: shifts };
+        Ok(Self { network, shifts: Arc::new(shifts) })
+    }
+
+    /// What can be kept of it when the network's borrow ends.
+    pub(crate) fn shifts(&self) -> Arc<Shifts> {
+        Arc::clone(&self.shifts)
+    }
+
+    /// The probe again, from what was kept of it and the same network.
+    pub(crate) fn with_shifts(network: &'a Mlp, shifts: &Arc<Shifts>) -> Self {
+        Self { network, shifts: Arc::clone(shifts) }
     }
 
     /// The number of offsets.
     #[must_use]
     pub fn count(&self) -> usize {
-        self.count
+        self.shifts.count
     }
 
     /// Room for one thread.
@@ -119,7 +138,7 @@ impl<'a> Probe<'a> {
     /// # Panics
     /// If a size does not fit.
     pub fn scores(&self, x: &[f32], room: &mut ProbeRoom, scores: &mut [f32]) -> f32 {
-        assert_eq!(scores.len(), self.count, "one score per offset");
+        assert_eq!(scores.len(), self.shifts.count, "one score per offset");
         let score = self.centre(x, room);
         for (index, scores) in scores.chunks_mut(BLOCK).enumerate() {
             self.block_forward(index * BLOCK, scores.len(), room, false);
@@ -142,7 +161,7 @@ impl<'a> Probe<'a> {
         room: &mut ProbeRoom,
         gradient: &mut [f32],
     ) {
-        assert_eq!(coefficients.len(), self.count, "one coefficient per offset");
+        assert_eq!(coefficients.len(), self.shifts.count, "one coefficient per offset");
         self.centre(x, room);
         room.total.fill(Line::default());
         self.add_centre(of_centre, room);
@@ -170,12 +189,12 @@ impl<'a> Probe<'a> {
         room: &mut ProbeRoom,
         gradient: &mut [f32],
     ) -> (f32, f64) {
-        let share = 2.0 / self.count as f32;
+        let share = 2.0 / self.shifts.count as f32;
         let score = self.centre(x, room);
         room.total.fill(Line::default());
         let (mut shortfall, mut below) = (0.0_f64, 0_usize);
-        for first in (0..self.count).step_by(BLOCK) {
-            let rows = BLOCK.min(self.count - first);
+        for first in (0..self.shifts.count).step_by(BLOCK) {
+            let rows = BLOCK.min(self.shifts.count - first);
             self.block_forward(first, rows, room, true);
             self.block_backward(rows, room, |_, of_row| {
                 if of_row < score {
@@ -189,7 +208,7 @@ impl<'a> Probe<'a> {
         }
         self.add_centre(1.0 - share * below as f32, room);
         self.finish(room, gradient);
-        (score, f64::from(score) - 2.0 * shortfall / self.count as f64)
+        (score, f64::from(score) - 2.0 * shortfall / self.shifts.count as f64)
     }
 
     /// The first layer's sums of the centre, and `m(x)`.
@@ -213,7 +232,7 @@ impl<'a> Probe<'a> {
     /// Sends some offsets forward.
     fn block_forward(&self, first: usize, rows: usize, room: &mut ProbeRoom, with_slopes: bool) {
         let width = self.width();
-        let shifts = &self.shifts[first * width..(first + rows) * width];
+        let shifts = &self.shifts.lines[first * width..(first + rows) * width];
         let sums = &mut room.pass.values[0][..rows * width];
         kernel::add_to_rows(width, &room.centre, shifts, sums);
         room.pass.forward_from_sums(self.network, rows, with_slopes);

@@ -25,6 +25,7 @@ use crate::seed::{Rng, Seed};
 /// How offsets are drawn. All but the last two have the distribution `N(0, sigma^2 I)`, one
 /// by one; they differ in how evenly they cover it together.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Sampling {
     /// Independent draws: the paper.

@@ -8,6 +8,8 @@ pub(super) struct Document {
     pub(super) title: String,
     /// What stands under the title.
     pub(super) subtitle: String,
+    /// The answer to the question in the title: whether it is yes, and in words.
+    pub(super) answer: Option<(bool, String)>,
     pub(super) sections: Vec<Section>,
 }
 
@@ -23,12 +25,16 @@ pub(super) struct Section {
 /// What a section is made of.
 #[derive(Debug, Clone)]
 pub(super) enum Block {
+    /// A heading inside a section.
+    Heading(String),
     /// A paragraph.
     Text(String),
     /// Names and what they are.
     Facts(Vec<(String, String)>),
     /// A table.
     Table(Table),
+    /// A table of features and their values, words and numbers side by side, with a heading.
+    Values(String, Table),
     /// What the colours of the tables that follow mean.
     Shades(Vec<(Tone, String)>),
     /// Charts of the same kind.
@@ -81,6 +87,8 @@ pub(super) struct TableCell {
     pub(super) beside: String,
     /// The difference between the two.
     pub(super) difference: String,
+    /// A small picture of it, an SVG element.
+    pub(super) picture: String,
     pub(super) tone: Tone,
 }
 
@@ -132,6 +140,10 @@ impl Section {
         if !text.is_empty() {
             self.blocks.push(Block::Text(text));
         }
+    }
+
+    pub(super) fn heading(&mut self, text: impl Into<String>) {
+        self.blocks.push(Block::Heading(text.into()));
     }
 
     /// Adds charts, if there are any.

@@ -20,6 +20,14 @@ pub(super) fn render(document: &Document) -> String {
          <style>\n{STYLE}</style>\n</head>\n<body>\n<header>\n<h1>{title}</h1>\n<p>{}</p>\n",
         escape(&document.subtitle)
     );
+    if let Some((yes, text)) = &document.answer {
+        let (class, word) = if *yes { ("holds", "Yes") } else { ("fails", "No") };
+        let _ = writeln!(
+            out,
+            "<p class=\"answer {class}\"><strong>{word}</strong> {}</p>",
+            escape(text)
+        );
+    }
     out.push_str("<nav aria-label=\"Contents\"><ol>");
     for section in &document.sections {
         let _ = write!(
@@ -48,6 +56,9 @@ fn word(name: &str) -> String {
 fn blocks(out: &mut String, blocks_to_write: &[Block]) {
     for block in blocks_to_write {
         match block {
+            Block::Heading(text) => {
+                let _ = writeln!(out, "<h3>{}</h3>", escape(text));
+            }
             Block::Text(text) => {
                 let _ = writeln!(out, "<p>{}</p>", escape(text));
             }
@@ -63,7 +74,8 @@ fn blocks(out: &mut String, blocks_to_write: &[Block]) {
                 }
                 out.push_str("</dl>\n");
             }
-            Block::Table(content) => table(out, content),
+            Block::Table(content) => table(out, content, None),
+            Block::Values(title, content) => table(out, content, Some(title)),
             Block::Shades(shades) => {
                 out.push_str("<ul class=\"shades\">");
                 for (tone, text) in shades {
@@ -85,13 +97,21 @@ fn blocks(out: &mut String, blocks_to_write: &[Block]) {
     }
 }
 
-fn table(out: &mut String, table: &Table) {
+/// A table; one of values, if it has a title.
+fn table(out: &mut String, table: &Table, title: Option<&str>) {
     let caption = escape(&table.caption);
+    let title = title.map(escape);
+    let class = if title.is_some() { " class=\"values\"" } else { "" };
+    let label = title.as_ref().unwrap_or(&caption);
     let _ = write!(
         out,
-        "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{caption}\"><table>\
-         <caption><span>{caption}</span></caption><thead>"
+        "<div class=\"scroll\" role=\"region\" tabindex=\"0\" aria-label=\"{label}\"><table{class}>\
+         <caption><span>"
     );
+    if let Some(title) = &title {
+        let _ = write!(out, "<strong>{title}</strong> ");
+    }
+    let _ = write!(out, "{caption}</span></caption><thead>");
     let has_groups = table.columns.iter().any(|column| !column.group.is_empty());
     let span = if has_groups { " rowspan=\"2\"" } else { "" };
     let _ =
@@ -122,12 +142,13 @@ fn table(out: &mut String, table: &Table) {
     }
     out.push_str("</tr></thead><tbody>");
     for row in &table.rows {
-        self::row(out, table, row, &starts);
+        self::row(out, table, row, &starts, title.is_some());
     }
     out.push_str("</tbody></table></div>\n");
 }
 
-fn row(out: &mut String, table: &Table, row: &Row, starts: &[bool]) {
+/// A row. Cells of values say what they are, for pages too narrow for a header.
+fn row(out: &mut String, table: &Table, row: &Row, starts: &[bool], has_values: bool) {
     let ours = if row.is_ours { " class=\"ours\"" } else { "" };
     let key = row.style.map(|style| svg::key(style, svg::Fill::Full)).unwrap_or_default();
     let _ = write!(out, "<tr{ours}><th scope=\"row\">{key}{}</th>", escape(&row.head));
@@ -136,7 +157,11 @@ fn row(out: &mut String, table: &Table, row: &Row, starts: &[bool]) {
         let start = if starts.get(index) == Some(&true) { " start" } else { "" };
         let words = if is_text { " words" } else { "" };
         let classes = format!("{}{start}{words}", class(cell.tone));
-        let _ = write!(out, "<td class=\"{}\">", classes.trim());
+        let title = match table.columns.get(index).filter(|_| has_values) {
+            Some(column) => format!(" data-title=\"{}\"", escape(&column.title)),
+            None => String::new(),
+        };
+        let _ = write!(out, "<td class=\"{}\"{title}>", classes.trim());
         self::cell(out, cell);
         out.push_str("</td>");
     }
@@ -148,6 +173,7 @@ fn cell(out: &mut String, cell: &TableCell) {
     if !cell.detail.is_empty() {
         let _ = write!(out, " <small>{}</small>", escape(&cell.detail));
     }
+    out.push_str(&cell.picture);
     if !cell.beside.is_empty() {
         let _ = write!(out, "<span class=\"beside\">{}", escape(&cell.beside));
         if !cell.difference.is_empty() {

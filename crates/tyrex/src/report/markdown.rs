@@ -8,6 +8,9 @@ use super::document::{Block, Document, Figures, Table, TableCell, Tone};
 /// Writes a report.
 pub(super) fn render(document: &Document) -> String {
     let mut out = format!("# {}\n\n{}\n", line(&document.title), line(&document.subtitle));
+    if let Some((yes, text)) = &document.answer {
+        let _ = writeln!(out, "\n**{}** {}", if *yes { "Yes" } else { "No" }, line(text));
+    }
     for section in &document.sections {
         let _ = write!(out, "\n## {}\n", line(&section.title));
         blocks(&mut out, &section.blocks);
@@ -19,6 +22,9 @@ fn blocks(out: &mut String, all: &[Block]) {
     for block in all {
         out.push('\n');
         match block {
+            Block::Heading(text) => {
+                let _ = writeln!(out, "### {}", line(text));
+            }
             Block::Text(text) => {
                 let _ = writeln!(out, "{}", line(text));
             }
@@ -27,7 +33,7 @@ fn blocks(out: &mut String, all: &[Block]) {
                     let _ = writeln!(out, "- {}: {}", line(name), line(value));
                 }
             }
-            Block::Table(content) => table(out, content),
+            Block::Table(content) | Block::Values(_, content) => table(out, content),
             // There are no colours here.
             Block::Shades(_) => {
                 out.pop();

@@ -1,4 +1,5 @@
-//! Reports: the results of a suite as one HTML file, and as Markdown.
+//! Reports: the results of a suite as one HTML file, and as Markdown; what the gate says of
+//! candidates as one HTML file.
 //!
 //! The results become a document first: sections of text, tables and figures. It is the same for
 //! both forms. Every table stands beside the numbers the paper prints, and every claim is decided
@@ -10,6 +11,7 @@ mod compare;
 mod comparison;
 mod details;
 mod document;
+mod gate;
 mod histogram;
 mod html;
 mod markdown;
@@ -29,6 +31,7 @@ use document::{Document, Section};
 use crate::error::Result;
 use crate::experiment::Results;
 use crate::experiment::result::{Finding, Shown, Timing};
+use crate::explain::GateReport;
 
 /// The report as one HTML file that needs nothing else.
 pub fn html(results: &Results, timings: &[Timing]) -> Result<String> {
@@ -38,6 +41,12 @@ pub fn html(results: &Results, timings: &[Timing]) -> Result<String> {
 /// The same tables and sentences as Markdown, without the figures.
 pub fn markdown(results: &Results, timings: &[Timing]) -> Result<String> {
     Ok(markdown::render(&document(results, timings)?))
+}
+
+/// What candidates make of promises as one HTML file that needs nothing else.
+#[must_use]
+pub fn gate_html(gate: &GateReport) -> String {
+    html::render(&gate::document(gate))
 }
 
 fn document(results: &Results, timings: &[Timing]) -> Result<Document> {
@@ -52,7 +61,8 @@ fn document(results: &Results, timings: &[Timing]) -> Result<Document> {
     }
     sections.extend(opening::times(results, timings));
     sections.extend(opening::evidence(&claims));
-    Ok(Document { title: results.title.clone(), subtitle: opening::subtitle(results), sections })
+    let (title, subtitle) = (results.title.clone(), opening::subtitle(results));
+    Ok(Document { title, subtitle, answer: None, sections })
 }
 
 fn section(shown: &Shown, entries: &[compare::Entry<'_>], timings: &[Timing]) -> Section {

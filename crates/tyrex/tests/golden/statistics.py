@@ -3,8 +3,8 @@
     python3 crates/tyrex/tests/golden/statistics.py
 
 writes statistics.json beside this file: incomplete beta functions and quantiles, binomial
-probabilities, bounds on proportions, the p-value of Hoeffding and Bentkus and Student's
-quantiles, over grids that include the edges.
+probabilities, bounds on proportions, the p-value of Hoeffding and Bentkus, Student's quantiles,
+Fisher's exact test and Holm's correction, over grids that include the edges.
 """
 
 import json
@@ -80,6 +80,32 @@ def student():
             yield [alpha, degrees, stats.t.isf(alpha / 2, degrees)]
 
 
+def fisher():
+    for first in [0, 1, 2, 7, 40, 300, 5_000]:
+        for second in [0, 1, 9, 64, 1_000, 20_000]:
+            for a in counts(first) if first else [0]:
+                for b in counts(second) if second else [0]:
+                    p = stats.fisher_exact([[a, first - a], [b, second - b]]).pvalue
+                    if p > 1e-250:
+                        yield [a, first, b, second, p]
+
+
+def holm():
+    """Three p-values and what becomes of them, by the definition: no test is harder than one
+    with a larger p-value."""
+    grid = [0.0, 1e-9, 0.004, 0.02, 0.3, 1.0]
+    for a in grid:
+        for b in grid:
+            for c in grid:
+                given = [a, b, c]
+                order = sorted(range(3), key=given.__getitem__)
+                steps = [(3 - rank) * given[index] for rank, index in enumerate(order)]
+                after = [0.0] * 3
+                for rank, index in enumerate(order):
+                    after[index] = min(1.0, max(steps[: rank + 1]))
+                yield given + after
+
+
 def main():
     tables = {
         "incomplete_beta": incomplete_beta(),
@@ -88,6 +114,8 @@ def main():
         "bounds": bounds(),
         "hoeffding_bentkus": hoeffding_bentkus(),
         "student": student(),
+        "fisher": fisher(),
+        "holm": holm(),
     }
     lines = []
     for name, rows in tables.items():

@@ -2,6 +2,8 @@
 //! fast one is compared with.
 #![allow(dead_code)] // each test file uses its part
 
+#[cfg(feature = "openapi")]
+pub(crate) mod json_schema;
 pub(crate) mod rules;
 pub(crate) mod schemas;
 

@@ -22,6 +22,7 @@ use super::{Finish, conclude, unread};
 
 /// Parameters of `elastic-net`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct ElasticNet {
     /// The weight of the L1 norm; by the problem's norm if absent.
@@ -104,9 +105,15 @@ impl Method for Prepared<'_> {
     fn find(&self, factual: &Factual, meter: &mut Meter) -> Result<Answer> {
         let mut reader = Reader::new(&self.gauge);
         let mut best: Option<Candidate> = None;
+        let origin = meter.path.mark();
+        let mut way = Vec::new();
         let (mut low, mut high, mut c) = (0.0, f64::INFINITY, FIRST);
         for _ in 0..self.params.rounds {
             let across = self.descend(&mut reader, factual, c, &mut best, meter)?;
+            let round = meter.path.cut(origin);
+            if !round.is_empty() {
+                way = round;
+            }
             if across {
                 high = c;
             } else {
@@ -117,12 +124,14 @@ impl Method for Prepared<'_> {
                 break;
             }
         }
+        meter.path.follow(&way);
         conclude(&self.problem, factual, &mut reader, ACCEPTED, best, Finish::Trim, meter)
     }
 }
 
 impl Prepared<'_> {
-    /// All steps for one `c`; whether any point got across. Keeps the cheapest that did.
+    /// All steps for one `c`; whether any point got across. Keeps the cheapest that did, and the
+    /// way to it if there is one cheaper than before.
     fn descend(
         &self,
         reader: &mut Reader,
@@ -137,6 +146,7 @@ impl Prepared<'_> {
         let mut point = factual.point.to_vec();
         let mut ahead = point.clone();
         let mut across = false;
+        let mut reached = meter.path.mark();
         for step in 0..self.params.steps {
             let t = step as f64;
             let Some(reading) = meter.climb(reader, &ahead, &mut gradient)? else { break };
@@ -145,6 +155,7 @@ impl Prepared<'_> {
             let momentum = (t / (t + 3.0)) as f32;
             ahead = next.iter().zip(&point).map(|(&n, &p)| n + momentum * (n - p)).collect();
             point = next;
+            meter.path.step(&point);
             if !meter.take(0, reader.evaluations()) {
                 break;
             }
@@ -155,9 +166,11 @@ impl Prepared<'_> {
                 let dearer = |b: &Candidate| norm.distance(&b.point, factual.point) > cost;
                 if best.as_ref().is_none_or(dearer) {
                     *best = Some(Candidate::new(point.clone(), reading));
+                    reached = meter.path.mark();
                 }
             }
         }
+        meter.path.cut(reached);
         Ok(across)
     }
 

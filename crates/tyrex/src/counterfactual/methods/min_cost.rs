@@ -18,6 +18,7 @@ use super::{Finish, conclude, unread};
 
 /// Parameters of `min-cost`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct MinCost {
     /// The most steps.
@@ -69,13 +70,20 @@ impl Method for Prepared<'_> {
         let mut field = Logit(Reader::new(&self.gauge));
         let passing = |found: Option<Candidate>| found.filter(|c| ACCEPTED.passes(c.reading));
         let cost = |candidate: &Candidate| norm.distance(&candidate.point, factual.point);
+        let origin = meter.path.mark();
         let mut best = self.search.search(&mut field, factual, ACCEPTED, factual.point, meter)?;
         let start =
             self.neighbours.nearest(&factual.relaxed(), norm, Test { threshold: 0.5 }, 1, meter);
         let reached = passing(best.clone()).map_or(f64::INFINITY, |found| cost(&found));
         if let Some(start) = start.filter(|start| cost(start) < reached) {
+            let first = meter.path.cut(origin);
             let again = self.search.search(&mut field, factual, ACCEPTED, &start.point, meter)?;
-            best = passing(again).filter(|found| cost(found) < reached).or(best);
+            let again = passing(again).filter(|found| cost(found) < reached);
+            if again.is_none() {
+                meter.path.cut(origin);
+                meter.path.follow(&first);
+            }
+            best = again.or(best);
         }
         conclude(&self.problem, factual, &mut field, ACCEPTED, best, Finish::Trim, meter)
     }

@@ -3,6 +3,8 @@
 mod elastic_net;
 mod min_cost;
 mod nn;
+#[cfg(feature = "openapi")]
+mod openapi;
 mod roar;
 mod sns;
 mod trex_i;
@@ -55,6 +57,7 @@ pub enum MethodSpec {
 
 /// Whose parameters: never mixed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Protocol {
     /// For use: answers are rows that obey the rules.
@@ -164,6 +167,35 @@ impl MethodSpec {
             Self::Roar(_) => "roar",
             Self::Nn(_) => "nn",
         }
+    }
+
+    /// What it does, for people.
+    #[must_use]
+    pub fn sentence(&self) -> &'static str {
+        match self {
+            Self::MinCost(_) => "The smallest change that the model accepts today.",
+            Self::ElasticNet(_) => {
+                "A small change that the model accepts today, by the search of the authors' code."
+            }
+            Self::TrexI(_) => {
+                "The smallest change first, then further until the answer is stable around it."
+            }
+            Self::TrexO(_) => "The cheapest change whose answer is stable around it.",
+            Self::TrexNn(_) => "The nearest row of the data whose answer is stable around it.",
+            Self::Sns(_) => {
+                "The smallest change first, then further along the path integral of the score."
+            }
+            Self::Roar(_) => {
+                "The smallest change that every model with slightly other weights accepts."
+            }
+            Self::Nn(_) => "The nearest row of the data that the model accepts.",
+        }
+    }
+
+    /// Whether it needs a model with gradients.
+    #[must_use]
+    pub fn needs_gradients(&self) -> bool {
+        !matches!(self, Self::TrexNn(_) | Self::Nn(_))
     }
 
     /// The test of robustness, of the methods that have one.

@@ -18,11 +18,13 @@ use super::{found, not_found, unread};
 
 /// Parameters of `nn`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Nn {}
 
 /// Parameters of `trex-nn`.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct TrexNn {
     /// How many of the nearest data points are tested; the paper's `K`. All if absent.

@@ -23,6 +23,7 @@ use super::{Finish, conclude, unread};
 
 /// Parameters of `roar`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Roar {
     /// How far each coefficient of the plane may move.

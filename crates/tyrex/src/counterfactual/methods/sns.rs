@@ -20,9 +20,11 @@ use super::{Finish, MethodSpec, conclude, unread};
 
 /// Parameters of `sns`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Sns {
     /// Where the climb starts.
+    #[cfg_attr(feature = "openapi", schema(no_recursion))]
     pub base: Box<MethodSpec>,
     /// The points on the path, `s`.
     pub path: usize,

@@ -29,9 +29,11 @@ const PULLS: usize = 10;
 
 /// Parameters of `trex-i`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct TrexI {
     /// Where the climb starts.
+    #[cfg_attr(feature = "openapi", schema(no_recursion))]
     pub base: Box<MethodSpec>,
     /// The test to pass.
     pub robustness: Robustness,
@@ -119,14 +121,22 @@ impl Climber<'_> {
         meter: &mut Meter,
     ) -> Result<Judged> {
         let norm = self.problem.norm;
+        let base = meter.path.mark();
         let climbed =
             self.judge.judge(factual, norm, start, meter, |field, test, start, meter| {
                 self.ascent.climb(field, factual.set, Some(test), start, meter)
             })?;
         match (climbed, &self.rescue) {
             (Judged::Failed(best, reason), Some(data)) => {
+                let climb = meter.path.cut(base);
                 let rescued = self.rescue(data, factual, start, meter)?;
-                Ok(rescued.map_or(Judged::Failed(best, reason), Judged::Passed))
+                meter.path.cut(base);
+                if let Some(rescued) = rescued {
+                    meter.path.step(&rescued.point);
+                    return Ok(Judged::Passed(rescued));
+                }
+                meter.path.follow(&climb);
+                Ok(Judged::Failed(best, reason))
             }
             (climbed, _) => Ok(climbed),
         }

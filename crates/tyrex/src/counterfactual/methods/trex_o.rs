@@ -18,6 +18,7 @@ use super::{converged, found, not_found};
 
 /// Parameters of `trex-o`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct TrexO {
     /// How it gets to its start, and the test to pass.
@@ -74,10 +75,15 @@ impl Method for Prepared<'_> {
             Ok(base) => base,
             Err(answer) => return Ok(answer),
         };
+        let at_base = meter.path.mark();
         let (start, reached) = match self.climber.climb(factual, &base, meter)? {
             Judged::Passed(candidate) => (candidate.point.clone(), Ok(candidate)),
-            Judged::Failed(best, reason) => (base, Err((best, reason))),
+            Judged::Failed(best, reason) => {
+                meter.path.cut(at_base);
+                (base, Err((best, reason)))
+            }
         };
+        let at_start = meter.path.mark();
         let cheapest = self.judge.judge(
             factual,
             problem.norm,
@@ -87,13 +93,14 @@ impl Method for Prepared<'_> {
         )?;
         let cost = |c: &Candidate| problem.norm.distance(&c.point, factual.point);
         Ok(match (cheapest, reached) {
-            (Judged::Passed(cheap), Ok(start)) => {
-                let best = if cost(&cheap) < cost(&start) { cheap } else { start };
-                found(problem, factual, best, converged(meter))
+            (Judged::Passed(cheap), Ok(start)) if cost(&cheap) < cost(&start) => {
+                found(problem, factual, cheap, converged(meter))
             }
-            (Judged::Passed(best), Err(_)) | (Judged::Failed(..), Ok(best)) => {
-                found(problem, factual, best, converged(meter))
+            (_, Ok(start)) => {
+                meter.path.cut(at_start);
+                found(problem, factual, start, converged(meter))
             }
+            (Judged::Passed(best), Err(_)) => found(problem, factual, best, converged(meter)),
             (Judged::Failed(..), Err((best, reason))) => not_found(problem, factual, best, reason),
         })
     }

@@ -10,6 +10,7 @@ use crate::error::Result;
 
 /// How far a step goes along the gradient `g`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Step {
     /// `rate g`: the paper's.
@@ -57,6 +58,7 @@ impl Ascent<'_> {
         meter: &mut Meter,
     ) -> Result<Option<Candidate>> {
         let Some(here) = Slope::read(field, start.to_vec(), meter)? else { return Ok(None) };
+        meter.path.step(start);
         match (self.step, test) {
             (Step::Adaptive, Some(test)) => self.adaptive(field, set, test, here, meter),
             (Step::Adaptive, None) => self.fixed(field, set, None, here, (0.01, true), meter),
@@ -87,6 +89,7 @@ impl Ascent<'_> {
     ) -> Result<Option<Candidate>> {
         let accepted = Test { threshold: f64::NEG_INFINITY };
         let mut last = here.at.clone();
+        let mut reached = meter.path.mark();
         for _ in 0..self.steps {
             let steepness = here.steepness();
             if test.is_some_and(|test| test.passes(here.at.reading)) || steepness == 0.0 {
@@ -99,10 +102,13 @@ impl Ascent<'_> {
             }
             let Some(next) = Slope::read(field, next, meter)? else { break };
             here = next;
+            meter.path.step(&here.at.point);
             if test.is_some() || accepted.passes(here.at.reading) {
                 last = here.at.clone();
+                reached = meter.path.mark();
             }
         }
+        meter.path.cut(reached);
         Ok(Some(last))
     }
 
@@ -130,12 +136,15 @@ impl Ascent<'_> {
             }
             let Some(next) = Slope::read(field, next, meter)? else { break };
             if test.passes(next.at.reading) {
-                return Ok(Some(first_passing(field, test, &here.at, next.at, HALVINGS, meter)));
+                let first = first_passing(field, test, &here.at, next.at, HALVINGS, meter);
+                meter.path.step(&first.point);
+                return Ok(Some(first));
             }
             if next.at.reading.value > here.at.reading.value {
                 longest = (2.0 * length).min(LONGEST);
                 shortest = (2.0 * shortest).min(LONGEST);
                 here = next;
+                meter.path.step(&here.at.point);
             } else {
                 longest = 0.25 * length;
                 shortest = shortest.min(longest);

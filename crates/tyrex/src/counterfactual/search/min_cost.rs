@@ -63,6 +63,7 @@ impl MinCost {
         let Some(mut here) = Slope::read(field, start.to_vec(), meter)? else {
             return Ok(None);
         };
+        meter.path.step(&here.at.point);
         let mut passed = test.passes(here.at.reading);
         let mut radius = RADIUS;
         let mut idle = 0;
@@ -81,6 +82,7 @@ impl MinCost {
                 passed = test.passes(next.at.reading);
                 if rises || passed {
                     here = next;
+                    meter.path.step(&here.at.point);
                     radius = (2.0 * radius).min(MOST_RADIUS);
                 } else {
                     radius *= 0.25;
@@ -101,6 +103,7 @@ impl MinCost {
             if test.passes(next.at.reading) && cost(&next.at) < cost(&here.at) {
                 idle = if cost(&next.at) < worth { 0 } else { idle + 1 };
                 here = next;
+                meter.path.step(&here.at.point);
                 radius = (2.0 * radius).min(MOST_RADIUS);
             } else {
                 radius *= 0.5;

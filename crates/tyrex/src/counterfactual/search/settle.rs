@@ -37,6 +37,7 @@ pub(crate) fn settle(
     }
     let Some((row, point)) = factual.set.settle(&candidate.point) else { return Ok(None) };
     let Some(here) = Slope::read(field, point, meter)? else { return Ok(None) };
+    meter.path.step(&here.at.point);
     let mut settled = Settled { row, here };
     let cost = |point: &[f32]| norm.distance(point, factual.point);
     for _ in 0..REPAIRS {
@@ -153,6 +154,7 @@ impl Settled {
     ) -> Result<bool> {
         let Some((row, candidate)) = to else { return Ok(false) };
         let Some(here) = Slope::read(field, candidate.point, meter)? else { return Ok(false) };
+        meter.path.step(&here.at.point);
         *self = Self { row, here };
         Ok(true)
     }

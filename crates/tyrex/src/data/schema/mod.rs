@@ -360,6 +360,7 @@ pub enum Encoding {
 
 /// How a person may change a feature.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
     /// Any way.
@@ -374,6 +375,7 @@ pub enum Action {
     /// Only to a number in this interval.
     Within(Interval),
     /// Only to one of these levels.
+    #[cfg_attr(feature = "openapi", schema(value_type = Vec<crate::data::FeatureValue>))]
     Levels(Vec<Value>),
 }
 
@@ -440,6 +442,23 @@ impl From<[Option<f64>; 2]> for Interval {
         Self { lower: lower.unwrap_or(f64::NEG_INFINITY), upper: upper.unwrap_or(f64::INFINITY) }
     }
 }
+
+#[cfg(feature = "openapi")]
+impl utoipa::PartialSchema for Interval {
+    fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
+        use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, SchemaType, Type};
+        let end = SchemaType::from_iter([Type::Number, Type::Null]);
+        ArrayBuilder::new()
+            .items(ObjectBuilder::new().schema_type(end))
+            .min_items(Some(2))
+            .max_items(Some(2))
+            .description(Some("The smallest and the largest number; null for no end."))
+            .into()
+    }
+}
+
+#[cfg(feature = "openapi")]
+impl utoipa::ToSchema for Interval {}
 
 /// As values, so that whole numbers are written without a decimal point.
 impl From<Interval> for [Value; 2] {

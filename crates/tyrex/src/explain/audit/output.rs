@@ -11,15 +11,16 @@ use crate::explain::{Advice, Advised, Explainer, FORMAT_VERSION, FeatureChange, 
 
 /// A promise as a document.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct AuditDocument<'a> {
     /// The row of the person.
     pub row: usize,
     /// Whether the model accepts what was advised.
     pub kept: bool,
-    /// The person as they were.
-    pub features: Named<'a>,
-    /// `m(x)`
-    pub score: f32,
+    /// The person as they were, where that is known.
+    pub features: Option<Named<'a>>,
+    /// `m(x)` of it.
+    pub score: Option<f32>,
     /// What was advised.
     pub promised: PromisedDocument<'a>,
     /// What would repair it, if it is broken.
@@ -28,8 +29,9 @@ pub struct AuditDocument<'a> {
 
 /// What was advised.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PromisedDocument<'a> {
-    /// What was to change.
+    /// What was to change; nothing where it is not known how the person was.
     pub changes: Vec<FeatureChange>,
     /// The whole row after it.
     pub counterfactual: Named<'a>,
@@ -41,11 +43,12 @@ pub struct PromisedDocument<'a> {
 
 /// What would repair a promise.
 #[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RepairsDocument<'a> {
     /// For the person who has done what was advised.
     pub from_promised: Advised<'a>,
-    /// For the person who has done nothing yet.
-    pub from_factual: Advised<'a>,
+    /// For the person who has done nothing yet, where it is known how they were.
+    pub from_factual: Option<Advised<'a>>,
 }
 
 /// The columns before the features, and behind them.
@@ -74,6 +77,11 @@ const TAIL: [&str; 21] = [
     "format_version",
 ];
 
+/// Whether files of advice, or those of audits, have a column of this name beside the features.
+pub(super) fn is_own_name(name: &str) -> bool {
+    HEAD.contains(&name) || TAIL.contains(&name)
+}
+
 /// Whether the features leave the names of [`Explainer::audit_table`]'s own columns free: for
 /// the end of long work, asked before it.
 pub fn check_audit_names(schema: &Schema) -> Result<()> {
@@ -92,16 +100,22 @@ impl Explainer {
             None => None,
             Some(repairs) => Some(RepairsDocument {
                 from_promised: self.advised(&repairs.from_promised, None, request, 0)?,
-                from_factual: self.advised(&repairs.from_factual, None, request, 0)?,
+                from_factual: match &repairs.from_factual {
+                    None => None,
+                    Some(advice) => Some(self.advised(advice, None, request, 0)?),
+                },
             }),
         };
         Ok(AuditDocument {
             row: promised.row,
             kept: promise.is_kept(),
-            features: Named::Row(self.schema(), &factual.values),
-            score: factual.score,
+            features: factual.as_ref().map(|own| Named::Row(self.schema(), &own.values)),
+            score: factual.as_ref().map(|factual| factual.score),
             promised: PromisedDocument {
-                changes: self.changes(&factual.values, &promised.values),
+                changes: factual
+                    .as_ref()
+                    .map(|factual| self.changes(&factual.values, &promised.values))
+                    .unwrap_or_default(),
                 counterfactual: Named::Row(self.schema(), &promised.values),
                 score: promised.score,
                 stability: *stability,
@@ -140,7 +154,7 @@ impl Explainer {
     fn audit_line(&self, promise: &AuditedPromise) -> Vec<String> {
         let AuditedPromise { factual, promised, stability, repairs } = promise;
         let repair = repairs.as_ref().map(|repairs| Cells::of(&repairs.from_promised));
-        let from_factual = repairs.as_ref().map(|repairs| Cells::of(&repairs.from_factual));
+        let from_factual = repairs.as_ref().and_then(|repairs| repairs.from_factual.as_ref());
         let row = match repairs {
             None => Some(&promised.values),
             Some(repairs) => repairs.from_promised.advised.as_ref(),
@@ -153,7 +167,7 @@ impl Explainer {
             way: [0.0, 0.0, 0.0, 0.0].map(|none| none.to_string()),
             ..Cells::default()
         });
-        let later = from_factual.unwrap_or_default();
+        let later = from_factual.map(Cells::of).unwrap_or_default();
         let mut cells = vec![promised.row.to_string(), own.status, own.reason];
         match row {
             Some(row) => cells.extend(self.schema().cells_of_row(row)),
@@ -163,7 +177,8 @@ impl Explainer {
         cells.extend([word.to_owned(), promised.score.to_string(), stability.to_string()]);
         cells.extend([own.score, own.stability]);
         cells.extend(own.way);
-        cells.extend([factual.score.to_string(), later.status, later.reason]);
+        let score = factual.as_ref().map(|factual| factual.score.to_string());
+        cells.extend([score.unwrap_or_default(), later.status, later.reason]);
         cells.extend(later.way);
         cells
     }

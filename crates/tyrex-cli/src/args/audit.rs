@@ -1,0 +1,109 @@
+//! Arguments of `audit`.
+
+use std::path::PathBuf;
+
+use clap::ArgGroup;
+use tyrex::explain::Grouping;
+
+use super::{ForceArgs, ImportArgs, SearchArgs};
+
+/// Arguments of `audit`.
+#[derive(Debug, clap::Args)]
+#[command(
+    group = ArgGroup::new("promises").required(true).args(["ledger", "counterfactuals"]),
+    after_help = "\
+Examples:
+  tyrex audit --ledger advice.db --model new.onnx
+  tyrex audit --ledger postgres://host/advice --model new.onnx --allow 0.5% --out audit.html
+  tyrex audit --counterfactuals cf.csv --data applicants.csv --model a.onnx --model b.onnx
+  tyrex audit --counterfactuals cf.csv --dataset german --model new.onnx --by sex --by age:25,40,60"
+)]
+pub struct AuditArgs {
+    /// Ledger with the promises: a file, or the URL of a PostgreSQL database. It is only read
+    #[arg(long, value_name = "LEDGER", help_heading = "Promises")]
+    pub ledger: Option<String>,
+    /// Promises in a file, as `explain --out` writes it
+    #[arg(long, value_name = "FILE", help_heading = "Promises")]
+    pub counterfactuals: Option<PathBuf>,
+    /// Rows that `explain` had: the people as they were, and rows for methods that look among them
+    #[arg(long, value_name = "FILE", help_heading = "Data")]
+    pub data: Option<PathBuf>,
+    /// The same, for a data set of the catalogue
+    #[arg(long, value_name = "NAME", conflicts_with = "data", help_heading = "Data")]
+    pub dataset: Option<String>,
+    /// What the features mean [default: the schema in each model file, then the data set's]
+    #[arg(long, value_name = "FILE", help_heading = "Data")]
+    pub schema: Option<PathBuf>,
+    /// ONNX file of a model that may follow; may be repeated, to compare several
+    #[arg(long, value_name = "FILE", required = true, help_heading = "Model file")]
+    pub model: Vec<PathBuf>,
+    /// How to read them.
+    #[command(flatten)]
+    pub import: ImportArgs,
+    /// Share of promises that may be broken, such as 0.5% or 0.005
+    #[arg(
+        long,
+        value_name = "SHARE",
+        default_value = "0",
+        value_parser = share,
+        allow_negative_numbers = true,
+        help_heading = "Gate"
+    )]
+    pub allow: f64,
+    /// Count promises in groups, too: by a feature's levels or quartiles, or between edges
+    /// (age:25,40,60); may be repeated
+    #[arg(long, value_name = "FEATURE[:EDGES]", value_parser = grouping, help_heading = "Gate")]
+    pub by: Vec<Grouping>,
+    /// Confidence of the intervals, and of the test that compares groups
+    #[arg(
+        long,
+        value_name = "P",
+        default_value_t = 0.95,
+        allow_negative_numbers = true,
+        help_heading = "Gate"
+    )]
+    pub confidence: f64,
+    /// How repairs of broken promises are found.
+    #[command(flatten)]
+    pub search: SearchArgs,
+    /// Write the answer to a .html, .json, .csv, .jsonl, .ndjson or .parquet file; may be repeated
+    #[arg(long, value_name = "FILE", help_heading = "Output")]
+    pub out: Vec<PathBuf>,
+    /// Whether they may be overwritten.
+    #[command(flatten)]
+    pub force: ForceArgs,
+}
+
+/// A share between 0 and 1, or in per cent.
+fn share(text: &str) -> Result<f64, String> {
+    let number = match text.trim().strip_suffix('%') {
+        // By letters and not by dividing, so that 0.7% is the very number 0.007.
+        Some(percent) if !percent.contains(['e', 'E']) => format!("{}e-2", percent.trim()),
+        Some(_) => String::new(),
+        None => text.trim().to_owned(),
+    };
+    let number = number.parse::<f64>().ok().filter(|share| (0.0..=1.0).contains(share));
+    number.ok_or_else(|| "expected a share such as 0.5% or 0.005, from 0 to 1".to_owned())
+}
+
+fn grouping(text: &str) -> Result<Grouping, String> {
+    text.parse::<Grouping>().map_err(|error| error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::share;
+
+    #[test]
+    fn per_cent_and_shares_are_the_same_numbers() {
+        for thousandths in 0..=1000 {
+            let plain = f64::from(thousandths) / 1000.0;
+            let percent = format!("{}.{}%", thousandths / 10, thousandths % 10);
+            assert_eq!(share(&percent), Ok(plain), "{percent}");
+            assert_eq!(share(&plain.to_string()), Ok(plain));
+        }
+        for wrong in ["-1", "1.1", "101%", "nan", "inf", "half", "", "%", "1e1%", "5 percent"] {
+            assert!(share(wrong).is_err(), "{wrong}");
+        }
+    }
+}

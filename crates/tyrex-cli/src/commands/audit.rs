@@ -1,0 +1,480 @@
+//! `tyrex audit`
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::Serialize;
+use tyrex::counterfactual::{Protocol, Reason, Tick};
+use tyrex::data::catalogue::{Direction, Variant};
+use tyrex::data::{Catalogue, Dataset, Schema, Table};
+use tyrex::explain::{
+    Applicants, Candidate, Data, Explainer, Gate, GateReport, GateVerdict, Group, JudgedCandidate,
+    JudgedPromise, PromiseStatus, Repair, Request, WrittenPromise, embedded_schema, import,
+};
+use tyrex::file::{check_writable, write_whole};
+use tyrex::model::onnx::OnnxModel;
+use tyrex::{Overwrite, report};
+use tyrex_server::ledger::Entry;
+
+use super::ledger::{close, open_existing};
+use super::summary::{counted, shown};
+use super::{Answer, Context, block_on, explain, source};
+use crate::args::{AuditArgs, Threshold};
+use crate::help::Usage;
+use crate::interrupt;
+use crate::printer::{Page, Report, Stand};
+use crate::progress::Unit;
+
+/// Broken promises that fit a screen.
+const SHOWN: usize = 5;
+
+pub(crate) fn run(context: &mut Context<'_>, args: &AuditArgs) -> anyhow::Result<Answer> {
+    let overwrite = args.force.overwrite();
+    // Minutes of work should not end in a refusal that could be had at once.
+    check_outputs(args, overwrite)?;
+    check_models(&args.model)?;
+    let gate = Gate {
+        request: request(args)?,
+        by: args.by.clone(),
+        allow: args.allow,
+        confidence: args.confidence,
+    };
+    let rows = Rows::read(context, args)?;
+    let promises = promises(args, rows.as_ref())?;
+    let explainers: Vec<Explainer> = args
+        .model
+        .iter()
+        .map(|model| explainer(args, model, rows.as_ref(), &promises))
+        .collect::<anyhow::Result<_>>()?;
+    let candidates: Vec<Candidate<'_>> = args
+        .model
+        .iter()
+        .zip(&explainers)
+        .map(|(model, explainer)| Candidate {
+            name: shown(model),
+            explainer,
+            has_only_promises: rows.is_none(),
+        })
+        .collect();
+    let report = with_progress(context, &gate, &candidates, &promises)?;
+    for path in &args.out {
+        write(&report, path, overwrite)?;
+    }
+    let GateReport { verdict, allow, confidence, request, candidates, promises, .. } = &report;
+    context.printer.show(&AuditReport {
+        source: promise_source(args),
+        verdict,
+        allow: *allow,
+        confidence: *confidence,
+        request,
+        candidates,
+        promises,
+        out: args.out.iter().map(|path| shown(path)).collect(),
+    })?;
+    Ok(if report.passes() { Answer::Yes } else { Answer::No })
+}
+
+/// The rows that `explain` had.
+enum Rows {
+    /// A data set of the catalogue.
+    Named(Box<Dataset>),
+    /// A file.
+    File(Table),
+}
+
+impl Rows {
+    fn read(context: &Context<'_>, args: &AuditArgs) -> anyhow::Result<Option<Self>> {
+        if let Some(name) = &args.dataset {
+            let catalogue = Catalogue::new(context.global.data_dir.as_deref());
+            let dataset = catalogue.load(name, Variant::Product, Direction::Favourable)?;
+            return Ok(Some(Self::Named(Box::new(dataset))));
+        }
+        Ok(args.data.as_deref().map(Table::read).transpose()?.map(Self::File))
+    }
+
+    fn table(&self) -> &Table {
+        match self {
+            Self::Named(dataset) => dataset.table(),
+            Self::File(table) => table,
+        }
+    }
+}
+
+/// The request that was typed.
+fn request(args: &AuditArgs) -> anyhow::Result<Request> {
+    let search = &args.search;
+    if search.tau == Some(Threshold::Auto) {
+        return Err(Usage {
+            problem: "--tau auto: an audit does not calibrate".to_owned(),
+            help: "`tyrex calibrate` says which threshold keeps a promise; pass its number"
+                .to_owned(),
+        }
+        .into());
+    }
+    if ["nn", "trex-nn"].contains(&search.method.as_str())
+        && args.data.is_none()
+        && args.dataset.is_none()
+    {
+        return Err(Usage {
+            problem: format!("--method {} looks for repairs among data rows", search.method),
+            help: "name them with --data or --dataset, or choose another method".to_owned(),
+        }
+        .into());
+    }
+    explain::request(search, Protocol::Product)
+}
+
+/// Where the promises come from. The address of a ledger may hold a password.
+fn promise_source(args: &AuditArgs) -> String {
+    args.counterfactuals.as_deref().map_or_else(|| "the ledger".to_owned(), shown)
+}
+
+/// The promises that are open.
+fn promises(args: &AuditArgs, rows: Option<&Rows>) -> anyhow::Result<Vec<WrittenPromise>> {
+    if let Some(file) = &args.counterfactuals {
+        let advice = Table::read(file)?;
+        return Ok(WrittenPromise::of_advice(&advice, rows.map(Rows::table))?);
+    }
+    let Some(address) = &args.ledger else { return Ok(Vec::new()) };
+    let ledger = open_existing(address)?;
+    let entries = block_on(ledger.open_promises())?;
+    close(&ledger)?;
+    Ok(entries?.iter().filter_map(Entry::written).collect())
+}
+
+/// A candidate, with rows: those that were given, or else those of the promises.
+fn explainer(
+    args: &AuditArgs,
+    path: &Path,
+    rows: Option<&Rows>,
+    promises: &[WrittenPromise],
+) -> anyhow::Result<Explainer> {
+    let options = source::import_options(&args.import);
+    let own = match &args.schema {
+        Some(schema) => Some(Schema::read(schema)?),
+        None => embedded_schema(&OnnxModel::read(path, &options)?)?,
+    };
+    let (schema, data) = match (own, rows) {
+        (Some(schema), Some(rows)) => {
+            let data = Data::Applicants(Applicants::read(&schema, rows.table().clone())?);
+            (schema, data)
+        }
+        (None, Some(Rows::Named(dataset))) => {
+            (dataset.schema().clone(), Data::Labelled((**dataset).clone()))
+        }
+        (Some(schema), None) => {
+            let data = Data::of_promises(&schema, promises)?;
+            (schema, data)
+        }
+        (None, _) => {
+            return Err(Usage {
+                problem: format!("nothing says what the features of {} mean", path.display()),
+                help: "pass --schema FILE, the one the model was trained with".to_owned(),
+            }
+            .into());
+        }
+    };
+    let model = import(path, &schema, &options)?;
+    Explainer::with_model(data, model).map_err(|error| match error {
+        tyrex::Error::InvalidModel(problem) => {
+            tyrex::Error::Model { file: path.to_owned(), problem }.into()
+        }
+        other => anyhow::Error::new(other).context(format!("model {}", path.display())),
+    })
+}
+
+fn with_progress(
+    context: &Context<'_>,
+    gate: &Gate,
+    candidates: &[Candidate<'_>],
+    promises: &[WrittenPromise],
+) -> tyrex::Result<GateReport> {
+    let progress = context.progress("auditing", Unit::Rows);
+    let done = AtomicU64::new(0);
+    let total = 2 * (promises.len() * candidates.len()) as u64;
+    let report = gate.judge(candidates, promises, |tick| {
+        if tick == Tick::Answered {
+            let done = done.fetch_add(1, Ordering::Relaxed) + 1;
+            progress.at(done, total, String::new());
+        }
+        ControlFlow::Continue(())
+    });
+    progress.finish();
+    report
+}
+
+/// The forms a report can be written in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    Html,
+    Json,
+    Table,
+}
+
+impl Form {
+    fn of(path: &Path) -> Self {
+        let extension = path.extension().map(|extension| extension.to_ascii_lowercase());
+        match extension.as_deref().and_then(std::ffi::OsStr::to_str) {
+            Some("html") => Self::Html,
+            Some("json") => Self::Json,
+            _ => Self::Table,
+        }
+    }
+}
+
+/// Refuses outputs that cannot be written, before the work.
+fn check_outputs(args: &AuditArgs, overwrite: Overwrite) -> anyhow::Result<()> {
+    let ledger = args.ledger.as_ref().map(PathBuf::from);
+    let mut inputs: Vec<Option<&PathBuf>> = args.model.iter().map(Some).collect();
+    inputs.extend([
+        ledger.as_ref(),
+        args.counterfactuals.as_ref(),
+        args.data.as_ref(),
+        args.schema.as_ref(),
+    ]);
+    for (index, path) in args.out.iter().enumerate() {
+        source::keep_inputs(path, &inputs)?;
+        if args.out[..index].contains(path) {
+            return Err(Usage {
+                problem: format!("--out {} is given twice", path.display()),
+                help: "give every output its own name".to_owned(),
+            }
+            .into());
+        }
+        match Form::of(path) {
+            Form::Table => Table::check_writable(path, overwrite).map_err(|error| match error {
+                tyrex::Error::Table { .. } => Usage {
+                    problem: format!("--out {}: not a form that is known", path.display()),
+                    help: "end the name in .html, .json, .csv, .jsonl, .ndjson or .parquet"
+                        .to_owned(),
+                }
+                .into(),
+                other => anyhow::Error::new(other),
+            })?,
+            Form::Html | Form::Json => check_writable(path, overwrite)?,
+        }
+    }
+    Ok(())
+}
+
+/// Refuses the same file twice: it would be ranked against itself.
+fn check_models(models: &[PathBuf]) -> Result<(), Usage> {
+    for (index, model) in models.iter().enumerate() {
+        let place = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
+        if models[..index].iter().any(|earlier| place(earlier) == place(model)) {
+            return Err(Usage {
+                problem: format!("--model {} is given twice", model.display()),
+                help: "name every candidate once".to_owned(),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn write(gate: &GateReport, path: &Path, overwrite: Overwrite) -> anyhow::Result<()> {
+    let text = match Form::of(path) {
+        Form::Table => {
+            let table = gate.table()?;
+            interrupt::whole(|| table.write(path, overwrite))?;
+            return Ok(());
+        }
+        Form::Json => serde_json::to_string_pretty(gate)? + "\n",
+        Form::Html => report::gate_html(gate),
+    };
+    interrupt::whole(|| write_whole(path, overwrite, |out| out.write_all(text.as_bytes())))?;
+    Ok(())
+}
+
+/// What `audit` has to say.
+#[derive(Debug, Serialize)]
+struct AuditReport<'a> {
+    source: String,
+    verdict: &'a GateVerdict,
+    allow: f64,
+    confidence: f64,
+    request: &'a Request,
+    candidates: &'a [JudgedCandidate],
+    promises: &'a [WrittenPromise],
+    out: Vec<String>,
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.1} %", 100.0 * share)
+}
+
+fn interval((low, high): (f64, f64)) -> String {
+    format!("{:.1} to {:.1} %", 100.0 * low, 100.0 * high)
+}
+
+impl AuditReport<'_> {
+    fn ranking(&self, page: &mut Page) {
+        page.title("Candidates, the best first");
+        let rows: Vec<Vec<String>> = self
+            .candidates
+            .iter()
+            .map(|candidate| {
+                let tally = candidate.tally;
+                let stability = candidate.mean_stability;
+                vec![
+                    candidate.rank.to_string(),
+                    candidate.name.clone(),
+                    tally.kept.to_string(),
+                    tally.broken.to_string(),
+                    tally.unreadable.to_string(),
+                    tally.share_kept.map(percent).unwrap_or_default(),
+                    interval(tally.interval),
+                    stability.map(|mean| format!("{mean:.3}")).unwrap_or_default(),
+                    if candidate.passes { "passes" } else { "fails" }.to_owned(),
+                ]
+            })
+            .collect();
+        let right = |name| (name, Stand::Right);
+        let left = |name| (name, Stand::Left);
+        let sure = format!("{} % interval", 100.0 * self.confidence);
+        page.table(
+            &[
+                right(""),
+                left("model"),
+                right("kept"),
+                right("broken"),
+                right("unreadable"),
+                right("share kept"),
+                right(&sure),
+                right("stability"),
+                left("gate"),
+            ],
+            &rows,
+        );
+    }
+
+    fn groups(&self, page: &mut Page, candidate: &JudgedCandidate) {
+        for table in &candidate.groups {
+            let unit = table.unit.as_ref().map(|unit| format!(" ({unit})")).unwrap_or_default();
+            page.title(&format!("By {}{unit}, {}", table.feature, candidate.name));
+            let rows: Vec<Vec<String>> = table.groups.iter().map(group_cells).collect();
+            let right = |name| (name, Stand::Right);
+            let sure = format!("{} % interval", 100.0 * self.confidence);
+            page.table(
+                &[
+                    ("group", Stand::Left),
+                    right("promises"),
+                    right("kept"),
+                    right("broken"),
+                    right("share kept"),
+                    right(&sure),
+                    right("p (Holm)"),
+                    ("", Stand::Left),
+                ],
+                &rows,
+            );
+        }
+    }
+}
+
+fn group_cells(group: &Group) -> Vec<String> {
+    let tally = group.tally;
+    vec![
+        group.name.clone(),
+        tally.promises.to_string(),
+        tally.kept.to_string(),
+        tally.broken.to_string(),
+        tally.share_kept.map(percent).unwrap_or_default(),
+        interval(tally.interval),
+        group.adjusted.map(|p| format!("{p:.3}")).unwrap_or_default(),
+        if group.differs { "differs from the others" } else { "" }.to_owned(),
+    ]
+}
+
+/// The broken promises of a candidate, as many as fit.
+fn broken_page(page: &mut Page, candidate: &JudgedCandidate) {
+    let all = || {
+        let broken = |promise: &&JudgedPromise| promise.status != PromiseStatus::Kept;
+        candidate.promises.iter().filter(broken)
+    };
+    let count = all().count();
+    for promise in all().take(SHOWN) {
+        let judged = match (promise.status, promise.score, promise.stability) {
+            (PromiseStatus::Unreadable, ..) => "cannot be read".to_owned(),
+            (_, Some(score), Some(stability)) => {
+                format!("broken with a score of {score:.3}, stability {stability:.3}")
+            }
+            _ => "broken".to_owned(),
+        };
+        page.title(&format!("{}, {}: {judged}", candidate.name, promise.name));
+        let mut pairs: Vec<(&str, String)> = Vec::new();
+        if let Some(reason) = &promise.reason {
+            pairs.push(("reason", reason.clone()));
+        }
+        if let Some(sentence) = &promise.sentence {
+            pairs.push(("promised", sentence.clone()));
+        }
+        if let Some(repairs) = &promise.repairs {
+            pairs.push(("if done", repair(&repairs.from_promised)));
+            if let Some(from_factual) = &repairs.from_factual {
+                pairs.push(("if not", repair(from_factual)));
+            }
+        }
+        page.pairs(&pairs);
+    }
+    if count > SHOWN {
+        page.line("");
+        page.line(&format!("  {} more of {}", count - SHOWN, candidate.name));
+    }
+}
+
+fn repair(repair: &Repair) -> String {
+    match repair {
+        Repair::NotFound { reason: Reason::AlreadyFavourable, .. } => {
+            "Nothing: the model accepts the row as it was.".to_owned()
+        }
+        Repair::NotFound { sentence, .. } => format!("No repair: {sentence}."),
+        Repair::Found { sentence, cost, .. } => {
+            let cost =
+                cost.map(|cost| format!(" Cost {:.3} in L1, {:.3} in L2.", cost.l1, cost.l2));
+            format!("{sentence}{}", cost.unwrap_or_default())
+        }
+    }
+}
+
+impl Report for AuditReport<'_> {
+    const COMMAND: &'static str = "audit";
+
+    fn page(&self, page: &mut Page) {
+        page.title(&format!("{} of {}", counted(self.promises.len(), "open promise"), self.source));
+        if !self.promises.is_empty() {
+            let mut sentences: Vec<(&str, String)> = Vec::new();
+            for candidate in self.candidates {
+                let sentence = &candidate.search.sentence;
+                if sentences.iter().all(|(_, other)| other != sentence) {
+                    sentences.push(("repairs", sentence.clone()));
+                }
+                if let Some(other) = &candidate.same_as {
+                    sentences
+                        .push(("note", format!("{} is the same model as {other}", candidate.name)));
+                }
+                if !candidate.ignored.is_empty() {
+                    let ignored = candidate.ignored.join(", ");
+                    sentences.push(("note", format!("{} does not take {ignored}", candidate.name)));
+                }
+            }
+            page.pairs(&sentences);
+            self.ranking(page);
+            for candidate in self.candidates {
+                self.groups(page, candidate);
+            }
+            if let Some((best, others)) = self.candidates.split_first() {
+                broken_page(page, best);
+                if others.iter().any(|other| other.tally.broken > 0) {
+                    page.line("");
+                    page.line("  --json and --out have the broken promises of all candidates.");
+                }
+            }
+        }
+        if !self.out.is_empty() {
+            page.title(&format!("Wrote {}", self.out.join(" and ")));
+        }
+        let word = if self.verdict.passes { "Yes" } else { "No" };
+        page.title(&format!("{word}: {}", self.verdict.sentence));
+    }
+}

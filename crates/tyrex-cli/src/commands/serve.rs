@@ -1,0 +1,181 @@
+//! `tyrex serve`
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::pin::pin;
+
+use anyhow::Context as _;
+use serde::Serialize;
+use tokio::runtime::Builder;
+use tyrex_server::config::{Config, Limits, TlsFiles};
+use tyrex_server::database::Database;
+use tyrex_server::engine::{Engine, EngineConfig, Loaded, OwnModel};
+use tyrex_server::ledger::Ledger;
+use tyrex_server::log::{self, LogFormat};
+use tyrex_server::serve::{Service, interrupted};
+use tyrex_server::{AppState, AppState as State};
+
+use super::Context;
+use super::summary::{counted, shown};
+use crate::args::{LimitArgs, LogForm, ReachArgs, ServeArgs};
+use crate::help::Usage;
+use crate::printer::{Page, Report};
+
+/// Bytes of a mebibyte.
+const MEBIBYTE: usize = 1 << 20;
+
+pub(crate) fn run(context: &mut Context<'_>, args: &ServeArgs) -> anyhow::Result<()> {
+    check(args)?;
+    log::start(match args.reach.log {
+        LogForm::Text => LogFormat::Text,
+        LogForm::Json => LogFormat::Json,
+    });
+    let runtime =
+        Builder::new_multi_thread().enable_all().build().context("cannot start a runtime")?;
+    runtime.block_on(async {
+        let mut end = pin!(interrupted());
+        let starting = start(context, args);
+        let (service, state, serving) = tokio::select! {
+            started = starting => started?,
+            () = &mut end => return Ok(()),
+        };
+        context.printer.show(&serving)?;
+        Ok(service.run(state, end).await?)
+    })
+}
+
+/// What the parser cannot see.
+fn check(args: &ServeArgs) -> Result<(), Usage> {
+    let untold = args.data.is_some() && args.schema.is_none() && args.model.model.is_none();
+    if untold {
+        let file = args.data.as_deref().unwrap_or(Path::new("FILE")).display();
+        return Err(Usage {
+            problem: format!("nothing says what the columns of {file} mean"),
+            help: format!(
+                "pass --schema FILE, or --model with a model that tyrex wrote; `tyrex schema infer \
+                 {file} --label COLUMN` draws up a first schema"
+            ),
+        });
+    }
+    if args.model.import.model_class_number.is_some() {
+        return Err(Usage {
+            problem: "--model-class-number is not known to the service".to_owned(),
+            help: "name the class with --model-class".to_owned(),
+        });
+    }
+    Ok(())
+}
+
+/// Everything up to the first answer. The address is taken first: whether it is free is known
+/// before a model is trained.
+async fn start(
+    context: &Context<'_>,
+    args: &ServeArgs,
+) -> anyhow::Result<(Service, State, Serving)> {
+    let config = config(args);
+    let database = Database::open(&args.ledger).await?;
+    let service = Service::bind(&config, &database).await?;
+    let usual = EngineConfig::default();
+    let engine = EngineConfig {
+        threads: context.global.threads.map_or(usual.threads, usize::from),
+        questions: args.limits.queue.get(),
+        dataset: args.dataset.clone(),
+        data_dir: context.global.data_dir.clone(),
+        ensemble: args.models,
+        ..usual
+    };
+    let engine = Engine::start(engine, database.clone(), Ledger::new(database.clone())).await?;
+    if args.data.is_some() || args.model.model.is_some() {
+        let import = &args.model.import;
+        let own = OwnModel {
+            model: args.model.model.clone(),
+            data: args.data.clone(),
+            schema: args.schema.clone(),
+            class: import.model_class.clone(),
+            output: import.model_output.clone(),
+            logits: import.model_logits,
+        };
+        engine.open(own).await?;
+    }
+    let serving = Serving {
+        url: service.url(),
+        model: engine.loaded(),
+        ledger: database.address().to_owned(),
+        results: args.results.as_deref().map(shown),
+        tokens: config.demands_tokens(),
+    };
+    Ok((service, AppState::new(config, database, engine)?, serving))
+}
+
+/// What was typed, as the service takes it.
+fn config(args: &ServeArgs) -> Config {
+    let ReachArgs { address, port, require_tokens, tls_cert, tls_key, .. } = &args.reach;
+    let address = port.map_or(*address, |port| SocketAddr::new(address.ip(), port));
+    let tls = tls_cert.clone().zip(tls_key.clone());
+    Config {
+        address,
+        require_tokens: *require_tokens,
+        tls: tls.map(|(certificate, key)| TlsFiles { certificate, key }),
+        results: args.results.clone(),
+        limits: limits(&args.limits),
+    }
+}
+
+fn limits(args: &LimitArgs) -> Limits {
+    Limits {
+        body: args.max_body as usize * MEBIBYTE,
+        upload: args.max_upload as usize * MEBIBYTE,
+        bodies: args.max_bodies as usize * MEBIBYTE,
+        rows: args.max_rows.get(),
+        rows_at_once: args.max_rows_at_once.get(),
+        time: args.timeout,
+        connections: args.connections.get(),
+        headers: args.header_timeout,
+        idle: args.idle_timeout,
+        rate: args.rate,
+        drain: args.drain,
+    }
+}
+
+/// What `serve` has to say once it answers.
+#[derive(Debug, Serialize)]
+struct Serving {
+    url: String,
+    model: Option<Loaded>,
+    ledger: String,
+    results: Option<String>,
+    tokens: bool,
+}
+
+impl Report for Serving {
+    const COMMAND: &'static str = "serve";
+
+    fn page(&self, page: &mut Page) {
+        page.title(&format!("The page is at {}", self.url));
+        let model = self.model.as_ref().map_or_else(
+            || "none yet: upload one on the page or with POST /v1/models".to_owned(),
+            |model| {
+                let (rows, rejected) = (counted(model.rows, "row"), model.rejected);
+                let again = counted(model.retrained, "retrained model");
+                match model.retrained {
+                    0 => format!("{}, {rows}, {rejected} rejected", model.name),
+                    _ => {
+                        format!("{}, {rows}, {rejected} rejected; {again} in a moment", model.name)
+                    }
+                }
+            },
+        );
+        let callers = match self.tokens {
+            true => "who holds a token",
+            false => "anyone on this machine, without a token",
+        };
+        page.pairs(&[
+            ("model", model),
+            ("state", format!("kept in {}", self.ledger)),
+            ("results", self.results.clone().unwrap_or_else(|| "a small suite that ships".into())),
+            ("callers", callers.to_owned()),
+            ("API", format!("{}openapi.json", self.url)),
+            ("end", "Ctrl-C".to_owned()),
+        ]);
+    }
+}

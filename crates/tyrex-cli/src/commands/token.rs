@@ -1,0 +1,147 @@
+//! `tyrex token`
+
+use serde::Serialize;
+use tyrex_server::access::{Role, Token, Tokens};
+use tyrex_server::database::Database;
+use tyrex_server::ledger::Timestamp;
+
+use super::{Context, block_on};
+use crate::args::{CreateTokenArgs, RevokeTokenArgs, RoleName, TokenArgs};
+use crate::printer::{Page, Report, Stand};
+
+impl From<RoleName> for Role {
+    fn from(role: RoleName) -> Self {
+        match role {
+            RoleName::Read => Self::Read,
+            RoleName::Explain => Self::Explain,
+            RoleName::Admin => Self::Admin,
+        }
+    }
+}
+
+pub(crate) fn create(context: &mut Context<'_>, args: &CreateTokenArgs) -> anyhow::Result<()> {
+    let (made, ledger) = block_on(async {
+        let database = Database::open(&args.place.ledger).await?;
+        let tokens = Tokens::new(database.clone());
+        let made = tokens.create(args.role.into(), &args.name, args.expires).await?;
+        database.close().await;
+        anyhow::Ok((made, database.address().to_owned()))
+    })??;
+    context.printer.show(&Created { secret: made.text, line: Line::of(made.token), ledger })
+}
+
+pub(crate) fn list(context: &mut Context<'_>, args: &TokenArgs) -> anyhow::Result<()> {
+    let tokens = block_on(async {
+        let database = Database::open_existing(&args.ledger).await?;
+        anyhow::Ok(Tokens::new(database).list().await?)
+    })??;
+    let tokens = tokens.into_iter().map(Line::of).collect();
+    context.printer.show(&Listed { tokens })
+}
+
+pub(crate) fn revoke(context: &mut Context<'_>, args: &RevokeTokenArgs) -> anyhow::Result<()> {
+    let token = block_on(async {
+        let database = Database::open_existing(&args.place.ledger).await?;
+        let token = Tokens::new(database.clone()).revoke(&args.id).await?;
+        database.close().await;
+        anyhow::Ok(token)
+    })??;
+    context.printer.show(&Revoked(Line::of(token)))
+}
+
+/// A token, as people are shown it.
+#[derive(Debug, Serialize)]
+struct Line {
+    #[serde(flatten)]
+    token: Token,
+    /// `good`, `expired` or `revoked`.
+    state: &'static str,
+}
+
+impl Line {
+    fn of(token: Token) -> Self {
+        let state = match &token {
+            Token { revoked: Some(_), .. } => "revoked",
+            token if token.is_good(Timestamp::now()) => "good",
+            _ => "expired",
+        };
+        Self { token, state }
+    }
+}
+
+/// What `token create` has to say.
+#[derive(Debug, Serialize)]
+struct Created {
+    secret: String,
+    #[serde(flatten)]
+    line: Line,
+    ledger: String,
+}
+
+impl Report for Created {
+    const COMMAND: &'static str = "token create";
+
+    fn page(&self, page: &mut Page) {
+        let token = &self.line.token;
+        page.title("This is the token. It is not kept and cannot be shown again.");
+        page.line(&format!("  {}", self.secret));
+        page.pairs(&[
+            ("id", token.id.clone()),
+            ("role", token.role.name().to_owned()),
+            ("ends", token.expires.map_or("never".to_owned(), |end| day(&end.to_string()))),
+            ("kept in", self.ledger.clone()),
+            ("use", "Authorization: Bearer TOKEN".to_owned()),
+        ]);
+    }
+}
+
+/// What `token list` has to say.
+#[derive(Debug, Serialize)]
+struct Listed {
+    tokens: Vec<Line>,
+}
+
+impl Report for Listed {
+    const COMMAND: &'static str = "token list";
+
+    fn page(&self, page: &mut Page) {
+        if self.tokens.is_empty() {
+            page.title("There is no token");
+            return;
+        }
+        let header =
+            ["id", "role", "state", "made", "ends", "name"].map(|name| (name, Stand::Left));
+        let rows: Vec<Vec<String>> = self
+            .tokens
+            .iter()
+            .map(|Line { token, state }| {
+                vec![
+                    token.id.clone(),
+                    token.role.name().to_owned(),
+                    (*state).to_owned(),
+                    day(&token.created.to_string()),
+                    token.expires.map_or("never".to_owned(), |end| day(&end.to_string())),
+                    token.name.clone(),
+                ]
+            })
+            .collect();
+        page.table(&header, &rows);
+    }
+}
+
+/// What `token revoke` has to say.
+#[derive(Debug, Serialize)]
+struct Revoked(Line);
+
+impl Report for Revoked {
+    const COMMAND: &'static str = "token revoke";
+
+    fn page(&self, page: &mut Page) {
+        page.title(&format!("The token {} lets nobody in any more", self.0.token.id));
+    }
+}
+
+/// The day of a moment.
+fn day(moment: &str) -> String {
+    moment.split('T').next().unwrap_or(moment).to_owned()
+}

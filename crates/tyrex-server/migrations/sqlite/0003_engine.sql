@@ -1,0 +1,49 @@
+-- Models that are served, with all they were made from: a restart brings them back.
+CREATE TABLE models (
+    id TEXT NOT NULL PRIMARY KEY,
+    created TEXT NOT NULL,
+    fingerprint TEXT NOT NULL,
+    -- The named data set it was trained on; NULL for an upload.
+    dataset TEXT,
+    onnx BLOB NOT NULL,
+    -- Of an upload: the schema as TOML, the file of rows and its format, how to read the model.
+    schema_text TEXT,
+    data_format TEXT,
+    data_file BLOB,
+    options TEXT NOT NULL,
+    -- How it is trained again, as JSON; NULL if it is not.
+    retraining TEXT,
+    active INTEGER NOT NULL DEFAULT 0
+) STRICT;
+
+-- Its retrained versions, as they come.
+CREATE TABLE members (
+    model TEXT NOT NULL REFERENCES models (id) ON DELETE CASCADE,
+    number INTEGER NOT NULL,
+    onnx BLOB NOT NULL,
+    PRIMARY KEY (model, number)
+) STRICT;
+
+-- Long work. It goes on after a restart.
+CREATE TABLE jobs (
+    id TEXT NOT NULL PRIMARY KEY,
+    kind TEXT NOT NULL,
+    state TEXT NOT NULL,
+    model TEXT NOT NULL,
+    question TEXT NOT NULL,
+    total INTEGER NOT NULL,
+    created TEXT NOT NULL,
+    finished TEXT,
+    problem TEXT,
+    result TEXT
+) STRICT;
+
+-- The rows of a job that are finished: the document, and the cells of its line in a table.
+CREATE TABLE job_rows (
+    job TEXT NOT NULL REFERENCES jobs (id) ON DELETE CASCADE,
+    number INTEGER NOT NULL,
+    document TEXT NOT NULL,
+    cells TEXT NOT NULL,
+    promise TEXT,
+    PRIMARY KEY (job, number)
+) STRICT;

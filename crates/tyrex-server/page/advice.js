@@ -1,0 +1,279 @@
+// The panel "What should change?": advice, what it costs, how sure it is, the methods side by side.
+
+import { post } from "./api.js";
+import { tradeoff } from "./charts.js";
+import { announce, download, failure, h, loading, replace } from "./dom.js";
+import { counted, day, title, two } from "./format.js";
+import { changeTable, letter, letterDocument } from "./letter.js";
+import { COST, adviceSentence, certificateWords, stabilitySentence, verdictMeaning } from "./words.js";
+
+/**
+ * What was asked: the person, and what must stay.
+ * @typedef {{row: number | null, values: Record<string, unknown>, keep: string[]}} Question
+ */
+
+/**
+ * An answer that has been checked against the retrained models.
+ * @typedef {{method: string, document: any, explained: any, survives: number, models: number}} Answer
+ */
+
+/**
+ * @param {import("./main.js").Context} context
+ * @param {{current: () => Question, use: (values: Record<string, unknown>) => void}} on
+ */
+export function advicePanel(context, on) {
+  const { model } = context;
+  const usual = model.methods[0].name;
+  const features = new Map(model.features.map((feature) => [feature.name, feature]));
+  const body = h("div", { class: "advice" });
+  const stale = h("p", { class: "stale", hidden: true }, "The values have changed since. ", h("button", { type: "button", class: "quiet", onclick: () => ask() }, "Ask again"));
+  const comparison = h("div");
+  /** @type {Question | null} */
+  let question = null;
+  /** @type {Map<string, Answer>} */
+  let answers = new Map();
+  let chosen = usual;
+  let asking = new AbortController();
+
+  const bodyOf = (method, certify) => ({
+    model: model.id, rows: [question.values], keep: question.keep, method, certify,
+  });
+
+  /** One method's answer to the question. */
+  async function answer(method, certify, signal) {
+    const document = await post("/v1/explain", bodyOf(method, certify), { signal });
+    const [explained] = document.rows;
+    const result = { method, document, explained, survives: 0, models: 0 };
+    if (explained.advice.status === "found") {
+      const rows = [explained.advice.counterfactual];
+      const survival = await post("/v1/survival", { model: model.id, rows }, { signal });
+      Object.assign(result, { survives: survival.rows[0].survives, models: survival.models });
+    }
+    return result;
+  }
+
+  /** Asks the usual method, shows its advice, then asks the others. */
+  async function ask() {
+    asking.abort();
+    asking = new AbortController();
+    const { signal } = asking;
+    question = on.current();
+    answers = new Map();
+    stale.hidden = true;
+    replace(comparison);
+    await take(usual, signal);
+    for (const { name } of model.methods) {
+      if (signal.aborted || answers.size === 0) return;
+      if (answers.has(name)) continue;
+      const result = await answer(name, false, signal).catch((error) => ({ method: name, error }));
+      if (signal.aborted) return;
+      answers.set(name, result);
+      compare();
+    }
+  }
+
+  /** Makes one method's answer the advice. */
+  async function take(method, signal = asking.signal) {
+    const before = [...body.children];
+    if (answers.size === 0) replace(body, loading("Looking for the cheapest change that lasts…"));
+    else body.classList.add("waiting");
+    try {
+      const result = await answer(method, true, signal);
+      if (signal.aborted) return;
+      answers.set(method, result);
+      chosen = method;
+      show(result);
+      compare();
+    } catch (error) {
+      if (!signal.aborted) replace(body, failure(error, () => take(method)), ...(answers.size > 0 ? before : []));
+    } finally {
+      body.classList.remove("waiting");
+    }
+  }
+
+  /** @param {Answer} answer */
+  function show(answer) {
+    const { advice } = answer.explained;
+    document.querySelector(".letter")?.remove();
+    if (advice.status !== "found") {
+      replace(body, notFound(advice, question));
+      announce(`No advice: ${advice.sentence}.`);
+      return;
+    }
+    const sentence = adviceSentence(advice.changes);
+    const page = letter(answer, question, model);
+    document.body.append(page);
+    replace(
+      body,
+      h("p", { class: "lead" }, sentence),
+      changeTable(advice.changes, features),
+      h(
+        "div",
+        { class: "actions" },
+        h("button", { type: "button", class: "primary", onclick: () => on.use(advice.counterfactual) }, "Use these values"),
+        h("button", { type: "button", onclick: () => print() }, "Print"),
+        h("button", { type: "button", "aria-label": "Save as HTML", onclick: async () => download(fileName(question, "html"), "text/html", await letterDocument(page)) }, "HTML"),
+        h("button", { type: "button", "aria-label": "Save as JSON", onclick: () => download(fileName(question, "json"), "application/json", JSON.stringify(answer.document, null, 2)) }, "JSON"),
+      ),
+      facts(answer),
+      certificatePanel(advice.certificate),
+      recordForm(answer),
+    );
+    announce(`Advice by ${answer.method}: ${sentence}`);
+  }
+
+  /** The plot of all methods that have answered, and those that found nothing. */
+  function compare() {
+    const all = model.methods.map(({ name }) => answers.get(name)).filter(Boolean);
+    const found = all.filter(({ explained }) => explained?.advice.status === "found");
+    const models = Math.max(0, ...found.map((answer) => answer.models));
+    if (models === 0) return;
+    const focused = comparison.contains(document.activeElement) ? document.activeElement.getAttribute("aria-label") : null;
+    const about = new Map(model.methods.map((method) => [method.name, method]));
+    const places = found.map(({ method, explained: { advice }, survives }) => ({
+      name: method, robust: about.get(method).robust, cost: advice.cost.l1, survives,
+      sentence: adviceSentence(advice.changes),
+    }));
+    const line = h("p", { class: "look" }, "Point at a method to read its advice; choose one to take it over.");
+    const look = ({ name, sentence }) => replace(line, h("strong", {}, name), `: ${about.get(name).sentence ?? ""} `, h("q", {}, sentence));
+    const none = all.filter((answer) => !found.includes(answer)).map(({ method }) => method);
+    const open = model.methods.length - all.length;
+    replace(
+      comparison,
+      h("h3", {}, "The methods side by side"),
+      h("p", { class: "soft" }, "Cheap advice tends to break; lasting advice costs more. Round marks look for lasting advice, square ones do not."),
+      tradeoff(places, models, chosen, { look, take: ({ name }) => take(name) }, Math.max(280, comparison.clientWidth)),
+      line,
+      none.length > 0 && h("p", { class: "soft" }, `Nothing found by ${none.join(", ")}.`),
+      open > 0 && loading(`${counted(open, "method")} still searching…`),
+    );
+    if (focused) [...comparison.querySelectorAll("[role=button]")].find((mark) => mark.getAttribute("aria-label") === focused)?.focus();
+  }
+
+  /** The button that turns advice into a promise. */
+  function recordForm({ method }) {
+    const said = h("div", { role: "status" });
+    const subject = h("input", { id: "subject", required: true, maxlength: 200, autocomplete: "off", value: question.row === null ? null : `row-${question.row}` });
+    const days = h("input", { id: "days", type: "number", min: 1, max: 3650, value: 90, required: true });
+    const button = h("button", { type: "submit" }, "Give this advice");
+    const submit = async (event) => {
+      event.preventDefault();
+      button.disabled = true;
+      replace(said, loading("Recording…"));
+      try {
+        const record = { subjects: [subject.value.trim()], holds_days: days.valueAsNumber };
+        const { recorded } = await post("/v1/explain", { ...bodyOf(method, true), record }, { once: true });
+        const until = day(Date.now() + 86_400_000 * days.valueAsNumber);
+        replace(said, h("p", {}, `Recorded as promise ${recorded[0]}. It holds until ${until}. `, h("a", { href: "#update" }, "See all promises")));
+      } catch (error) {
+        button.disabled = false;
+        replace(said, failure(error));
+      }
+    };
+    return h(
+      "details",
+      { class: "record" },
+      h("summary", {}, "Give this advice and keep the promise"),
+      h("p", { class: "soft" }, "The ledger remembers it. Before a new model goes live, Model update shows whether the promise still holds."),
+      h(
+        "form",
+        { class: "inline", onsubmit: submit },
+        h("label", {}, "Reference of the person", subject),
+        h("label", {}, "Holds for days", days),
+        button,
+      ),
+      said,
+    );
+  }
+
+  function clear() {
+    asking.abort();
+    question = null;
+    answers = new Map();
+    stale.hidden = true;
+    document.querySelector(".letter")?.remove();
+    replace(comparison);
+    replace(
+      body,
+      h("p", { class: "soft" }, "tyrex looks for a small change that the model accepts, and that models trained again would accept too. Fixed and locked features stay as they are."),
+      h("button", { type: "button", class: "primary large", onclick: () => ask() }, "What should change?"),
+    );
+  }
+
+  clear();
+  return {
+    root: h(
+      "section",
+      { class: "panel", "aria-labelledby": "advice-title" },
+      h("h2", { id: "advice-title" }, "What should change?"),
+      stale,
+      body,
+      comparison,
+    ),
+    clear,
+    /** The values moved: advice may be for other ones. */
+    changed(values) {
+      if (!question) return;
+      const same = (other) => other && Object.keys(other).every((name) => other[name] === values[name]);
+      const found = answers.get(chosen)?.explained?.advice.counterfactual;
+      stale.hidden = same(question.values) || same(found);
+    },
+  };
+}
+
+const fileName = ({ row }, ending) => `advice-${row === null ? "typed" : `row-${row}`}.${ending}`;
+
+/** Survival, cost and stability in words. */
+function facts({ explained: { advice }, survives, models }) {
+  const fact = (name, number, words) => h("div", {}, h("dt", {}, name), h("dd", {}, number), h("dd", { class: "words" }, words));
+  return h(
+    "dl",
+    { class: "numbers facts" },
+    fact("Survival", models > 0 ? `${survives} of ${models}` : "–", "retrained models would accept it"),
+    fact("Cost", two(advice.cost.l1), COST),
+    advice.stability !== null && fact("Stability", two(advice.stability), stabilitySentence(advice.stability)),
+  );
+}
+
+/** What is promised, and what that rests on. */
+function certificatePanel(certificate) {
+  if (!certificate) return h("p", { class: "soft" }, "There is no certificate.");
+  const { verdict, claims, assumptions, omitted } = certificateWords(certificate);
+  const [first, ...others] = claims;
+  return h(
+    "section",
+    { class: "certificate", "aria-label": "Certificate" },
+    h("h3", {}, "How sure is this?"),
+    h("p", {}, h("span", { class: "verdict-word", "data-verdict": verdict, title: verdictMeaning(verdict) }, verdict), " ", first?.sentence),
+    assumptions.length > 0 && h("p", { class: "soft" }, "This rests on:"),
+    h("ul", { class: "assumptions" }, assumptions.map(({ sentence, standing, meaning }) =>
+      h("li", {}, sentence, " ", h("span", { class: "standing", title: meaning }, standing)))),
+    h(
+      "details",
+      {},
+      h("summary", {}, "What else was tried"),
+      h(
+        "ul",
+        {},
+        others.map(({ title, verdict, sentence }) => h("li", {}, h("strong", {}, title), ` (${verdict}: ${verdictMeaning(verdict)}). `, sentence)),
+        omitted.map(({ title, reason }) => h("li", {}, h("strong", {}, title), `: ${reason}`)),
+      ),
+    ),
+  );
+}
+
+/** Why there is no advice, and what would help. */
+function notFound(advice, { keep }) {
+  if (advice.reason === "already-favourable") {
+    return h("p", { class: "lead" }, "Nothing has to change: the model accepts these values already.");
+  }
+  const [best] = advice.relaxations?.helpful ?? [];
+  return h(
+    "div",
+    { class: "empty" },
+    h("p", { class: "lead" }, "No advice was found."),
+    h("p", {}, `Why: ${advice.sentence}.`),
+    keep.length > 0 && h("p", {}, `Locked now: ${keep.map(title).join(", ")}. Unlock one and ask again.`),
+    best && h("p", { class: "soft" }, `Letting go of one rule would help; the cheapest way then costs ${two(best.counterfactual.cost)}.`),
+  );
+}

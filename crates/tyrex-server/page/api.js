@@ -1,0 +1,158 @@
+// The service's API. A server that is gone, busy or wants a token is waited for here, so that the
+// views see answers and refusals only.
+
+import { pause } from "./dom.js";
+
+const TOKEN = "tyrex-token";
+
+/** An answer that says no: a problem document (RFC 9457). */
+export class Problem extends Error {
+  constructor(document, status) {
+    super(document.detail ?? document.title ?? `the server answered ${status}`);
+    this.title = document.title;
+    this.field = document.field;
+    this.status = status;
+    this.advice = ADVICE[status];
+  }
+}
+
+const ADVICE = {
+  403: "The token has no right to this. Ask for one with a higher role: read, explain or admin.",
+  413: "That is more than the server takes at once. Send less, or raise its limit.",
+  500: "The fault is the server's. Its log has the request; please report it.",
+};
+
+/**
+ * How the server is doing: `up`, `gone`, `busy`, or it wants a `token`, or it `refused` one.
+ * An event of type `change` says that this is new.
+ */
+export const link = new (class extends EventTarget {
+  state = "up";
+  /** @param {string} state */
+  become(state) {
+    if (state === this.state) return;
+    this.state = state;
+    this.dispatchEvent(new Event("change"));
+  }
+})();
+
+/** Whether the person has given a token. */
+export const hasToken = () => sessionStorage.getItem(TOKEN) !== null;
+
+/** Keeps a token for this tab, and lets the requests go on that wait for one. */
+export function giveToken(token) {
+  sessionStorage.setItem(TOKEN, token);
+  link.dispatchEvent(new Event("token"));
+}
+
+/**
+ * @typedef {object} Options
+ * @property {unknown} [json] body
+ * @property {FormData} [form] body
+ * @property {string} [accept] what to answer with
+ * @property {AbortSignal} [signal]
+ * @property {boolean} [once] not to be sent twice, since it records something
+ */
+
+/**
+ * Sends a request and waits for its answer.
+ * @param {string} method
+ * @param {string} path
+ * @param {Options} [options]
+ * @returns {Promise<any>} JSON, or text if something else was asked for
+ */
+export async function call(method, path, { json, form, accept, signal, once } = {}) {
+  for (let tries = 0; ; tries += 1) {
+    const headers = new Headers({ accept: accept ?? "application/json" });
+    if (json !== undefined) headers.set("content-type", "application/json");
+    if (hasToken()) headers.set("authorization", `Bearer ${sessionStorage.getItem(TOKEN)}`);
+    let answer;
+    try {
+      const body = json === undefined ? form : JSON.stringify(json);
+      answer = await fetch(path, { method, headers, body, signal });
+    } catch (error) {
+      if (signal?.aborted) throw error;
+      link.become("gone");
+      if (once) throw new Error("The server did not answer. Look whether it was recorded before trying again.");
+      await pause(Math.min(3000, 250 * 2 ** tries), signal);
+      continue;
+    }
+    if (answer.status === 503 || answer.status === 429) {
+      link.become("busy");
+      await pause(1000 * Math.min(30, Number(answer.headers.get("retry-after")) || 1), signal);
+      continue;
+    }
+    if (answer.status === 401) {
+      link.become(hasToken() ? "refused" : "token");
+      await tokenGiven(signal);
+      continue;
+    }
+    link.become("up");
+    if (!answer.ok) throw new Problem(await answer.json().catch(() => ({})), answer.status);
+    if (answer.status === 204) return null;
+    return accept ? answer.text() : answer.json();
+  }
+}
+
+/** Until there is a token. */
+function tokenGiven(signal) {
+  return new Promise((resolve, reject) => {
+    link.addEventListener("token", resolve, { once: true, signal });
+    signal?.addEventListener("abort", () => reject(signal.reason));
+  });
+}
+
+export const get = (path, options) => call("GET", path, options);
+export const post = (path, json, options) => call("POST", path, { json, ...options });
+
+/**
+ * Waits for work that the server does in the background.
+ * @param {any} job or an answer that is there already
+ * @param {(job: {done: number, total: number}) => void} watch
+ * @param {AbortSignal} [signal]
+ * @returns {Promise<any>} its result
+ */
+export async function finished(job, watch, signal) {
+  if (!("state" in job)) return job;
+  for (;;) {
+    const now = await get(`/v1/jobs/${job.id}`, { signal });
+    watch(now);
+    if (now.state === "done") return get(`/v1/jobs/${job.id}/result`, { signal });
+    if (now.state === "failed") throw new Problem(now.problem ?? {}, 500);
+    if (now.state === "cancelled") throw new Error("The job was cancelled.");
+    await pause(300, signal);
+  }
+}
+
+/**
+ * Sends the latest value, one request at a time: values that come while one is on its way
+ * replace each other, and the last one is sent as soon as the answer is there.
+ * @template T
+ */
+export class Latest {
+  #send;
+  #busy = false;
+  /** @type {[T] | null} */
+  #waiting = null;
+
+  /** @param {(value: T) => Promise<void>} send */
+  constructor(send) {
+    this.#send = send;
+  }
+
+  /** @param {T} value */
+  async push(value) {
+    this.#waiting = [value];
+    if (this.#busy) return;
+    this.#busy = true;
+    try {
+      while (this.#waiting) {
+        const [next] = this.#waiting;
+        this.#waiting = null;
+        await this.#send(next);
+      }
+    } finally {
+      this.#busy = false;
+    }
+  }
+}

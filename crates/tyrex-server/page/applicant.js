@@ -1,0 +1,419 @@
+// The view Applicant: one person, the decision, and what retrained models would say, live.
+
+import { advicePanel } from "./advice.js";
+import { Latest, get, post } from "./api.js";
+import { Strip, stripLegend } from "./charts.js";
+import { announce, failure, h, loading, replace } from "./dom.js";
+import { bare, count, plain, score, title, two, valued } from "./format.js";
+import { survivalSentence } from "./words.js";
+
+/** @typedef {import("./format.js").Feature} Feature */
+/** @typedef {import("./main.js").Context} Context */
+/** @typedef {Record<string, unknown>} Values */
+
+const PAGE = 50;
+const TYPED = "typed";
+
+/**
+ * @param {HTMLElement} root
+ * @param {Context} context
+ */
+export function applicantView(root, context) {
+  const { model } = context;
+  const locks = new Set();
+  /** @type {{row: number | null, values: Values} | null} the person as they came */
+  let origin = null;
+  /** @type {string | null} the row asked for last */
+  let latest = null;
+  /** @type {Values} */
+  let values = {};
+
+  const chooser = applicantChooser(context, (row) => context.go("applicant", { row }));
+  const decision = decisionPanel(model.methods[0].tau);
+  const form = featureForm(model.features, locks, change);
+  const advice = advicePanel(context, {
+    current: () => ({ row: sameAsOrigin() ? origin.row : null, values: { ...values }, keep: [...locks] }),
+    use: (found) => set(found, "The advice's values are in place."),
+  });
+  const reset = h("button", { type: "button", class: "quiet", onclick: () => set(origin.values, "The applicant's own values are back.") }, "Back to their own values");
+  const trouble = h("div");
+
+  replace(
+    root,
+    h("h1", { class: "unseen" }, "Applicant"),
+    chooser.root,
+    trouble,
+    decision.root,
+    h(
+      "div",
+      { class: "columns" },
+      h(
+        "section",
+        { class: "panel", "aria-labelledby": "values-title" },
+        h("div", { class: "heading" }, h("h2", { id: "values-title" }, "Their values"), reset),
+        h("p", { class: "soft" }, "Move anything and watch the dots. Lock what must stay as it is."),
+        form.root,
+      ),
+      advice.root,
+    ),
+  );
+
+  const sameAsOrigin = () => model.features.every(({ name }) => values[name] === origin.values[name]);
+
+  /** Dots: as many requests as the server can answer, the latest values always. */
+  const survival = new Latest(async ({ row, since }) => {
+    try {
+      const answer = await post("/v1/survival", { model: model.id, rows: [row] });
+      replace(trouble);
+      decision.survival(answer.rows[0], answer.models, context.model.ensemble);
+      requestAnimationFrame(() => measured(since));
+    } catch (error) {
+      replace(trouble, failure(error));
+    }
+  });
+
+  const stability = new Latest(async (row) => {
+    const answer = await post("/v1/stability", { model: model.id, rows: [row] }).catch(() => null);
+    if (answer) decision.stability(answer.rows[0]);
+  });
+
+  function judge(since) {
+    const row = { ...values };
+    survival.push({ row, since });
+    stability.push(row);
+    reset.hidden = sameAsOrigin();
+    advice.changed(row);
+  }
+
+  /** A feature was moved by hand. */
+  function change(name, value) {
+    values[name] = value;
+    judge(performance.now());
+  }
+
+  /** All features get new values at once. */
+  function set(next, said) {
+    values = { ...next };
+    form.show(values, origin.values);
+    judge(performance.now());
+    if (said) announce(said);
+  }
+
+  function meet(applicant) {
+    origin = { row: applicant.row, values: applicant.features };
+    decision.person(applicant);
+    advice.clear();
+    set(applicant.features);
+  }
+
+  context.events.addEventListener("model", () => {
+    if (origin) survival.push({ row: { ...values }, since: 0 });
+  });
+
+  return {
+    async enter(query) {
+      const asked = query.get("row");
+      if (origin && (asked === null || asked === String(origin.row ?? TYPED))) return;
+      try {
+        if (!origin) replace(trouble, loading("Looking up the applicant…"));
+        latest = asked;
+        const applicant = await chooser.find(asked);
+        if (latest !== asked) return;
+        replace(trouble);
+        if (!applicant) {
+          replace(trouble, h("p", { class: "panel" }, "The model rejects nobody in its data. Type an applicant, or look at another model."));
+          return;
+        }
+        context.note("applicant", { row: applicant.row ?? TYPED });
+        meet(applicant);
+      } catch (error) {
+        replace(trouble, failure(error, () => this.enter(query)));
+      }
+    },
+  };
+}
+
+/** Notes how long it took from a moved slider to the frame that shows the dots. */
+function measured(since) {
+  if (!since) return;
+  performance.clearMeasures("slider-to-dots");
+  performance.measure("slider-to-dots", { start: since });
+}
+
+/**
+ * A menu of rejected rows, and a way to type one.
+ * @param {Context} context
+ * @param {(row: number | string) => void} choose
+ */
+function applicantChooser({ model }, choose) {
+  /** @type {{row: number, score: number, features: Values}[]} */
+  let known = [];
+  let total = 0;
+  const menu = h("select", { id: "row", onchange: (event) => picked(event.target.value) });
+  const step = (by) => {
+    const at = known.findIndex(({ row }) => String(row) === menu.value) + by;
+    if (at >= known.length && known.length < total) picked("more");
+    else choose(known.at(at % known.length).row);
+  };
+  const position = h("span", { class: "soft" });
+
+  async function more() {
+    const path = `/v1/models/${model.id}/applicants?rejected=true&offset=${known.length}&limit=${PAGE}`;
+    const page = await get(path);
+    known = known.concat(page.applicants);
+    total = page.total;
+    replace(position, `${count(total)} rejected`);
+  }
+
+  async function picked(value) {
+    if (value !== "more") return choose(value);
+    const next = known.length;
+    await more();
+    choose(known[Math.min(next, known.length - 1)].row);
+  }
+
+  function list(current) {
+    const option = ({ row, score: value }) => h("option", { value: row }, `Row ${row} · score ${score(value)}`);
+    const isKnown = current.row === null || known.some(({ row }) => row === current.row);
+    replace(
+      menu,
+      h("option", { value: TYPED }, "Typed by hand"),
+      isKnown ? null : option(current),
+      known.map(option),
+      known.length < total && h("option", { value: "more" }, "More…"),
+    );
+    menu.value = String(current.row ?? TYPED);
+  }
+
+  return {
+    root: h(
+      "div",
+      { class: "chooser" },
+      h("label", { for: "row" }, "Applicant"),
+      h(
+        "span",
+        { class: "stepper" },
+        h("button", { type: "button", class: "quiet", "aria-label": "Previous applicant", onclick: () => step(-1) }, "‹"),
+        menu,
+        h("button", { type: "button", class: "quiet", "aria-label": "Next applicant", onclick: () => step(1) }, "›"),
+      ),
+      position,
+      h("button", { type: "button", class: "quiet end", onclick: () => choose(TYPED) }, "Type an applicant"),
+    ),
+    /** The applicant of an address: a row, one to type, or the first. */
+    async find(asked) {
+      if (known.length === 0) await more();
+      let found = known[0];
+      if (asked === TYPED || (!found && asked === null)) {
+        found = { row: null, score: 0, features: typical(model.features, known) };
+      } else if (asked !== null) {
+        found = known.find(({ row }) => String(row) === asked);
+        found ??= (await get(`/v1/models/${model.id}/applicants?row=${encodeURIComponent(asked)}`)).applicants[0];
+      }
+      if (found) list(found);
+      return found;
+    },
+  };
+}
+
+/**
+ * A person to start typing from: the middle number, the most frequent level of the rejected.
+ * @param {Feature[]} features
+ * @param {{features: Values}[]} applicants
+ */
+function typical(features, applicants) {
+  return Object.fromEntries(features.map(({ name, levels, minimum, maximum }) => {
+    const seen = applicants.map(({ features }) => features[name]).filter((value) => value != null);
+    if (!levels) {
+      const sorted = seen.toSorted((a, b) => a - b);
+      return [name, sorted[Math.floor(sorted.length / 2)] ?? Math.round((minimum + maximum) / 2)];
+    }
+    const often = (level) => seen.filter((value) => value === level).length;
+    return [name, levels.reduce((best, level) => (often(level) > often(best) ? level : best), levels[0])];
+  }));
+}
+
+/**
+ * Decision, score, stability and the strip of retrained models.
+ * @param {number} [tau] the stability that advice must have
+ */
+function decisionPanel(tau) {
+  const strip = new Strip();
+  const who = h("p", { class: "who" });
+  const verdict = h("p", { class: "verdict" }, "…");
+  const numbers = h("dl", { class: "numbers" });
+  const sentence = h("p", { class: "survives" });
+  const progress = h("progress", { hidden: true, "aria-label": "Training of the retrained models" });
+  const scored = h("dd");
+  const stable = h("dd");
+  replace(
+    numbers,
+    h("div", {}, h("dt", {}, "Score"), scored, h("dd", { class: "words" }, "accepted from 0.50")),
+    h("div", { title: "How well applicants very like this one score" }, h("dt", {}, "Stability"), stable, tau && h("dd", { class: "words" }, `advice needs ${two(tau)}`)),
+  );
+  let spoken = 0;
+  return {
+    root: h(
+      "section",
+      { class: "panel hero", "aria-label": "Decision" },
+      h("div", { class: "decision" }, who, verdict, numbers),
+      h("div", { class: "survival" }, h("div", { class: "heading" }, sentence, stripLegend()), progress, strip.root),
+    ),
+    person({ row, label }) {
+      const known = label == null ? "" : ` · in the data: ${label}`;
+      replace(who, row === null ? "An applicant typed by hand" : `Applicant in row ${row}${known}`);
+    },
+    survival({ score: today, scores, survives }, models, ensemble) {
+      const accepted = today >= 0.5;
+      strip.show(scores, today);
+      replace(verdict, accepted ? "Accepted" : "Rejected");
+      verdict.dataset.accepted = String(accepted);
+      replace(scored, score(today));
+      const training = ensemble.state === "training";
+      progress.hidden = !training;
+      progress.max = ensemble.wanted;
+      progress.value = models;
+      const coming = training ? ` ${ensemble.wanted - models} more are being trained.` : "";
+      const failed = ensemble.state === "failed" ? ` Training failed: ${ensemble.sentence}` : "";
+      const text = survivalSentence(survives, models) + coming + failed;
+      replace(sentence, text);
+      // Someone who listens hears the result once the slider rests.
+      clearTimeout(spoken);
+      spoken = setTimeout(() => announce(`${verdict.textContent}, score ${score(today)}. ${text}`), 700);
+    },
+    stability({ relaxed_stability: value }) {
+      replace(stable, two(value));
+    },
+  };
+}
+
+/**
+ * A control for every feature, in its own units.
+ * @param {Feature[]} features
+ * @param {Set<string>} locks filled here
+ * @param {(name: string, value: unknown) => void} change
+ */
+function featureForm(features, locks, change) {
+  const fields = features.map((feature, position) => featureField(feature, position, locks, change));
+  const part = (heading, hint, fixed) => {
+    const some = fields.filter((field) => field.fixed === fixed);
+    return some.length > 0 &&
+      h("fieldset", {}, h("legend", {}, heading, h("small", {}, hint)), some.map((field) => field.root));
+  };
+  return {
+    root: h(
+      "form",
+      { class: "features", onsubmit: (event) => event.preventDefault() },
+      part("Can change", "advice may use these", false),
+      part("Fixed", "advice never touches these", true),
+    ),
+    show(values, own) {
+      fields.forEach((field, index) => {
+        const { name } = features[index];
+        field.show(values[name], own[name]);
+      });
+    },
+  };
+}
+
+const RULES = { "only-up": "advice may only raise it", "only-down": "advice may only lower it" };
+
+/**
+ * @param {Feature} feature
+ * @param {number} position
+ * @param {Set<string>} locks
+ * @param {(name: string, value: unknown) => void} change
+ */
+function featureField(feature, position, locks, change) {
+  const { name, unit, action, description } = feature;
+  const fixed = action === "fixed";
+  const id = `feature-${position}`;
+  const was = h("span", { class: "was" });
+  let own;
+  const mark = (value) => replace(was, value !== own && `was ${valued(own, feature)}`);
+  const control = (feature.levels ? levelControl : numberControl)(feature, id, (value) => {
+    mark(value);
+    change(name, value);
+  });
+  const toggle = ({ currentTarget: button }) => {
+    const locked = button.getAttribute("aria-pressed") !== "true";
+    button.setAttribute("aria-pressed", String(locked));
+    if (locked) locks.add(name);
+    else locks.delete(name);
+    announce(`${title(name)} ${locked ? "is locked" : "may change"}.`);
+  };
+  const lock = fixed
+    ? h("span", { class: "lock", "aria-hidden": "true" })
+    : h("button", { type: "button", class: "lock", "aria-pressed": "false", "aria-label": `Lock ${title(name)}`, title: "Lock: advice must not change it", onclick: toggle });
+  const hint = [description !== plain(name) && description, RULES[action]].filter(Boolean).join("; ");
+  return {
+    fixed,
+    root: h(
+      "div",
+      { class: "feature" },
+      h("div", { class: "name" }, h("label", { for: id }, title(name)), hint && h("small", { id: `${id}-hint` }, hint)),
+      h("div", { class: "control" }, control.elements, unit && h("span", { class: "unit" }, unit), was),
+      lock,
+    ),
+    show(value, before) {
+      own = before;
+      control.show(value);
+      mark(value);
+    },
+  };
+}
+
+/** A slider and a field for numbers; an empty field is an unknown value, where there are such. */
+function numberControl({ name, kind, minimum, maximum, step, missing, description }, id, change) {
+  const unit = step ?? (kind === "integer" ? 1 : "any");
+  const field = h("input", { type: "number", id, step: kind === "integer" ? 1 : "any", placeholder: missing && "unknown", "aria-describedby": description && `${id}-hint` });
+  const slider = h("input", {
+    type: "range", min: minimum, max: maximum,
+    step: unit === "any" ? (maximum - minimum) / 1000 : unit,
+    "aria-label": `${title(name)}, slider`,
+  });
+  const move = (from, to) => {
+    const value = from.valueAsNumber;
+    if (Number.isFinite(value)) {
+      to.value = String(value);
+      change(value);
+    } else if (missing) change(null);
+  };
+  slider.addEventListener("input", () => move(slider, field));
+  field.addEventListener("input", () => move(field, slider));
+  return {
+    elements: [slider, field],
+    show(value) {
+      slider.value = field.value = String(value ?? "");
+    },
+  };
+}
+
+/** A menu of levels; a slider too, where they are in order. */
+function levelControl({ name, kind, levels: known, missing, description }, id, change) {
+  const levels = missing ? [...known, null] : known;
+  const menu = h(
+    "select",
+    { id, "aria-describedby": description && `${id}-hint` },
+    levels.map((level, index) => h("option", { value: index }, bare(level))),
+  );
+  const slider = kind === "ordinal" &&
+    h("input", { type: "range", min: 0, max: levels.length - 1, step: 1, "aria-label": `${title(name)}, slider` });
+  const show = (index) => {
+    menu.value = String(index);
+    if (!slider) return;
+    slider.value = String(index);
+    slider.setAttribute("aria-valuetext", bare(levels[index]));
+  };
+  const pick = (event) => {
+    const index = Number(event.target.value);
+    show(index);
+    change(levels[index]);
+  };
+  menu.addEventListener("change", pick);
+  if (slider) slider.addEventListener("input", pick);
+  return {
+    elements: [slider, menu],
+    show: (value) => show(levels.findIndex((level) => String(level) === String(value))),
+  };
+}

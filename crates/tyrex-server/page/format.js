@@ -1,0 +1,66 @@
+// Numbers, names, units and times, as people write them.
+
+const NUMBER = new Intl.NumberFormat("en", { maximumFractionDigits: 3 });
+const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "long", year: "numeric", timeZone: "UTC" });
+
+// `<=` between or before numbers, or the X of "500<=X<1000".
+const COMPARISON = /\s*(<=|>=|<|>)\s*(?=[\dX])/g;
+const SIGNS = { "<=": "≤", ">=": "≥", "<": "<", ">": ">" };
+
+/** @typedef {{name: string, kind: string, unit?: string, levels?: unknown[], minimum?: number, maximum?: number, step?: number, action: string, description?: string}} Feature */
+
+/** `credit_amount` as a person writes it: "credit amount". */
+export const plain = (name) => name.replaceAll("_", " ").trim() || name;
+
+/** The same at the start of a line. */
+export const title = (name) => {
+  const words = plain(name);
+  return words.charAt(0).toUpperCase() + words.slice(1);
+};
+
+/** A value of a feature, without its unit. */
+export function bare(value) {
+  if (value === null || value === undefined) return "unknown";
+  if (typeof value === "number") return NUMBER.format(value);
+  return String(value).replace(COMPARISON, (_, sign, at) => `${at > 0 ? " " : ""}${SIGNS[sign]}\u00a0`);
+}
+
+/**
+ * A value of a feature, with its unit.
+ * @param {unknown} value
+ * @param {Feature} [feature]
+ */
+export const valued = (value, feature) =>
+  feature?.unit && typeof value === "number" ? `${bare(value)} ${feature.unit}` : bare(value);
+
+/** A probability with two digits; never rounded to a certainty, nor across 0.5. */
+export function score(value) {
+  if (value > 0.99 && value < 1) return ">0.99";
+  if (value < 0.01 && value > 0) return "<0.01";
+  if (value < 0.5 && value >= 0.495) return "0.49";
+  return value.toFixed(2);
+}
+
+/** A share of some, rounded. */
+export const percent = (share) => `${Math.round(100 * share)}\u00a0%`;
+
+/** A number with two digits behind the point. */
+export const two = (value) => value.toFixed(2);
+
+/** A whole number with separators. */
+export const count = (value) => NUMBER.format(value);
+
+/** "1 promise", "20 promises". */
+export const counted = (number, one, many = `${one}s`) => `${count(number)} ${number === 1 ? one : many}`;
+
+/** A day in words. */
+export const day = (time) => DAY.format(new Date(time));
+
+/** The start of a fingerprint. */
+export const short = (fingerprint) => fingerprint.slice(0, 12);
+
+/** "a, b and c" */
+export function listed(words) {
+  if (words.length < 2) return words.join("");
+  return `${words.slice(0, -1).join(", ")} and ${words.at(-1)}`;
+}

@@ -1,0 +1,79 @@
+// The advice as one page for the applicant: what the print dialogue and the HTML file show.
+
+import { h } from "./dom.js";
+import { day, score, short, title, two, valued } from "./format.js";
+import { COST, adviceSentence, certificateWords, survivalSentence } from "./words.js";
+
+/** Before and after, only what changes. */
+export function changeTable(changes, features) {
+  const cell = (name, value, unit) => valued(value, features?.get(name) ?? { unit });
+  return h(
+    "table",
+    { class: "changes" },
+    h("thead", {}, h("tr", {}, h("th", { scope: "col" }, "Feature"), h("th", { scope: "col" }, "Now"), h("th", { scope: "col" }, "Then"))),
+    h(
+      "tbody",
+      {},
+      changes.map(({ feature, from, to, unit }) =>
+        h("tr", {}, h("th", { scope: "row" }, title(feature)), h("td", {}, cell(feature, from, unit)), h("td", { class: "then" }, cell(feature, to, unit)))),
+    ),
+  );
+}
+
+/**
+ * @param {import("./advice.js").Answer} answer
+ * @param {import("./advice.js").Question} question
+ * @param {any} model
+ */
+export function letter({ method, document: made, explained, survives, models }, { row, keep }, model) {
+  const { advice } = explained;
+  const { claims, assumptions } = advice.certificate ? certificateWords(advice.certificate) : { claims: [], assumptions: [] };
+  const features = new Map(model.features.map((feature) => [feature.name, feature]));
+  const fact = (name, ...words) => h("div", {}, h("dt", {}, name), h("dd", {}, ...words));
+  return h(
+    "article",
+    { class: "letter" },
+    h("p", { class: "kicker" }, row === null ? "Advice" : `Advice for the applicant in row ${row}`, ` · ${day(Date.now())}`),
+    h("h1", {}, "What would change the decision"),
+    h("p", {}, `Today the model rejects this application, with a score of ${score(explained.score)}; it accepts from 0.50. With these changes it scores ${score(advice.score)}.`),
+    h("p", { class: "lead" }, adviceSentence(advice.changes)),
+    changeTable(advice.changes, features),
+    h("h2", {}, "Will it last?"),
+    h("p", {}, survivalSentence(survives, models), " ", claims[0]?.sentence ?? ""),
+    assumptions.length > 0 && h("p", {}, "This rests on:"),
+    h("ul", {}, assumptions.map(({ sentence, standing }) => h("li", {}, `${sentence} (${standing})`))),
+    h("h2", {}, "Details"),
+    h(
+      "dl",
+      {},
+      fact("Cost", `${two(advice.cost.l1)}: ${COST}.`),
+      advice.stability !== null && fact("Stability", two(advice.stability)),
+      keep.length > 0 && fact("Kept as they are", keep.map(title).join(", ")),
+      fact("Method", method),
+      fact("Model", `${model.id}, fingerprint ${short(made.fingerprint ?? model.fingerprint)}`),
+    ),
+  );
+}
+
+/**
+ * The letter as a file of its own.
+ * @param {Element} page
+ */
+export async function letterDocument(page) {
+  const style = await (await fetch("letter.css")).text();
+  // Text of the page is escaped by the browser, as in every `outerHTML`.
+  return `<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>Advice</title>
+<style>
+${style}</style>
+</head>
+<body>
+${page.outerHTML}
+</body>
+</html>
+`;
+}

@@ -1,0 +1,201 @@
+// The frame: tabs, addresses, the colour scheme, the model that is looked at, how the server does.
+
+import { get, giveToken, link } from "./api.js";
+import { applicantView } from "./applicant.js";
+import { failure, h, loading, pause, replace } from "./dom.js";
+import { count, short } from "./format.js";
+import { playgroundView } from "./playground.js";
+import { resultsView } from "./results.js";
+import { updateView } from "./update.js";
+
+/**
+ * What every view is given.
+ * @typedef {object} Context
+ * @property {any} model the model's detail, kept up to date
+ * @property {EventTarget} events `model` when its ensemble has grown
+ * @property {(name: string, query?: Record<string, unknown>) => void} go to an address, as a step back leads from
+ * @property {(name: string, query?: Record<string, unknown>) => void} note the address of what is shown, without a step
+ */
+
+/**
+ * @typedef {object} View
+ * @property {(query: URLSearchParams) => void} enter shows what an address says
+ */
+
+/** @type {Record<string, (root: HTMLElement, context: Context) => View>} */
+const VIEWS = { applicant: applicantView, update: updateView, playground: playgroundView, results: resultsView };
+const NEEDS_MODEL = new Set(["applicant", "update"]);
+
+const address = (name, query = {}) => {
+  const text = new URLSearchParams(Object.entries(query).filter(([, value]) => value != null)).toString();
+  return `#${name}${text && `?${text}`}`;
+};
+
+/** @type {Context} */
+const context = {
+  model: null,
+  events: new EventTarget(),
+  go: (name, query) => { location.hash = address(name, query); },
+  note: (name, query) => history.replaceState(null, "", address(name, query)),
+};
+
+/** @type {Map<string, View>} */
+let views = new Map();
+const element = (id) => document.getElementById(id);
+const panel = (name) => element(`panel-${name}`);
+
+/** Shows what the address says. */
+function route() {
+  const [asked, query = ""] = location.hash.slice(1).split("?");
+  const name = asked in VIEWS ? asked : "applicant";
+  for (const other of Object.keys(VIEWS)) {
+    const tab = element(`tab-${other}`);
+    tab.setAttribute("aria-selected", String(other === name));
+    tab.tabIndex = other === name ? 0 : -1;
+    panel(other).hidden = other !== name;
+  }
+  document.title = `${element(`tab-${name}`).textContent} · tyrex`;
+  if (NEEDS_MODEL.has(name) && !context.model) return;
+  if (!views.has(name)) views.set(name, VIEWS[name](panel(name), context));
+  views.get(name).enter(new URLSearchParams(query));
+}
+
+function tabs() {
+  const names = Object.keys(VIEWS);
+  const all = names.map((name) => element(`tab-${name}`));
+  all.forEach((tab, index) => {
+    tab.addEventListener("click", () => context.go(names[index]));
+    tab.addEventListener("keydown", (event) => {
+      const to = { ArrowRight: index + 1, ArrowLeft: index - 1, Home: 0, End: all.length - 1 }[event.key];
+      if (to === undefined) return;
+      event.preventDefault();
+      const next = all.at(to % all.length);
+      next.focus();
+      next.click();
+    });
+  });
+  element("skip").addEventListener("click", () => element("main").focus());
+}
+
+/** The button changes between light and dark; without it the system decides. */
+function theme() {
+  const key = "tyrex-theme";
+  const system = matchMedia("(prefers-color-scheme: dark)");
+  const button = element("theme");
+  const show = () => {
+    const chosen = localStorage.getItem(key);
+    if (chosen) document.documentElement.dataset.theme = chosen;
+    const dark = chosen ? chosen === "dark" : system.matches;
+    button.textContent = dark ? "Light" : "Dark";
+    button.setAttribute("aria-label", dark ? "Use light colours" : "Use dark colours");
+    context.events.dispatchEvent(new Event("theme"));
+  };
+  button.addEventListener("click", () => {
+    localStorage.setItem(key, button.textContent.toLowerCase());
+    show();
+  });
+  system.addEventListener("change", show);
+  show();
+}
+
+/** A line under the header while the server is gone, busy or wants a token. */
+function watchLink() {
+  const line = element("link");
+  const tokenForm = (said) => {
+    const field = h("input", { type: "password", id: "token", autocomplete: "off", required: true });
+    const submit = (event) => {
+      event.preventDefault();
+      giveToken(field.value.trim());
+    };
+    return h(
+      "form",
+      { onsubmit: submit },
+      h("label", { for: "token" }, said),
+      field,
+      h("button", { type: "submit" }, "Use it"),
+      h("span", { class: "soft" }, "It is kept until this tab is closed. ", h("code", {}, "tyrex token create"), " makes one."),
+    );
+  };
+  const shows = {
+    gone: () => "The server does not answer. This page tries again by itself; nothing you entered is lost.",
+    busy: () => "The server is busy. The request waits its turn.",
+    token: () => tokenForm("This server wants a token."),
+    refused: () => tokenForm("The server does not know this token. Another one?"),
+  };
+  link.addEventListener("change", () => {
+    line.hidden = link.state === "up";
+    replace(line, shows[link.state]?.());
+  });
+}
+
+/** Which model is looked at: the active one, or the one chosen. */
+function showModel({ models }) {
+  const { model } = context;
+  const { ensemble } = model;
+  const name = models.length > 1
+    ? h(
+        "select",
+        { "aria-label": "Model", onchange: (event) => start(event.target.value) },
+        models.map(({ id }) => h("option", { selected: id === model.id }, id)),
+      )
+    : h("strong", {}, model.id);
+  const about = `${count(model.rows)} rows · fingerprint ${short(model.fingerprint)}`;
+  const retrained = ensemble.state === "training"
+    ? `training ${ensemble.models} of ${ensemble.wanted}`
+    : `${ensemble.models} retrained`;
+  replace(element("model"), name, h("span", { class: "soft", title: about }, retrained));
+}
+
+/** Keeps the model's detail up to date while its ensemble is trained. */
+async function follow(list, signal) {
+  while (context.model.ensemble.state === "training") {
+    await pause(400, signal);
+    context.model = await get(`/v1/models/${context.model.id}`, { signal });
+    showModel(list);
+    context.events.dispatchEvent(new Event("model"));
+  }
+}
+
+const NO_MODEL = () => [
+  h("h1", {}, "There is no model yet"),
+  h("p", {}, "Start the server with one: ", h("code", {}, "tyrex serve --dataset german"), ". Or upload an ONNX file and its schema to ", h("code", {}, "/v1/models"), "; then come back."),
+  h("button", { type: "button", onclick: () => start() }, "Look again"),
+];
+
+let following = new AbortController();
+
+/** Loads a model, the active one unless told, and shows the view. */
+async function start(id) {
+  following.abort();
+  following = new AbortController();
+  const { signal } = following;
+  const places = [...NEEDS_MODEL].map(panel);
+  views = new Map();
+  context.model = null;
+  context.events = new EventTarget();
+  for (const place of places) replace(place, loading("Asking the server for its model…"));
+  try {
+    const list = await get("/v1/models", { signal });
+    const chosen = id ?? list.active ?? list.models[0]?.id;
+    if (!chosen) {
+      for (const place of places) replace(place, ...NO_MODEL());
+      route();
+      return;
+    }
+    context.model = await get(`/v1/models/${chosen}`, { signal });
+    for (const place of places) replace(place);
+    showModel(list);
+    route();
+    await follow(list, signal);
+  } catch (error) {
+    if (signal.aborted) return;
+    for (const place of places) replace(place, failure(error, () => start(id)));
+  }
+}
+
+tabs();
+theme();
+watchLink();
+addEventListener("hashchange", route);
+route();
+start();

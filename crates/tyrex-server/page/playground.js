@@ -1,0 +1,179 @@
+// The view Playground: two moons, how retrained models differ, and the way each method goes.
+
+import { Latest, post } from "./api.js";
+import { announce, failure, h, loading, replace } from "./dom.js";
+import { listed, score, two } from "./format.js";
+import { FieldMap } from "./map.js";
+
+const RESOLUTION = 72;
+const SHOWN = 4;
+
+/** Those that look for advice that lasts. */
+const isRobust = (method) => method.startsWith("trex");
+
+/**
+ * @param {HTMLElement} root
+ * @param {import("./main.js").Context} context
+ */
+export function playgroundView(root, context) {
+  const terms = { samples: 1000, sigma: 0.1, tau: 0.8 };
+  /** @type {[number, number] | null} */
+  let at = null;
+  let lifted = null;
+  /** @type {FieldMap[]} */
+  let maps = [];
+  const trouble = h("div");
+  const large = h("div", { class: "maps" });
+  const small = h("div", { class: "maps small" });
+  const sentence = h("p", { class: "lead" });
+  const answers = h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Methods" });
+  let drawn = null;
+  let walked = null;
+
+  const control = (name, label, hint, min, max, step, show, change) => {
+    const output = h("output", { for: `play-${name}` }, show(terms[name]));
+    const slider = h("input", { type: "range", id: `play-${name}`, min, max, step, value: name === "samples" ? Math.log10(terms[name]) : terms[name] });
+    slider.addEventListener("input", () => {
+      terms[name] = name === "samples" ? Math.round(10 ** slider.valueAsNumber) : slider.valueAsNumber;
+      replace(output, show(terms[name]));
+      change();
+    });
+    return h("div", { class: "term" }, h("label", { for: `play-${name}` }, label), output, slider, h("small", {}, hint));
+  };
+
+  replace(
+    root,
+    h("h1", {}, "Playground: two moons"),
+    h("p", { class: "intro" }, "Two numbers decide here, so that everything can be seen. Click a map to place an applicant, or use the arrow keys and Enter. Each line is the way one method goes until the model says yes."),
+    h(
+      "section",
+      { class: "panel terms", "aria-label": "Terms" },
+      control("samples", "Neighbours k", "how many points around are looked at", 1, 3.3, 0.1, String, () => draw()),
+      control("sigma", "Width sigma", "how far around they lie", 0.02, 0.4, 0.01, two, () => draw()),
+      control("tau", "Threshold tau", "the stability that advice must have", 0.3, 0.98, 0.01, two, () => walk()),
+    ),
+    trouble,
+    h("section", { class: "panel" }, sentence, large, legend(), h("h2", {}, "Trained again"), h("p", { class: "soft" }, "Same data, new starting weights. Near the border they disagree: that is where cheap advice breaks."), small),
+    h("section", { class: "panel" }, h("h2", {}, "The methods"), answers),
+  );
+
+  const mapping = new Latest(async ({ samples, sigma }) => {
+    try {
+      drawn = await post("/v1/playground/map", { samples, sigma, resolution: RESOLUTION, shown: SHOWN });
+      replace(trouble);
+      showMaps();
+    } catch (error) {
+      replace(trouble, failure(error, draw));
+    }
+  });
+
+  const walking = new Latest(async ({ at, ...terms }) => {
+    try {
+      walked = { at, ...(await post("/v1/playground/paths", { at, ...terms })) };
+      replace(trouble);
+      showPaths();
+    } catch (error) {
+      replace(trouble, failure(error, walk));
+    }
+  });
+
+  function draw() {
+    mapping.push({ ...terms });
+    walk();
+  }
+
+  function walk() {
+    if (at) walking.push({ at, ...terms });
+    for (const map of maps) map.threshold(map.isStability ? terms.tau : 0.5);
+  }
+
+  function place(x, y) {
+    at = [x, y];
+    context.note("playground", { at: at.map(two).join(",") });
+    walk();
+  }
+
+  function showMaps() {
+    const { bounds, width, height, points, maps: fields } = drawn;
+    if (maps.length !== fields.length) {
+      maps = fields.map((field, index) => new FieldMap(index === fields.length - 1, place));
+      replace(large, maps[0].root, maps.at(-1).root);
+      replace(small, maps.slice(1, -1).map((map) => map.root));
+    }
+    maps.forEach((map, index) => {
+      map.show(fields[index], { bounds, width, height, points });
+      map.threshold(map.isStability ? terms.tau : 0.5);
+    });
+    if (!at) {
+      // A rejected point of the data to begin with.
+      const [x, y] = points.find(([, , favourable]) => !favourable) ?? [0, 0];
+      place(x, y);
+    } else showPaths();
+  }
+
+  function showPaths() {
+    if (!walked || !drawn) return;
+    for (const map of maps) map.paths(walked.at, walked.paths.map((path) => ({ ...path, robust: isRobust(path.method) })), lifted);
+    replace(answers, methodTable(walked, (method) => {
+      lifted = method;
+      for (const map of maps) map.lift(method);
+    }));
+    replace(sentence, inWords(walked));
+    announce(sentence.textContent);
+  }
+
+  context.events.addEventListener("theme", () => maps.forEach((map) => map.repaint()));
+
+  return {
+    enter(query) {
+      const asked = query.get("at")?.split(",").map(Number);
+      if (asked?.length === 2 && asked.every(Number.isFinite)) at = asked;
+      if (drawn) walk();
+      else {
+        replace(trouble, loading("Training the models of the two moons…"));
+        draw();
+      }
+    },
+  };
+}
+
+/** What one sees, in a sentence or three. */
+function inWords({ at, score: value, models, survival, paths }) {
+  const place = `At (${at.map(two).join(", ")}) the model `;
+  if (value >= 0.5) {
+    return `${place}already says yes, with ${score(value)}; ${survival} of ${models} retrained models agree.`;
+  }
+  const found = paths.filter(({ status }) => status === "found").toSorted((a, b) => a.cost - b.cost);
+  if (found.length === 0) return `${place}says no, with ${score(value)}, and no method finds a way with these terms.`;
+  const [cheapest] = found;
+  const says = ({ method, cost, survival }) => `${method} goes ${two(cost)} and ${survival} of ${models} retrained models accept`;
+  const surest = found.toSorted((a, b) => b.survival - a.survival || a.cost - b.cost)[0];
+  const more = surest === cheapest ? "" : ` ${says(surest)}.`;
+  return `${place}says no, with ${score(value)}. The cheapest way: ${says(cheapest)}.${more}`;
+}
+
+function methodTable({ paths, models }, look) {
+  const row = ({ method, status, reason, cost, survival, stability }) => h(
+    "tr",
+    { tabindex: 0, onpointerenter: () => look(method), onfocus: () => look(method), onpointerleave: () => look(null), onblur: () => look(null) },
+    h("th", { scope: "row" }, method),
+    ...(status === "found"
+      ? [h("td", {}, two(cost)), h("td", {}, `${survival} of ${models}`), h("td", {}, stability == null ? "–" : two(stability))]
+      : [h("td", { colspan: 3, class: "soft" }, `nothing found: ${reason ?? "no way"}`)]),
+  );
+  const names = ["Method", "Cost", "Retrained models that accept", "Stability"];
+  return h("table", {}, h("thead", {}, h("tr", {}, names.map((name) => h("th", { scope: "col" }, name)))), h("tbody", {}, paths.map(row)));
+}
+
+function legend() {
+  const key = (kind, text) => h("li", {}, h("span", { class: `swatch ${kind}` }), text);
+  return h(
+    "ul",
+    { class: "legend" },
+    key("high", "accepted, stable"),
+    key("low", "rejected, unstable"),
+    key("line", "the border: 0.5, or tau on the stability map"),
+    key("solid", "methods that look for lasting advice"),
+    key("dashed", "methods that do not"),
+  );
+}

@@ -1,0 +1,96 @@
+//! The whole service as a function from requests to answers.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+
+use axum::Router;
+use axum::body::Bytes;
+use axum::extract::{ConnectInfo, DefaultBodyLimit, Request, State};
+use axum::http::header::{AUTHORIZATION, CONTENT_TYPE};
+use axum::http::{HeaderMap, StatusCode};
+use axum::middleware::{Next, from_fn_with_state};
+use axum::response::{IntoResponse as _, Response};
+use axum::routing::get;
+use tower_http::catch_panic::CatchPanicLayer;
+
+use crate::access::{self, Caller, TokenName};
+use crate::problem::Problem;
+use crate::state::AppState;
+use crate::{guard, limits, log, openapi, page, routes};
+
+/// The whole service, without sockets.
+#[must_use]
+pub fn app(state: AppState) -> Router {
+    let (router, mut api) = routes::router().split_for_parts();
+    openapi::complete(&mut api);
+    // A description is made of strings; it is always serialisable.
+    let api = Bytes::from(serde_json::to_vec(&api).unwrap_or_default());
+    router
+        .route("/openapi.json", get(async move || ([(CONTENT_TYPE, "application/json")], api)))
+        .merge(page::router())
+        .fallback(async || Problem::not_found("there is nothing here; /openapi.json says what is"))
+        .method_not_allowed_fallback(async || {
+            let detail = "the header `allow` says what can be asked";
+            Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail)
+        })
+        // From the inside out: the last one sees a request first.
+        .layer(DefaultBodyLimit::disable())
+        .layer(from_fn_with_state(state.clone(), limits::bounded))
+        .layer(from_fn_with_state(state.clone(), identified))
+        .layer(from_fn_with_state(state.clone(), guard::same_site))
+        .layer(CatchPanicLayer::custom(panicked))
+        .layer(from_fn_with_state(state.clone(), guard::headed))
+        .layer(from_fn_with_state(state.clone(), log::observed))
+        .with_state(state)
+}
+
+/// Middleware: finds out who asks, and whether he may ask so often.
+async fn identified(State(state): State<AppState>, mut request: Request, next: Next) -> Response {
+    let caller = match caller(&state, request.headers()).await {
+        Ok(caller) => caller,
+        Err(error) => return Problem::from(error).into_response(),
+    };
+    // Whoever watches over the service may ask how it is as often as he likes.
+    let watching = ["/healthz", "/readyz"].contains(&request.uri().path());
+    if let (Some(rate), false) = (&state.rate, watching) {
+        let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
+        let address = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip());
+        if let Err(problem) = rate.check(&caller, address) {
+            state.metrics.limited();
+            return problem.into_response();
+        }
+    }
+    let name = match &caller {
+        Caller::Holder { id, .. } => Some(TokenName(id.clone())),
+        _ => None,
+    };
+    request.extensions_mut().insert(caller);
+    let mut response = next.run(request).await;
+    if let Some(name) = name {
+        response.extensions_mut().insert(name);
+    }
+    response
+}
+
+/// Who sends a request.
+async fn caller(state: &AppState, headers: &HeaderMap) -> Result<Caller, access::Error> {
+    if !state.config.demands_tokens() {
+        return Ok(Caller::Anyone);
+    }
+    let Some(sent) = headers.get(AUTHORIZATION) else {
+        return Ok(Caller::Unknown("this needs a token, as in `Authorization: Bearer tyrex_...`"));
+    };
+    let bearer = sent.to_str().ok().and_then(|sent| sent.split_once(' '));
+    match bearer {
+        Some((scheme, token)) if scheme.eq_ignore_ascii_case("bearer") => {
+            state.tokens.caller(token).await
+        }
+        _ => Ok(Caller::Unknown("expected `Authorization: Bearer tyrex_...`")),
+    }
+}
+
+/// The answer when a handler panicked: a mistake of ours.
+fn panicked(cause: Box<dyn std::any::Any + Send>) -> Response {
+    let text = cause.downcast_ref::<String>().map(String::as_str);
+    let text = text.or_else(|| cause.downcast_ref::<&str>().copied()).unwrap_or("no message");
+    Problem::internal(format!("a panic: {text}")).into_response()
+}

@@ -1,0 +1,156 @@
+//! The ledger's open promises under models that may follow.
+
+use std::sync::Arc;
+
+use tyrex::Explainer;
+use tyrex::counterfactual::Tick;
+use tyrex::data::Schema;
+use tyrex::explain::{
+    Candidate, Data, Gate, GateReport, WrittenPromise, embedded_schema, import_bytes,
+};
+use tyrex::model::onnx::{ImportOptions, OnnxModel};
+
+use super::error::{Error, Result};
+use super::pool::Stop;
+use super::{Engine, Served};
+use crate::ledger::Entry;
+
+/// A model that may follow.
+#[derive(Debug, Clone)]
+pub(crate) enum Contender {
+    /// One that is served.
+    Served(Arc<Served>),
+    /// A model file, and what it is called.
+    File {
+        /// Its name.
+        name: String,
+        /// Its bytes.
+        onnx: Vec<u8>,
+    },
+}
+
+/// What is asked of them.
+#[derive(Debug, Clone)]
+pub(crate) struct GateQuestion {
+    pub(crate) contenders: Vec<Contender>,
+    pub(crate) gate: Gate,
+}
+
+impl Engine {
+    /// The promises that are open now, as they were written down.
+    pub(crate) async fn open_promises(&self) -> Result<Vec<WrittenPromise>> {
+        let entries = self.ledger.open_promises().await?;
+        Ok(entries.iter().filter_map(Entry::written).collect())
+    }
+
+    /// What contenders make of the ledger's open promises.
+    pub(crate) async fn judge(&self, question: GateQuestion) -> Result<GateReport> {
+        let promises = self.open_promises().await?;
+        let active = self.active();
+        self.pool
+            .aside(move |stop| question.judged(active.as_deref(), &promises, stop, || {}))
+            .await
+    }
+}
+
+impl GateQuestion {
+    /// The gate's report. `step` hears of two answers for every promise and contender.
+    pub(super) fn judged(
+        &self,
+        active: Option<&Served>,
+        promises: &[WrittenPromise],
+        stop: &Stop,
+        step: impl Fn() + Sync,
+    ) -> Result<GateReport> {
+        let read: Vec<Read<'_>> = self
+            .contenders
+            .iter()
+            .enumerate()
+            .map(|(place, contender)| contender.read(place, active, promises))
+            .collect::<Result<_>>()?;
+        let candidates: Vec<Candidate<'_>> = read.iter().map(Read::candidate).collect();
+        let report = self.gate.judge(&candidates, promises, |tick| {
+            if tick == Tick::Answered {
+                step();
+            }
+            stop.go_on()
+        })?;
+        if stop.is_set() {
+            let what = "not all repairs were found".to_owned();
+            return Err(tyrex::Error::Cancelled(what).into());
+        }
+        Ok(report)
+    }
+}
+
+/// A contender, ready to be judged.
+enum Read<'a> {
+    Served(&'a Served),
+    File { name: &'a str, explainer: Box<Explainer>, has_only_promises: bool },
+}
+
+impl Read<'_> {
+    fn candidate(&self) -> Candidate<'_> {
+        match self {
+            Self::Served(served) => Candidate {
+                name: served.id().to_owned(),
+                explainer: served.explainer(),
+                has_only_promises: false,
+            },
+            Self::File { name, explainer, has_only_promises } => Candidate {
+                name: (*name).to_owned(),
+                explainer,
+                has_only_promises: *has_only_promises,
+            },
+        }
+    }
+}
+
+impl Contender {
+    /// Reads a model file. It stands among the active model's rows where it takes the same
+    /// features; else the promises are all the rows there are.
+    fn read<'a>(
+        &'a self,
+        place: usize,
+        active: Option<&Served>,
+        promises: &[WrittenPromise],
+    ) -> Result<Read<'a>> {
+        let (name, onnx) = match self {
+            Self::Served(served) => return Ok(Read::Served(served)),
+            Self::File { name, onnx } => (name, onnx),
+        };
+        let wrong = |error: tyrex::Error| {
+            Error::field(format!("model[{place}]"), format!("{name}: {error}"))
+        };
+        let options = ImportOptions::default();
+        let own = match OnnxModel::from_bytes(onnx.clone(), &options) {
+            Ok(model) => embedded_schema(&model).map_err(wrong)?,
+            // Of three classes and more the schema says which one counts.
+            Err(error) if active.is_none() => return Err(wrong(error)),
+            Err(_) => None,
+        };
+        let (data, has_only_promises) = match (own, active.map(Served::explainer)) {
+            (Some(own), Some(active)) if is_of(&own, active.schema()) => {
+                (active.data().clone(), false)
+            }
+            (None, Some(active)) => (active.data().clone(), false),
+            (Some(own), _) => (Data::of_promises(&own, promises).map_err(wrong)?, true),
+            (None, None) => {
+                let problem = format!("{name}: it brings no schema, and no model is active");
+                return Err(Error::field(format!("model[{place}]"), problem));
+            }
+        };
+        let model = import_bytes(onnx, data.schema(), &options).map_err(wrong)?;
+        let explainer = Box::new(Explainer::with_model(data, model).map_err(wrong)?);
+        Ok(Read::File { name, explainer, has_only_promises })
+    }
+}
+
+/// Whether two schemas speak of the same features.
+fn is_of(one: &Schema, other: &Schema) -> bool {
+    let features = |schema: &Schema| {
+        let features = schema.features.iter();
+        features.map(|each| (each.name.clone(), each.kind.clone())).collect::<Vec<_>>()
+    };
+    one.model == other.model && features(one) == features(other)
+}

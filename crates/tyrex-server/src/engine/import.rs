@@ -1,0 +1,339 @@
+//! Models that come from outside, or back from the database.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use tyrex::change::{ModelChange, Reinitialise};
+use tyrex::data::catalogue::{Direction, Variant};
+use tyrex::data::schema::Split;
+use tyrex::data::{Catalogue, Schema, Table};
+use tyrex::explain::{Applicants, Data, embedded_schema, import_bytes};
+use tyrex::model::TrainParams;
+use tyrex::model::onnx::{Favourable, ImportOptions, OnnxModel};
+use tyrex::{Explainer, Seed};
+
+use super::Engine;
+use super::error::{Error, Result};
+use super::served::{Retraining, Served};
+use super::store::StoredModel;
+use crate::rows;
+
+/// The most models that one model is retrained to.
+pub(crate) const MOST_MODELS: usize = 1000;
+/// The largest schema, in bytes.
+const LARGEST_SCHEMA: usize = 1 << 20;
+/// The longest name.
+const LONGEST_NAME: usize = 40;
+
+/// A model that is uploaded.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Upload {
+    /// What it is to be called.
+    pub(crate) name: Option<String>,
+    /// The ONNX file.
+    pub(crate) onnx: Vec<u8>,
+    /// What the columns mean, in TOML, unless the model says it.
+    pub(crate) schema: Option<String>,
+    /// The rows it speaks about: the format of the file, and the file.
+    pub(crate) data: Option<(String, Vec<u8>)>,
+    /// How to read the model.
+    pub(crate) reading: Reading,
+    /// The number of models to retrain.
+    pub(crate) ensemble: usize,
+}
+
+/// How to read a model file, where the file leaves it open.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct Reading {
+    /// The favourable class, by its name.
+    pub(crate) model_class: Option<String>,
+    /// The output that holds the scores.
+    pub(crate) model_output: Option<String>,
+    /// Whether the output holds logits.
+    pub(crate) model_logits: bool,
+}
+
+impl Reading {
+    fn options(&self) -> ImportOptions {
+        ImportOptions {
+            output: self.model_output.clone(),
+            favourable: self.model_class.clone().map(Favourable::Label),
+            logits: self.model_logits,
+        }
+    }
+}
+
+impl Upload {
+    /// Reads the model and its rows through the library's hardened reader.
+    pub(super) fn explainer(&self) -> Result<Explainer> {
+        let options = self.reading.options();
+        let schema = self.checked_schema(&options)?;
+        let model = import_bytes(&self.onnx, &schema, &options).map_err(at("model"))?;
+        let applicants = match &self.data {
+            None => Applicants::of_rows(&schema, Vec::new())?,
+            Some((format, file)) => {
+                let table = table(format, file)?;
+                Applicants::read(&schema, table).map_err(at("data"))?
+            }
+        };
+        Ok(Explainer::with_model(Data::Applicants(applicants), model).map_err(at("model"))?)
+    }
+
+    /// The schema that was sent, or the model's own.
+    pub(super) fn checked_schema(&self, options: &ImportOptions) -> Result<Schema> {
+        let schema = match &self.schema {
+            Some(text) if text.len() > LARGEST_SCHEMA => {
+                let problem = format!("{} bytes, expected at most {LARGEST_SCHEMA}", text.len());
+                return Err(Error::field("schema", problem));
+            }
+            Some(text) => Schema::from_toml(text).map_err(at("schema"))?,
+            None => {
+                let model = OnnxModel::from_bytes(self.onnx.clone(), options);
+                embedded_schema(&model.map_err(at("model"))?).map_err(at("model"))?.ok_or_else(
+                    || Error::field("schema", "missing: the model brings none of its own"),
+                )?
+            }
+        };
+        // A path in a request would be a path on this machine.
+        if matches!(schema.split, Split::File { .. }) {
+            let problem = "a split by file cannot be uploaded, expected one by column or fraction";
+            return Err(Error::field("schema", problem));
+        }
+        Ok(schema)
+    }
+}
+
+/// The rows of an uploaded file.
+pub(crate) fn table(format: &str, file: &[u8]) -> Result<Table> {
+    if matches!(format, "arrow" | "arrows" | "ipc" | "feather") {
+        return rows::read_arrow(file, usize::MAX)
+            .map_err(|problem| Error::field("data", problem.detail().to_owned()));
+    }
+    let name = format!("data.{format}");
+    Ok(Table::from_bytes(Path::new(&name), file.to_vec()).map_err(at("data"))?)
+}
+
+/// Says which part of an upload an error of the library is about.
+fn at(part: &'static str) -> impl Fn(tyrex::Error) -> Error {
+    move |error| match &error {
+        tyrex::Error::Io { .. } | tyrex::Error::Cancelled(_) => Error::Library(error),
+        tyrex::Error::Cell { row, column, value, expected, .. } => Error::field(
+            format!("{part}[{row}].{column}"),
+            format!("found `{value}`, expected {expected}"),
+        ),
+        tyrex::Error::Table { problem, .. }
+        | tyrex::Error::SchemaFile { problem, .. }
+        | tyrex::Error::Model { problem, .. }
+        | tyrex::Error::InvalidModel(problem) => Error::field(part, problem.clone()),
+        other => Error::field(part, other.to_string()),
+    }
+}
+
+/// Whether a text can be the name of a model.
+fn check_name(name: &str) -> Result<()> {
+    let fits = |letter: char| letter.is_ascii_lowercase() || letter.is_ascii_digit();
+    let good = (1..=LONGEST_NAME).contains(&name.len())
+        && name.chars().all(|letter| fits(letter) || letter == '-');
+    if good {
+        return Ok(());
+    }
+    let problem = format!("expected 1 to {LONGEST_NAME} lower-case letters, digits and hyphens");
+    Err(Error::field("name", problem))
+}
+
+impl Engine {
+    /// Takes in an uploaded model.
+    pub(crate) async fn upload(self: &Arc<Self>, upload: Upload) -> Result<Arc<Served>> {
+        if let Some(name) = &upload.name {
+            check_name(name)?;
+            if self.model(Some(name)).is_ok() {
+                return Err(Error::Conflict(format!("there is a model `{name}` already")));
+            }
+        }
+        if upload.ensemble > MOST_MODELS {
+            return Err(Error::field("ensemble", format!("expected at most {MOST_MODELS}")));
+        }
+        if self.models().len() >= self.config.models {
+            let problem = format!(
+                "there are {} models already, which is the most; remove one first",
+                self.config.models
+            );
+            return Err(Error::Conflict(problem));
+        }
+        let (upload, explainer, params) = self
+            .aside(move |_| {
+                let explainer = upload.explainer()?;
+                let params = match upload.ensemble {
+                    0 => None,
+                    _ => Some(explainer.training_params().map_err(at("ensemble"))?),
+                };
+                Ok((upload, explainer, params))
+            })
+            .await?;
+        let fingerprint = explainer.fingerprint().to_string();
+        let name = upload.name.unwrap_or_else(|| fingerprint.chars().take(12).collect());
+        let retraining = params.map(|params| retraining(upload.ensemble, params));
+        let stored = StoredModel {
+            id: name.clone(),
+            created: Self::now(),
+            fingerprint,
+            dataset: None,
+            onnx: upload.onnx,
+            schema: upload.schema,
+            data: upload.data,
+            options: text(&upload.reading)?,
+            retraining: retraining.as_ref().map(text).transpose()?,
+            active: false,
+        };
+        if !self.store.add_model(&stored).await? {
+            return Err(Error::Conflict(format!("there is a model `{name}` already")));
+        }
+        let first = self.models().is_empty();
+        let served = self.serve(&stored, explainer, retraining);
+        if first {
+            self.activate(&name).await?;
+        }
+        Ok(served)
+    }
+
+    /// Puts a model among those that can be asked, and begins to retrain it.
+    fn serve(
+        self: &Arc<Self>,
+        stored: &StoredModel,
+        explainer: Explainer,
+        retraining: Option<Retraining>,
+    ) -> Arc<Served> {
+        let origin = match &stored.dataset {
+            Some(dataset) => format!("dataset {dataset}"),
+            None => "upload".to_owned(),
+        };
+        let id = stored.id.clone();
+        let served =
+            Arc::new(Served::new(id.clone(), explainer, origin, stored.created, retraining));
+        self.change_models(|models| models.served.insert(id, Arc::clone(&served)));
+        if served.retraining().is_some() {
+            tokio::spawn(Arc::clone(self).train(Arc::clone(&served)));
+        }
+        served
+    }
+
+    /// Brings back the models of the database. One that cannot be read any more is left out, and
+    /// the log says why.
+    pub(super) async fn restore_models(self: &Arc<Self>) -> Result<()> {
+        for stored in self.store.models().await? {
+            let (own, data_dir) = (stored.clone(), self.config.data_dir.clone());
+            let restored = self.pool.beside(move || restored(&own, data_dir.as_deref())).await;
+            match restored {
+                Ok((explainer, retraining)) => {
+                    self.serve(&stored, explainer, retraining);
+                    if stored.active {
+                        self.change_models(|models| models.active = Some(stored.id));
+                    }
+                }
+                Err(error) => {
+                    tracing::error!(model = stored.id, %error, "a model cannot be brought back");
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Trains the model of the named data set the engine was started for, if it is not there, and
+    /// makes it the active one.
+    pub(super) async fn start_dataset(self: &Arc<Self>) -> Result<()> {
+        let Some(name) = self.config.dataset.clone() else { return Ok(()) };
+        if self.model(Some(&name)).is_err() {
+            let (dataset, data_dir) = (name.clone(), self.config.data_dir.clone());
+            let (explainer, onnx) = self
+                .pool
+                .beside(move || {
+                    let dataset = named(&dataset, data_dir.as_deref())?;
+                    let go_on = |_: &_| std::ops::ControlFlow::Continue(());
+                    let explainer =
+                        Explainer::train(dataset, &TrainParams::default(), Seed(0), go_on)?;
+                    let onnx = explainer.to_onnx()?;
+                    Ok((explainer, onnx))
+                })
+                .await?;
+            let retraining = match self.config.ensemble {
+                0 => None,
+                models => Some(retraining(models.min(MOST_MODELS), explainer.training_params()?)),
+            };
+            let stored = StoredModel {
+                id: name.clone(),
+                created: Self::now(),
+                fingerprint: explainer.fingerprint().to_string(),
+                dataset: Some(name.clone()),
+                onnx,
+                schema: None,
+                data: None,
+                options: text(&Reading::default())?,
+                retraining: retraining.as_ref().map(text).transpose()?,
+                active: true,
+            };
+            if !self.store.add_model(&stored).await? {
+                // It is in the database, and cannot be read: say so instead of hiding it.
+                let problem = format!("the model `{name}` of the database cannot be read");
+                return Err(Error::Conflict(problem));
+            }
+            self.serve(&stored, explainer, retraining);
+        }
+        self.activate(&name).await.map(|_| ())
+    }
+}
+
+/// How the models of an ensemble are made: as `tyrex explain` makes them for its certificates.
+fn retraining(models: usize, params: TrainParams) -> Retraining {
+    Retraining {
+        change: ModelChange::Reinitialise(Reinitialise::default()),
+        models,
+        params,
+        seed: Seed(0).derive("certificates"),
+    }
+}
+
+fn named(name: &str, data_dir: Option<&Path>) -> Result<tyrex::data::Dataset> {
+    Ok(Catalogue::new(data_dir).load(name, Variant::Product, Direction::Favourable)?)
+}
+
+/// The model of the database.
+fn restored(
+    stored: &StoredModel,
+    data_dir: Option<&Path>,
+) -> Result<(Explainer, Option<Retraining>)> {
+    let damaged = |error: serde_json::Error| Error::Broken(format!("damaged: {error}"));
+    let retraining = stored.retraining.as_deref().map(serde_json::from_str).transpose();
+    let retraining: Option<Retraining> = retraining.map_err(damaged)?;
+    let explainer = match &stored.dataset {
+        Some(dataset) => {
+            let dataset = named(dataset, data_dir)?;
+            let options = ImportOptions::default();
+            let model = import_bytes(&stored.onnx, dataset.schema(), &options)?;
+            Explainer::with_model(Data::Labelled(dataset), model)?
+        }
+        None => {
+            let upload = Upload {
+                name: None,
+                onnx: stored.onnx.clone(),
+                schema: stored.schema.clone(),
+                data: stored.data.clone(),
+                reading: serde_json::from_str(&stored.options).map_err(damaged)?,
+                ensemble: 0,
+            };
+            upload.explainer()?
+        }
+    };
+    let (found, expected) = (explainer.fingerprint().to_string(), &stored.fingerprint);
+    if found != *expected {
+        let problem = format!("its fingerprint is {found}, expected {expected}");
+        return Err(Error::Broken(problem));
+    }
+    Ok((explainer, retraining))
+}
+
+fn text(document: &impl Serialize) -> Result<String> {
+    serde_json::to_string(document)
+        .map_err(|error| Error::Broken(format!("a document without text: {error}")))
+}

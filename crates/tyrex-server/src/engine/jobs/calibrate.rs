@@ -1,0 +1,75 @@
+//! A threshold for a promise.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use tyrex::Seed;
+use tyrex::change::{ModelChange, Reinitialise};
+use tyrex::counterfactual::Tick;
+use tyrex::explain::{CalibrationTerms, RetrainingTerms};
+
+use super::{Entry, Pace};
+use crate::engine::error::{Error, Result};
+use crate::engine::{Engine, Served};
+
+/// A threshold to find. The models that choose it are trained for this, and are none of those
+/// that certificates rest on: who chose must not judge.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct CalibrateWork {
+    /// The model's fingerprint.
+    pub(crate) fingerprint: String,
+    pub(crate) terms: CalibrationTerms,
+    /// The number of models to train.
+    pub(crate) models: usize,
+    pub(crate) seed: Seed,
+}
+
+impl CalibrateWork {
+    fn retraining(&self, served: &Served) -> Result<RetrainingTerms> {
+        Ok(RetrainingTerms {
+            change: ModelChange::Reinitialise(Reinitialise::default()),
+            models: self.models,
+            params: served.explainer().training_params()?,
+            seed: self.seed.derive("calibration"),
+        })
+    }
+
+    /// The steps it takes: epochs first, then answers.
+    pub(crate) fn steps(&self, served: &Served) -> Result<usize> {
+        let rows = served.rejected().min(self.terms.factuals);
+        let epochs = self.retraining(served)?.epochs() as usize;
+        Ok(epochs + rows * self.terms.taus.len())
+    }
+}
+
+impl Engine {
+    pub(super) async fn run_calibrate(
+        &self,
+        entry: &Arc<Entry>,
+        work: &CalibrateWork,
+    ) -> Result<()> {
+        let served = self.model_of(entry, &work.fingerprint)?;
+        let (own, parking, work) = (Arc::clone(entry), self.parking.clone(), work.clone());
+        let calibrated = self.pool.beside(move || {
+            let go_on = || match parking.go_on() {
+                ControlFlow::Continue(()) => own.stop.go_on(),
+                stop => stop,
+            };
+            let ensemble = served.explainer().retrain(&work.retraining(&served)?, |_, _| {
+                own.step();
+                go_on()
+            })?;
+            let calibration = served.explainer().calibrate(&work.terms, &ensemble, |tick| {
+                if tick == Tick::Answered {
+                    own.step();
+                }
+                go_on()
+            })?;
+            serde_json::to_string(&calibration)
+                .map_err(|error| Error::Broken(format!("a calibration without text: {error}")))
+        });
+        let result = self.told(entry, 0, &Pace::new(0), calibrated).await?;
+        self.store.set_result(&entry.id.to_string(), &result).await
+    }
+}

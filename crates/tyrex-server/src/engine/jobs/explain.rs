@@ -1,0 +1,259 @@
+//! Advice for many rows.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use tyrex::counterfactual::Tick;
+use tyrex::data::{Column, Table};
+use tyrex::explain::{Applicant, Request};
+use tyrex::{Error as LibraryError, Seed};
+use uuid::Uuid;
+
+use super::{Entry, Pace};
+use crate::engine::error::{Error, Result};
+use crate::engine::questions::{Advising, Certifying, Found};
+use crate::engine::served::Training;
+use crate::engine::store::StoredRow;
+use crate::engine::{Engine, Recording, Served};
+
+/// Rows that are finished and kept together.
+const CHUNK: usize = 16;
+
+/// Advice to find for many rows.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct ExplainWork {
+    /// The model's fingerprint.
+    pub(crate) fingerprint: String,
+    pub(crate) rows: KeptRows,
+    pub(crate) request: Request,
+    pub(crate) certifying: Option<KeptCertifying>,
+    pub(crate) examining: bool,
+    pub(crate) recording: Option<Recording>,
+}
+
+/// What is to be certified, without the retrained models themselves.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct KeptCertifying {
+    pub(crate) terms: tyrex::certificate::Terms,
+    pub(crate) seed: Seed,
+    /// Whether there were retrained models when the job was asked for. What they say must not
+    /// depend on when it runs.
+    pub(crate) ensemble: bool,
+}
+
+/// The rows of a job.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum KeptRows {
+    /// Rows of the model's own table.
+    Indices(Vec<usize>),
+    /// Others: named columns of cells.
+    Columns(Vec<(String, Vec<String>)>),
+}
+
+impl KeptRows {
+    /// The rows of a table.
+    pub(crate) fn of(table: &Table) -> Self {
+        let cells = |column: &Column| column.cells().map(str::to_owned).collect();
+        let columns = table.columns().iter();
+        Self::Columns(columns.map(|column| (column.name().to_owned(), cells(column))).collect())
+    }
+
+    fn applicants(&self, served: &Served) -> Result<Vec<Applicant>> {
+        match self {
+            Self::Indices(indices) => indices
+                .iter()
+                .map(|&row| {
+                    let applicant = served.explainer().applicant(row);
+                    applicant.ok_or_else(|| Error::absent("row", row.to_string()))
+                })
+                .collect(),
+            Self::Columns(columns) => {
+                let column = |(name, cells): &(String, Vec<String>)| {
+                    let mut column = Column::new(name);
+                    cells.iter().for_each(|cell| column.push(cell));
+                    column
+                };
+                let table = Table::new("rows", columns.iter().map(column).collect())?;
+                Ok(served.explainer().read_applicants(table)?)
+            }
+        }
+    }
+}
+
+/// Advice for rows, from a job or at once.
+#[derive(Debug)]
+pub(crate) struct ExplainAnswer {
+    pub(crate) model: String,
+    pub(crate) fingerprint: String,
+    pub(crate) request: Request,
+    pub(crate) documents: Vec<Box<RawValue>>,
+    /// The promises the rows became, where they were to be recorded.
+    pub(crate) recorded: Option<Vec<Option<Uuid>>>,
+    /// The same as a table.
+    pub(crate) table: Table,
+}
+
+impl Engine {
+    pub(super) async fn run_explain(&self, entry: &Arc<Entry>, work: &ExplainWork) -> Result<()> {
+        let served = self.model_of(entry, &work.fingerprint)?;
+        let advising = Arc::new(Advising {
+            request: work.request.clone(),
+            certifying: match &work.certifying {
+                None => None,
+                Some(kept) => Some(Certifying {
+                    terms: kept.terms.clone(),
+                    seed: kept.seed,
+                    ensemble: match kept.ensemble {
+                        true => Some(self.awaited_ensemble(entry, &served).await?),
+                        false => None,
+                    },
+                }),
+            },
+            examining: work.examining,
+        });
+        let (rows, asked) = (work.rows.clone(), Arc::clone(&served));
+        let applicants = self.pool.beside(move || rows.applicants(&asked)).await?;
+        let job = entry.id.to_string();
+        let names = served.explainer().advice_table(&[], &work.request)?;
+        let names: Vec<&str> = names.columns().iter().map(Column::name).collect();
+        let names = serde_json::to_string(&names)
+            .map_err(|error| Error::Broken(format!("names without text: {error}")))?;
+        self.store.set_result(&job, &names).await?;
+        let kept = self.store.rows(&job).await?;
+        let finished: BTreeSet<usize> = kept.iter().map(|row| row.number).collect();
+        drop(kept);
+        let missing: Vec<usize> =
+            (0..applicants.len()).filter(|number| !finished.contains(number)).collect();
+        let mut done = finished.len();
+        let pace = Pace::new(done);
+        for numbers in missing.chunks(CHUNK) {
+            let some: Vec<Applicant> =
+                numbers.iter().map(|&number| applicants[number].clone()).collect();
+            let found = self.chunk(entry, &served, &advising, some);
+            let found = self.told(entry, done, &pace, found).await?;
+            let rows = self.kept_rows(entry.id, &served, work, numbers, found).await?;
+            self.store.add_rows(&job, &rows).await?;
+            done += numbers.len();
+        }
+        Ok(())
+    }
+
+    /// Advice for some rows, on the background threads.
+    async fn chunk(
+        &self,
+        entry: &Arc<Entry>,
+        served: &Arc<Served>,
+        advising: &Arc<Advising>,
+        applicants: Vec<Applicant>,
+    ) -> Result<Vec<Found>> {
+        let (entry, parking) = (Arc::clone(entry), self.parking.clone());
+        let (served, advising) = (Arc::clone(served), Arc::clone(advising));
+        self.pool
+            .beside(move || {
+                let go_on = || match parking.go_on() {
+                    ControlFlow::Continue(()) => entry.stop.go_on(),
+                    stop => stop,
+                };
+                let advice = served.explainer().advise(&applicants, &advising.request, |tick| {
+                    if tick == Tick::Answered {
+                        entry.step();
+                    }
+                    go_on()
+                })?;
+                advising.documents(&served, advice, &go_on)
+            })
+            .await
+    }
+
+    /// Records what was found, where that is asked for, and makes rows of it to keep.
+    async fn kept_rows(
+        &self,
+        job: Uuid,
+        served: &Served,
+        work: &ExplainWork,
+        numbers: &[usize],
+        found: Vec<Found>,
+    ) -> Result<Vec<StoredRow>> {
+        let promises = match &work.recording {
+            None => vec![None; found.len()],
+            Some(recording) => {
+                let numbered: Vec<(usize, &Found)> = numbers.iter().copied().zip(&found).collect();
+                let subjects: Vec<String> = numbers
+                    .iter()
+                    .filter_map(|&number| recording.subjects.get(number).cloned())
+                    .collect();
+                let until = recording.holds_until;
+                self.record(served, &work.request, &subjects, until, &numbered, Some(job)).await?
+            }
+        };
+        let advice: Vec<_> = found.iter().map(|found| found.advice.clone()).collect();
+        let table = served.explainer().advice_table(&advice, &work.request)?;
+        let cells = |line: usize| -> Vec<&str> {
+            table.columns().iter().map(|column| column.cell(line)).collect()
+        };
+        let rows = numbers.iter().zip(found).zip(promises).enumerate();
+        rows.map(|(line, ((&number, found), promise))| {
+            Ok(StoredRow {
+                number,
+                document: found.document.get().to_owned(),
+                cells: serde_json::to_string(&cells(line))
+                    .map_err(|error| Error::Broken(format!("cells without text: {error}")))?,
+                promise: promise.map(|promise| promise.to_string()),
+            })
+        })
+        .collect()
+    }
+
+    /// The retrained models, once they are there.
+    async fn awaited_ensemble(
+        &self,
+        entry: &Entry,
+        served: &Served,
+    ) -> Result<Arc<tyrex::change::Ensemble>> {
+        while matches!(served.training(), Training::Under { .. }) {
+            if entry.stop.is_set() || self.parking.is_set() {
+                let what = "the retrained models were not there yet".to_owned();
+                return Err(LibraryError::Cancelled(what).into());
+            }
+            tokio::time::sleep(Duration::from_millis(100)).await;
+        }
+        served.expect_ensemble()
+    }
+
+    /// What a job that advises came to.
+    pub(super) async fn explained(&self, id: Uuid) -> Result<ExplainAnswer> {
+        let stored = self.store.job(&id.to_string()).await?;
+        let stored = stored.ok_or_else(|| Error::absent("job", id.to_string()))?;
+        let damaged = |error: serde_json::Error| Error::Broken(format!("a damaged job: {error}"));
+        let super::Work::Explain(work) = serde_json::from_str(&stored.question).map_err(damaged)?
+        else {
+            return Err(Error::Broken("a job of another kind".to_owned()));
+        };
+        let rows = self.store.rows(&id.to_string()).await?;
+        // The model may be gone; what it said of the rows is here.
+        let names = self.store.result(&id.to_string()).await?.unwrap_or_default();
+        let names: Vec<String> = serde_json::from_str(&names).map_err(damaged)?;
+        let mut columns: Vec<Column> = names.into_iter().map(Column::new).collect();
+        let mut documents = Vec::with_capacity(rows.len());
+        let mut recorded = Vec::with_capacity(rows.len());
+        for row in rows {
+            let cells: Vec<String> = serde_json::from_str(&row.cells).map_err(damaged)?;
+            columns.iter_mut().zip(&cells).for_each(|(column, cell)| column.push(cell));
+            documents.push(RawValue::from_string(row.document).map_err(damaged)?);
+            recorded.push(row.promise.as_deref().and_then(|id| Uuid::parse_str(id).ok()));
+        }
+        Ok(ExplainAnswer {
+            model: stored.model,
+            fingerprint: work.fingerprint,
+            request: work.request,
+            documents,
+            recorded: work.recording.map(|_| recorded),
+            table: Table::new("counterfactuals", columns)?,
+        })
+    }
+}

@@ -1,0 +1,191 @@
+//! The model of files on this machine, which the service is started for.
+
+use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use sha2::{Digest as _, Sha256};
+use tyrex::data::{Dataset, Schema, Table};
+use tyrex::model::TrainParams;
+use tyrex::{Explainer, Seed};
+
+use super::error::Result;
+use super::import::{Reading, Upload};
+use super::{Engine, Error};
+
+/// Bytes of the digest that a model's name ends with.
+const DIGEST: usize = 4;
+/// The longest part of a name that comes from a file's.
+const LONGEST_STEM: usize = 24;
+
+/// A model, or the rows to train one on, in files of this machine.
+#[derive(Debug, Clone, Default)]
+pub struct OwnModel {
+    /// The ONNX file; without one a network is trained.
+    pub model: Option<PathBuf>,
+    /// The rows; without them only rows that are sent can be asked about.
+    pub data: Option<PathBuf>,
+    /// What the columns mean; without it the model says so.
+    pub schema: Option<PathBuf>,
+    /// The favourable class, by the model's name for it.
+    pub class: Option<String>,
+    /// The output that holds the scores, if there are several.
+    pub output: Option<String>,
+    /// Whether the output holds logits.
+    pub logits: bool,
+}
+
+impl Engine {
+    /// Takes in the model of these files and makes it the active one. Files that were taken in
+    /// before are known again.
+    pub async fn open(self: &Arc<Self>, own: OwnModel) -> Result<()> {
+        let ensemble = self.config.ensemble;
+        let (name, files) = self.pool.beside(move || Files::read(own)).await?;
+        if self.model(Some(&name)).is_err() {
+            let upload_name = name.clone();
+            let upload = self.pool.beside(move || files.upload(upload_name, ensemble)).await?;
+            self.upload(upload).await?;
+        }
+        self.activate(&name).await.map(|_| ())
+    }
+}
+
+/// The active model, in a few words.
+#[derive(Debug, Clone, serde::Serialize)]
+pub struct Loaded {
+    /// Its name.
+    pub name: String,
+    /// Its rows.
+    pub rows: usize,
+    /// Those to advise: the rows that it rejects.
+    pub rejected: usize,
+    /// Models that it is retrained to, in the background.
+    pub retrained: usize,
+}
+
+impl Engine {
+    /// The active model, in a few words.
+    #[must_use]
+    pub fn loaded(&self) -> Option<Loaded> {
+        let served = self.active()?;
+        Some(Loaded {
+            name: served.id().to_owned(),
+            rows: served.explainer().data().rows().len(),
+            rejected: served.rejected(),
+            retrained: served.ensemble_summary().wanted,
+        })
+    }
+}
+
+/// What the files hold.
+#[derive(Debug)]
+struct Files {
+    model: Option<Vec<u8>>,
+    data: Option<(PathBuf, Vec<u8>)>,
+    schema: Option<String>,
+    reading: Reading,
+}
+
+impl Files {
+    /// Reads them; also the name of their model, which says what is in them.
+    fn read(own: OwnModel) -> Result<(String, Self)> {
+        let read = |path: &PathBuf| {
+            std::fs::read(path).map_err(tyrex::Error::io("read", path)).map_err(Error::from)
+        };
+        let schema = match &own.schema {
+            None => None,
+            // Read as a schema first: what is wrong is said with the file's name.
+            Some(path) => {
+                Schema::read(path)?;
+                Some(String::from_utf8_lossy(&read(path)?).into_owned())
+            }
+        };
+        let named = own.model.as_deref().or(own.data.as_deref());
+        let stem = stem(named.unwrap_or(Path::new("model")));
+        let files = Self {
+            model: own.model.as_ref().map(read).transpose()?,
+            data: own.data.map(|path| read(&path).map(|bytes| (path, bytes))).transpose()?,
+            schema,
+            reading: Reading {
+                model_class: own.class,
+                model_output: own.output,
+                model_logits: own.logits,
+            },
+        };
+        Ok((format!("{stem}-{}", files.digest()), files))
+    }
+
+    /// A digest of everything in them.
+    fn digest(&self) -> String {
+        let mut digest = Sha256::new();
+        let data = self.data.as_ref().map(|(_, bytes)| bytes.as_slice());
+        let schema = self.schema.as_deref().map(str::as_bytes);
+        for part in [self.model.as_deref(), data, schema] {
+            digest.update(part.map_or(0, |part| part.len() as u64 + 1).to_le_bytes());
+            digest.update(part.unwrap_or_default());
+        }
+        digest.update(format!("{:?}", self.reading));
+        digest.finalize()[..DIGEST].iter().map(|byte| format!("{byte:02x}")).collect()
+    }
+
+    /// The model to take in, trained now if there is none.
+    fn upload(self, name: String, ensemble: usize) -> Result<Upload> {
+        let onnx = match (self.model, &self.data, &self.schema) {
+            (Some(onnx), _, _) => onnx,
+            (None, Some((path, bytes)), Some(schema)) => {
+                let table = Table::from_bytes(path, bytes.clone())?;
+                let dataset = Dataset::load(&Schema::from_toml(schema)?, table)?;
+                let go_on = |_: &_| ControlFlow::Continue(());
+                let params = TrainParams::default();
+                Explainer::train(dataset, &params, Seed(0), go_on)?.to_onnx()?
+            }
+            (None, _, _) => {
+                let problem = "expected a model file, or rows and a schema to train one on";
+                return Err(Error::field("model", problem));
+            }
+        };
+        let format =
+            |path: &Path| path.extension().map(|end| end.to_string_lossy().to_ascii_lowercase());
+        let data = self.data.map(|(path, bytes)| (format(&path).unwrap_or_default(), bytes));
+        Ok(Upload {
+            name: Some(name),
+            onnx,
+            schema: self.schema,
+            data,
+            reading: self.reading,
+            ensemble,
+        })
+    }
+}
+
+/// A file's name as the beginning of a model's: lower-case letters, digits and hyphens.
+fn stem(path: &Path) -> String {
+    let stem = path.file_stem().unwrap_or_default().to_string_lossy().to_lowercase();
+    let plain: String = stem
+        .chars()
+        .map(|letter| if letter.is_ascii_alphanumeric() { letter } else { '-' })
+        .take(LONGEST_STEM)
+        .collect();
+    let plain = plain.trim_matches('-');
+    if plain.is_empty() { "model".to_owned() } else { plain.to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_made_of_files() {
+        let cases = [
+            ("loans.onnx", "loans"),
+            ("a/b/My Loans (2024).onnx", "my-loans--2024"),
+            ("../../etc/passwd", "passwd"),
+            ("äöü.onnx", "model"),
+            ("", "model"),
+        ];
+        for (path, expected) in cases {
+            assert_eq!(stem(Path::new(path)), expected, "{path}");
+        }
+        assert!(stem(Path::new(&"x".repeat(300))).len() <= LONGEST_STEM);
+    }
+}

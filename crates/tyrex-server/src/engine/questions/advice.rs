@@ -1,0 +1,86 @@
+//! What should change?
+
+use std::ops::ControlFlow;
+
+use serde_json::value::{RawValue, to_raw_value};
+use tyrex::certificate::Certificate;
+use tyrex::counterfactual::Reason;
+use tyrex::explain::{Advice, Applicant, Request};
+
+use super::Certifying;
+use crate::engine::Served;
+use crate::engine::error::{Error, Result};
+use crate::engine::pool::Question;
+
+/// Rules let go one at a time for a row without advice. Each is a search of its own.
+const TRIES: usize = 24;
+
+/// What should change, and what can be promised then?
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Advising {
+    /// How to search.
+    pub(crate) request: Request,
+    /// What is promised of what is found, if that is asked for.
+    pub(crate) certifying: Option<Certifying>,
+    /// Whether to say, for rows without advice, which rule stands in the way.
+    pub(crate) examining: bool,
+}
+
+/// What was found for one row.
+#[derive(Debug)]
+pub(crate) struct Found {
+    pub(crate) advice: Advice,
+    pub(crate) certificate: Option<Certificate>,
+    /// The library's document of both.
+    pub(crate) document: Box<RawValue>,
+}
+
+impl Question for Advising {
+    type Answer = Found;
+    const AT_ONCE: usize = 8;
+
+    fn answer(
+        &self,
+        model: &Served,
+        applicants: &[Applicant],
+        go_on: &(dyn Fn() -> ControlFlow<()> + Sync),
+    ) -> Result<Vec<Found>> {
+        let advice = model.explainer().advise(applicants, &self.request, |_| go_on())?;
+        self.documents(model, advice, go_on)
+    }
+}
+
+impl Advising {
+    /// Certifies what was found, and puts it into words.
+    pub(crate) fn documents(
+        &self,
+        model: &Served,
+        advice: Vec<Advice>,
+        go_on: &(dyn Fn() -> ControlFlow<()> + Sync),
+    ) -> Result<Vec<Found>> {
+        if advice.iter().any(|advice| advice.outcome.reason() == Some(Reason::Cancelled)) {
+            let what = "not all rows were searched for".to_owned();
+            return Err(tyrex::Error::Cancelled(what).into());
+        }
+        let points = advice.iter().filter_map(Advice::found).map(|found| &*found.point);
+        let mut certificates = match &self.certifying {
+            Some(certifying) => certifying.certify(model, points, go_on)?.into_iter(),
+            None => Vec::new().into_iter(),
+        };
+        let tries = if self.examining { TRIES } else { 0 };
+        let document = |advice: Advice| {
+            let certificate = advice.found().and_then(|_| certificates.next());
+            let explained = model.explainer().explained_watched(
+                &advice,
+                certificate.clone(),
+                &self.request,
+                tries,
+                |_| go_on(),
+            )?;
+            let document = to_raw_value(&explained)
+                .map_err(|error| Error::Broken(format!("a document without text: {error}")))?;
+            Ok(Found { advice, certificate, document })
+        };
+        advice.into_iter().map(document).collect()
+    }
+}

@@ -1,0 +1,61 @@
+//! What can be promised of rows once the model changes?
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use tyrex::certificate::{Certificate, Terms};
+use tyrex::change::Ensemble;
+use tyrex::explain::{Applicant, Fresh};
+use tyrex::{Points, Seed};
+
+use crate::engine::Served;
+use crate::engine::error::Result;
+use crate::engine::pool::Question;
+
+/// What can be promised, on these terms, with these retrained models?
+#[derive(Debug, Clone)]
+pub(crate) struct Certifying {
+    pub(crate) terms: Terms,
+    pub(crate) seed: Seed,
+    pub(crate) ensemble: Option<Arc<Ensemble>>,
+}
+
+impl PartialEq for Certifying {
+    fn eq(&self, other: &Self) -> bool {
+        let same_models = match (&self.ensemble, &other.ensemble) {
+            (None, None) => true,
+            (Some(own), Some(other)) => Arc::ptr_eq(own, other),
+            _ => false,
+        };
+        same_models && self.terms == other.terms && self.seed == other.seed
+    }
+}
+
+impl Certifying {
+    /// A certificate for each point. The retrained models had no part in finding it.
+    pub(crate) fn certify<'a>(
+        &self,
+        model: &Served,
+        points: impl Iterator<Item = &'a [f32]>,
+        go_on: &(dyn Fn() -> ControlFlow<()> + Sync),
+    ) -> Result<Vec<Certificate>> {
+        let mut all = Points::new(model.explainer().points().dim());
+        points.for_each(|point| all.push(point));
+        let fresh = self.ensemble.as_deref().map(|ensemble| Fresh { ensemble, steered: false });
+        Ok(model.explainer().certify(&all, fresh, &self.terms, self.seed, go_on)?)
+    }
+}
+
+impl Question for Certifying {
+    type Answer = Certificate;
+    const AT_ONCE: usize = 16;
+
+    fn answer(
+        &self,
+        model: &Served,
+        applicants: &[Applicant],
+        go_on: &(dyn Fn() -> ControlFlow<()> + Sync),
+    ) -> Result<Vec<Certificate>> {
+        self.certify(model, applicants.iter().map(|applicant| &*applicant.point), go_on)
+    }
+}

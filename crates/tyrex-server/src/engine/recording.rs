@@ -1,0 +1,88 @@
+//! Advice that becomes a promise.
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use tyrex::explain::Request;
+use uuid::Uuid;
+
+use super::error::Result;
+use super::questions::Found;
+use super::{Engine, Served};
+use crate::ledger::NewPromise;
+
+/// To whom advice is given, and how long it holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Recording {
+    /// One subject for every row.
+    pub(crate) subjects: Vec<String>,
+    /// The moment until which the promises hold.
+    pub(crate) holds_until: Option<Timestamp>,
+}
+
+impl Engine {
+    /// Writes what was found for some rows into the ledger, and says under which ids. Rows
+    /// without advice have none. When this returns it is on the disk.
+    ///
+    /// The ids of a job follow from the job and the row, so that a row that is done twice is
+    /// recorded once.
+    pub(super) async fn record(
+        &self,
+        served: &Served,
+        request: &Request,
+        subjects: &[String],
+        holds_until: Option<Timestamp>,
+        found: &[(usize, &Found)],
+        job: Option<Uuid>,
+    ) -> Result<Vec<Option<Uuid>>> {
+        let mut ids = Vec::with_capacity(found.len());
+        let mut promises = Vec::with_capacity(found.len());
+        for (&(number, found), subject) in found.iter().zip(subjects) {
+            let promise = NewPromise::of(
+                served.explainer(),
+                &found.advice,
+                found.certificate.as_ref(),
+                request,
+                subject,
+                holds_until,
+            );
+            ids.push(promise.map(|mut promise| {
+                if let Some(job) = job {
+                    promise.id = id(job, number);
+                }
+                let id = promise.id;
+                promises.push(promise);
+                id
+            }));
+        }
+        if !promises.is_empty() {
+            self.ledger.record(&promises).await?;
+        }
+        Ok(ids)
+    }
+
+    /// The same for an answer that somebody waits for.
+    pub(crate) async fn record_now(
+        &self,
+        served: &Served,
+        request: &Request,
+        recording: &Recording,
+        found: &[Found],
+    ) -> Result<Vec<Option<Uuid>>> {
+        let numbered: Vec<(usize, &Found)> = found.iter().enumerate().collect();
+        let Recording { subjects, holds_until } = recording;
+        self.record(served, request, subjects, *holds_until, &numbered, None).await
+    }
+}
+
+/// The id of the promise in a row of a job.
+fn id(job: Uuid, number: usize) -> Uuid {
+    let digest = Sha256::new()
+        .chain_update(b"promise of a job")
+        .chain_update(job.as_bytes())
+        .chain_update((number as u64).to_le_bytes())
+        .finalize();
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&digest[..16]);
+    uuid::Builder::from_custom_bytes(bytes).into_uuid()
+}

@@ -1,0 +1,237 @@
+//! A model that questions can be asked about.
+
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use tyrex::Explainer;
+use tyrex::change::{Ensemble, ModelChange};
+use tyrex::explain::{Applicant, RetrainingTerms, StabilityGauge, StabilityTerms};
+use tyrex::model::{THRESHOLD, TrainParams};
+use utoipa::ToSchema;
+
+use super::error::{Error, Result};
+use super::pool::Stop;
+
+/// The terms of stability whose neighbours are kept.
+const GAUGES: usize = 8;
+
+/// A model, its rows, and its retrained versions as they come.
+#[derive(Debug)]
+pub struct Served {
+    id: String,
+    explainer: Explainer,
+    fingerprint: String,
+    origin: String,
+    created: Timestamp,
+    /// The rows to advise unless told otherwise, as indices; those that are rejected.
+    applicants: Vec<usize>,
+    rejected: Vec<usize>,
+    retraining: Option<Retraining>,
+    ensemble: RwLock<Training>,
+    gauges: Mutex<Vec<Arc<StabilityGauge>>>,
+    /// Set when the model is removed.
+    pub(super) removed: Stop,
+}
+
+/// How a model is trained again.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct Retraining {
+    pub(super) change: ModelChange,
+    pub(super) models: usize,
+    pub(super) params: TrainParams,
+    pub(super) seed: tyrex::Seed,
+}
+
+impl Retraining {
+    pub(super) fn terms(&self) -> RetrainingTerms {
+        let Self { change, models, params, seed } = self.clone();
+        RetrainingTerms { change, models, params, seed }
+    }
+}
+
+/// How far the retrained models are.
+#[derive(Debug, Clone)]
+pub(super) enum Training {
+    None,
+    Under { done: usize },
+    Ready(Arc<Ensemble>),
+    Failed(String),
+}
+
+/// How far the retrained models are, for people.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
+pub(crate) struct EnsembleSummary {
+    /// Whether there are any.
+    pub(crate) state: EnsembleState,
+    /// Those that are trained.
+    #[schema(example = 31)]
+    pub(crate) models: usize,
+    /// Those that there will be.
+    #[schema(example = 50)]
+    pub(crate) wanted: usize,
+    /// The same in words.
+    pub(crate) sentence: String,
+}
+
+/// Whether there are retrained models.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum EnsembleState {
+    /// None were asked for.
+    None,
+    /// They are being trained.
+    Training,
+    /// All are there.
+    Ready,
+    /// They could not be trained.
+    Failed,
+}
+
+impl Served {
+    pub(super) fn new(
+        id: String,
+        explainer: Explainer,
+        origin: String,
+        created: Timestamp,
+        retraining: Option<Retraining>,
+    ) -> Self {
+        let mut applicants = explainer.data().part(explainer.data().applicants());
+        applicants.sort_unstable();
+        let below = |index: &usize| explainer.scores()[*index] < THRESHOLD;
+        Self {
+            id,
+            fingerprint: explainer.fingerprint().to_string(),
+            origin,
+            created,
+            rejected: applicants.iter().copied().filter(below).collect(),
+            applicants,
+            ensemble: RwLock::new(match retraining {
+                Some(_) => Training::Under { done: 0 },
+                None => Training::None,
+            }),
+            retraining,
+            explainer,
+            gauges: Mutex::default(),
+            removed: Stop::default(),
+        }
+    }
+
+    /// Its name.
+    pub(crate) fn id(&self) -> &str {
+        &self.id
+    }
+
+    /// The model and its rows.
+    pub(crate) fn explainer(&self) -> &Explainer {
+        &self.explainer
+    }
+
+    /// The name of the model that changes with its weights.
+    pub(crate) fn fingerprint(&self) -> &str {
+        &self.fingerprint
+    }
+
+    /// Where it came from.
+    pub(crate) fn origin(&self) -> &str {
+        &self.origin
+    }
+
+    /// When it came.
+    pub(crate) fn created(&self) -> Timestamp {
+        self.created
+    }
+
+    /// The number of rows that are rejected.
+    pub(crate) fn rejected(&self) -> usize {
+        self.rejected.len()
+    }
+
+    /// Some of the applicants, in the order of the table, and how many there are.
+    pub(crate) fn applicants(
+        &self,
+        rejected: bool,
+        offset: usize,
+        limit: usize,
+    ) -> (usize, Vec<Applicant>) {
+        let all = if rejected { &self.rejected } else { &self.applicants };
+        let rows = self.explainer.data().table_rows();
+        let some = all.iter().skip(offset).take(limit);
+        (all.len(), some.filter_map(|&index| self.explainer.applicant(rows[index])).collect())
+    }
+
+    pub(super) fn retraining(&self) -> Option<&Retraining> {
+        self.retraining.as_ref()
+    }
+
+    pub(super) fn training(&self) -> Training {
+        self.ensemble.read().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    pub(super) fn set_training(&self, training: Training) {
+        *self.ensemble.write().unwrap_or_else(PoisonError::into_inner) = training;
+    }
+
+    /// The retrained models, if they are all there.
+    pub(crate) fn ensemble(&self) -> Option<Arc<Ensemble>> {
+        match self.training() {
+            Training::Ready(ensemble) => Some(ensemble),
+            _ => None,
+        }
+    }
+
+    /// The retrained models, or why there are none.
+    pub(crate) fn expect_ensemble(&self) -> Result<Arc<Ensemble>> {
+        match self.training() {
+            Training::Ready(ensemble) => Ok(ensemble),
+            Training::Under { .. } => Err(Error::Busy {
+                what: "the retrained models are not all there yet",
+                retry_after: std::time::Duration::from_secs(5),
+            }),
+            Training::None | Training::Failed(_) => Err(Error::Conflict(format!(
+                "the model `{}` has no retrained models: {}",
+                self.id,
+                self.ensemble_summary().sentence
+            ))),
+        }
+    }
+
+    /// How far the retrained models are.
+    pub(crate) fn ensemble_summary(&self) -> EnsembleSummary {
+        let wanted = self.retraining.as_ref().map_or(0, |retraining| retraining.models);
+        let change = self.retraining.as_ref().map(|retraining| retraining.change.description());
+        let change = change.unwrap_or_default();
+        let (state, models, sentence) = match self.training() {
+            Training::None => (EnsembleState::None, 0, "None were asked for.".to_owned()),
+            Training::Under { done } => {
+                let sentence = format!("{done} of {wanted} models are trained: {change}.");
+                (EnsembleState::Training, done, sentence)
+            }
+            Training::Ready(ensemble) => {
+                let count = ensemble.members().len();
+                (EnsembleState::Ready, count, format!("{count} models trained again: {change}."))
+            }
+            Training::Failed(reason) => (EnsembleState::Failed, 0, reason),
+        };
+        EnsembleSummary { state, models, wanted, sentence }
+    }
+
+    /// The neighbours of these terms, drawn now or kept from before.
+    pub(super) fn gauge(&self, terms: &StabilityTerms) -> Result<Arc<StabilityGauge>> {
+        let kept = || self.gauges.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut gauges = kept();
+        if let Some(place) = gauges.iter().position(|gauge| gauge.terms() == terms) {
+            // The one used last stands last.
+            gauges[place..].rotate_left(1);
+            return Ok(Arc::clone(&gauges[gauges.len() - 1]));
+        }
+        drop(gauges);
+        let gauge = Arc::new(self.explainer.stability_gauge(terms)?);
+        let mut gauges = kept();
+        if gauges.len() >= GAUGES {
+            gauges.remove(0);
+        }
+        gauges.push(Arc::clone(&gauge));
+        Ok(gauge)
+    }
+}

@@ -1,0 +1,80 @@
+//! Retrained models, one after the other, in the background.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use tyrex::Error as LibraryError;
+use tyrex::change::Ensemble;
+use tyrex::model::Mlp;
+use tyrex::model::onnx::{self, Core, ExportMetadata, ImportOptions, OnnxModel};
+
+use super::Engine;
+use super::error::{Error, Result};
+use super::served::{Served, Training};
+
+impl Engine {
+    /// Makes the retrained models that are missing. Each is kept as soon as it is there, so that
+    /// a restart goes on where this ends.
+    pub(super) async fn train(self: Arc<Self>, served: Arc<Served>) {
+        match self.trained(&served).await {
+            Ok(ensemble) => served.set_training(Training::Ready(Arc::new(ensemble))),
+            Err(_) if self.parking.is_set() || served.removed.is_set() => {}
+            Err(error) => {
+                tracing::error!(model = served.id(), %error, "cannot train it again");
+                // What the library says is about the data; all else is for the log.
+                let reason = match error {
+                    Error::Library(error) => error.to_string(),
+                    _ => "The models could not be trained; the log says why.".to_owned(),
+                };
+                served.set_training(Training::Failed(reason));
+            }
+        }
+    }
+
+    async fn trained(&self, served: &Arc<Served>) -> Result<Ensemble> {
+        let Some(retraining) = served.retraining() else {
+            return Err(Error::Broken("nobody asked for retrained models".to_owned()));
+        };
+        let terms = Arc::new(retraining.terms());
+        let mut members: Vec<Option<Mlp>> = vec![None; terms.models];
+        for (number, onnx) in self.store.members(served.id()).await? {
+            if let Some(member) = members.get_mut(number) {
+                *member = Some(read(onnx)?);
+            }
+        }
+        let mut missing: Vec<usize> =
+            (0..members.len()).filter(|&number| members[number].is_none()).collect();
+        while !missing.is_empty() {
+            let done = members.iter().flatten().count();
+            served.set_training(Training::Under { done });
+            let some: Vec<usize> =
+                missing.drain(..missing.len().min(self.pool.threads())).collect();
+            let (numbers, served_now, terms_now) =
+                (some.clone(), Arc::clone(served), Arc::clone(&terms));
+            let parking = self.parking.clone();
+            let made = self.pool.beside(move || {
+                let watch = |_, _: &_| match (parking.go_on(), served_now.removed.go_on()) {
+                    (ControlFlow::Continue(()), go_on) => go_on,
+                    (stop, _) => stop,
+                };
+                Ok(served_now.explainer().retrain_members(&terms_now, &numbers, watch)?)
+            });
+            for (number, member) in some.into_iter().zip(made.await?) {
+                let onnx = onnx::write(&member, &ExportMetadata::default());
+                self.store.add_member(served.id(), number, &onnx).await?;
+                members[number] = Some(member);
+            }
+        }
+        let members = members.into_iter().flatten().collect();
+        Ok(served.explainer().ensemble_of(&terms, members)?)
+    }
+}
+
+fn read(onnx: Vec<u8>) -> Result<Mlp> {
+    match OnnxModel::from_bytes(onnx, &ImportOptions::default())?.core {
+        Core::Mlp(network) => Ok(network),
+        Core::Trees(_) => {
+            Err(LibraryError::InvalidModel("trees among the retrained models".to_owned()).into())
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! axum's extractors, with problems for answers when they fail.
+
+use std::error::Error as _;
+
+use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
+use axum::extract::{FromRequest, FromRequestParts};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+
+use crate::problem::Problem;
+
+/// A JSON body in, or out.
+#[derive(Debug, Clone, Copy, FromRequest)]
+#[from_request(via(axum::Json), rejection(Problem))]
+pub(crate) struct Json<T>(pub(crate) T);
+
+/// The parameters behind the question mark.
+#[derive(Debug, Clone, Copy, FromRequestParts)]
+#[from_request(via(axum::extract::Query), rejection(Problem))]
+pub(crate) struct Query<T>(pub(crate) T);
+
+/// The variable parts of the path.
+#[derive(Debug, Clone, Copy, FromRequestParts)]
+#[from_request(via(axum::extract::Path), rejection(Problem))]
+pub(crate) struct Path<T>(pub(crate) T);
+
+impl<T: Serialize> IntoResponse for Json<T> {
+    fn into_response(self) -> Response {
+        match serde_json::to_vec(&self.0) {
+            Ok(body) => ([("content-type", "application/json")], body).into_response(),
+            Err(error) => Problem::internal(error).into_response(),
+        }
+    }
+}
+
+impl From<JsonRejection> for Problem {
+    fn from(rejection: JsonRejection) -> Self {
+        match &rejection {
+            // The reason reads `rows[3].age: invalid type ...`, or without a path.
+            JsonRejection::JsonDataError(error) => {
+                let reason = error.source().map_or_else(|| error.body_text(), ToString::to_string);
+                match reason.split_once(": ") {
+                    Some((field, reason)) if is_path(field) => Self::field(field, reason),
+                    _ => Self::unprocessable(reason),
+                }
+            }
+            JsonRejection::JsonSyntaxError(error) => {
+                let reason = error.source().map_or_else(|| error.body_text(), ToString::to_string);
+                Self::bad_request(format!("the body is not JSON: {reason}"))
+            }
+            _ => Self::new(rejection.status(), rejection.body_text()),
+        }
+    }
+}
+
+/// Whether the text is the path of a field, as in `rows[3].age`, and not the start of a sentence.
+fn is_path(text: &str) -> bool {
+    !text.is_empty() && !text.contains(' ')
+}
+
+impl From<QueryRejection> for Problem {
+    fn from(rejection: QueryRejection) -> Self {
+        let reason = rejection.source().map_or_else(|| rejection.body_text(), ToString::to_string);
+        match reason.split_once(": ") {
+            Some((field, reason)) if is_path(field) => Self::bad_request(reason).at(field),
+            _ => Self::bad_request(reason),
+        }
+    }
+}
+
+impl From<PathRejection> for Problem {
+    fn from(rejection: PathRejection) -> Self {
+        match rejection {
+            // What is no id names nothing.
+            PathRejection::FailedToDeserializePathParams(error) => {
+                Self::new(error.status(), error.body_text())
+            }
+            other => Self::internal(other),
+        }
+    }
+}

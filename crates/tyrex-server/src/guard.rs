@@ -1,0 +1,173 @@
+//! What a browser is told and what it may not do on another page's behalf.
+//!
+//! On loopback there are no tokens, so a page from elsewhere must not be able to speak to the
+//! service through the visitor's browser. A name that was pointed at this machine (DNS rebinding)
+//! is not one of the machine's own; a form or script of another origin says so in its headers.
+
+use std::net::IpAddr;
+
+use axum::extract::{Request, State};
+use axum::http::header::{
+    CACHE_CONTROL, CONTENT_SECURITY_POLICY, HOST, HeaderName, HeaderValue, ORIGIN, REFERRER_POLICY,
+    STRICT_TRANSPORT_SECURITY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
+};
+use axum::http::uri::Authority;
+use axum::http::{Method, StatusCode};
+use axum::middleware::Next;
+use axum::response::{IntoResponse as _, Response};
+
+use crate::problem::Problem;
+use crate::state::AppState;
+
+/// What the page may load: its own files, and nothing from anywhere else.
+const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
+    img-src 'self' data: blob:; connect-src 'self'; frame-src 'self'; base-uri 'none'; \
+    form-action 'none'; frame-ancestors 'none'";
+
+/// The headers of every answer, unless it brings its own.
+const HEADERS: [(HeaderName, &str); 7] = [
+    (CONTENT_SECURITY_POLICY, CONTENT_POLICY),
+    (X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (X_FRAME_OPTIONS, "DENY"),
+    (REFERRER_POLICY, "no-referrer"),
+    (
+        HeaderName::from_static("permissions-policy"),
+        "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
+    ),
+    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+    // Answers hold personal data. The page's own files say otherwise.
+    (CACHE_CONTROL, "no-store"),
+];
+
+const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
+
+/// Middleware: adds the headers that browsers heed.
+pub(crate) async fn headed(
+    State(state): State<AppState>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let mut response = next.run(request).await;
+    let headers = response.headers_mut();
+    for (name, value) in HEADERS {
+        headers.entry(name).or_insert(HeaderValue::from_static(value));
+    }
+    if state.config.tls.is_some() {
+        let a_year = HeaderValue::from_static("max-age=31536000");
+        headers.insert(STRICT_TRANSPORT_SECURITY, a_year);
+    }
+    response
+}
+
+/// Middleware: refuses what a page from elsewhere makes a browser ask.
+pub(crate) async fn same_site(
+    State(state): State<AppState>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let refusal = if state.config.demands_tokens() { None } else { foreign_host(&request) };
+    match refusal.or_else(|| foreign_origin(&request)) {
+        Some(problem) => problem.into_response(),
+        None => next.run(request).await,
+    }
+}
+
+/// The host the request was sent to, if it is not this machine by its own names. A request that
+/// names none does not come from a browser.
+fn foreign_host(request: &Request) -> Option<Problem> {
+    let own = |host: &str| {
+        let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
+        host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
+    };
+    let named = request.headers().get_all(HOST).iter().map(|host| {
+        let authority = host.to_str().ok().and_then(|host| host.parse::<Authority>().ok());
+        authority.is_some_and(|authority| own(authority.host()))
+    });
+    let in_path = request.uri().authority().map(|authority| own(authority.host()));
+    if named.chain(in_path).all(|own| own) {
+        return None;
+    }
+    let detail = "this service answers to localhost and 127.0.0.1 only; to be reached by another \
+                  name it has to demand tokens (--require-tokens)";
+    Some(Problem::new(StatusCode::MISDIRECTED_REQUEST, detail))
+}
+
+/// A request that changes something and comes from another site's page.
+fn foreign_origin(request: &Request) -> Option<Problem> {
+    if [Method::GET, Method::HEAD, Method::OPTIONS].contains(request.method()) {
+        return None;
+    }
+    let headers = request.headers();
+    let own = if let Some(site) = headers.get(FETCH_SITE) {
+        site == "same-origin" || site == "none"
+    } else if let Some(origin) = headers.get(ORIGIN) {
+        let authority = origin.to_str().ok().and_then(|origin| origin.split_once("://"));
+        let host = headers.get(HOST).and_then(|host| host.to_str().ok());
+        authority.is_some_and(|(_, authority)| Some(authority) == host)
+    } else {
+        true
+    };
+    (!own)
+        .then(|| Problem::new(StatusCode::FORBIDDEN, "requests of other sites' pages are refused"))
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::body::Body;
+
+    use super::*;
+
+    fn request(method: &str, headers: &[(&str, &str)]) -> Request {
+        let mut request = Request::builder().method(method).uri("/v1/explain");
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        request.body(Body::empty()).expect("a request")
+    }
+
+    #[test]
+    fn only_the_machines_own_names_are_answered() {
+        let own =
+            ["localhost", "LOCALHOST:8080", "127.0.0.1:8080", "127.9.9.9", "[::1]:8080", "[::1]"];
+        for host in own {
+            assert!(foreign_host(&request("GET", &[("host", host)])).is_none(), "{host}");
+        }
+        let foreign = [
+            "evil.example",
+            "localhost.evil.example",
+            "127.0.0.1.evil.example:8080",
+            "10.0.0.1",
+            "",
+            "localhost:port",
+            "user@evil.example",
+            "[::2]",
+            "0.0.0.0",
+        ];
+        for host in foreign {
+            assert!(foreign_host(&request("GET", &[("host", host)])).is_some(), "{host}");
+        }
+        let both = [("host", "localhost"), ("host", "evil.example")];
+        assert!(foreign_host(&request("GET", &both)).is_some());
+        assert!(foreign_host(&request("GET", &[])).is_none());
+    }
+
+    #[test]
+    fn other_sites_change_nothing() {
+        let host = ("host", "localhost:8080");
+        let cases: [(&str, &[(&str, &str)], bool); 9] = [
+            ("POST", &[host], true),
+            ("POST", &[host, ("origin", "http://localhost:8080")], true),
+            ("POST", &[host, ("origin", "http://localhost:9090")], false),
+            ("POST", &[host, ("origin", "null")], false),
+            ("DELETE", &[host, ("origin", "https://evil.example")], false),
+            ("POST", &[host, ("sec-fetch-site", "same-origin")], true),
+            ("POST", &[host, ("sec-fetch-site", "cross-site")], false),
+            ("POST", &[host, ("sec-fetch-site", "same-site")], false),
+            ("GET", &[host, ("sec-fetch-site", "cross-site")], true),
+        ];
+        for (method, headers, allowed) in cases {
+            let refusal = foreign_origin(&request(method, headers));
+            assert_eq!(refusal.is_none(), allowed, "{method} {headers:?}");
+        }
+    }
+}

@@ -1,0 +1,284 @@
+//! Do models that may follow keep the promises of the ledger?
+
+use axum::extract::{FromRequest as _, Request, State};
+use axum::http::HeaderMap;
+use axum::http::header::{ACCEPT, CONTENT_TYPE};
+use axum::response::{IntoResponse as _, Response};
+use serde::Deserialize;
+use tyrex::counterfactual::Norm;
+use tyrex::explain::{Gate, GateReport, Grouping};
+use tyrex::report::gate_html;
+use utoipa::ToSchema;
+
+use super::explain::accepted;
+use super::models::{broken, bytes, multipart, text};
+use super::results;
+use super::search::{Search, arrow};
+use crate::access::Explaining;
+use crate::engine::jobs::{GateWork, Job, Work};
+use crate::engine::{Contender, GateQuestion};
+use crate::extract::Json;
+use crate::problem::Problem;
+use crate::rows::wants_arrow;
+use crate::state::AppState;
+
+/// The most models that are compared.
+const MOST_CANDIDATES: usize = 20;
+/// The longest name of a candidate.
+const LONGEST_NAME: usize = 100;
+
+/// Models that may follow, and what is asked of them.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AuditQuestion {
+    /// Models that are here already, by their names.
+    #[schema(min_items = 1, max_items = 20)]
+    candidates: Vec<String>,
+    /// Features to group promises by: `sex`, or with edges `age:25,40,60`.
+    #[serde(default)]
+    #[schema(value_type = Vec<String>)]
+    by: Vec<Grouping>,
+    /// The share of promises that may be broken.
+    #[serde(default)]
+    #[schema(minimum = 0.0, maximum = 1.0, default = 0.0)]
+    allow: f64,
+    /// The confidence of intervals.
+    confidence: Option<f64>,
+    /// How to search for repairs.
+    method: Option<String>,
+    /// What a change costs.
+    norm: Option<Norm>,
+    /// The stability that is asked of repairs.
+    tau: Option<f64>,
+    /// On so many neighbours.
+    samples: Option<usize>,
+    /// So far away.
+    sigma: Option<f64>,
+    /// Where the randomness comes from.
+    #[serde(default)]
+    seed: u64,
+    /// Whether to wait for the answer; otherwise it is a job.
+    #[serde(default = "yes")]
+    #[schema(default = true)]
+    wait: bool,
+}
+
+fn yes() -> bool {
+    true
+}
+
+/// What is asked of uploaded candidates: as for others, without their names.
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct AuditOptions {
+    /// Features to group promises by: `sex`, or with edges `age:25,40,60`.
+    #[schema(value_type = Vec<String>)]
+    by: Vec<Grouping>,
+    /// The share of promises that may be broken.
+    #[schema(minimum = 0.0, maximum = 1.0, default = 0.0)]
+    allow: f64,
+    /// The confidence of intervals.
+    confidence: Option<f64>,
+    /// How to search for repairs.
+    method: Option<String>,
+    /// What a change costs.
+    norm: Option<Norm>,
+    /// The stability that is asked of repairs.
+    tau: Option<f64>,
+    /// On so many neighbours.
+    samples: Option<usize>,
+    /// So far away.
+    sigma: Option<f64>,
+    /// Where the randomness comes from.
+    seed: u64,
+}
+
+/// The parts of a comparison of uploaded models.
+#[derive(Debug, ToSchema)]
+#[expect(dead_code, reason = "it describes the parts; they are read one by one")]
+pub(crate) struct AuditUpload {
+    /// Models, as ONNX; their file names are their names.
+    #[schema(value_type = Vec<String>, format = Binary)]
+    model: Vec<Vec<u8>>,
+    /// What is asked of them.
+    options: Option<AuditOptions>,
+}
+
+/// Judges models by the promises of the ledger that are open: which they keep, which they break,
+/// and what would repair those.
+#[utoipa::path(post, path = "/v1/audit", tag = "ledger",
+    request_body(content(
+        (AuditQuestion = "application/json"),
+        (AuditUpload = "multipart/form-data"),
+    )),
+    responses((status = OK, content(
+        (GateReport = "application/json"),
+        (String = "text/html"),
+        (Vec<u8> = "application/vnd.apache.arrow.stream"),
+    )), (status = ACCEPTED, body = Job, headers(("location" = String))),
+    (status = NOT_FOUND), (status = CONFLICT)))]
+pub(crate) async fn audit(
+    _: Explaining,
+    State(state): State<AppState>,
+    request: Request,
+) -> Result<Response, Problem> {
+    let headers = request.headers().clone();
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or("");
+    let (contenders, options, wait) = if kind.starts_with("multipart/") {
+        let (contenders, options) = uploaded(request, &state).await?;
+        (contenders, options, true)
+    } else {
+        let Json(question) = Json::<AuditQuestion>::from_request(request, &state).await?;
+        named(&state, question)?
+    };
+    if !(1..=MOST_CANDIDATES).contains(&contenders.len()) {
+        let problem = format!("found {}, expected 1 to {MOST_CANDIDATES}", contenders.len());
+        return Err(Problem::field("candidates", problem));
+    }
+    let gate = gate(&state, &contenders, options)?;
+    if !wait {
+        let ids = contenders.iter().filter_map(|contender| match contender {
+            Contender::Served(served) => Some(served.id().to_owned()),
+            Contender::File { .. } => None,
+        });
+        let Some(Contender::Served(first)) = contenders.first() else {
+            return Err(Problem::field("wait", "models that are uploaded are judged at once"));
+        };
+        let Gate { request, by, allow, confidence } = gate;
+        let candidates = ids.collect();
+        let work = GateWork { candidates, request, by, allow, confidence };
+        return Ok(accepted(state.engine.submit(first, Work::Audit(work), 0).await?));
+    }
+    let report = state.engine.judge(GateQuestion { contenders, gate }).await?;
+    answer(report, &headers)
+}
+
+/// A report as it is asked for.
+pub(super) fn answer(report: GateReport, headers: &HeaderMap) -> Result<Response, Problem> {
+    if wants_arrow(headers) {
+        return arrow(&report.table()?);
+    }
+    if wants_html(headers) {
+        return Ok((results::HEADERS, gate_html(&report)).into_response());
+    }
+    Ok(Json(report).into_response())
+}
+
+/// Whether an answer is to be a page.
+pub(super) fn wants_html(headers: &HeaderMap) -> bool {
+    let accepted = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or("");
+    accepted.split(',').next().is_some_and(|first| first.trim().starts_with("text/html"))
+}
+
+/// The gate that is asked for.
+fn gate(
+    state: &AppState,
+    contenders: &[Contender],
+    options: AuditOptions,
+) -> Result<Gate, Problem> {
+    let search = Search {
+        method: options.method,
+        norm: options.norm,
+        tau: options.tau,
+        samples: options.samples,
+        sigma: options.sigma,
+        seed: options.seed,
+        ..Search::default()
+    };
+    let served = contenders.iter().find_map(|contender| match contender {
+        Contender::Served(served) => Some(served.clone()),
+        Contender::File { .. } => None,
+    });
+    let served = served.or_else(|| state.engine.active()).ok_or_else(|| {
+        Problem::conflict("no model is active, so that nothing says how to search")
+    })?;
+    let mut gate = Gate::new(search.request(&served)?);
+    gate.by = options.by;
+    if !(0.0..=1.0).contains(&options.allow) {
+        return Err(Problem::field("allow", "expected a share between 0 and 1"));
+    }
+    gate.allow = options.allow;
+    if let Some(confidence) = options.confidence {
+        if !(confidence > 0.0 && confidence < 1.0) {
+            return Err(Problem::field("confidence", "expected a number between 0 and 1"));
+        }
+        gate.confidence = confidence;
+    }
+    Ok(gate)
+}
+
+/// Candidates that are here already.
+fn named(
+    state: &AppState,
+    question: AuditQuestion,
+) -> Result<(Vec<Contender>, AuditOptions, bool), Problem> {
+    let mut contenders = Vec::new();
+    for (place, id) in question.candidates.iter().enumerate() {
+        let served = state.engine.model(Some(id)).map_err(|_| {
+            let problem = format!("there is no model `{id}`");
+            Problem::field(format!("candidates[{place}]"), problem)
+        })?;
+        if question.candidates[..place].contains(id) {
+            return Err(Problem::field(format!("candidates[{place}]"), "found twice"));
+        }
+        contenders.push(Contender::Served(served));
+    }
+    let AuditQuestion { by, allow, confidence, method, norm, tau, samples, sigma, seed, .. } =
+        question;
+    let options = AuditOptions { by, allow, confidence, method, norm, tau, samples, sigma, seed };
+    Ok((contenders, options, question.wait))
+}
+
+/// Candidates that come along.
+async fn uploaded(
+    request: Request,
+    state: &AppState,
+) -> Result<(Vec<Contender>, AuditOptions), Problem> {
+    let mut parts = multipart(request, state).await?;
+    let mut contenders = Vec::new();
+    let mut options = None;
+    while let Some(part) = parts.next_field().await.map_err(|error| broken(&error))? {
+        match part.name() {
+            Some("model") => {
+                let file = part.file_name().unwrap_or("candidate").to_owned();
+                let onnx = bytes(part).await?;
+                if contenders.len() < MOST_CANDIDATES {
+                    let name = name(&file, &contenders);
+                    contenders.push(Contender::File { name, onnx });
+                } else {
+                    let problem = format!("expected at most {MOST_CANDIDATES}");
+                    return Err(Problem::field("model", problem));
+                }
+            }
+            Some("options") if options.is_none() => {
+                let text = text(part).await?;
+                let axum::Json(read) = axum::Json::<AuditOptions>::from_bytes(text.as_bytes())
+                    .map_err(|rejection| Problem::from(rejection).within("options"))?;
+                options = Some(read);
+            }
+            other => {
+                let problem = "expected parts `model`, and `options` once";
+                return Err(Problem::field(other.unwrap_or_default(), problem));
+            }
+        }
+    }
+    Ok((contenders, options.unwrap_or_default()))
+}
+
+/// A name for a file: its own, without folders, and no other candidate's.
+fn name(file: &str, others: &[Contender]) -> String {
+    let own = file.rsplit(['/', '\\']).next().unwrap_or_default();
+    let plain: String = own.chars().filter(|letter| !letter.is_control()).collect();
+    let plain: String = plain.chars().take(LONGEST_NAME).collect();
+    let plain = if plain.is_empty() { "candidate".to_owned() } else { plain };
+    let taken = |name: &str| {
+        others.iter().any(|other| matches!(other, Contender::File { name: own, .. } if own == name))
+    };
+    let mut name = plain.clone();
+    let mut number = 2;
+    while taken(&name) {
+        name = format!("{plain} ({number})");
+        number += 1;
+    }
+    name
+}

@@ -1,0 +1,118 @@
+//! Which threshold keeps a promise?
+
+use axum::extract::State;
+use axum::response::Response;
+use serde::Deserialize;
+use tyrex::Seed;
+use tyrex::calibrate::{Goal, Missing, TAUS, Test, usual_models};
+use tyrex::counterfactual::Norm;
+use tyrex::explain::CalibrationTerms;
+use utoipa::ToSchema;
+
+use super::explain::accepted;
+use super::search::Search;
+use crate::access::Explaining;
+use crate::engine::jobs::{CalibrateWork, Job, Work};
+use crate::extract::Json;
+use crate::problem::Problem;
+use crate::state::AppState;
+
+/// The most models that are trained for a calibration.
+const MOST_MODELS: usize = 2000;
+/// The most rows to search for.
+const MOST_FACTUALS: usize = 1000;
+/// The most thresholds.
+const MOST_TAUS: usize = 50;
+
+/// A promise to find a threshold for.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CalibrateQuestion {
+    /// The model; the active one, if none is named.
+    model: Option<String>,
+    /// The method whose threshold it is: trex-i, trex-o or trex-nn.
+    #[schema(example = "trex-i")]
+    method: Option<String>,
+    /// What a change costs.
+    norm: Option<Norm>,
+    /// The share of advice that holds under a retrained model.
+    #[schema(exclusive_minimum = 0.0, exclusive_maximum = 1.0, example = 0.9)]
+    validity: f64,
+    /// The confidence that it does.
+    #[schema(exclusive_minimum = 0.0, exclusive_maximum = 1.0, example = 0.9)]
+    confidence: f64,
+    /// The most rejected rows to search for.
+    #[serde(default = "hundred")]
+    #[schema(default = 100, minimum = 1, maximum = 1000)]
+    factuals: usize,
+    /// The thresholds to try.
+    #[schema(min_items = 1, max_items = 50)]
+    taus: Option<Vec<f64>>,
+    /// The number of models to train for it; as many as it usually takes, if nothing is said.
+    #[schema(minimum = 2, maximum = 2000)]
+    models: Option<usize>,
+    /// Where the randomness comes from.
+    #[serde(default)]
+    seed: u64,
+}
+
+fn hundred() -> usize {
+    100
+}
+
+/// Finds the smallest threshold that keeps a promise: a job.
+#[utoipa::path(post, path = "/v1/calibrate", tag = "jobs",
+    request_body = CalibrateQuestion,
+    responses((status = ACCEPTED, body = Job, headers(("location" = String))),
+        (status = NOT_FOUND), (status = CONFLICT)))]
+pub(crate) async fn calibrate(
+    _: Explaining,
+    State(state): State<AppState>,
+    Json(question): Json<CalibrateQuestion>,
+) -> Result<Response, Problem> {
+    let served = state.engine.model(question.model.as_deref())?;
+    let CalibrateQuestion { validity, confidence, factuals, seed, .. } = question;
+    for (name, value) in [("validity", validity), ("confidence", confidence)] {
+        if !(value > 0.0 && value < 1.0) {
+            return Err(Problem::field(name, "expected a number between 0 and 1"));
+        }
+    }
+    if !(1..=MOST_FACTUALS).contains(&factuals) {
+        return Err(Problem::field("factuals", format!("expected 1 to {MOST_FACTUALS}")));
+    }
+    let taus = question.taus.unwrap_or_else(|| TAUS.to_vec());
+    let good = |tau: &f64| *tau > 0.0 && *tau < 1.0;
+    if !(1..=MOST_TAUS).contains(&taus.len()) || !taus.iter().all(good) {
+        let problem = format!("expected 1 to {MOST_TAUS} numbers between 0 and 1");
+        return Err(Problem::field("taus", problem));
+    }
+    let models = match question.models {
+        Some(models) => models,
+        None => usual_models(validity, confidence)?,
+    };
+    if !(2..=MOST_MODELS).contains(&models) {
+        let problem = format!(
+            "this promise takes {models} models, expected 2 to {MOST_MODELS}; ask for less \
+             validity or confidence"
+        );
+        return Err(Problem::field("models", problem));
+    }
+    let search = Search { method: question.method, norm: question.norm, seed, ..Search::default() };
+    let request = search.request(&served)?;
+    if request.method.robustness().is_none() {
+        let problem = "expected a method with a threshold: trex-i, trex-o or trex-nn";
+        return Err(Problem::field("method", problem));
+    }
+    let goal = Goal { validity, confidence, missing: Missing::LeftOut, test: Test::Betting };
+    let work = CalibrateWork {
+        fingerprint: served.fingerprint().to_owned(),
+        terms: CalibrationTerms { goal, taus, request, factuals },
+        models,
+        seed: Seed(seed),
+    };
+    if served.rejected() == 0 {
+        return Err(Problem::conflict("the model rejects none of its rows"));
+    }
+    let steps = work.steps(&served)?;
+    Ok(accepted(state.engine.submit(&served, Work::Calibrate(work), steps).await?))
+}

@@ -1,0 +1,105 @@
+//! What can be promised of rows once the model changes?
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use serde::{Deserialize, Serialize};
+use tyrex::Seed;
+use tyrex::certificate::{CertificateDocument, Terms};
+use utoipa::ToSchema;
+
+use super::search::{applicants, arrow, check_neighbours};
+use crate::access::Reader;
+use crate::engine::questions::Certifying;
+use crate::extract::Json;
+use crate::problem::Problem;
+use crate::rows::{Asked, JsonRows, Rows};
+use crate::state::AppState;
+
+/// Rows to certify.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CertifyQuestion {
+    /// The model; the active one, if none is named.
+    model: Option<String>,
+    /// Rows to certify,
+    rows: Option<JsonRows>,
+    /// or rows of the model's own data.
+    indices: Option<Vec<usize>>,
+    /// What is asked of a certificate.
+    #[serde(default)]
+    terms: Terms,
+    /// Where its draws come from.
+    #[serde(default)]
+    seed: u64,
+}
+
+/// What can be promised.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct CertifyAnswer {
+    /// The model.
+    model: String,
+    /// The name that changes with its weights.
+    fingerprint: String,
+    /// The number of retrained models that were asked.
+    models: usize,
+    /// Row by row.
+    rows: Vec<CertifiedRow>,
+}
+
+/// What can be promised of one row.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct CertifiedRow {
+    /// The row.
+    row: usize,
+    /// In words.
+    sentence: String,
+    /// In full.
+    certificate: CertificateDocument,
+}
+
+/// Says what can be promised of rows once the model changes.
+#[utoipa::path(post, path = "/v1/certify", tag = "rows",
+    request_body(content(
+        (CertifyQuestion = "application/json"),
+        (Vec<u8> = "application/vnd.apache.arrow.stream"),
+    )),
+    responses((status = OK, content(
+        (CertifyAnswer = "application/json"),
+        (Vec<u8> = "application/vnd.apache.arrow.stream"),
+    )), (status = NOT_FOUND), (status = CONFLICT)))]
+pub(crate) async fn certify(
+    _: Reader,
+    State(state): State<AppState>,
+    Asked { question, table, arrow: wants_arrow }: Asked<CertifyQuestion>,
+) -> Result<Response, Problem> {
+    let CertifyQuestion { model, rows, indices, terms, seed } = question;
+    let served = state.engine.model(model.as_deref())?;
+    if let Some(theorem) = &terms.theorem {
+        let checked = check_neighbours(Some(theorem.samples), theorem.sigma);
+        checked.map_err(|problem| problem.within("terms.theorem"))?;
+    }
+    let rows = Rows::of(&served, &state.config.limits, rows, indices, table)?;
+    let applicants = applicants(&state, &served, &Arc::new(rows)).await?;
+    let numbers: Vec<usize> = applicants.iter().map(|applicant| applicant.row).collect();
+    let ensemble = served.ensemble();
+    let models = ensemble.as_ref().map_or(0, |ensemble| ensemble.members().len());
+    let question = Certifying { terms, seed: Seed(seed), ensemble };
+    let certificates = state.engine.ask(&served, question, applicants).await?;
+    if wants_arrow {
+        let table = served.explainer().certificate_table(&numbers, &certificates, Seed(seed))?;
+        return arrow(&table);
+    }
+    let rows = numbers
+        .into_iter()
+        .zip(certificates)
+        .map(|(row, certificate)| CertifiedRow {
+            row,
+            sentence: certificate.sentence(),
+            certificate: certificate.into(),
+        })
+        .collect();
+    let (model, fingerprint) = (served.id().to_owned(), served.fingerprint().to_owned());
+    Ok(Json(CertifyAnswer { model, fingerprint, models, rows }).into_response())
+}

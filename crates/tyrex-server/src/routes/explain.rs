@@ -1,0 +1,288 @@
+//! What should change?
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::http::header::LOCATION;
+use axum::response::{IntoResponse as _, Response};
+use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use tyrex::Seed;
+use tyrex::certificate::Terms;
+use tyrex::counterfactual::{Budget, Norm};
+use tyrex::data::Table;
+use tyrex::explain::{Applicant, Explained, Request, check_advice_names};
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::search::{Search, applicants, arrow};
+use crate::access::Explaining;
+use crate::engine::jobs::{ExplainAnswer, ExplainWork, Job, KeptCertifying, Work};
+use crate::engine::questions::{Advising, Certifying};
+use crate::engine::{Recording, Served};
+use crate::extract::Json;
+use crate::ledger::check_subject;
+use crate::problem::Problem;
+use crate::rows::{Asked, JsonRows, Rows};
+use crate::state::AppState;
+
+/// Up to so many rows, the rules that stand in the way of advice are looked for.
+const EXAMINED: usize = 20;
+/// The longest time that a promise can hold, in days.
+const MOST_DAYS: u32 = 36_500;
+
+/// Rows to advise.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ExplainQuestion {
+    /// The model; the active one, if none is named.
+    model: Option<String>,
+    /// Rows to advise,
+    rows: Option<JsonRows>,
+    /// or rows of the model's own data.
+    indices: Option<Vec<usize>>,
+    /// How to search.
+    #[serde(default = "trex_i")]
+    #[schema(default = "trex-i", example = "trex-i")]
+    method: String,
+    /// What a change costs.
+    #[serde(default)]
+    norm: Norm,
+    /// The stability that is asked for.
+    #[schema(exclusive_minimum = 0.0, exclusive_maximum = 1.0)]
+    tau: Option<f64>,
+    /// On so many neighbours.
+    #[schema(minimum = 1, maximum = 100_000)]
+    samples: Option<usize>,
+    /// So far away.
+    #[schema(exclusive_minimum = 0.0)]
+    sigma: Option<f64>,
+    /// Features that stay as they are.
+    #[serde(default)]
+    keep: Vec<String>,
+    /// The only features that may change.
+    vary: Option<Vec<String>>,
+    /// Where the randomness comes from.
+    #[serde(default)]
+    seed: u64,
+    /// The most work for one row.
+    #[serde(default)]
+    budget: Budget,
+    /// Whether to say what can be promised of the advice.
+    #[serde(default = "yes")]
+    #[schema(default = true)]
+    certify: bool,
+    /// Whether to wait for the answer; otherwise it is a job.
+    #[serde(default = "yes")]
+    #[schema(default = true)]
+    wait: bool,
+    /// To whom the advice is given: it becomes a promise in the ledger.
+    record: Option<RecordQuestion>,
+}
+
+fn yes() -> bool {
+    true
+}
+
+fn trex_i() -> String {
+    "trex-i".to_owned()
+}
+
+/// To whom advice is given.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct RecordQuestion {
+    /// One for each row: references that mean something to their owner only.
+    subjects: Option<Vec<String>>,
+    /// The column of an Arrow stream that holds them.
+    subject_column: Option<String>,
+    /// How long the promises hold; 90 days, if nothing is said.
+    #[schema(minimum = 1, maximum = 36_500)]
+    holds_days: Option<u32>,
+}
+
+/// Advice for rows.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ExplainDocument {
+    /// The model.
+    model: String,
+    /// The name that changes with its weights.
+    fingerprint: String,
+    /// How it was searched.
+    request: Request,
+    /// Row by row.
+    #[schema(value_type = Vec<Explained<'static>>)]
+    rows: Vec<Box<RawValue>>,
+    /// The promises in the ledger, row by row; null for a row without advice. They are on the
+    /// disk.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recorded: Option<Vec<Option<Uuid>>>,
+}
+
+/// Advice as JSON or as Arrow.
+pub(super) fn answer(answer: ExplainAnswer, wants_arrow: bool) -> Result<Response, Problem> {
+    let ExplainAnswer { model, fingerprint, request, documents, recorded, table } = answer;
+    if wants_arrow {
+        return arrow(&table);
+    }
+    let document = ExplainDocument { model, fingerprint, request, rows: documents, recorded };
+    Ok(Json(document).into_response())
+}
+
+/// A job as the answer to a question that takes long.
+pub(super) fn accepted(job: Job) -> Response {
+    let location = format!("/v1/jobs/{}", job.id);
+    (StatusCode::ACCEPTED, [(LOCATION, location)], Json(job)).into_response()
+}
+
+/// Says what rejected rows should change, so that the model accepts them and goes on to do so
+/// after it is retrained.
+#[utoipa::path(post, path = "/v1/explain", tag = "rows",
+    request_body(content(
+        (ExplainQuestion = "application/json"),
+        (Vec<u8> = "application/vnd.apache.arrow.stream"),
+    )),
+    responses((status = OK, content(
+        (ExplainDocument = "application/json"),
+        (Vec<u8> = "application/vnd.apache.arrow.stream"),
+    )), (status = ACCEPTED, body = Job, headers(("location" = String))),
+    (status = NOT_FOUND), (status = CONFLICT)))]
+pub(crate) async fn explain(
+    _: Explaining,
+    State(state): State<AppState>,
+    Asked { question, mut table, arrow: wants_arrow }: Asked<ExplainQuestion>,
+) -> Result<Response, Problem> {
+    let served = state.engine.model(question.model.as_deref())?;
+    let record = question.record;
+    let subjects = match (&mut table, &record) {
+        (Some(table), Some(record)) => taken_subjects(table, record)?,
+        _ => None,
+    };
+    let search = Search {
+        method: Some(question.method),
+        norm: Some(question.norm),
+        tau: question.tau,
+        samples: question.samples,
+        sigma: question.sigma,
+        keep: question.keep,
+        vary: question.vary,
+        budget: question.budget,
+        seed: question.seed,
+    };
+    let request = search.request(&served)?;
+    check_advice_names(served.explainer().schema())?;
+    let limits = &state.config.limits;
+    let rows = Arc::new(Rows::of(&served, limits, question.rows, question.indices, table)?);
+    let recording = record.map(|record| recording(record, subjects, rows.len())).transpose()?;
+    let applicants = applicants(&state, &served, &rows).await?;
+    let certifying = question.certify.then(|| Certifying {
+        terms: Terms::default(),
+        seed: Seed(question.seed).derive("certificates"),
+        ensemble: served.ensemble(),
+    });
+    let advising = Advising { request, certifying, examining: rows.len() <= EXAMINED };
+    if !question.wait || rows.len() > limits.rows_at_once {
+        let job = submit(&state, &served, &rows, advising, recording).await?;
+        return Ok(accepted(job));
+    }
+    let answered = answer_now(&state, &served, advising, applicants, recording).await?;
+    answer(answered, wants_arrow)
+}
+
+/// Answers while the client waits.
+async fn answer_now(
+    state: &AppState,
+    served: &Arc<Served>,
+    advising: Advising,
+    applicants: Vec<Applicant>,
+    recording: Option<Recording>,
+) -> Result<ExplainAnswer, Problem> {
+    let request = advising.request.clone();
+    let found = state.engine.ask(served, advising, applicants).await?;
+    // The promises are on the disk before anybody hears of them.
+    let recorded = match &recording {
+        Some(recording) => {
+            Some(state.engine.record_now(served, &request, recording, &found).await?)
+        }
+        None => None,
+    };
+    let advice: Vec<_> = found.iter().map(|found| found.advice.clone()).collect();
+    Ok(ExplainAnswer {
+        model: served.id().to_owned(),
+        fingerprint: served.fingerprint().to_owned(),
+        table: served.explainer().advice_table(&advice, &request)?,
+        request,
+        documents: found.into_iter().map(|found| found.document).collect(),
+        recorded,
+    })
+}
+
+/// Makes a job of it.
+async fn submit(
+    state: &AppState,
+    served: &Served,
+    rows: &Rows,
+    advising: Advising,
+    recording: Option<Recording>,
+) -> Result<Job, Problem> {
+    let Advising { request, certifying, examining } = advising;
+    let work = ExplainWork {
+        fingerprint: served.fingerprint().to_owned(),
+        rows: rows.kept(),
+        request,
+        certifying: certifying.map(|certifying| KeptCertifying {
+            terms: certifying.terms,
+            seed: certifying.seed,
+            ensemble: certifying.ensemble.is_some(),
+        }),
+        examining,
+        recording,
+    };
+    Ok(state.engine.submit(served, Work::Explain(work), rows.len()).await?)
+}
+
+/// Takes the column of subjects out of an Arrow stream.
+fn taken_subjects(
+    table: &mut Table,
+    record: &RecordQuestion,
+) -> Result<Option<Vec<String>>, Problem> {
+    let Some(name) = &record.subject_column else { return Ok(None) };
+    let column = table.column(name);
+    let column = column.map_err(|_| {
+        Problem::field("record.subject_column", format!("the stream has no column `{name}`"))
+    })?;
+    let subjects = column.cells().map(str::to_owned).collect();
+    let others = table.columns().iter().filter(|column| column.name() != name);
+    *table = Table::new("rows", others.cloned().collect())?;
+    Ok(Some(subjects))
+}
+
+/// To whom the rows' advice is given.
+fn recording(
+    record: RecordQuestion,
+    taken: Option<Vec<String>>,
+    rows: usize,
+) -> Result<Recording, Problem> {
+    let subjects = taken
+        .or(record.subjects)
+        .ok_or_else(|| Problem::field("record.subjects", "missing, expected one for each row"))?;
+    if subjects.len() != rows {
+        let problem = format!("found {} subjects for {rows} rows", subjects.len());
+        return Err(Problem::field("record.subjects", problem));
+    }
+    for (place, subject) in subjects.iter().enumerate() {
+        check_subject(subject).map_err(|error| {
+            Problem::field(format!("record.subjects[{place}]"), error.to_string())
+        })?;
+    }
+    let days = record.holds_days.unwrap_or(90);
+    if !(1..=MOST_DAYS).contains(&days) {
+        let problem = format!("expected 1 to {MOST_DAYS}");
+        return Err(Problem::field("record.holds_days", problem));
+    }
+    let time = SignedDuration::from_hours(24 * i64::from(days));
+    let holds_until = Timestamp::now().checked_add(time).map_err(Problem::internal)?;
+    Ok(Recording { subjects, holds_until: Some(holds_until) })
+}

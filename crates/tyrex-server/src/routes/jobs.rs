@@ -1,0 +1,151 @@
+//! Jobs: how far they are, and what they came to.
+
+use std::convert::Infallible;
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::header::CONTENT_TYPE;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::sse::{Event, KeepAlive, Sse};
+use axum::response::{IntoResponse as _, Response};
+use serde::Serialize;
+use tokio::sync::mpsc;
+use tokio_stream::Stream;
+use tokio_stream::wrappers::ReceiverStream;
+use tyrex::explain::GateReport;
+use utoipa::ToSchema;
+use uuid::Uuid;
+
+use super::audit;
+use super::explain::{self, ExplainDocument};
+use crate::access::Explaining;
+use crate::engine::jobs::{Job, JobKind, JobResult, JobState};
+use crate::extract::{Json, Path};
+use crate::problem::Problem;
+use crate::rows::wants_arrow;
+use crate::state::AppState;
+
+/// How often a stream without news says that it is there.
+const ALIVE: Duration = Duration::from_secs(10);
+
+/// The jobs there are.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct JobList {
+    /// The newest first.
+    jobs: Vec<Job>,
+}
+
+/// All jobs.
+#[utoipa::path(get, path = "/v1/jobs", tag = "jobs", responses((status = OK, body = JobList)))]
+pub(crate) async fn list(_: Explaining, State(state): State<AppState>) -> Json<JobList> {
+    Json(JobList { jobs: state.engine.jobs() })
+}
+
+/// One job.
+#[utoipa::path(get, path = "/v1/jobs/{id}", tag = "jobs",
+    params(("id" = Uuid, Path, description = "The job's name")),
+    responses((status = OK, body = Job), (status = NOT_FOUND)))]
+pub(crate) async fn show(
+    _: Explaining,
+    State(state): State<AppState>,
+    Path(id): Path<Uuid>,
+) -> Result<Json<Job>, Problem> {
+    let job = state.engine.job(id)?.borrow().clone();
+    Ok(Json(job))
+}
+
+/// Cancels a job; removes one that is finished, with all it holds.
+#[utoipa::path(delete, path = "/v1/jobs/{id}", tag = "jobs",
+    params(("id" = Uuid, Path, description = "The job's name")),
+    responses((status = OK, body = Job), (status = NO_CONTENT), (status = NOT_FOUND)))]
+pub(crate) async fn cancel(
+    _: Explaining,
+    State(state): State<AppState>,
+    Path(id): Path<Uuid>,
+) -> Result<Response, Problem> {
+    Ok(match state.engine.cancel(id).await? {
+        Some(job) => Json(job).into_response(),
+        None => StatusCode::NO_CONTENT.into_response(),
+    })
+}
+
+/// The progress of a job as it happens: server-sent events.
+///
+/// Every event carries the job. They are called `progress`; the last one is called `done`,
+/// `failed` or `cancelled`. When the service ends, so does the stream; ask again after it.
+#[utoipa::path(get, path = "/v1/jobs/{id}/events", tag = "jobs",
+    params(("id" = Uuid, Path, description = "The job's name")),
+    responses((status = OK, content((String = "text/event-stream"))), (status = NOT_FOUND)))]
+pub(crate) async fn events(
+    _: Explaining,
+    State(state): State<AppState>,
+    Path(id): Path<Uuid>,
+) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
+    let mut jobs = state.engine.job(id)?;
+    let (sender, receiver) = mpsc::channel(4);
+    tokio::spawn(async move {
+        loop {
+            let job = jobs.borrow_and_update().clone();
+            let name = if job.state.is_final() { job.state.name() } else { "progress" };
+            let Ok(event) = Event::default().event(name).json_data(&job) else { return };
+            let over = job.state.is_final() || job.state == JobState::Parked;
+            // Who has gone away needs no more.
+            if sender.send(Ok(event)).await.is_err() || over {
+                return;
+            }
+            let gone = tokio::select! {
+                changed = jobs.changed() => changed.is_err(),
+                () = sender.closed() => true,
+            };
+            if gone {
+                return;
+            }
+        }
+    });
+    let stream = ReceiverStream::new(receiver);
+    Ok(Sse::new(stream).keep_alive(KeepAlive::new().interval(ALIVE)))
+}
+
+/// What a job came to: for advice the document of `/v1/explain`, for a calibration the library's,
+/// for an audit the one of `/v1/audit`.
+#[utoipa::path(get, path = "/v1/jobs/{id}/result", tag = "jobs",
+    params(("id" = Uuid, Path, description = "The job's name")),
+    responses((status = OK, content(
+        (JobDocument = "application/json"),
+        (Vec<u8> = "application/vnd.apache.arrow.stream"),
+        (String = "text/html"),
+    )), (status = NOT_FOUND), (status = CONFLICT)))]
+pub(crate) async fn result(
+    _: Explaining,
+    State(state): State<AppState>,
+    Path(id): Path<Uuid>,
+    headers: HeaderMap,
+) -> Result<Response, Problem> {
+    match state.engine.result(id).await? {
+        JobResult::Explain(found) => explain::answer(found, wants_arrow(&headers)),
+        JobResult::Document(JobKind::Audit, document)
+            if wants_arrow(&headers) || audit::wants_html(&headers) =>
+        {
+            let report: GateReport =
+                serde_json::from_str(document.get()).map_err(Problem::internal)?;
+            audit::answer(report, &headers)
+        }
+        JobResult::Document(_, document) => {
+            let body = document.get().to_owned();
+            Ok(([(CONTENT_TYPE, "application/json")], body).into_response())
+        }
+    }
+}
+
+/// What a job came to.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "it describes the documents; each is written where it is made")]
+pub(crate) enum JobDocument {
+    /// Advice.
+    Explain(ExplainDocument),
+    /// A threshold.
+    Calibrate(tyrex::calibrate::Calibration),
+    /// The gate's report.
+    Audit(GateReport),
+}

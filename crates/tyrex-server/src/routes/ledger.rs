@@ -1,0 +1,162 @@
+//! The ledger of promises.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use utoipa::{IntoParams, ToSchema};
+use uuid::Uuid;
+
+use crate::access::{Admin, Explaining, Reader};
+use crate::extract::{Json, Path, Query};
+use crate::ledger::{Closing, Entry, Filter, Forgotten, Hash, Status, Verification};
+use crate::problem::Problem;
+use crate::state::AppState;
+
+/// The most entries of one answer.
+const MOST_ENTRIES: usize = 1000;
+
+/// Which promises.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct LedgerQuery {
+    /// What became of them.
+    status: Option<Status>,
+    /// The model they were given for: its name, or the beginning of its fingerprint.
+    model: Option<String>,
+    /// Recorded then or later.
+    #[param(value_type = Option<String>, format = DateTime)]
+    since: Option<Timestamp>,
+    /// Behind this sequence: that of the last entry of the page before.
+    after: Option<u64>,
+    /// At most so many.
+    #[param(minimum = 1, maximum = 1000)]
+    limit: Option<usize>,
+}
+
+/// Promises.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct EntryList {
+    /// In the order in which they were recorded.
+    entries: Vec<Entry>,
+}
+
+/// Promises of the ledger.
+#[utoipa::path(get, path = "/v1/ledger", tag = "ledger", params(LedgerQuery),
+    responses((status = OK, body = EntryList)))]
+pub(crate) async fn list(
+    _: Explaining,
+    State(state): State<AppState>,
+    Query(query): Query<LedgerQuery>,
+) -> Result<Json<EntryList>, Problem> {
+    let limit = query.limit.unwrap_or(100);
+    if !(1..=MOST_ENTRIES).contains(&limit) {
+        return Err(Problem::bad_request(format!("expected 1 to {MOST_ENTRIES}")).at("limit"));
+    }
+    let served = query.model.as_deref().map(|model| state.engine.model(Some(model)));
+    let fingerprint = match served {
+        Some(Ok(served)) => Some(served.fingerprint().to_owned()),
+        _ => query.model,
+    };
+    let filter = Filter {
+        status: query.status,
+        model: fingerprint,
+        since: query.since,
+        after: query.after,
+        limit: Some(limit),
+        ..Filter::default()
+    };
+    Ok(Json(EntryList { entries: state.ledger.list(&filter).await? }))
+}
+
+/// One entry of the ledger.
+#[utoipa::path(get, path = "/v1/ledger/{id}", tag = "ledger",
+    params(("id" = Uuid, Path, description = "The entry's name")),
+    responses((status = OK, body = Entry), (status = NOT_FOUND)))]
+pub(crate) async fn show(
+    _: Explaining,
+    State(state): State<AppState>,
+    Path(id): Path<Uuid>,
+) -> Result<Json<Entry>, Problem> {
+    Ok(Json(state.ledger.entry(id).await?))
+}
+
+/// What the ledger is held against.
+#[derive(Debug, Default, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct VerifyQuery {
+    /// A head that was noted earlier: it must still be in the chain.
+    head: Option<String>,
+}
+
+/// Whether the ledger is as it was written.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct VerifyAnswer {
+    /// Whether nothing is wrong.
+    intact: bool,
+    /// What was found.
+    #[serde(flatten)]
+    verification: Verification,
+}
+
+/// Checks every entry of the ledger.
+#[utoipa::path(get, path = "/v1/ledger/verify", tag = "ledger", params(VerifyQuery),
+    responses((status = OK, body = VerifyAnswer)))]
+pub(crate) async fn verify(
+    _: Reader,
+    State(state): State<AppState>,
+    Query(query): Query<VerifyQuery>,
+) -> Result<Json<VerifyAnswer>, Problem> {
+    let head = query.head.as_deref().map(str::parse::<Hash>).transpose();
+    let head =
+        head.map_err(|_| Problem::bad_request("expected 64 hexadecimal digits").at("head"))?;
+    let verification = state.ledger.verify(head.as_ref()).await?;
+    Ok(Json(VerifyAnswer { intact: verification.is_sound(), verification }))
+}
+
+/// How a promise ended.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct CloseQuestion {
+    /// Fulfilled, or withdrawn.
+    #[serde(rename = "as")]
+    closing: Closing,
+}
+
+/// Closes a promise.
+#[utoipa::path(post, path = "/v1/ledger/{id}/close", tag = "ledger",
+    params(("id" = Uuid, Path, description = "The promise's name")),
+    request_body = CloseQuestion,
+    responses((status = NO_CONTENT), (status = NOT_FOUND), (status = CONFLICT)))]
+pub(crate) async fn close(
+    _: Admin,
+    State(state): State<AppState>,
+    Path(id): Path<Uuid>,
+    Json(question): Json<CloseQuestion>,
+) -> Result<StatusCode, Problem> {
+    state.ledger.close(id, question.closing).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// Who is to be forgotten. It stands in the body so that it is in no log.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct ForgetQuestion {
+    /// The subject.
+    subject: String,
+}
+
+/// Removes everything personal about a subject, from the ledger and from finished jobs.
+#[utoipa::path(post, path = "/v1/ledger/forget", tag = "ledger",
+    request_body = ForgetQuestion,
+    responses((status = OK, body = Forgotten), (status = CONFLICT)))]
+pub(crate) async fn forget(
+    _: Admin,
+    State(state): State<AppState>,
+    Json(question): Json<ForgetQuestion>,
+) -> Result<Json<Forgotten>, Problem> {
+    state.engine.forget_in_jobs(&question.subject).await?;
+    Ok(Json(state.ledger.forget(&question.subject).await?))
+}

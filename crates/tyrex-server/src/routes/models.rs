@@ -1,0 +1,456 @@
+//! Models: which there are, what they take, and whom they reject.
+
+use axum::extract::multipart::{Field, Multipart, MultipartError};
+use axum::extract::{FromRequest as _, Request, State};
+use axum::http::StatusCode;
+use axum::http::header::LOCATION;
+use axum::response::{IntoResponse as _, Response};
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use tyrex::counterfactual::{MethodSpec, Protocol};
+use tyrex::data::FeatureValue;
+use tyrex::explain::{Applicant, FeatureDocument, Named, Performance};
+use utoipa::{IntoParams, ToSchema};
+
+use crate::access::{Admin, Explaining, Reader};
+use crate::engine::{EnsembleSummary, Served, Upload};
+use crate::extract::{Json, Path, Query};
+use crate::problem::Problem;
+use crate::state::AppState;
+
+/// The most applicants of one answer.
+const MOST_APPLICANTS: usize = 1000;
+/// The methods in the order in which people should think of them; the first is the usual one.
+const METHODS: [&str; 8] =
+    ["trex-i", "trex-o", "trex-nn", "min-cost", "nn", "sns", "roar", "elastic-net"];
+
+/// The models there are.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ModelList {
+    /// The one that is asked unless another is named.
+    active: Option<String>,
+    /// All of them, by name.
+    models: Vec<ModelSummary>,
+}
+
+/// A model in a few words.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ModelSummary {
+    /// Its name.
+    #[schema(example = "german")]
+    id: String,
+    /// Whether it is asked unless another is named.
+    active: bool,
+    /// The name that changes with its weights.
+    fingerprint: String,
+    /// What it is made of.
+    kind: ModelKind,
+    /// The number of features.
+    #[serde(rename = "features")]
+    feature_count: usize,
+    /// The number of rows it speaks about.
+    rows: usize,
+    /// How many of the applicants among them it rejects.
+    rejected: usize,
+    /// When it came.
+    #[schema(value_type = String, format = DateTime)]
+    created: Timestamp,
+    /// Where it came from.
+    #[schema(example = "dataset german")]
+    origin: String,
+    /// Its retrained versions.
+    ensemble: EnsembleSummary,
+}
+
+/// What a model is made of.
+#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum ModelKind {
+    /// Layers of neurons, with gradients.
+    Network,
+    /// Trees, without gradients.
+    Trees,
+}
+
+/// A model in full.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ModelDetail {
+    /// Its name.
+    id: String,
+    /// Whether it is asked unless another is named.
+    active: bool,
+    /// The name that changes with its weights.
+    fingerprint: String,
+    /// What it is made of.
+    kind: ModelKind,
+    /// The features it takes, in their order.
+    features: Vec<FeatureDocument>,
+    /// The number of rows it speaks about.
+    rows: usize,
+    /// How many of the applicants among them it rejects.
+    rejected: usize,
+    /// When it came.
+    #[schema(value_type = String, format = DateTime)]
+    created: Timestamp,
+    /// Where it came from.
+    origin: String,
+    /// Its retrained versions.
+    ensemble: EnsembleSummary,
+    /// What it predicts.
+    label: LabelDocument,
+    /// The methods that can find advice for it; the first is the usual one.
+    methods: Vec<MethodDocument>,
+    /// How well it does on its rows.
+    performances: Vec<Performance>,
+}
+
+/// What a model predicts.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct LabelDocument {
+    /// The column.
+    column: String,
+    /// The values a person wants.
+    #[schema(value_type = Vec<FeatureValue>)]
+    favourable: Vec<FeatureValue>,
+    /// The others; all others, if none are named.
+    #[schema(value_type = Vec<FeatureValue>)]
+    unfavourable: Vec<FeatureValue>,
+}
+
+/// A method and what it asks for unless told otherwise.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct MethodDocument {
+    /// Its name.
+    #[schema(example = "trex-i")]
+    name: &'static str,
+    /// Whether it asks for stability.
+    robust: bool,
+    /// The stability it asks for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tau: Option<f64>,
+    /// On so many neighbours.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    samples: Option<usize>,
+    /// So far away.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    sigma: Option<f64>,
+    /// What it does.
+    sentence: &'static str,
+}
+
+fn kind(served: &Served) -> ModelKind {
+    match served.explainer().network() {
+        Some(_) => ModelKind::Network,
+        None => ModelKind::Trees,
+    }
+}
+
+impl ModelSummary {
+    fn of(served: &Served, active: Option<&str>) -> Self {
+        Self {
+            id: served.id().to_owned(),
+            active: active == Some(served.id()),
+            fingerprint: served.fingerprint().to_owned(),
+            kind: kind(served),
+            feature_count: served.explainer().schema().features.len(),
+            rows: served.explainer().data().rows().len(),
+            rejected: served.rejected(),
+            created: served.created(),
+            origin: served.origin().to_owned(),
+            ensemble: served.ensemble_summary(),
+        }
+    }
+}
+
+impl ModelDetail {
+    fn of(served: &Served, active: Option<&str>) -> Result<Self, Problem> {
+        let explainer = served.explainer();
+        let label = &explainer.schema().label;
+        Ok(Self {
+            id: served.id().to_owned(),
+            active: active == Some(served.id()),
+            fingerprint: served.fingerprint().to_owned(),
+            kind: kind(served),
+            features: explainer.features(),
+            rows: explainer.data().rows().len(),
+            rejected: served.rejected(),
+            created: served.created(),
+            origin: served.origin().to_owned(),
+            ensemble: served.ensemble_summary(),
+            label: LabelDocument {
+                column: label.column.clone(),
+                favourable: label.favourable.clone(),
+                unfavourable: label.unfavourable.clone(),
+            },
+            methods: methods(served)?,
+            performances: explainer.performances(),
+        })
+    }
+}
+
+fn methods(served: &Served) -> Result<Vec<MethodDocument>, Problem> {
+    let has_gradients = served.explainer().differentiable().is_some();
+    let mut methods = Vec::new();
+    for name in METHODS {
+        let method = MethodSpec::named(name, Protocol::Product)?;
+        if method.needs_gradients() && !has_gradients {
+            continue;
+        }
+        let test = method.robustness();
+        methods.push(MethodDocument {
+            name: method.name(),
+            robust: test.is_some(),
+            tau: test.map(|test| test.tau),
+            samples: test.map(|test| test.samples),
+            sigma: test.map(|test| test.sigma),
+            sentence: method.sentence(),
+        });
+    }
+    Ok(methods)
+}
+
+fn active(state: &AppState) -> Option<String> {
+    state.engine.active().map(|served| served.id().to_owned())
+}
+
+/// All models.
+#[utoipa::path(get, path = "/v1/models", tag = "models",
+    responses((status = OK, body = ModelList)))]
+pub(crate) async fn list(_: Reader, State(state): State<AppState>) -> Json<ModelList> {
+    let active = active(&state);
+    let models = state.engine.models();
+    let models = models.iter().map(|served| ModelSummary::of(served, active.as_deref())).collect();
+    Json(ModelList { active, models })
+}
+
+/// One model.
+#[utoipa::path(get, path = "/v1/models/{id}", tag = "models",
+    params(("id" = String, Path, description = "The model's name")),
+    responses((status = OK, body = ModelDetail), (status = NOT_FOUND)))]
+pub(crate) async fn show(
+    _: Reader,
+    State(state): State<AppState>,
+    Path(id): Path<String>,
+) -> Result<Json<ModelDetail>, Problem> {
+    let served = state.engine.model(Some(&id))?;
+    ModelDetail::of(&served, active(&state).as_deref()).map(Json)
+}
+
+/// Makes a model the one that is asked unless another is named.
+#[utoipa::path(post, path = "/v1/models/{id}/activate", tag = "models",
+    params(("id" = String, Path, description = "The model's name")),
+    responses((status = OK, body = ModelDetail), (status = NOT_FOUND)))]
+pub(crate) async fn activate(
+    _: Admin,
+    State(state): State<AppState>,
+    Path(id): Path<String>,
+) -> Result<Json<ModelDetail>, Problem> {
+    let served = state.engine.activate(&id).await?;
+    ModelDetail::of(&served, Some(&id)).map(Json)
+}
+
+/// Removes a model.
+///
+/// The active one stays, unless it is the only one; so does one that jobs wait for.
+#[utoipa::path(delete, path = "/v1/models/{id}", tag = "models",
+    params(("id" = String, Path, description = "The model's name")),
+    responses((status = NO_CONTENT), (status = NOT_FOUND), (status = CONFLICT)))]
+pub(crate) async fn remove(
+    _: Admin,
+    State(state): State<AppState>,
+    Path(id): Path<String>,
+) -> Result<StatusCode, Problem> {
+    state.engine.remove(&id).await?;
+    Ok(StatusCode::NO_CONTENT)
+}
+
+/// The parts of an uploaded model.
+#[derive(Debug, ToSchema)]
+#[expect(dead_code, reason = "it describes the parts; they are read one by one")]
+pub(crate) struct ModelUpload {
+    /// The model, as ONNX.
+    #[schema(value_type = String, format = Binary, content_media_type = "application/octet-stream")]
+    model: Vec<u8>,
+    /// What the columns mean, in TOML. Models that tyrex wrote bring it along.
+    schema: Option<String>,
+    /// The rows it speaks about; the file's name ends in `.csv`, `.jsonl`, `.parquet` or
+    /// `.arrow`. A model that knows its encoding can do without.
+    #[schema(value_type = Option<String>, format = Binary,
+        content_media_type = "application/octet-stream")]
+    data: Option<Vec<u8>>,
+    /// What to call it: lower-case letters, digits and hyphens.
+    #[schema(pattern = "^[a-z0-9-]{1,40}$")]
+    name: Option<String>,
+    /// The number of models to train again.
+    #[schema(maximum = 1000)]
+    ensemble: Option<usize>,
+    /// The favourable class, by its name, where the model has three or more.
+    model_class: Option<String>,
+    /// The output that holds the scores, where several could.
+    model_output: Option<String>,
+    /// Whether the output holds logits.
+    model_logits: Option<bool>,
+}
+
+/// Uploads a model.
+#[utoipa::path(post, path = "/v1/models", tag = "models",
+    request_body(content = ModelUpload, content_type = "multipart/form-data"),
+    responses((status = CREATED, body = ModelDetail), (status = CONFLICT)))]
+pub(crate) async fn upload(
+    _: Admin,
+    State(state): State<AppState>,
+    request: Request,
+) -> Result<Response, Problem> {
+    let mut parts = multipart(request, &state).await?;
+    let mut upload = Upload::default();
+    let mut seen: Vec<String> = Vec::new();
+    while let Some(part) = parts.next_field().await.map_err(|error| broken(&error))? {
+        let name = part.name().unwrap_or_default().to_owned();
+        if seen.contains(&name) {
+            return Err(Problem::field(name, "found twice, expected once"));
+        }
+        match name.as_str() {
+            "model" => upload.onnx = bytes(part).await?,
+            "schema" => upload.schema = Some(text(part).await?),
+            "data" => {
+                let file = part.file_name().unwrap_or_default().to_owned();
+                upload.data = Some((format(&file)?, bytes(part).await?));
+            }
+            "name" => upload.name = Some(text(part).await?),
+            "ensemble" => upload.ensemble = number(&name, &text(part).await?)?,
+            "model_class" => upload.reading.model_class = Some(text(part).await?),
+            "model_output" => upload.reading.model_output = Some(text(part).await?),
+            "model_logits" => upload.reading.model_logits = number(&name, &text(part).await?)?,
+            _ => return Err(Problem::field(name, "there is no such part of a model")),
+        }
+        seen.push(name);
+    }
+    if upload.onnx.is_empty() {
+        return Err(Problem::field("model", "missing or empty, expected an ONNX file"));
+    }
+    let served = state.engine.upload(upload).await?;
+    let detail = ModelDetail::of(&served, active(&state).as_deref())?;
+    let location = format!("/v1/models/{}", served.id());
+    Ok((StatusCode::CREATED, [(LOCATION, location)], Json(detail)).into_response())
+}
+
+/// The parts of a body.
+pub(super) async fn multipart(request: Request, state: &AppState) -> Result<Multipart, Problem> {
+    Multipart::from_request(request, state)
+        .await
+        .map_err(|rejection| Problem::new(rejection.status(), rejection.body_text()))
+}
+
+pub(super) fn broken(error: &MultipartError) -> Problem {
+    Problem::new(error.status(), error.body_text())
+}
+
+pub(super) async fn bytes(part: Field<'_>) -> Result<Vec<u8>, Problem> {
+    part.bytes().await.map(Into::into).map_err(|error| broken(&error))
+}
+
+pub(super) async fn text(part: Field<'_>) -> Result<String, Problem> {
+    let name = part.name().unwrap_or_default().to_owned();
+    String::from_utf8(bytes(part).await?)
+        .map_err(|_| Problem::field(name, "found bytes that are no text, expected UTF-8"))
+}
+
+fn number<T: std::str::FromStr>(name: &str, text: &str) -> Result<T, Problem> {
+    let expected = if name == "ensemble" { "a whole number" } else { "true or false" };
+    text.trim().parse().map_err(|_| Problem::field(name, format!("expected {expected}")))
+}
+
+/// The format of a file of rows, by the end of its name.
+fn format(file: &str) -> Result<String, Problem> {
+    const KNOWN: [&str; 8] =
+        ["csv", "jsonl", "ndjson", "parquet", "arrow", "arrows", "ipc", "feather"];
+    let end = file.rsplit_once('.').map(|(_, end)| end.to_ascii_lowercase());
+    let known = end.filter(|end| KNOWN.contains(&end.as_str()));
+    known.ok_or_else(|| {
+        let problem = "expected a file name that ends in .csv, .jsonl, .parquet or .arrow";
+        Problem::field("data", problem)
+    })
+}
+
+/// Which applicants.
+#[derive(Debug, Deserialize, IntoParams)]
+#[serde(deny_unknown_fields, default)]
+#[into_params(parameter_in = Query)]
+pub(crate) struct ApplicantQuery {
+    /// Only those that the model rejects.
+    rejected: bool,
+    /// Leave out so many.
+    offset: usize,
+    /// At most so many.
+    #[param(maximum = 1000)]
+    limit: usize,
+    /// The applicant in this row of the data, and no other.
+    row: Option<usize>,
+}
+
+impl Default for ApplicantQuery {
+    fn default() -> Self {
+        Self { rejected: true, offset: 0, limit: 50, row: None }
+    }
+}
+
+/// Applicants of a model's data.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ApplicantList {
+    /// How many there are.
+    total: usize,
+    /// Some of them, in the order of the data.
+    applicants: Vec<ApplicantDocument>,
+}
+
+/// A row, and what the model says of it.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ApplicantDocument {
+    /// Its row in the data, from 0.
+    row: usize,
+    /// `m(x)`
+    score: f32,
+    /// Its label in the data's own word.
+    label: Option<String>,
+    /// Whether that label is favourable.
+    favourable: Option<bool>,
+    /// Its values.
+    #[schema(value_type = std::collections::BTreeMap<String, FeatureValue>)]
+    features: Box<serde_json::value::RawValue>,
+}
+
+impl ApplicantDocument {
+    fn of(served: &Served, applicant: Applicant) -> Result<Self, Problem> {
+        let features = Named::Row(served.explainer().schema(), &applicant.values);
+        let features = serde_json::value::to_raw_value(&features).map_err(Problem::internal)?;
+        let Applicant { row, score, label, favourable, .. } = applicant;
+        Ok(Self { row, score, label, favourable, features })
+    }
+}
+
+/// The applicants among a model's rows.
+#[utoipa::path(get, path = "/v1/models/{id}/applicants", tag = "models",
+    params(("id" = String, Path, description = "The model's name"), ApplicantQuery),
+    responses((status = OK, body = ApplicantList), (status = NOT_FOUND)))]
+pub(crate) async fn applicants(
+    _: Explaining,
+    State(state): State<AppState>,
+    Path(id): Path<String>,
+    Query(query): Query<ApplicantQuery>,
+) -> Result<Json<ApplicantList>, Problem> {
+    let served = state.engine.model(Some(&id))?;
+    if query.limit > MOST_APPLICANTS {
+        return Err(Problem::field("limit", format!("expected at most {MOST_APPLICANTS}")));
+    }
+    let (total, applicants) = match query.row {
+        Some(row) => {
+            let applicant = served.explainer().applicant(row);
+            let absent = || Problem::not_found(format!("the model has no row {row}"));
+            (1, vec![applicant.ok_or_else(absent)?])
+        }
+        None => served.applicants(query.rejected, query.offset, query.limit),
+    };
+    let documents = applicants.into_iter().map(|each| ApplicantDocument::of(&served, each));
+    let applicants = documents.collect::<Result<_, _>>()?;
+    Ok(Json(ApplicantList { total, applicants }))
+}

@@ -1,0 +1,86 @@
+//! What do retrained models say?
+
+use std::sync::Arc;
+
+use axum::extract::State;
+use axum::response::{IntoResponse as _, Response};
+use serde::{Deserialize, Serialize};
+use tyrex::data::{Column, Table};
+use tyrex::explain::RowSurvival;
+use utoipa::ToSchema;
+
+use super::search::{applicants, arrow};
+use crate::access::Reader;
+use crate::engine::questions::Surviving;
+use crate::extract::Json;
+use crate::problem::Problem;
+use crate::rows::{Asked, JsonRows, Rows};
+use crate::state::AppState;
+
+/// Rows to ask retrained models about.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SurvivalQuestion {
+    /// The model; the active one, if none is named.
+    model: Option<String>,
+    /// Rows to ask about,
+    rows: Option<JsonRows>,
+    /// or rows of the model's own data.
+    indices: Option<Vec<usize>>,
+}
+
+/// What retrained models say.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SurvivalAnswer {
+    /// The model.
+    model: String,
+    /// The number of retrained models.
+    models: usize,
+    /// Row by row.
+    rows: Vec<RowSurvival>,
+}
+
+/// Scores rows under every retrained model.
+#[utoipa::path(post, path = "/v1/survival", tag = "rows",
+    request_body(content(
+        (SurvivalQuestion = "application/json"),
+        (Vec<u8> = "application/vnd.apache.arrow.stream"),
+    )),
+    responses((status = OK, content(
+        (SurvivalAnswer = "application/json"),
+        (Vec<u8> = "application/vnd.apache.arrow.stream"),
+    )), (status = NOT_FOUND), (status = CONFLICT)))]
+pub(crate) async fn survive(
+    _: Reader,
+    State(state): State<AppState>,
+    Asked { question, table, arrow: wants_arrow }: Asked<SurvivalQuestion>,
+) -> Result<Response, Problem> {
+    let SurvivalQuestion { model, rows, indices } = question;
+    let served = state.engine.model(model.as_deref())?;
+    let ensemble = served.expect_ensemble()?;
+    let models = ensemble.members().len();
+    let rows = Rows::of(&served, &state.config.limits, rows, indices, table)?;
+    let applicants = applicants(&state, &served, &Arc::new(rows)).await?;
+    let rows = state.engine.ask(&served, Surviving(ensemble), applicants).await?;
+    if wants_arrow {
+        return arrow(&as_table(&rows, models)?);
+    }
+    Ok(Json(SurvivalAnswer { model: served.id().to_owned(), models, rows }).into_response())
+}
+
+/// One line per row: the score, how many models accept it, and what each of them says.
+fn as_table(rows: &[RowSurvival], models: usize) -> Result<Table, Problem> {
+    let own = ["row", "score", "survives", "models"].map(Column::new);
+    let scores = (0..models).map(|model| Column::new(format!("score_{model}")));
+    let mut columns: Vec<Column> = own.into_iter().chain(scores).collect();
+    for row in rows {
+        columns[0].push_display(row.row);
+        columns[1].push_display(row.score);
+        columns[2].push_display(row.survives);
+        columns[3].push_display(models);
+        for (column, score) in columns[4..].iter_mut().zip(&row.scores) {
+            column.push_display(score);
+        }
+    }
+    Ok(Table::new("survival", columns)?)
+}

@@ -1,0 +1,121 @@
+//! A question with rows: JSON, or an Arrow stream with all else behind the question mark.
+
+use axum::body::Bytes;
+use axum::extract::{FromRequest, Request};
+use axum::http::header::{ACCEPT, CONTENT_TYPE};
+use axum::http::{HeaderMap, StatusCode};
+use serde::de::DeserializeOwned;
+use serde_json::{Map, Value};
+use tyrex::data::Table;
+
+use super::{ARROW, read_arrow};
+use crate::problem::Problem;
+use crate::state::AppState;
+
+/// A question, and the rows that came as Arrow, if they did.
+#[derive(Debug)]
+pub(crate) struct Asked<T> {
+    /// The question.
+    pub(crate) question: T,
+    /// Its rows.
+    pub(crate) table: Option<Table>,
+    /// Whether the answer is to be Arrow.
+    pub(crate) arrow: bool,
+}
+
+impl<T: DeserializeOwned> FromRequest<AppState> for Asked<T> {
+    type Rejection = Problem;
+
+    async fn from_request(request: Request, state: &AppState) -> Result<Self, Problem> {
+        let headers = request.headers();
+        let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or("");
+        let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        let arrow = wants_arrow(headers);
+        let query = request.uri().query().unwrap_or_default().to_owned();
+        let body = Bytes::from_request(request, state)
+            .await
+            .map_err(|rejection| Problem::new(rejection.status(), rejection.body_text()))?;
+        if kind == ARROW {
+            let question = parameters(&query)?;
+            let table = read_arrow(&body, state.config.limits.rows)?;
+            return Ok(Self { question, table: Some(table), arrow });
+        }
+        if kind != "application/json" {
+            let detail = format!("expected a body of the type application/json or {ARROW}");
+            return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
+        }
+        let axum::Json(question) = axum::Json::from_bytes(&body)?;
+        Ok(Self { question, table: None, arrow })
+    }
+}
+
+/// Whether an answer is to be Arrow.
+pub(crate) fn wants_arrow(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(ACCEPT).iter().filter_map(|accept| accept.to_str().ok());
+    accepted
+        .flat_map(|accept| accept.split(','))
+        .any(|kind| kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(ARROW))
+}
+
+/// Parameters whose values are lists: `keep=age&keep=sex`.
+const LISTS: [&str; 3] = ["keep", "vary", "subjects"];
+
+/// What stands behind the question mark as the JSON it would be: `tau=0.8&budget.steps=100`.
+fn parameters<T: DeserializeOwned>(query: &str) -> Result<T, Problem> {
+    let mut document = Map::new();
+    for (name, text) in pairs(query)? {
+        let value = if is_text(&name) {
+            Value::String(text)
+        } else {
+            serde_json::from_str(&text).unwrap_or(Value::String(text))
+        };
+        let mut place = &mut document;
+        let mut parts = name.split('.').peekable();
+        while let Some(part) = parts.next() {
+            if parts.peek().is_none() {
+                set(place, part, value, &name)?;
+                break;
+            }
+            let inner = place.entry(part).or_insert_with(|| Value::Object(Map::new()));
+            let Value::Object(inner) = inner else {
+                return Err(Problem::bad_request("found both a value and its parts").at(name));
+            };
+            place = inner;
+        }
+    }
+    let text = serde_json::to_vec(&Value::Object(document)).map_err(Problem::internal)?;
+    Ok(axum::Json::from_bytes(&text)?.0)
+}
+
+/// Whether a parameter is a text even where it looks like a number.
+fn is_text(name: &str) -> bool {
+    LISTS.contains(&name.rsplit('.').next().unwrap_or_default())
+        || matches!(name, "model" | "method" | "norm" | "record.subject_column")
+}
+
+fn set(
+    place: &mut Map<String, Value>,
+    part: &str,
+    value: Value,
+    name: &str,
+) -> Result<(), Problem> {
+    if LISTS.contains(&part) {
+        let list = place.entry(part).or_insert_with(|| Value::Array(Vec::new()));
+        if let Value::Array(list) = list {
+            list.push(value);
+        }
+        return Ok(());
+    }
+    match place.insert(part.to_owned(), value) {
+        None => Ok(()),
+        Some(_) => Err(Problem::bad_request("found twice, expected once").at(name)),
+    }
+}
+
+/// The pairs of a query, decoded.
+fn pairs(query: &str) -> Result<Vec<(String, String)>, Problem> {
+    let uri = format!("/?{query}").parse::<axum::http::Uri>();
+    let uri = uri.map_err(|error| Problem::bad_request(error.to_string()))?;
+    let pairs = axum::extract::Query::<Vec<(String, String)>>::try_from_uri(&uri)?;
+    Ok(pairs.0)
+}

@@ -1,0 +1,11 @@
+//! The service over real sockets: what it answers to good clients, and to bad ones.
+
+mod access;
+mod browsers;
+mod ending;
+mod limits;
+mod models;
+mod paths;
+mod protocol;
+mod support;
+mod tls;

@@ -1,0 +1,93 @@
+//! A certificate as a document: itself, and what it says in words.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Certificate, Tier, Verdict};
+
+/// A certificate, and what it says in words.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct CertificateDocument {
+    /// What it says.
+    #[serde(flatten)]
+    pub words: CertificateWords,
+    /// The certificate itself, with everything needed to check it.
+    #[serde(flatten)]
+    pub certificate: Certificate,
+}
+
+/// What a certificate says in words.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct CertificateWords {
+    /// The best verdict of the tiers.
+    pub verdict: Verdict,
+    /// What is claimed and what it rests on.
+    pub sentence: String,
+    /// The same, tier by tier.
+    pub claims: Vec<Claim>,
+}
+
+/// What one tier says in words.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Claim {
+    /// The tier: `theorem`, `interval` or `ensemble`.
+    pub tier: String,
+    /// What it is worth.
+    pub verdict: Verdict,
+    /// What is claimed.
+    pub sentence: String,
+    /// What it rests on, each with its standing.
+    pub rests_on: Vec<String>,
+}
+
+impl Claim {
+    fn of(tier: &Tier) -> Self {
+        Self {
+            tier: tier.name().to_owned(),
+            verdict: tier.verdict(),
+            sentence: tier.claim(),
+            rests_on: tier.assumptions().iter().map(ToString::to_string).collect(),
+        }
+    }
+}
+
+impl CertificateWords {
+    /// The words of a certificate.
+    #[must_use]
+    pub fn of(certificate: &Certificate) -> Self {
+        Self {
+            verdict: certificate.verdict(),
+            sentence: certificate.sentence(),
+            claims: certificate.tiers().iter().map(Claim::of).collect(),
+        }
+    }
+}
+
+impl From<Certificate> for CertificateDocument {
+    fn from(certificate: Certificate) -> Self {
+        Self { words: CertificateWords::of(&certificate), certificate }
+    }
+}
+
+#[cfg(feature = "openapi")]
+mod openapi {
+    use utoipa::openapi::RefOr;
+    use utoipa::openapi::schema::Schema;
+    use utoipa::{PartialSchema, ToSchema};
+
+    use super::{Certificate, CertificateDocument, CertificateWords};
+
+    impl PartialSchema for CertificateDocument {
+        fn schema() -> RefOr<Schema> {
+            crate::openapi::merged(CertificateWords::schema(), Certificate::schema())
+        }
+    }
+
+    impl ToSchema for CertificateDocument {
+        fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+            CertificateWords::schemas(schemas);
+            Certificate::schemas(schemas);
+        }
+    }
+}

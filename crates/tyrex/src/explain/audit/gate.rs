@@ -1,0 +1,407 @@
+//! The gate: may a new model follow, or does it break advice that was given?
+
+use std::ops::ControlFlow;
+
+use super::group::{Grouping, Partition};
+use super::verdict::{
+    GateReport, GateVerdict, Group, GroupTable, JudgedCandidate, JudgedPromise, PromiseRepairs,
+    PromiseStatus, Repair, RepairSearch, Tally,
+};
+use super::written::{Read, WrittenPromise, ignored};
+use super::{AuditedPromise, RepairSummary, Repairs};
+use crate::counterfactual::{MethodSpec, Tick};
+use crate::data::{Row, Value, listed};
+use crate::error::{Error, Result};
+use crate::explain::sentence::in_words;
+use crate::explain::{Advice, Explainer, FORMAT_VERSION, Request};
+use crate::statistics::{Proportion, fisher_exact, holm, mean};
+
+/// A model that may follow the one that gave the promises.
+#[derive(Debug, Clone)]
+pub struct Candidate<'a> {
+    /// What it is called; no two candidates have the same name.
+    pub name: String,
+    /// The model, with its data.
+    pub explainer: &'a Explainer,
+    /// Whether those data are the promises themselves, for want of others
+    /// ([`Data::of_promises`](crate::explain::Data::of_promises)). Then no repair is looked for
+    /// among them: it would be another person's row.
+    pub has_only_promises: bool,
+}
+
+/// What the gate asks of candidates.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Gate {
+    /// How repairs are searched for.
+    pub request: Request,
+    /// How promises are grouped.
+    pub by: Vec<Grouping>,
+    /// The share of promises that may be broken.
+    pub allow: f64,
+    /// The confidence of intervals and of the test of groups.
+    pub confidence: f64,
+}
+
+impl Gate {
+    /// The strict gate: no promise may be broken; no groups; confidence 0.95.
+    #[must_use]
+    pub fn new(request: Request) -> Self {
+        Self { request, by: Vec::new(), allow: 0.0, confidence: 0.95 }
+    }
+
+    /// Whether so many broken promises are allowed: `broken / promises <= allow`.
+    #[must_use]
+    pub fn allows(&self, tally: &Tally) -> bool {
+        // The quotient is the number next to the true one, and so is what was typed as `0.29`:
+        // 29 of 100 pass.
+        tally.share_broken() <= self.allow
+    }
+
+    /// What candidates make of promises, the best candidate first; threads change nothing.
+    ///
+    /// `watch` hears of two answers for every promise and candidate, and of every reading on the
+    /// way. After a `Break` what is kept is said all the same, and repairs not yet found are
+    /// answered with [`Reason::Cancelled`](crate::counterfactual::Reason::Cancelled).
+    pub fn judge(
+        &self,
+        candidates: &[Candidate<'_>],
+        promises: &[WrittenPromise],
+        watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
+    ) -> Result<GateReport> {
+        self.check(candidates)?;
+        let schemas = candidates.iter().map(|candidate| candidate.explainer.schema());
+        let partitions: Vec<Partition> = self
+            .by
+            .iter()
+            .map(|grouping| Partition::of(grouping, promises, schemas.clone()))
+            .collect::<Result<_>>()?;
+        let mut judged: Vec<JudgedCandidate> = Vec::with_capacity(candidates.len());
+        for candidate in candidates {
+            let mut one = self.candidate(candidate, promises, &partitions, &watch)?;
+            let same = judged.iter().find(|other| other.fingerprint == one.fingerprint);
+            one.same_as = same.map(|other| other.name.clone());
+            judged.push(one);
+        }
+        self.correct(&mut judged);
+        rank(&mut judged);
+        Ok(GateReport {
+            format_version: FORMAT_VERSION,
+            verdict: self.verdict(&judged, promises.len()),
+            allow: self.allow,
+            confidence: self.confidence,
+            request: self.request.clone(),
+            candidates: judged,
+            promises: promises.to_vec(),
+        })
+    }
+
+    fn check(&self, candidates: &[Candidate<'_>]) -> Result<()> {
+        if !(0.0..=1.0).contains(&self.allow) {
+            return Err(Error::param("allow", self.allow, "a share between 0 and 1"));
+        }
+        if !(self.confidence > 0.0 && self.confidence < 1.0) {
+            return Err(Error::param("confidence", self.confidence, "a number between 0 and 1"));
+        }
+        let Some((first, others)) = candidates.split_first() else {
+            return Err(Error::param("candidates", "nothing", "one model or more"));
+        };
+        let favourable = |candidate: &Candidate<'_>| {
+            let label = &candidate.explainer.schema().label;
+            let mut words: Vec<String> = label.favourable.iter().map(Value::to_string).collect();
+            words.sort_unstable();
+            words
+        };
+        for (index, other) in others.iter().enumerate() {
+            if candidates[..=index].iter().any(|earlier| earlier.name == other.name) {
+                return Err(Error::param("candidates", &other.name, "names that differ"));
+            }
+            if favourable(other) != favourable(first) {
+                return Err(Error::InvalidModel(format!(
+                    "{} calls {} favourable, but {} calls {} so; expected the same of all \
+                     candidates",
+                    other.name,
+                    listed(&favourable(other)),
+                    first.name,
+                    listed(&favourable(first))
+                )));
+            }
+        }
+        Ok(())
+    }
+
+    fn candidate(
+        &self,
+        candidate: &Candidate<'_>,
+        written: &[WrittenPromise],
+        partitions: &[Partition],
+        watch: &(impl Fn(Tick) -> ControlFlow<()> + Sync),
+    ) -> Result<JudgedCandidate> {
+        let Candidate { name, explainer, .. } = candidate;
+        let named = |error: Error| match error {
+            Error::InvalidModel(problem) => Error::Model { file: name.into(), problem },
+            other => other,
+        };
+        let schema = explainer.schema();
+        let reads: Vec<Result<Read, String>> =
+            written.iter().enumerate().map(|(row, each)| each.read(schema, row)).collect();
+        let readable: Vec<_> = reads.iter().flatten().map(|read| read.promise.clone()).collect();
+        let request = self.search(candidate);
+        let own = request.as_ref().unwrap_or(&self.request);
+        let mut audited = explainer.judge(&readable, own).map_err(named)?;
+        for _ in 0..2 * (written.len() - readable.len()) {
+            // The searches notice a `Break`.
+            let _ = watch(Tick::Answered);
+        }
+        if let Some(request) = &request {
+            explainer.repair(&mut audited, request, watch).map_err(named)?;
+        }
+        let mut readings = audited.iter();
+        let mut promises: Vec<JudgedPromise> = Vec::with_capacity(written.len());
+        for (written, read) in written.iter().zip(&reads) {
+            let audited = if read.is_ok() { readings.next() } else { None };
+            promises.push(judged(explainer, written, read, audited));
+        }
+        let statuses: Vec<PromiseStatus> = promises.iter().map(|promise| promise.status).collect();
+        let tally = Tally::of(statuses.iter().copied(), self.confidence)?;
+        let groups = partitions.iter().map(|partition| self.groups(partition, &statuses));
+        let stabilities: Vec<f64> = audited.iter().map(|each| each.stability).collect();
+        let repairs = |from: fn(&Repairs) -> Option<&Advice>| {
+            let broken = audited.iter().filter_map(|each| each.repairs.as_ref());
+            RepairSummary::of(&broken.filter_map(from).collect::<Vec<_>>())
+        };
+        Ok(JudgedCandidate {
+            rank: 0,
+            name: name.clone(),
+            fingerprint: explainer.fingerprint().to_string(),
+            same_as: None,
+            passes: self.allows(&tally),
+            tally,
+            mean_stability: mean(&stabilities),
+            from_promised: repairs(|repairs| Some(&repairs.from_promised)),
+            from_factual: repairs(|repairs| repairs.from_factual.as_ref()),
+            search: RepairSearch { sentence: self.sentence(request.as_ref()), request },
+            features: schema.features.iter().map(|feature| feature.name.clone()).collect(),
+            ignored: ignored(schema, written),
+            groups: groups.collect::<Result<_>>()?,
+            promises,
+        })
+    }
+
+    /// How a candidate's repairs are searched for: as was asked, or among the data where that
+    /// needs gradients and the model has none; not at all, where there are no data.
+    fn search(&self, candidate: &Candidate<'_>) -> Option<Request> {
+        let mut request = self.request.clone();
+        let among_data =
+            |method: &MethodSpec| matches!(method, MethodSpec::Nn(_) | MethodSpec::TrexNn(_));
+        if !among_data(&request.method) && candidate.explainer.differentiable().is_none() {
+            let test = request.method.robustness().cloned();
+            let name = if test.is_some() { "trex-nn" } else { "nn" };
+            request.method = MethodSpec::named(name, request.protocol).ok()?;
+            if let (Some(own), Some(test)) = (request.method.robustness_mut(), test) {
+                *own = test;
+            }
+        }
+        let is_possible = !(among_data(&request.method) && candidate.has_only_promises);
+        is_possible.then_some(request)
+    }
+
+    /// What "cheapest" means, or why no repair was looked for.
+    fn sentence(&self, request: Option<&Request>) -> String {
+        let Some(Request { method, norm, .. }) = request else {
+            return "Repairs were not searched for: the model has no gradients, or the method looks \
+                    among data rows, and no data rows were given."
+                .to_owned();
+        };
+        let test = match method.robustness() {
+            Some(test) => format!(
+                " with a stability of at least {} ({} neighbours, sigma {})",
+                test.tau, test.samples, test.sigma
+            ),
+            None => String::new(),
+        };
+        let instead = if method.name() == self.request.method.name() {
+            String::new()
+        } else {
+            format!(" (instead of {}, which needs gradients)", self.request.method.name())
+        };
+        format!(
+            "A repair is the cheapest allowed row that {}{instead} found: by {} in encoded \
+             columns, accepted by this model{test}.",
+            method.name(),
+            norm.name().to_uppercase(),
+        )
+    }
+
+    fn groups(&self, partition: &Partition, statuses: &[PromiseStatus]) -> Result<GroupTable> {
+        let mut groups = Vec::with_capacity(partition.names.len());
+        for (index, name) in partition.names.iter().enumerate() {
+            let of = |inside: bool| {
+                let pairs = partition.group_of.iter().zip(statuses);
+                pairs.filter(move |(group, _)| (**group == index) == inside).map(|(_, s)| *s)
+            };
+            let (tally, others) =
+                (Tally::of(of(true), self.confidence)?, Tally::of(of(false), self.confidence)?);
+            let p_value = match (tally.promises, others.promises) {
+                (0, _) | (_, 0) => None,
+                (own, rest) => Some(fisher_exact(
+                    Proportion::new(tally.kept, own)?,
+                    Proportion::new(others.kept, rest)?,
+                )),
+            };
+            groups.push(Group {
+                name: name.clone(),
+                tally,
+                p_value,
+                adjusted: None,
+                differs: false,
+            });
+        }
+        let (feature, unit) = (partition.feature.clone(), partition.unit.clone());
+        Ok(GroupTable { feature, unit, groups })
+    }
+
+    /// Corrects the p-values for the number of groups in the whole report.
+    fn correct(&self, judged: &mut [JudgedCandidate]) {
+        let tables = judged.iter_mut().flat_map(|candidate| &mut candidate.groups);
+        let mut tested: Vec<&mut Group> = tables
+            .flat_map(|table| &mut table.groups)
+            .filter(|group| group.p_value.is_some())
+            .collect();
+        let p_values: Vec<f64> = tested.iter().filter_map(|group| group.p_value).collect();
+        for (group, adjusted) in tested.iter_mut().zip(holm(&p_values)) {
+            group.adjusted = Some(adjusted);
+            group.differs = adjusted <= 1.0 - self.confidence;
+        }
+    }
+
+    fn verdict(&self, ranked: &[JudgedCandidate], promises: usize) -> GateVerdict {
+        let passing: Vec<String> =
+            ranked.iter().filter(|each| each.passes).map(|each| each.name.clone()).collect();
+        // There is one: it was checked.
+        let best = ranked.first();
+        let sentence = best.map(|best| self.said(best, ranked.len(), &passing, promises));
+        GateVerdict {
+            passes: !passing.is_empty(),
+            best: best.map(|best| best.name.clone()).unwrap_or_default(),
+            passing,
+            sentence: sentence.unwrap_or_default(),
+        }
+    }
+
+    fn said(
+        &self,
+        best: &JudgedCandidate,
+        candidates: usize,
+        passing: &[String],
+        promises: usize,
+    ) -> String {
+        let name = &best.name;
+        if promises == 0 {
+            return "There are no open promises, so nothing can be broken.".to_owned();
+        }
+        let Tally { kept, broken, unreadable, .. } = best.tally;
+        let share = percent(best.tally.share_broken());
+        let allow = percent(self.allow);
+        let unread = match unreadable {
+            0 => String::new(),
+            some => format!(", {some} of them because it cannot read them"),
+        };
+        let what = if broken == 0 {
+            format!("keeps all {promises} promises")
+        } else {
+            format!("keeps {kept} of {promises} promises and breaks {broken} ({share}){unread}")
+        };
+        let bound = if self.allow == 0.0 {
+            "none may be broken".to_owned()
+        } else {
+            format!("{allow} may be broken")
+        };
+        match (candidates, passing.len()) {
+            (1, 0) => format!("{name} must not be deployed: it {what}; {bound}."),
+            (1, _) => format!("{name} may be deployed: it {what}; {bound}."),
+            (all, 0) => format!(
+                "None of {all} candidates may be deployed: the best, {name}, {what}; {bound}."
+            ),
+            (all, some) => format!(
+                "{some} of {all} candidates may be deployed: {}. The best, {name}, {what}; \
+                 {bound}.",
+                passing.join(", ")
+            ),
+        }
+    }
+}
+
+/// The best first: by promises kept, then by mean stability, then by name.
+fn rank(judged: &mut [JudgedCandidate]) {
+    judged.sort_by(|a, b| {
+        let stability = |each: &JudgedCandidate| each.mean_stability.unwrap_or(f64::NEG_INFINITY);
+        let kept = b.tally.kept.cmp(&a.tally.kept);
+        kept.then(stability(b).total_cmp(&stability(a))).then(a.name.cmp(&b.name))
+    });
+    for (index, each) in judged.iter_mut().enumerate() {
+        each.rank = index + 1;
+    }
+}
+
+/// A share in per cent, with the digits it has up to the thousandth of one.
+pub(super) fn percent(share: f64) -> String {
+    let text = format!("{:.3}", 100.0 * share);
+    format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+/// The document of one promise.
+fn judged(
+    explainer: &Explainer,
+    written: &WrittenPromise,
+    read: &Result<Read, String>,
+    audited: Option<&AuditedPromise>,
+) -> JudgedPromise {
+    let mut judged = JudgedPromise {
+        name: written.name.clone(),
+        status: PromiseStatus::Unreadable,
+        reason: read.as_ref().map_or_else(|why| Some(why.clone()), |read| read.problem.clone()),
+        score: None,
+        stability: None,
+        factual_score: None,
+        sentence: None,
+        changes: Vec::new(),
+        repairs: None,
+    };
+    let Some(audited) = audited else { return judged };
+    judged.score = Some(audited.promised.score);
+    judged.stability = Some(audited.stability);
+    judged.factual_score = audited.factual.as_ref().map(|factual| factual.score);
+    if audited.is_kept() {
+        judged.status = PromiseStatus::Kept;
+        return judged;
+    }
+    judged.status = PromiseStatus::Broken;
+    if let Some(factual) = &audited.factual {
+        judged.changes = explainer.changes(&factual.values, &audited.promised.values);
+        judged.sentence = Some(in_words(&judged.changes, explainer.schema()));
+    }
+    judged.repairs = audited.repairs.as_ref().map(|repairs| PromiseRepairs {
+        from_promised: repair(explainer, &repairs.from_promised),
+        from_factual: repairs.from_factual.as_ref().map(|advice| repair(explainer, advice)),
+    });
+    judged
+}
+
+fn repair(explainer: &Explainer, advice: &Advice) -> Repair {
+    let names = explainer.schema().features.iter().map(|feature| feature.name.clone());
+    let values = |row: &Row| names.zip(row.values().iter().cloned()).collect();
+    match (advice.found(), &advice.advised) {
+        (Some(found), Some(row)) => Repair::Found {
+            sentence: advice.sentence(explainer.schema()),
+            changes: advice.changes.clone(),
+            counterfactual: values(row),
+            score: found.score,
+            stability: advice.stability,
+            cost: advice.cost,
+        },
+        _ => {
+            let reason = advice.outcome.reason().unwrap_or(crate::counterfactual::Reason::Stuck);
+            Repair::NotFound { reason, sentence: reason.to_string() }
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! Promises as they were written down, by whatever model gave them.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Promise, output::is_own_name};
+use crate::data::schema::MissingPolicy;
+use crate::data::{Column, Feature, Row, Schema, Table, Value, listed};
+use crate::error::{Error, Result};
+use crate::explain::{Applicants, Data};
+
+/// Values under the names of their features.
+pub type Values = BTreeMap<String, Value>;
+
+/// Advice that was given, as it was written down: a ledger has it so, and a file of advice.
+/// No schema is needed to hold it, so models with other features can be asked about it.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct WrittenPromise {
+    /// What reports call it: `row 17`, or its number in the ledger.
+    pub name: String,
+    /// The person as they were, where that is known. More than the model takes is welcome:
+    /// promises can be grouped by it.
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<BTreeMap<String, crate::data::FeatureValue>>))]
+    pub factual: Option<Values>,
+    /// What they were advised to become.
+    #[cfg_attr(feature = "openapi", schema(value_type = BTreeMap<String, crate::data::FeatureValue>))]
+    pub advised: Values,
+}
+
+impl WrittenPromise {
+    /// The promises of a file of advice, such as [`advice_table`] writes: the lines that say
+    /// `found` in column `status`, or all if there is no such column. The people are the rows of
+    /// the table `factuals` whose numbers stand in column `row`.
+    ///
+    /// [`advice_table`]: crate::explain::Explainer::advice_table
+    pub fn of_advice(advice: &Table, factuals: Option<&Table>) -> Result<Vec<Self>> {
+        crate::explain::certify::check_rows(advice)?;
+        let column = |name: &str| advice.columns().iter().find(|own| own.name() == name);
+        let (status, rows) = (column("status"), column("row"));
+        // What this crate wrote has columns beside the features, which no feature is called.
+        let is_ours = column("format_version").is_some();
+        let mut promises = Vec::new();
+        for line in 0..advice.rows() {
+            if status.is_some_and(|status| status.cell(line) != "found") {
+                continue;
+            }
+            let row = match rows {
+                None => line,
+                Some(rows) => rows.cell(line).parse().map_err(|_| Error::Cell {
+                    file: advice.source().to_owned(),
+                    row: line,
+                    column: "row".to_owned(),
+                    value: rows.cell(line).to_owned(),
+                    expected: "the number of a row, from 0".to_owned(),
+                })?,
+            };
+            let factual = match factuals {
+                None => None,
+                Some(table) if row < table.rows() => Some(line_of(table, row)),
+                Some(table) => {
+                    return Err(Error::Table {
+                        file: advice.source().to_owned(),
+                        problem: format!(
+                            "advice for row {row}, but {} has {} rows; expected the rows that the \
+                             advice was given for",
+                            table.source().display(),
+                            table.rows()
+                        ),
+                    });
+                }
+            };
+            let mut advised = line_of(advice, line);
+            if is_ours {
+                advised.retain(|name, _| !is_own_name(name));
+            }
+            promises.push(Self { name: format!("row {row}"), factual, advised });
+        }
+        Ok(promises)
+    }
+
+    /// The promise for models of a schema; the error says why they cannot read it. A row as it
+    /// was that cannot be read is left out, with the reason.
+    pub(super) fn read(&self, schema: &Schema, row: usize) -> Result<Read, String> {
+        let advised =
+            self.row(schema, &self.advised).map_err(|why| format!("as advised, {why}"))?;
+        let factual = self.factual.as_ref().map(|values| self.row(schema, values)).transpose();
+        Ok(match factual {
+            Ok(factual) => Read { promise: Promise { row, factual, advised }, problem: None },
+            Err(why) => Read {
+                promise: Promise { row, factual: None, advised },
+                problem: Some(format!("as it was, {why}")),
+            },
+        })
+    }
+
+    fn row(&self, schema: &Schema, values: &Values) -> Result<Row, String> {
+        let value = |feature| value(schema, feature, values);
+        schema.features.iter().map(value).collect::<Result<_, _>>().map(Row::from_checked)
+    }
+}
+
+/// A promise that a schema can read.
+pub(super) struct Read {
+    pub(super) promise: Promise,
+    /// Why the row as it was is left out.
+    pub(super) problem: Option<String>,
+}
+
+/// The cells of a line under the names of their columns.
+fn line_of(table: &Table, line: usize) -> Values {
+    let cell = |column: &Column| (column.name().to_owned(), Value::from(column.cell(line)));
+    table.columns().iter().map(cell).collect()
+}
+
+/// The value that a feature has among these.
+fn value(schema: &Schema, feature: &Feature, values: &Values) -> Result<Value, String> {
+    let name = &feature.name;
+    let Some(written) = values.get(name) else {
+        return Err(format!("it has no `{name}`, which the model takes"));
+    };
+    let read = match written {
+        Value::Missing => Value::Missing,
+        some => schema
+            .value_of_cell(feature, &some.to_string())
+            .map_err(|expected| format!("`{name}` is `{some}`, expected {expected}"))?,
+    };
+    if read != Value::Missing {
+        return Ok(read);
+    }
+    match schema.missing_policy(feature) {
+        MissingPolicy::Level => Ok(Value::Missing),
+        MissingPolicy::Fill(value) => Ok(value.clone()),
+        MissingPolicy::Reject | MissingPolicy::DropRow => {
+            Err(format!("`{name}` is missing, expected {}", schema.expected(feature)))
+        }
+    }
+}
+
+impl Data {
+    /// The rows of promises as an explainer's data, for a model that comes without any: what was
+    /// advised, and the people as they were. Promises that the schema cannot read are left out.
+    pub fn of_promises(schema: &Schema, promises: &[WrittenPromise]) -> Result<Self> {
+        let mut rows = Vec::new();
+        for promise in promises {
+            if let Ok(Read { promise, .. }) = promise.read(schema, 0) {
+                rows.extend(promise.factual);
+                rows.push(promise.advised);
+            }
+        }
+        Applicants::of_rows(schema, rows).map(Self::Applicants)
+    }
+}
+
+/// The features of promises that are none of the schema's.
+pub(super) fn ignored(schema: &Schema, promises: &[WrittenPromise]) -> Vec<String> {
+    let mut names: Vec<String> = promises
+        .iter()
+        .flat_map(|promise| promise.advised.keys())
+        .filter(|name| schema.position(name).is_none())
+        .cloned()
+        .collect();
+    names.sort_unstable();
+    names.dedup();
+    names
+}
+
+/// Refuses a feature that no promise has.
+pub(super) fn unknown(feature: &str, promises: &[WrittenPromise]) -> Error {
+    let mut names: Vec<&String> =
+        promises.iter().filter_map(|each| each.factual.as_ref()).flat_map(Values::keys).collect();
+    names.sort_unstable();
+    names.dedup();
+    let expected = match names.as_slice() {
+        [] => "nothing, since the rows as they were are not known".to_owned(),
+        names => format!("a column of the rows as they were: {}", listed(names)),
+    };
+    Error::param("by", feature, expected)
+}

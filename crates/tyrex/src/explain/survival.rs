@@ -1,0 +1,58 @@
+//! How rows fare under models that were trained again.
+
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::{Applicant, Explainer};
+use crate::change::Ensemble;
+use crate::error::{Error, Result};
+use crate::model::{Model as _, THRESHOLD};
+use crate::points::Points;
+
+/// What retrained models say of one row.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct RowSurvival {
+    /// The row in the table, counted from 0 without the header.
+    pub row: usize,
+    /// `m(x)`
+    pub score: f32,
+    /// `M(x)` of every retrained model, in their order.
+    pub scores: Vec<f32>,
+    /// How many of them accept it: `M(x) >= 0.5`.
+    pub survives: usize,
+}
+
+impl Explainer {
+    /// The scores of rows under every model of an ensemble, in the rows' order; threads change
+    /// nothing, and neither do the other rows.
+    pub fn survival(
+        &self,
+        applicants: &[Applicant],
+        ensemble: &Ensemble,
+    ) -> Result<Vec<RowSurvival>> {
+        self.check_ensemble(ensemble)?;
+        let mut points = Points::new(self.points().dim());
+        for applicant in applicants {
+            points.push(&applicant.point);
+        }
+        let by_model: Vec<Vec<f32>> =
+            ensemble.members().par_iter().map(|member| member.score(&points)).collect();
+        applicants
+            .iter()
+            .enumerate()
+            .map(|(index, applicant)| {
+                let scores: Vec<f32> = by_model.iter().map(|scores| scores[index]).collect();
+                if let Some(member) = scores.iter().position(|score| !score.is_finite()) {
+                    return Err(Error::InvalidModel(format!(
+                        "the score of row {} under retrained model {member} is {}, expected a \
+                         probability",
+                        applicant.row, scores[member]
+                    )));
+                }
+                let survives = scores.iter().filter(|&&score| score >= THRESHOLD).count();
+                Ok(RowSurvival { row: applicant.row, score: applicant.score, scores, survives })
+            })
+            .collect()
+    }
+}

@@ -1,0 +1,160 @@
+//! No answer depends on which other rows are asked about in the same call, nor on their order,
+//! nor on the number of threads.
+
+use std::ops::ControlFlow;
+
+use rand::seq::SliceRandom;
+use tyrex::certificate::Terms;
+use tyrex::change::{Ensemble, ModelChange};
+use tyrex::counterfactual::{MethodSpec, Norm, Protocol, Tick};
+use tyrex::data::Catalogue;
+use tyrex::data::catalogue::{Direction, Variant};
+use tyrex::explain::{
+    Advice, Applicant, Explainer, Fresh, Part, Promise, Request, RetrainingTerms, StabilityTerms,
+};
+use tyrex::measure::{Gamma, Gauge, Measure, Neighbourhood};
+use tyrex::model::TrainParams;
+use tyrex::{Points, Seed};
+
+const GO_ON: fn(Tick) -> ControlFlow<()> = |_| ControlFlow::Continue(());
+
+fn german(seed: u64) -> Explainer {
+    let catalogue = Catalogue::with_folders(Vec::new());
+    let german = catalogue.load("german", Variant::Product, Direction::Favourable).unwrap();
+    // Two hidden layers, as the paper's: widths that fill no vector register and no block.
+    let params = TrainParams { hidden: vec![20, 9], epochs: 15, ..TrainParams::default() };
+    Explainer::train(german, &params, Seed(seed), |_| ControlFlow::Continue(())).unwrap()
+}
+
+fn ensemble(explainer: &Explainer) -> Ensemble {
+    let change = ModelChange::with_params("reinitialise", "").unwrap();
+    let params = TrainParams { epochs: 3, ..explainer.training_params().unwrap() };
+    let terms = RetrainingTerms { change, models: 7, params, seed: Seed(7) };
+    explainer.retrain(&terms, |_, _| ControlFlow::Continue(())).unwrap()
+}
+
+/// Answers for all rows together, for each alone, for all shuffled, and by one thread: the same.
+fn same_in_any_company<T: PartialEq + std::fmt::Debug + Send>(
+    rows: &[Applicant],
+    ask: impl Fn(&[Applicant]) -> Vec<T> + Sync,
+) {
+    let together = ask(rows);
+    assert_eq!(together.len(), rows.len());
+    for (row, expected) in rows.iter().zip(&together) {
+        assert_eq!(ask(std::slice::from_ref(row)), std::slice::from_ref(expected));
+    }
+    let mut order: Vec<usize> = (0..rows.len()).collect();
+    order.shuffle(&mut Seed(5).rng());
+    let shuffled: Vec<Applicant> = order.iter().map(|&index| rows[index].clone()).collect();
+    for (index, answer) in order.iter().zip(ask(&shuffled)) {
+        assert_eq!(answer, together[*index]);
+    }
+    let one = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
+    assert_eq!(one.install(|| ask(rows)), together);
+}
+
+#[test]
+fn stability() {
+    let explainer = german(0);
+    // Not a multiple of any block.
+    let rows = &explainer.applicants(Part::Test)[..67];
+    for gamma in [Gamma::SampledSlopes, Gamma::Sound, Gamma::SampledGradients] {
+        let terms = StabilityTerms { samples: 70, gamma, ..StabilityTerms::default() };
+        let on = || ControlFlow::Continue(());
+        same_in_any_company(rows, |rows| explainer.stability(rows, &terms, on).unwrap());
+        // One look at the neighbours says what a gauge for each measure says.
+        let cloud =
+            Neighbourhood::draw(terms.sampling, explainer.points().dim(), 70, 0.1, terms.seed);
+        let cloud = cloud.unwrap();
+        let gauge = |measure| Gauge::new(measure, explainer.model(), &cloud).unwrap();
+        let mut points = Points::new(explainer.points().dim());
+        rows.iter().for_each(|row| points.push(&row.point));
+        let [mean, relaxed, stable] =
+            [Measure::Mean, Measure::RelaxedStability, Measure::Stability { gamma }]
+                .map(|measure| gauge(measure).read(&points));
+        for (index, row) in explainer.stability(rows, &terms, on).unwrap().iter().enumerate() {
+            assert_eq!(row.score, mean[index].score);
+            assert_eq!(row.mean, mean[index].value);
+            assert_eq!(row.relaxed_stability, relaxed[index].value);
+            assert_eq!(row.stability, stable[index].value);
+        }
+        // Kept, and read from several threads at once.
+        let gauge = explainer.stability_gauge(&terms).unwrap();
+        let expected = explainer.stability(rows, &terms, on).unwrap();
+        std::thread::scope(|scope| {
+            for part in 0..4 {
+                let (gauge, rows, expected) = (&gauge, &rows[part..], &expected[part..]);
+                scope.spawn(move || assert_eq!(gauge.read(rows, on).unwrap(), expected));
+            }
+        });
+    }
+}
+
+#[test]
+fn survival() {
+    let explainer = german(0);
+    let ensemble = ensemble(&explainer);
+    let rows = &explainer.applicants(Part::Test)[..67];
+    same_in_any_company(rows, |rows| explainer.survival(rows, &ensemble).unwrap());
+    let survival = explainer.survival(&rows[..1], &ensemble).unwrap().remove(0);
+    assert_eq!(survival.scores.len(), ensemble.members().len());
+    let accepted = survival.scores.iter().filter(|score| **score >= 0.5).count();
+    assert_eq!((survival.survives, survival.row), (accepted, rows[0].row));
+    let other = german(1);
+    assert!(other.survival(rows, &ensemble).is_err(), "an ensemble of another model");
+}
+
+#[test]
+fn advice_of_every_method() {
+    let explainer = german(0);
+    let rejected = explainer.rejected(Part::Test);
+    for name in MethodSpec::NAMES {
+        let mut request = Request::new(name, Protocol::Product, Norm::L1, Seed(4)).unwrap();
+        if let Some(robustness) = request.method.robustness_mut() {
+            (robustness.tau, robustness.samples) = (0.7, 100);
+            robustness.search.samples = 32;
+        }
+        same_in_any_company(&rejected[..7], |rows| {
+            let mut advice = explainer.advise(rows, &request, GO_ON).unwrap();
+            advice.iter_mut().for_each(|each| each.outcome.seconds = 0.0);
+            advice
+        });
+    }
+}
+
+#[test]
+fn certificates() {
+    let explainer = german(0);
+    let ensemble = ensemble(&explainer);
+    let rows = &explainer.applicants(Part::Test)[..5];
+    same_in_any_company(rows, |rows| {
+        let mut points = Points::new(explainer.points().dim());
+        rows.iter().for_each(|row| points.push(&row.point));
+        let fresh = Some(Fresh { ensemble: &ensemble, steered: false });
+        let on = || ControlFlow::Continue(());
+        explainer.certify(&points, fresh, &Terms::default(), Seed(6), on).unwrap()
+    });
+}
+
+#[test]
+fn audits() {
+    let (old, new) = (german(0), german(1));
+    let request = Request::new("min-cost", Protocol::Product, Norm::L1, Seed(4)).unwrap();
+    let advice = old.advise(&old.rejected(Part::Test)[..40], &request, GO_ON).unwrap();
+    let found: Vec<&Advice> = advice.iter().filter(|each| each.found().is_some()).collect();
+    let rows: Vec<Applicant> = found.iter().map(|each| each.applicant.clone()).collect();
+    same_in_any_company(&rows, |rows| {
+        let promise = |row: &Applicant| {
+            let given = found.iter().find(|each| each.applicant.row == row.row).unwrap();
+            let advised = given.advised.clone().unwrap();
+            Promise { row: row.row, factual: Some(row.values.clone()), advised }
+        };
+        let promises: Vec<Promise> = rows.iter().map(promise).collect();
+        let mut audit = new.audit(&promises, &request, GO_ON).unwrap();
+        for repairs in audit.iter_mut().filter_map(|each| each.repairs.as_mut()) {
+            repairs.from_promised.outcome.seconds = 0.0;
+            repairs.from_factual.outcome.seconds = 0.0;
+        }
+        audit
+    });
+}

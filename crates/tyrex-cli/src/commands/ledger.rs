@@ -162,10 +162,10 @@ pub(crate) fn close_promise(
     close(&ledger)
 }
 
-/// A moment as people read it.
+/// A moment as people read it, to the minute.
 fn moment(moment: Timestamp) -> String {
-    let text = format!("{moment:.0}");
-    text.replacen('T', " ", 1).trim_end_matches('Z').to_owned()
+    let text = moment.to_string();
+    text.chars().take("2026-11-16T00:00".len()).collect::<String>().replacen('T', " ", 1)
 }
 
 /// As much of a fingerprint as tells models apart.
@@ -191,7 +191,6 @@ impl Report for ListReport {
             ("status", Stand::Left),
             ("holds until", Stand::Left),
             ("model", Stand::Left),
-            ("id", Stand::Left),
             ("subject", Stand::Left),
         ];
         let row = |entry: &Entry| {
@@ -203,7 +202,6 @@ impl Report for ListReport {
                 promised.status.to_string(),
                 until,
                 short(&promised.model),
-                entry.id.to_string(),
                 entry.given().map_or("-".to_owned(), |given| given.subject.clone()),
             ])
         };
@@ -291,15 +289,16 @@ fn certificate_sentence(given: &Given) -> Option<String> {
 fn values_table(page: &mut Page, given: &Given) {
     page.title("What was promised");
     let advised = &given.document.advised;
-    let row = |(feature, from): (&str, &tyrex::data::Value)| {
-        let to = advised.value(feature);
-        let changed = to.is_some_and(|to| to != from);
-        let to = to.filter(|_| changed).map(tyrex::data::Value::for_people).unwrap_or_default();
-        vec![feature.to_owned(), from.for_people(), to]
-    };
-    let rows: Vec<Vec<String>> = given.document.factual.iter().map(row).collect();
-    let header = [("feature", Stand::Left), ("is", Stand::Left), ("should become", Stand::Left)];
-    page.table(&header, &rows);
+    let mut names = vec![String::new()];
+    let mut before = vec!["is".to_owned()];
+    let mut after = vec!["should become".to_owned()];
+    for (feature, value) in given.document.factual.iter() {
+        let changed = advised.value(feature).filter(|other| *other != value);
+        names.push(feature.to_owned());
+        before.push(value.for_people());
+        after.push(changed.map(tyrex::data::Value::for_people).unwrap_or_default());
+    }
+    page.abreast(&names, &[before, after]);
 }
 
 #[derive(Debug, Serialize)]

@@ -270,7 +270,7 @@ function notFound(advice, { keep }) {
   const [best] = advice.relaxations?.helpful ?? [];
   return h(
     "div",
-    { class: "empty" },
+    { class: "stack" },
     h("p", { class: "lead" }, "No advice was found."),
     h("p", {}, `Why: ${advice.sentence}.`),
     keep.length > 0 && h("p", {}, `Locked now: ${keep.map(title).join(", ")}. Unlock one and ask again.`),

@@ -6,7 +6,7 @@ import { pause } from "./dom.js";
 const TOKEN = "tyrex-token";
 
 /** An answer that says no: a problem document (RFC 9457). */
-export class Problem extends Error {
+class Problem extends Error {
   constructor(document, status) {
     super(document.detail ?? document.title ?? `the server answered ${status}`);
     this.title = document.title;

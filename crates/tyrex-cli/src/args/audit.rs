@@ -20,7 +20,7 @@ Examples:
 )]
 pub struct AuditArgs {
     /// Ledger with the promises: a file, or the URL of a PostgreSQL database; it is only read
-    /// [default: the variable TYREX_LEDGER]
+    /// [default: the variable `TYREX_LEDGER`]
     #[arg(long, value_name = "LEDGER", help_heading = "Promises")]
     pub ledger: Option<String>,
     /// Promises in a file, as `explain --out` writes it

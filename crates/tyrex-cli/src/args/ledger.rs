@@ -59,7 +59,7 @@ Examples:
 /// Where the ledger is.
 #[derive(Debug, clap::Args)]
 pub struct LedgerArgs {
-    /// Ledger: a file, or the URL of a PostgreSQL database [default: the variable TYREX_LEDGER]
+    /// Ledger: a file, or the URL of a PostgreSQL database [default: the variable `TYREX_LEDGER`]
     #[arg(long, value_name = "LEDGER")]
     pub ledger: Option<String>,
 }

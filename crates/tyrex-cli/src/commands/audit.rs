@@ -213,7 +213,7 @@ enum Form {
 
 impl Form {
     fn of(path: &Path) -> Self {
-        let extension = path.extension().map(|extension| extension.to_ascii_lowercase());
+        let extension = path.extension().map(std::ffi::OsStr::to_ascii_lowercase);
         match extension.as_deref().and_then(std::ffi::OsStr::to_str) {
             Some("html") => Self::Html,
             Some("json") => Self::Json,

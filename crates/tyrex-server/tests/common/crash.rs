@@ -77,7 +77,7 @@ async fn work(address: &str, count: usize, mut dice: Dice) {
     for round in 0..count {
         let subject = format!("person {process} {round}");
         let promises: Vec<_> =
-            (0..1 + dice.below(2)).map(|n| promise(&subject, round as u32 + n as u32)).collect();
+            (0..=dice.below(2)).map(|n| promise(&subject, round as u32 + n as u32)).collect();
         let recorded = match ledger.record(&promises).await {
             Err(Error::Database(database::Error::Full | database::Error::Disk { .. })) => {
                 acknowledge("full");

@@ -162,7 +162,7 @@ async fn filters_and_pages() {
     let model = Some(promises[0].model.clone());
     assert_eq!(sequences(Filter { model, ..all.clone() }).await, [1, 4, 7]);
     assert_eq!(sequences(Filter { status: Some(Status::Withdrawn), ..all.clone() }).await, [5]);
-    let since = Some(Timestamp::now() + Duration::from_secs(60));
+    let since = Some(Timestamp::now() + Duration::from_mins(1));
     assert_eq!(sequences(Filter { since, ..all }).await, [] as [u64; 0]);
 }
 

@@ -85,12 +85,11 @@ async fn who_is_wrong_does_not_spoil_it_for_others() {
         .collect();
     for (index, answer) in asked.into_iter().enumerate() {
         let answer = answer.await.unwrap();
-        match index % 2 {
-            0 => assert_eq!(answer.ok(), alone[index / 2]),
-            _ => {
-                assert_eq!(answer.status, 422, "{}", answer.text());
-                assert_eq!(answer.json()["field"], "gamma");
-            }
+        if index % 2 == 0 {
+            assert_eq!(answer.ok(), alone[index / 2])
+        } else {
+            assert_eq!(answer.status, 422, "{}", answer.text());
+            assert_eq!(answer.json()["field"], "gamma");
         }
     }
 }

@@ -160,7 +160,7 @@ pub(crate) enum PathStatus {
 }
 
 /// Refuses a number outside its range.
-fn within<T: PartialOrd + std::fmt::Display>(
+fn within<T: PartialOrd + std::fmt::Display + Copy>(
     field: &str,
     value: T,
     least: T,

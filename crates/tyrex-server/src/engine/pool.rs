@@ -348,7 +348,7 @@ impl Pool {
             let retry_after = row.saturating_mul(waiting.unwrap_or(u32::MAX));
             Error::Busy {
                 what: "the queue is full",
-                retry_after: retry_after.clamp(Duration::from_secs(1), Duration::from_secs(60)),
+                retry_after: retry_after.clamp(Duration::from_secs(1), Duration::from_mins(1)),
             }
         })
     }

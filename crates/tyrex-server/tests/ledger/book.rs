@@ -46,7 +46,7 @@ async fn recording_again_is_recording_once() {
     let folder = tempfile::tempdir().unwrap();
     let ledger = ledger(&folder).await;
     let first = promise("a", 1);
-    let recorded = ledger.record(&[first.clone()]).await.unwrap();
+    let recorded = ledger.record(std::slice::from_ref(&first)).await.unwrap();
     assert!(!recorded[0].already);
     let again = ledger.record(&[first.clone(), promise("b", 2)]).await.unwrap();
     assert!(again[0].already && !again[1].already);

@@ -86,7 +86,7 @@ async fn who_is_wrong_does_not_spoil_it_for_others() {
     for (index, answer) in asked.into_iter().enumerate() {
         let answer = answer.await.unwrap();
         if index % 2 == 0 {
-            assert_eq!(answer.ok(), alone[index / 2])
+            assert_eq!(answer.ok(), alone[index / 2]);
         } else {
             assert_eq!(answer.status, 422, "{}", answer.text());
             assert_eq!(answer.json()["field"], "gamma");

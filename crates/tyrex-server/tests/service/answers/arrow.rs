@@ -5,8 +5,8 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type};
 use arrow_array::{
-    Array as _, ArrayRef, DictionaryArray, Float32Array, Float64Array, Int8Array, Int32Array,
-    Int64Array, LargeStringArray, RecordBatch, StringArray, StringViewArray, UInt16Array,
+    ArrayRef, DictionaryArray, Float32Array, Float64Array, Int8Array, Int32Array, Int64Array,
+    LargeStringArray, RecordBatch, StringArray, StringViewArray, UInt16Array,
 };
 use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::StreamWriter;
@@ -159,7 +159,6 @@ async fn bad_streams_are_refused_by_their_column() {
     let long = "x".repeat(1 << 20);
     let keys = Int32Array::from(vec![0; 1000]);
     let bomb = DictionaryArray::new(keys, Arc::new(StringArray::from(vec![long])));
-    assert_eq!(bomb.len(), 1000);
     cases.push((stream(vec![("age".to_owned(), Arc::new(bomb))]), 400, ""));
     for (body, status, field) in cases {
         let answer = post(&world, "/v1/stability", body, "*/*").await;

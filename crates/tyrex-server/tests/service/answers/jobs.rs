@@ -130,8 +130,9 @@ fn an_interrupted_job_goes_on_where_it_was() {
                 assert_eq!(world.get(&path).await.ok()["state"], "parked");
                 // Whoever follows it is let go.
                 tokio::time::timeout(Duration::from_secs(5), stream).await.unwrap().unwrap();
-                let refused = world.post("/v1/explain", &json!({"indices": [0], "wait": false}));
-                assert_eq!(refused.await.status, 503);
+                let refused =
+                    world.post("/v1/explain", &json!({"indices": [0], "wait": false})).await;
+                assert_eq!(refused.status, 503);
             }
             id
         });

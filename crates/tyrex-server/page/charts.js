@@ -13,7 +13,7 @@ import { percent, score } from "./format.js";
  * @returns {{x: number, y: number}[]} `y` from the middle
  */
 function swarm(xs, line, gap, height) {
-  const limit = (height - gap) / 2;
+  const limit = Math.max(0, (height - gap) / 2);
   const placed = [];
   for (const x of xs) {
     const away = x < line ? -1 : 1;
@@ -78,7 +78,7 @@ export class Strip {
     const radius = Math.max(2, Math.min(5.2, width / 130, 42 / Math.sqrt(number + 1)));
     const gap = 2 * radius + 1;
     // Room for all dots in a pile at either end.
-    const pile = (gap * number) / Math.max(1, Math.floor((bottom - top) / gap));
+    const pile = Math.min(width / 4, (gap * number) / Math.max(1, Math.floor((bottom - top) / gap)));
     const [left, right] = [10 + pile, width - 10 - pile];
     const at = (value) => left + value * (right - left);
     replace(

@@ -2,7 +2,7 @@
 
 import { Latest, post } from "./api.js";
 import { announce, failure, h, loading, replace } from "./dom.js";
-import { listed, score, two } from "./format.js";
+import { score, two } from "./format.js";
 import { FieldMap } from "./map.js";
 
 const RESOLUTION = 60;

@@ -37,19 +37,22 @@ const EVERYWHERE: [StatusCode; 10] = [
     StatusCode::GATEWAY_TIMEOUT,
 ];
 
-/// What a request with a body may be answered with.
-const WITH_BODY: [StatusCode; 2] =
-    [StatusCode::UNSUPPORTED_MEDIA_TYPE, StatusCode::UNPROCESSABLE_ENTITY];
-
 /// Adds what all routes have in common: the problems they may answer with, and the token.
 pub(crate) fn complete(api: &mut utoipa::openapi::OpenApi) {
     const SCHEME: &str = "token";
     let bearer = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
     api.components.get_or_insert_default().add_security_scheme(SCHEME, bearer);
     for (path, item) in &mut api.paths.paths {
-        let operations =
-            [&mut item.get, &mut item.put, &mut item.post, &mut item.delete, &mut item.patch];
-        for operation in operations.into_iter().flatten() {
+        let operations = [
+            ("get", &mut item.get),
+            ("put", &mut item.put),
+            ("post", &mut item.post),
+            ("delete", &mut item.delete),
+            ("patch", &mut item.patch),
+        ];
+        for (method, operation) in operations {
+            let Some(operation) = operation else { continue };
+            operation.operation_id = Some(name(method, path));
             add_problems(operation);
             describe(operation);
             if path.starts_with("/v1/") || path == "/metrics" {
@@ -70,15 +73,26 @@ fn name(method: &str, path: &str) -> String {
     format!("{method}_{}", words.join("_"))
 }
 
+/// Says which problems a request may be answered with, and what they look like.
 fn add_problems(operation: &mut Operation) {
-    let with_body = if operation.request_body.is_some() { &WITH_BODY[..] } else { &[] };
-    for status in EVERYWHERE.iter().chain(with_body) {
-        let response = ResponseBuilder::new()
-            .description(status.canonical_reason().unwrap_or("Problem"))
-            .content(PROBLEM_JSON, Content::new(Some(Ref::from_schema_name("ProblemDetails"))))
-            .build();
-        let responses = &mut operation.responses.responses;
-        responses.entry(status.as_u16().to_string()).or_insert(response.into());
+    let mut possible = EVERYWHERE.to_vec();
+    if operation.request_body.is_some() {
+        possible.push(StatusCode::UNSUPPORTED_MEDIA_TYPE);
+    }
+    if operation.request_body.is_some() || operation.parameters.is_some() {
+        possible.push(StatusCode::UNPROCESSABLE_ENTITY);
+    }
+    let responses = &mut operation.responses.responses;
+    for status in possible {
+        let nothing = ResponseBuilder::new().build();
+        responses.entry(status.as_str().to_owned()).or_insert(nothing.into());
+    }
+    let problem = || Content::new(Some(Ref::from_schema_name("ProblemDetails")));
+    for (status, response) in responses {
+        let RefOr::T(response) = response else { continue };
+        if status.starts_with(['4', '5']) && response.content.is_empty() {
+            response.content.insert(PROBLEM_JSON.to_owned(), problem().into());
+        }
     }
 }
 

@@ -109,7 +109,7 @@ async fn start(
 
 /// The database that was typed, or the usual one.
 pub(super) fn address(typed: Option<&str>) -> String {
-    ledger::named(typed).unwrap_or_else(|| "tyrex.db".to_owned())
+    ledger::address(typed).unwrap_or_else(|| "tyrex.db".to_owned())
 }
 
 /// What was typed, as the service takes it.

@@ -69,13 +69,25 @@ pub(crate) async fn cancel(
     })
 }
 
+/// One event of a stream.
+#[derive(ToSchema)]
+#[expect(dead_code, reason = "events are written by axum; this describes them")]
+pub(crate) struct JobEvent {
+    /// `progress`; the last one is called `done`, `failed` or `cancelled`.
+    #[schema(example = "progress")]
+    event: String,
+    /// The job, as JSON.
+    #[schema(content_media_type = "application/json")]
+    data: String,
+}
+
 /// The progress of a job as it happens: server-sent events.
 ///
 /// Every event carries the job. They are called `progress`; the last one is called `done`,
 /// `failed` or `cancelled`. When the service ends, so does the stream; ask again after it.
 #[utoipa::path(get, path = "/v1/jobs/{id}/events", tag = "jobs",
     params(("id" = Uuid, Path, description = "The job's name")),
-    responses((status = OK, content((String = "text/event-stream"))), (status = NOT_FOUND)))]
+    responses((status = OK, content((JobEvent = "text/event-stream"))), (status = NOT_FOUND)))]
 pub(crate) async fn events(
     _: Explaining,
     State(state): State<AppState>,

@@ -54,7 +54,8 @@ fn an_absolute_path_is_a_request_to_that_host() {
     };
     assert_eq!(request("http://localhost/healthz"), Some(200));
     assert_eq!(request("http://evil.example/healthz"), Some(421));
-    assert_eq!(request("file:///etc/passwd"), Some(421).or(Some(404)));
+    let file = request("file:///etc/passwd");
+    assert!(file.is_some_and(|status| [400, 404, 421].contains(&status)), "{file:?}");
 }
 
 #[test]

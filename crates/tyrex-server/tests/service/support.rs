@@ -23,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 pub(crate) struct Server {
     pub(crate) address: SocketAddr,
     pub(crate) engine: Arc<Engine>,
-    pub(crate) folder: tempfile::TempDir,
+    _folder: tempfile::TempDir,
     tokens: Tokens,
     runtime: tokio::runtime::Handle,
     end: Option<oneshot::Sender<()>>,
@@ -74,7 +74,7 @@ pub(crate) fn start(change: impl FnOnce(&mut Setting)) -> Server {
     });
     let (address, engine, tokens, runtime) = starting.recv().expect("the service starts");
     let (end, thread) = (Some(end), Some(thread));
-    Server { address, engine, folder, tokens, runtime, end, thread }
+    Server { address, engine, _folder: folder, tokens, runtime, end, thread }
 }
 
 /// One service for all tests that need a model and change nothing.

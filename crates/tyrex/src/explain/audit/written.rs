@@ -72,9 +72,11 @@ impl WrittenPromise {
                 }
             };
             let mut advised = line_of(advice, line);
-            if is_ours {
-                advised.retain(|name, _| !is_own_name(name));
-            }
+            advised.retain(|name, _| match name.as_str() {
+                "row" => false,
+                "status" | "reason" => status.is_none(),
+                name => !(is_ours && is_own_name(name)),
+            });
             promises.push(Self { name: format!("row {row}"), factual, advised });
         }
         Ok(promises)

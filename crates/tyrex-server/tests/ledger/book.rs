@@ -1,10 +1,8 @@
-//! The ledger in a SQLite file.
-
-mod common;
+//! What is recorded, and how it is found again.
 
 use std::time::Duration;
 
-use common::promise;
+use crate::common::promise;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _};
 use tyrex_server::database::{self, Database};

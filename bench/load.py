@@ -190,9 +190,7 @@ class Load:
         return min(r[field] for r in self.rounds)
 
     def failures(self):
-        return {
-            name: sum(r[name] for r in self.rounds) for name in ("refused", "wrong", "lost")
-        }
+        return {name: sum(r[name] for r in self.rounds) for name in ("refused", "wrong", "lost")}
 
 
 def answered(round):

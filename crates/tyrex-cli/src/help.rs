@@ -136,7 +136,9 @@ fn database_remedy(error: &database::Error) -> Option<String> {
             database::Error::Unreachable { .. } => {
                 "name a file in a folder that is there and that you may write to"
             }
-            database::Error::Full => "make room on the disk, then repeat the command",
+            database::Error::Full => {
+                "nothing was recorded; make room on the disk, then repeat the command"
+            }
             database::Error::Busy => "repeat the command when the others are done",
             _ => return None,
         }

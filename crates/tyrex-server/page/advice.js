@@ -44,7 +44,7 @@ export function advicePanel(context, on) {
     const document = await post("/v1/explain", bodyOf(method, certify), { signal });
     const [explained] = document.rows;
     const result = { method, document, explained, survives: 0, models: 0 };
-    if (explained.advice.status === "found") {
+    if (explained.advice.status === "found" && context.model.ensemble.models > 0) {
       const rows = [explained.advice.counterfactual];
       const survival = await post("/v1/survival", { model: model.id, rows }, { signal });
       Object.assign(result, { survives: survival.rows[0].survives, models: survival.models });
@@ -141,7 +141,7 @@ export function advicePanel(context, on) {
     replace(
       comparison,
       h("h3", {}, "The methods side by side"),
-      h("p", { class: "soft" }, "Cheap advice tends to break; lasting advice costs more. Round marks look for lasting advice, square ones do not."),
+      h("p", { class: "soft" }, "Up is safer, left is cheaper. Round marks test how stable their advice is, square ones do not."),
       tradeoff(places, models, chosen, { look, take: ({ name }) => take(name) }, Math.max(280, comparison.clientWidth)),
       line,
       none.length > 0 && h("p", { class: "soft" }, `Nothing found by ${none.join(", ")}.`),
@@ -270,7 +270,7 @@ function notFound(advice, { keep }) {
   const [best] = advice.relaxations?.helpful ?? [];
   return h(
     "div",
-    { class: "empty" },
+    { class: "stack" },
     h("p", { class: "lead" }, "No advice was found."),
     h("p", {}, `Why: ${advice.sentence}.`),
     keep.length > 0 && h("p", {}, `Locked now: ${keep.map(title).join(", ")}. Unlock one and ask again.`),

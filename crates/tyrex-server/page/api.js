@@ -6,7 +6,7 @@ import { pause } from "./dom.js";
 const TOKEN = "tyrex-token";
 
 /** An answer that says no: a problem document (RFC 9457). */
-export class Problem extends Error {
+class Problem extends Error {
   constructor(document, status) {
     super(document.detail ?? document.title ?? `the server answered ${status}`);
     this.title = document.title;
@@ -22,17 +22,28 @@ const ADVICE = {
   500: "The fault is the server's. Its log has the request; please report it.",
 };
 
-/**
- * How the server is doing: `up`, `gone`, `busy`, or it wants a `token`, or it `refused` one.
- * An event of type `change` says that this is new.
- */
+/** Why requests wait, the gravest first: what is shown is the gravest. */
+const TROUBLES = ["refused", "token", "gone", "busy"];
+
+/** How the server is doing. An event of type `change` says that this is new. */
 export const link = new (class extends EventTarget {
-  state = "up";
-  /** @param {string} state */
-  become(state) {
-    if (state === this.state) return;
-    this.state = state;
-    this.dispatchEvent(new Event("change"));
+  #waiting = new Map();
+
+  /** `up`, or why some request waits. */
+  get state() {
+    const reasons = new Set(this.#waiting.values());
+    return TROUBLES.find((trouble) => reasons.has(trouble)) ?? "up";
+  }
+
+  /**
+   * @param {object} request
+   * @param {string | null} trouble why it waits, or nothing
+   */
+  note(request, trouble) {
+    const before = this.state;
+    if (trouble) this.#waiting.set(request, trouble);
+    else this.#waiting.delete(request);
+    if (this.state !== before) this.dispatchEvent(new Event("change"));
   }
 })();
 
@@ -61,36 +72,39 @@ export function giveToken(token) {
  * @param {Options} [options]
  * @returns {Promise<any>} JSON, or text if something else was asked for
  */
-export async function call(method, path, { json, form, accept, signal, once } = {}) {
+export async function call(method, path, options = {}) {
+  const request = {};
+  try {
+    const answer = await answered(method, path, options, (trouble) => link.note(request, trouble));
+    if (!answer.ok) throw new Problem(await answer.json().catch(() => ({})), answer.status);
+    return await (options.accept ? answer.text() : answer.json());
+  } finally {
+    link.note(request, null);
+  }
+}
+
+/** Sends a request again and again, until there is a server that takes it. */
+async function answered(method, path, { json, form, accept, signal, once }, note) {
   for (let tries = 0; ; tries += 1) {
     const headers = new Headers({ accept: accept ?? "application/json" });
     if (json !== undefined) headers.set("content-type", "application/json");
     if (hasToken()) headers.set("authorization", `Bearer ${sessionStorage.getItem(TOKEN)}`);
-    let answer;
-    try {
-      const body = json === undefined ? form : JSON.stringify(json);
-      answer = await fetch(path, { method, headers, body, signal });
-    } catch (error) {
+    const body = json === undefined ? form : JSON.stringify(json);
+    const answer = await fetch(path, { method, headers, body, signal }).catch((error) => {
       if (signal?.aborted) throw error;
-      link.become("gone");
+      return null;
+    });
+    if (answer === null) {
       if (once) throw new Error("The server did not answer. Look whether it was recorded before trying again.");
+      note("gone");
       await pause(Math.min(3000, 250 * 2 ** tries), signal);
-      continue;
-    }
-    if (answer.status === 503 || answer.status === 429) {
-      link.become("busy");
+    } else if (answer.status === 503 || answer.status === 429) {
+      note("busy");
       await pause(1000 * Math.min(30, Number(answer.headers.get("retry-after")) || 1), signal);
-      continue;
-    }
-    if (answer.status === 401) {
-      link.become(hasToken() ? "refused" : "token");
+    } else if (answer.status === 401) {
+      note(hasToken() ? "refused" : "token");
       await tokenGiven(signal);
-      continue;
-    }
-    link.become("up");
-    if (!answer.ok) throw new Problem(await answer.json().catch(() => ({})), answer.status);
-    if (answer.status === 204) return null;
-    return accept ? answer.text() : answer.json();
+    } else return answer;
   }
 }
 

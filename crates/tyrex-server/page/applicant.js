@@ -63,9 +63,10 @@ export function applicantView(root, context) {
   /** Dots: as many requests as the server can answer, the latest values always. */
   const survival = new Latest(async ({ row, since }) => {
     try {
-      const answer = await post("/v1/survival", { model: model.id, rows: [row] });
+      const { ensemble } = context.model;
+      const answer = await post(ensemble.models > 0 ? "/v1/survival" : "/v1/stability", { model: model.id, rows: [row] });
       replace(trouble);
-      decision.survival(answer.rows[0], answer.models, context.model.ensemble);
+      decision.survival(answer.rows[0], ensemble);
       requestAnimationFrame(() => measured(since));
     } catch (error) {
       replace(trouble, failure(error));
@@ -249,7 +250,7 @@ function decisionPanel(tau) {
   replace(
     numbers,
     h("div", {}, h("dt", {}, "Score"), scored, h("dd", { class: "words" }, "accepted from 0.50")),
-    h("div", { title: "How well applicants very like this one score" }, h("dt", {}, "Stability"), stable, tau && h("dd", { class: "words" }, `advice needs ${two(tau)}`)),
+    h("div", { title: "How well applicants very like this one score; measured on neighbours of its own" }, h("dt", {}, "Stability"), stable, tau && h("dd", { class: "words" }, `advice needs ${two(tau)}`)),
   );
   let spoken = 0;
   return {
@@ -260,10 +261,11 @@ function decisionPanel(tau) {
       h("div", { class: "survival" }, h("div", { class: "heading" }, sentence, stripLegend()), progress, strip.root),
     ),
     person({ row, label }) {
-      const known = label == null ? "" : ` · in the data: ${label}`;
-      replace(who, row === null ? "An applicant typed by hand" : `Applicant in row ${row}${known}`);
+      const known = label == null ? "" : ` · labelled ${label}`;
+      replace(who, row === null ? "Typed by hand" : `Row ${row}${known}`);
     },
-    survival({ score: today, scores, survives }, models, ensemble) {
+    survival({ score: today, scores = [], survives = 0 }, ensemble) {
+      const models = scores.length;
       const accepted = today >= 0.5;
       strip.show(scores, today);
       replace(verdict, accepted ? "Accepted" : "Rejected");
@@ -274,8 +276,8 @@ function decisionPanel(tau) {
       progress.max = ensemble.wanted;
       progress.value = models;
       const coming = training ? ` ${ensemble.wanted - models} more are being trained.` : "";
-      const failed = ensemble.state === "failed" ? ` Training failed: ${ensemble.sentence}` : "";
-      const text = survivalSentence(survives, models) + coming + failed;
+      const why = ensemble.state === "none" || ensemble.state === "failed" ? ` ${ensemble.sentence}` : "";
+      const text = survivalSentence(survives, models) + coming + why;
       replace(sentence, text);
       // Someone who listens hears the result once the slider rests.
       clearTimeout(spoken);

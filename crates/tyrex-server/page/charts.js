@@ -13,7 +13,7 @@ import { percent, score } from "./format.js";
  * @returns {{x: number, y: number}[]} `y` from the middle
  */
 function swarm(xs, line, gap, height) {
-  const limit = (height - gap) / 2;
+  const limit = Math.max(0, (height - gap) / 2);
   const placed = [];
   for (const x of xs) {
     const away = x < line ? -1 : 1;
@@ -78,7 +78,7 @@ export class Strip {
     const radius = Math.max(2, Math.min(5.2, width / 130, 42 / Math.sqrt(number + 1)));
     const gap = 2 * radius + 1;
     // Room for all dots in a pile at either end.
-    const pile = (gap * number) / Math.max(1, Math.floor((bottom - top) / gap));
+    const pile = Math.min(width / 4, (gap * number) / Math.max(1, Math.floor((bottom - top) / gap)));
     const [left, right] = [10 + pile, width - 10 - pile];
     const at = (value) => left + value * (right - left);
     replace(
@@ -114,15 +114,8 @@ export class Strip {
 
 /** The legend of the strip. */
 export function stripLegend() {
-  const key = (text, ...shapes) =>
-    h("li", {}, svg("svg", { class: "key", viewBox: "-8 -8 16 16", "aria-hidden": "true" }, ...shapes), text);
-  return h(
-    "ul",
-    { class: "legend" },
-    key("accepts", svg("g", { class: "dot accepting" }, svg("circle", { r: 5 }), svg("path"))),
-    key("rejects", svg("g", { class: "dot" }, svg("circle"), svg("path", { d: "M0 -6L6 0L0 6L-6 0Z" }))),
-    key("the model in use", svg("g", { class: "today" }, svg("path", { d: "M0 -5L6 5H-6Z" }))),
-  );
+  const today = svg("g", { class: "today" }, svg("path", { d: "M0 -5L6 5H-6Z" }));
+  return h("ul", { class: "legend" }, named("accepts", mark(true)), named("rejects", mark(false)), named("the model in use", today));
 }
 
 /**
@@ -147,7 +140,8 @@ export function tradeoff(methods, models, chosen, on, width) {
   const most = 1.12 * Math.max(1, ...methods.map(({ cost }) => cost));
   const x = (cost) => left + (cost / most) * (width - left - right);
   const worst = Math.min(...methods.map(({ survives }) => survives / models));
-  const floor = [0.8, 0.5].find((floor) => worst > floor + 0.02) ?? 0;
+  const [floor, line] = [[0.8, 0.05], [0.5, 0.1]].find(([floor]) => worst > floor + 0.02) ?? [0, 0.25];
+  const shares = Array.from({ length: Math.round((1 - floor) / line) + 1 }, (_, index) => floor + index * line);
   const y = (survives) => height - bottom - ((survives / models - floor) / (1 - floor)) * (height - bottom - top);
   const step = [0.5, 1, 2, 5, 10, 20, 50].find((step) => most / step <= 6) ?? most / 5;
   const costs = Array.from({ length: Math.floor(most / step) + 1 }, (_, index) => index * step);
@@ -155,7 +149,7 @@ export function tradeoff(methods, models, chosen, on, width) {
   return svg(
     "svg",
     { class: "tradeoff", viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": "Methods: cost against survival" },
-    [0, 0.25, 0.5, 0.75, 1].map((part) => floor + part * (1 - floor)).map((share) => [
+    shares.map((share) => [
       svg("line", { class: "grid", x1: left, x2: width - right, y1: y(share * models), y2: y(share * models) }),
       svg("text", { class: "axis", x: left - 8, y: y(share * models) + 4, "text-anchor": "end" }, percent(share)),
     ]).flat(),
@@ -211,6 +205,32 @@ function labelled(marks, width) {
     boxes.push(label.box);
     return { ...mark, label };
   });
+}
+
+const CIRCLE = () => svg("circle", { r: 5 });
+const DIAMOND = () => svg("path", { d: "M0 -6L6 0L0 6L-6 0Z" });
+
+/** A mark as on the strip: a filled circle for yes, an open diamond for no. */
+function mark(yes) {
+  return svg("g", { class: yes ? "dot accepting" : "dot" }, yes ? CIRCLE() : DIAMOND());
+}
+
+/** A mark with a name, as an item of a list. */
+function named(text, shape) {
+  return h("li", {}, svg("svg", { class: "key", viewBox: "-8 -8 16 16", "aria-hidden": "true" }, shape), text);
+}
+
+/**
+ * A mark for every promise: kept or broken.
+ * @param {{kept: boolean, name: string}[]} promises
+ */
+export function promiseMarks(promises) {
+  const kept = promises.filter((promise) => promise.kept).length;
+  return h(
+    "div",
+    { class: "marks", role: "img", "aria-label": `${kept} of ${promises.length} promises are kept` },
+    promises.map((promise) => svg("svg", { class: "key", viewBox: "-8 -8 16 16" }, mark(promise.kept), svg("title", {}, `${promise.name}: ${promise.kept ? "kept" : "broken"}`))),
+  );
 }
 
 /**

@@ -1,6 +1,7 @@
 // Numbers, names, units and times, as people write them.
 
 const NUMBER = new Intl.NumberFormat("en", { maximumFractionDigits: 3 });
+const SHORT_DAY = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeZone: "UTC" });
 const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "long", year: "numeric", timeZone: "UTC" });
 
 // `<=` between or before numbers, or the X of "500<=X<1000".
@@ -55,6 +56,9 @@ export const counted = (number, one, many = `${one}s`) => `${count(number)} ${nu
 
 /** A day in words. */
 export const day = (time) => DAY.format(new Date(time));
+
+/** The same, short. */
+export const shortDay = (time) => SHORT_DAY.format(new Date(time));
 
 /** The start of a fingerprint. */
 export const short = (fingerprint) => fingerprint.slice(0, 12);

@@ -3,7 +3,7 @@
 import { get, giveToken, link } from "./api.js";
 import { applicantView } from "./applicant.js";
 import { failure, h, loading, pause, replace } from "./dom.js";
-import { count, short } from "./format.js";
+import { count, percent, short } from "./format.js";
 import { playgroundView } from "./playground.js";
 import { resultsView } from "./results.js";
 import { updateView } from "./update.js";
@@ -139,11 +139,19 @@ function showModel({ models }) {
         models.map(({ id }) => h("option", { selected: id === model.id }, id)),
       )
     : h("strong", {}, model.id);
-  const about = `${count(model.rows)} rows · fingerprint ${short(model.fingerprint)}`;
   const retrained = ensemble.state === "training"
     ? `training ${ensemble.models} of ${ensemble.wanted}`
     : `${ensemble.models} retrained`;
-  replace(element("model"), name, h("span", { class: "soft", title: about }, retrained));
+  replace(element("model"), name, h("span", { class: "soft" }, retrained));
+  const tested = model.performances.find(({ part }) => part === "test") ?? model.performances[0];
+  replace(
+    element("about"),
+    `Model ${model.id}, fingerprint `, h("code", {}, short(model.fingerprint)),
+    `: ${count(model.rows)} rows, `,
+    tested && `right on ${percent(tested.accuracy)} of the ${tested.part} rows; `,
+    ensemble.sentence, " ",
+    h("a", { href: "openapi.json" }, "API"),
+  );
 }
 
 /** Keeps the model's detail up to date while its ensemble is trained. */

@@ -2,10 +2,10 @@
 
 import { Latest, post } from "./api.js";
 import { announce, failure, h, loading, replace } from "./dom.js";
-import { listed, score, two } from "./format.js";
+import { score, two } from "./format.js";
 import { FieldMap } from "./map.js";
 
-const RESOLUTION = 72;
+const RESOLUTION = 60;
 const SHOWN = 4;
 
 /** Those that look for advice that lasts. */
@@ -105,9 +105,7 @@ export function playgroundView(root, context) {
       map.threshold(map.isStability ? terms.tau : 0.5);
     });
     if (!at) {
-      // A rejected point of the data to begin with.
-      const [x, y] = points.find(([, , favourable]) => !favourable) ?? [0, 0];
-      place(x, y);
+      place(...rejected(drawn));
     } else showPaths();
   }
 
@@ -135,6 +133,16 @@ export function playgroundView(root, context) {
       }
     },
   };
+}
+
+/** A point to begin with: of the data that the model rejects, the one nearest to acceptance. */
+function rejected({ bounds: [left, right, bottom, top], width, height, maps: [base], points }) {
+  const value = ([x, y]) => {
+    const column = Math.round(((x - left) / (right - left)) * (width - 1));
+    return base.values[Math.round(((y - bottom) / (top - bottom)) * (height - 1)) * width + column];
+  };
+  const some = points.filter((point) => value(point) < 0.05);
+  return some.length > 0 ? some.reduce((best, point) => (value(point) > value(best) ? point : best)) : points[0];
 }
 
 /** What one sees, in a sentence or three. */
@@ -173,7 +181,7 @@ function legend() {
     key("high", "accepted, stable"),
     key("low", "rejected, unstable"),
     key("line", "the border: 0.5, or tau on the stability map"),
-    key("solid", "methods that look for lasting advice"),
+    key("solid", "methods that test stability"),
     key("dashed", "methods that do not"),
   );
 }

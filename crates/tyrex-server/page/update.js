@@ -1,9 +1,9 @@
 // The view Model update: which promises a new model keeps, which it breaks, and what repairs them.
 
 import { call, finished, get, post } from "./api.js";
-import { intervalBar } from "./charts.js";
+import { intervalBar, promiseMarks } from "./charts.js";
 import { announce, download, failure, h, loading, replace } from "./dom.js";
-import { counted, day, percent, score, short, title, two } from "./format.js";
+import { counted, percent, score, short, shortDay, title, two } from "./format.js";
 import { adviceSentence } from "./words.js";
 
 const TRIAL = 20;
@@ -19,6 +19,7 @@ export function updateView(root, context) {
   let files = [];
   /** @type {Map<string, any>} the open promises by name */
   let promises = new Map();
+  const features = new Map(model.features.map((feature) => [feature.name, feature]));
   const ledger = h("div", { class: "stack" });
   const results = h("div", { class: "results" });
   const candidates = candidatePanel(model, (chosen) => { files = chosen; }, check);
@@ -42,7 +43,7 @@ export function updateView(root, context) {
       const [list, verified] = await Promise.all([get("/v1/ledger?status=open&limit=1000"), get("/v1/ledger/verify")]);
       const entries = list.entries.filter(({ kind }) => kind === "promise");
       promises = new Map(entries.map((entry) => [entry.id, entry]));
-      replace(ledger, ...(entries.length > 0 ? ledgerList(entries, verified) : emptyLedger(record)));
+      replace(ledger, ...(entries.length > 0 ? ledgerList(entries, verified, features) : emptyLedger(record)));
       candidates.ready(entries.length > 0);
     } catch (error) {
       replace(ledger, failure(error, load));
@@ -82,7 +83,7 @@ export function updateView(root, context) {
         h("button", { type: "button", onclick: async () => download("audit.html", "text/html", await ask("text/html")) }, "Save the report as HTML"),
         h("button", { type: "button", onclick: () => download("audit.json", "application/json", JSON.stringify(report, null, 2)) }, "JSON"),
       );
-      replace(results, reportPanel(report, promises, actions));
+      replace(results, reportPanel(report, { promises, features }, actions));
       announce(report.verdict.sentence);
     } catch (error) {
       replace(results, failure(error, () => check({ by, allow })));
@@ -101,13 +102,13 @@ function emptyLedger(record) {
   ];
 }
 
-function ledgerList(entries, verified) {
+function ledgerList(entries, verified, features) {
   const row = (entry) => h(
     "tr",
     {},
-    h("th", { scope: "row" }, entry.subject),
-    h("td", {}, adviceSentence(changesOf(entry))),
-    h("td", {}, entry.holds_until ? day(entry.holds_until) : "for good"),
+    h("th", { scope: "row", class: "nowrap" }, entry.subject),
+    h("td", {}, adviceSentence(changesOf(entry, features))),
+    h("td", { class: "nowrap" }, entry.holds_until ? shortDay(entry.holds_until) : "for good"),
   );
   return [
     h("p", { class: "lead" }, `${counted(entries.length, "open promise")}.`),
@@ -120,11 +121,13 @@ function ledgerList(entries, verified) {
   ];
 }
 
+/** @typedef {{promises: Map<string, any>, features: Map<string, import("./format.js").Feature>}} Known */
+
 /** What a ledger entry advises to change. */
-function changesOf({ factual, advised }) {
+function changesOf({ factual, advised }, features) {
   return Object.keys(advised)
     .filter((feature) => factual[feature] !== advised[feature])
-    .map((feature) => ({ feature, from: factual[feature], to: advised[feature] }));
+    .map((feature) => ({ feature, from: factual[feature], to: advised[feature], unit: features.get(feature)?.unit }));
 }
 
 const table = (names, rows) =>
@@ -224,14 +227,14 @@ function candidatePanel(model, chosen, check) {
 /**
  * What the gate says: who keeps most, and the promises under each candidate.
  * @param {any} report
- * @param {Map<string, any>} promises
+ * @param {Known} known
  * @param {HTMLElement} actions
  */
-function reportPanel(report, promises, actions) {
+function reportPanel(report, known, actions) {
   const ranked = report.candidates.toSorted((a, b) => a.rank - b.rank);
   const detail = h("div");
   const look = (candidate) => {
-    replace(detail, candidateDetail(candidate, promises));
+    replace(detail, candidateDetail(candidate, known));
     for (const button of rows.querySelectorAll("button")) button.setAttribute("aria-pressed", String(button.value === candidate.name));
   };
   const row = (candidate) => {
@@ -262,18 +265,20 @@ function reportPanel(report, promises, actions) {
 }
 
 /** The groups and the broken promises of one candidate. */
-function candidateDetail(candidate, promises) {
+function candidateDetail(candidate, { promises, features }) {
+  const who = ({ name }) => promises.get(name)?.subject ?? name;
   const broken = candidate.promises.filter(({ status }) => status !== "kept");
   return h(
     "div",
     { class: "stack" },
-    h("h3", {}, candidate.name),
+    h("h3", {}, `${candidate.name}: every promise`),
+    promiseMarks(candidate.promises.map((promise) => ({ kept: promise.status === "kept", name: who(promise) }))),
     candidate.groups.length > 0 && h("div", { class: "groups" }, candidate.groups.map(groupTable)),
     broken.length === 0
       ? h("p", {}, "Every promise is kept.")
       : [
           h("p", {}, `${counted(broken.length, "promise is", "promises are")} broken. A repair says what would be needed on top.`),
-          h("ul", { class: "broken" }, broken.slice(0, SHOWN).map((promise) => brokenPromise(promise, promises.get(promise.name)))),
+          h("ul", { class: "broken" }, broken.slice(0, SHOWN).map((promise) => brokenPromise(promise, promises.get(promise.name), features))),
           broken.length > SHOWN && h("p", { class: "soft" }, `The first ${SHOWN} are shown; the report has all.`),
         ].filter(Boolean),
   );
@@ -290,7 +295,7 @@ function groupTable({ feature, groups }) {
 }
 
 /** A broken promise, and its repairs. */
-function brokenPromise(promise, entry) {
+function brokenPromise(promise, entry, features) {
   const repair = (who, repair) => repair && h("li", {}, h("strong", {}, who), ": ", repair.status === "found"
     ? `${adviceSentence(repair.changes)}${repair.cost ? ` Cost ${two(repair.cost.l1)}.` : ""}`
     : repair.sentence);
@@ -298,7 +303,7 @@ function brokenPromise(promise, entry) {
     "li",
     {},
     h("p", {}, h("strong", {}, entry?.subject ?? promise.name), promise.status === "broken" ? ` now scores ${score(promise.score)}.` : ` cannot be read: ${promise.reason}`),
-    entry && h("p", { class: "soft" }, `Promised: ${adviceSentence(changesOf(entry))}`),
+    entry && h("p", { class: "soft" }, `Promised: ${adviceSentence(changesOf(entry, features))}`),
     promise.repairs && h(
       "ul",
       {},

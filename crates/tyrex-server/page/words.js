@@ -21,7 +21,7 @@ export function adviceSentence(changes) {
 
 /** How many retrained models accept. */
 export function survivalSentence(survives, models) {
-  if (models === 0) return "There are no retrained models to ask yet.";
+  if (models === 0) return "There are no retrained models to ask.";
   if (survives === models) return `All ${models} retrained models would accept.`;
   if (survives === 0) return `None of ${models} retrained models would accept.`;
   return `${survives} of ${models} retrained models would accept.`;

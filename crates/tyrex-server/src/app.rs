@@ -18,7 +18,6 @@ use crate::state::AppState;
 use crate::{guard, limits, log, openapi, page, routes};
 
 /// The whole service, without sockets.
-#[must_use]
 pub fn app(state: AppState) -> Router {
     let (router, mut api) = routes::router().split_for_parts();
     openapi::complete(&mut api);

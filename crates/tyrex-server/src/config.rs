@@ -99,7 +99,7 @@ impl Default for Limits {
             bodies: 512 * MEBIBYTE,
             rows: 10_000,
             rows_at_once: 64,
-            time: Duration::from_secs(60),
+            time: Duration::from_mins(1),
             connections: 4096,
             headers: Duration::from_secs(15),
             idle: Duration::from_secs(20),

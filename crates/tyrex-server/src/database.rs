@@ -18,7 +18,7 @@ use sqlx::{ConnectOptions as _, Connection as _, PgPool, Postgres, Sqlite, Sqlit
 pub use error::{Error, Result};
 
 /// How long a writer waits for the others.
-const PATIENCE: Duration = Duration::from_secs(30);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 /// How long to wait for a connection of the pool.
 const CONNECTING: Duration = Duration::from_secs(10);
 /// Connections of one process.

@@ -39,9 +39,15 @@ impl From<JsonRejection> for Problem {
             // The reason reads `rows[3].age: invalid type ...`, or without a path.
             JsonRejection::JsonDataError(error) => {
                 let reason = error.source().map_or_else(|| error.body_text(), ToString::to_string);
-                match reason.split_once(": ") {
-                    Some((field, reason)) if is_path(field) => Self::field(field, reason),
-                    _ => Self::unprocessable(reason),
+                let (outer, reason) = match reason.split_once(": ") {
+                    Some((field, reason)) if is_path(field) => (field, reason),
+                    _ => ("", &*reason),
+                };
+                match (outer, missing(reason)) {
+                    ("", None) => Self::unprocessable(reason),
+                    ("", Some(field)) => Self::field(field, reason),
+                    (outer, None) => Self::field(outer, reason),
+                    (outer, Some(field)) => Self::field(format!("{outer}.{field}"), reason),
                 }
             }
             JsonRejection::JsonSyntaxError(error) => {
@@ -55,7 +61,13 @@ impl From<JsonRejection> for Problem {
 
 /// Whether the text is the path of a field, as in `rows[3].age`, and not the start of a sentence.
 fn is_path(text: &str) -> bool {
-    !text.is_empty() && !text.contains(' ')
+    // Names of columns may have spaces; no sentence begins with `rows[`.
+    !text.is_empty() && (!text.contains(' ') || text.starts_with("rows["))
+}
+
+/// The field that is not there, if that is what is wrong.
+fn missing(reason: &str) -> Option<&str> {
+    reason.strip_prefix("missing field `")?.split('`').next()
 }
 
 impl From<QueryRejection> for Problem {

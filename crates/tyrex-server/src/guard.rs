@@ -154,7 +154,8 @@ mod tests {
     #[test]
     fn other_sites_change_nothing() {
         let host = ("host", "localhost:8080");
-        let cases: [(&str, &[(&str, &str)], bool); 9] = [
+        type Headers<'a> = &'a [(&'a str, &'a str)];
+        let cases: [(&str, Headers<'_>, bool); 9] = [
             ("POST", &[host], true),
             ("POST", &[host, ("origin", "http://localhost:8080")], true),
             ("POST", &[host, ("origin", "http://localhost:9090")], false),

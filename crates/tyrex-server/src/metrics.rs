@@ -96,7 +96,7 @@ impl Metrics {
         self.limited.inc();
     }
 
-    /// All of them, in the text format of OpenMetrics.
+    /// All of them, in the text format of `OpenMetrics`.
     pub(crate) fn text(&self, engine: &Engine) -> Result<String, std::fmt::Error> {
         self.queue.set(engine.queue_length() as i64);
         self.busy.set(engine.threads().1 as i64);

@@ -103,7 +103,7 @@ fn describe(operation: &mut Operation) {
         if response.description.is_empty() {
             let status = status.parse::<StatusCode>().ok();
             let words = status.and_then(|status| status.canonical_reason()).unwrap_or("Answer");
-            response.description = words.to_owned();
+            words.clone_into(&mut response.description);
         }
     }
 }

@@ -158,7 +158,7 @@ async fn reload(tls: Option<&RustlsConfig>, config: &Config) {
         }
     }
     let _ = (tls, config);
-    std::future::pending().await
+    std::future::pending::<()>().await;
 }
 
 /// Comes when the process is told to end: by Ctrl-C, or by SIGTERM. Whoever tells it twice does
@@ -185,6 +185,6 @@ async fn told_to_end() {
     }
     // Without a way to hear a signal there is none to wait for.
     if tokio::signal::ctrl_c().await.is_err() {
-        std::future::pending().await
+        std::future::pending::<()>().await;
     }
 }

@@ -57,7 +57,7 @@ impl Server {
     }
 
     /// Crashes the server. It comes back by itself.
-    fn crash(&self) {
+    fn crash() {
         let control = std::env::var("TYREX_POSTGRES_CONTROL")
             .expect("TYREX_POSTGRES_CONTROL names the script that restarts the server");
         let output = Command::new(control).arg("restart").output().unwrap();
@@ -215,7 +215,7 @@ fn a_server_that_crashes_loses_nothing_and_doubles_nothing() {
         (0..WRITERS).map(|seed| recorder(&url, seed, Some(400)).spawn().unwrap()).collect();
     for _ in 0..CRASHES {
         std::thread::sleep(Duration::from_millis(300));
-        server.crash();
+        Server::crash();
     }
     let still_writing = started.elapsed();
     let mut acknowledged = Acknowledged::default();

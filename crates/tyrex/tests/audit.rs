@@ -1,5 +1,7 @@
-//! Old promises under a new model.
+//! Old promises under a new model, and under several: the gate.
 
+#[path = "audit/gate.rs"]
+mod gate;
 mod support;
 
 use std::ops::ControlFlow;

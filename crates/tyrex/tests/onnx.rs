@@ -1,6 +1,9 @@
 //! ONNX in and out, against onnxruntime: models that the real packages export are read and
 //! scored, and a model that tyrex writes is evaluated by onnxruntime.
 
+#[path = "onnx/candidates.rs"]
+mod candidates;
+
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -52,11 +55,11 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
-/// Runs the script beside this file in the test environment.
-fn python(arguments: &[&Path]) {
+/// Runs a script of `tests/onnx` in the test environment.
+fn python(script: &str, arguments: &[&Path]) {
     let python =
         std::env::var_os("TYREX_PYTHON").map_or(root().join(".venv/bin/python"), PathBuf::from);
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/onnx/make_models.py");
+    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/onnx").join(script);
     assert!(
         python.exists(),
         "no Python with the test packages at {}: run ./check",
@@ -72,7 +75,7 @@ fn python(arguments: &[&Path]) {
 fn models_of_other_packages_score_like_onnxruntime() {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("onnx-models");
     std::fs::create_dir_all(&folder).unwrap();
-    python(&[&folder]);
+    python("make_models.py", &[&folder]);
     let cases = std::fs::read_to_string(folder.join("cases.json")).unwrap();
     let cases: Vec<Case> = serde_json::from_str(&cases).unwrap();
     assert!(cases.len() >= 90, "only {} models were exported", cases.len());
@@ -236,7 +239,7 @@ fn onnxruntime_scores_what_tyrex_writes() {
     let answers = folder.path().join("answers.json");
     let mut arguments = vec![Path::new("--evaluate"), rows.as_path(), answers.as_path()];
     arguments.extend(written.iter().map(|(_, _, file)| file.as_path()));
-    python(&arguments);
+    python("make_models.py", &arguments);
     let answers: Vec<Answer> =
         serde_json::from_str(&std::fs::read_to_string(&answers).unwrap()).unwrap();
     assert_eq!(answers.len(), written.len());

@@ -10,7 +10,7 @@ use super::{ForceArgs, ImportArgs, SearchArgs};
 /// Arguments of `audit`.
 #[derive(Debug, clap::Args)]
 #[command(
-    group = ArgGroup::new("promises").required(true).args(["ledger", "counterfactuals"]),
+    group = ArgGroup::new("promises").args(["ledger", "counterfactuals"]),
     after_help = "\
 Examples:
   tyrex audit --ledger advice.db --model new.onnx
@@ -19,7 +19,8 @@ Examples:
   tyrex audit --counterfactuals cf.csv --dataset german --model new.onnx --by sex --by age:25,40,60"
 )]
 pub struct AuditArgs {
-    /// Ledger with the promises: a file, or the URL of a PostgreSQL database. It is only read
+    /// Ledger with the promises: a file, or the URL of a PostgreSQL database; it is only read
+    /// [default: the variable `TYREX_LEDGER`]
     #[arg(long, value_name = "LEDGER", help_heading = "Promises")]
     pub ledger: Option<String>,
     /// Promises in a file, as `explain --out` writes it

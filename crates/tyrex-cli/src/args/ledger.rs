@@ -32,7 +32,7 @@ Examples:
     Export(LedgerExportArgs),
     /// Check that no entry was edited, removed, reordered or put in
     ///
-    /// The answer is \"no\" (exit code 1) if one was; the first one is named. Note the head
+    /// The answer is "no" (exit code 1) if one was; the first one is named. Note the head
     /// somewhere else: whoever controls the whole database could write it anew, and only a head
     /// noted earlier shows that.
     #[command(after_help = "\
@@ -42,7 +42,7 @@ Examples:
     Verify(LedgerVerifyArgs),
     /// Remove everything personal about a subject; the chain still verifies
     ///
-    /// What stays is that promises were given, when, and for which model. The answer is \"no\"
+    /// What stays is that promises were given, when, and for which model. The answer is "no"
     /// (exit code 1) if the ledger knows no such subject. Backups are not reached.
     #[command(after_help = "\
 Examples:
@@ -59,7 +59,7 @@ Examples:
 /// Where the ledger is.
 #[derive(Debug, clap::Args)]
 pub struct LedgerArgs {
-    /// Ledger: a file, or the URL of a PostgreSQL database [default: the variable TYREX_LEDGER]
+    /// Ledger: a file, or the URL of a PostgreSQL database [default: the variable `TYREX_LEDGER`]
     #[arg(long, value_name = "LEDGER")]
     pub ledger: Option<String>,
 }

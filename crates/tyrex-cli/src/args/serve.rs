@@ -50,7 +50,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "FOLDER", help_heading = "What is served")]
     pub results: Option<PathBuf>,
     /// Where promises, models, jobs and tokens are kept: a SQLite file, or postgres://...
-    /// [default: what TYREX_LEDGER says, or tyrex.db]
+    /// [default: what `TYREX_LEDGER` says, or tyrex.db]
     #[arg(long, value_name = "ADDRESS", help_heading = "State")]
     pub ledger: Option<String>,
     /// How it is reached.
@@ -65,7 +65,7 @@ pub struct ServeArgs {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "How it is reached")]
 pub struct ReachArgs {
-    /// Address and port to listen on; any but 127.0.0.1 and [::1] demands tokens
+    /// Address and port to listen on; any but 127.0.0.1 and [`::1`] demands tokens
     #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:8080")]
     pub address: SocketAddr,
     /// Port to listen on, at 127.0.0.1; 0 for any that is free
@@ -162,7 +162,7 @@ Examples:
 /// Where tokens are kept.
 #[derive(Debug, clap::Args)]
 pub struct TokenArgs {
-    /// Database of the service: a SQLite file, or postgres://... [default: what TYREX_LEDGER
+    /// Database of the service: a SQLite file, or postgres://... [default: what `TYREX_LEDGER`
     /// says, or tyrex.db]
     #[arg(long, value_name = "ADDRESS")]
     pub ledger: Option<String>,

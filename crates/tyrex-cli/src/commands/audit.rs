@@ -17,7 +17,7 @@ use tyrex::model::onnx::OnnxModel;
 use tyrex::{Overwrite, report};
 use tyrex_server::ledger::Entry;
 
-use super::ledger::{close, open_existing};
+use super::ledger::{close, typed_or_named};
 use super::summary::{counted, shown};
 use super::{Answer, Context, block_on, explain, source};
 use crate::args::{AuditArgs, Threshold};
@@ -136,8 +136,7 @@ fn promises(args: &AuditArgs, rows: Option<&Rows>) -> anyhow::Result<Vec<Written
         let advice = Table::read(file)?;
         return Ok(WrittenPromise::of_advice(&advice, rows.map(Rows::table))?);
     }
-    let Some(address) = &args.ledger else { return Ok(Vec::new()) };
-    let ledger = open_existing(address)?;
+    let ledger = typed_or_named(args.ledger.as_deref())?;
     let entries = block_on(ledger.open_promises())?;
     close(&ledger)?;
     Ok(entries?.iter().filter_map(Entry::written).collect())
@@ -214,7 +213,7 @@ enum Form {
 
 impl Form {
     fn of(path: &Path) -> Self {
-        let extension = path.extension().map(|extension| extension.to_ascii_lowercase());
+        let extension = path.extension().map(std::ffi::OsStr::to_ascii_lowercase);
         match extension.as_deref().and_then(std::ffi::OsStr::to_str) {
             Some("html") => Self::Html,
             Some("json") => Self::Json,

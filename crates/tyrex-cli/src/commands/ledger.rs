@@ -31,7 +31,12 @@ pub(super) fn address(typed: Option<&str>) -> Option<String> {
 
 /// The ledger that was typed, which must be there.
 fn existing(args: &LedgerArgs) -> anyhow::Result<Ledger> {
-    let Some(address) = address(args.ledger.as_deref()) else {
+    typed_or_named(args.ledger.as_deref())
+}
+
+/// The ledger that was typed, or else the one that the variable names. It must be there.
+pub(super) fn typed_or_named(typed: Option<&str>) -> anyhow::Result<Ledger> {
+    let Some(address) = address(typed) else {
         return Err(Usage {
             problem: "no ledger is named".to_owned(),
             help: format!("pass --ledger FILE or --ledger postgres://..., or set {VARIABLE}"),
@@ -125,7 +130,7 @@ pub(crate) fn verify(context: &mut Context<'_>, args: &LedgerVerifyArgs) -> anyh
     let answer = if verification.is_sound() { Answer::Yes } else { Answer::No };
     context.printer.show(&VerifyReport {
         ledger: ledger.database().address().to_owned(),
-        sound: verification.is_sound(),
+        intact: verification.is_sound(),
         noted: args.head.is_some(),
         verification,
     })?;
@@ -167,10 +172,10 @@ pub(crate) fn close_promise(
     close(&ledger)
 }
 
-/// A moment as people read it.
+/// A moment as people read it, to the minute.
 fn moment(moment: Timestamp) -> String {
-    let text = format!("{moment:.0}");
-    text.replacen('T', " ", 1).trim_end_matches('Z').to_owned()
+    let text = moment.to_string();
+    text.chars().take("2026-11-16T00:00".len()).collect::<String>().replacen('T', " ", 1)
 }
 
 /// As much of a fingerprint as tells models apart.
@@ -196,7 +201,6 @@ impl Report for ListReport {
             ("status", Stand::Left),
             ("holds until", Stand::Left),
             ("model", Stand::Left),
-            ("id", Stand::Left),
             ("subject", Stand::Left),
         ];
         let row = |entry: &Entry| {
@@ -208,7 +212,6 @@ impl Report for ListReport {
                 promised.status.to_string(),
                 until,
                 short(&promised.model),
-                entry.id.to_string(),
                 entry.given().map_or("-".to_owned(), |given| given.subject.clone()),
             ])
         };
@@ -296,15 +299,16 @@ fn certificate_sentence(given: &Given) -> Option<String> {
 fn values_table(page: &mut Page, given: &Given) {
     page.title("What was promised");
     let advised = &given.document.advised;
-    let row = |(feature, from): (&str, &tyrex::data::Value)| {
-        let to = advised.value(feature);
-        let changed = to.is_some_and(|to| to != from);
-        let to = to.filter(|_| changed).map(tyrex::data::Value::for_people).unwrap_or_default();
-        vec![feature.to_owned(), from.for_people(), to]
-    };
-    let rows: Vec<Vec<String>> = given.document.factual.iter().map(row).collect();
-    let header = [("feature", Stand::Left), ("is", Stand::Left), ("should become", Stand::Left)];
-    page.table(&header, &rows);
+    let mut names = vec![String::new()];
+    let mut before = vec!["is".to_owned()];
+    let mut after = vec!["should become".to_owned()];
+    for (feature, value) in given.document.factual.iter() {
+        let changed = advised.value(feature).filter(|other| *other != value);
+        names.push(feature.to_owned());
+        before.push(value.for_people());
+        after.push(changed.map(tyrex::data::Value::for_people).unwrap_or_default());
+    }
+    page.abreast(&names, &[before, after]);
 }
 
 #[derive(Debug, Serialize)]
@@ -329,7 +333,7 @@ impl Report for ExportReport {
 #[derive(Debug, Serialize)]
 struct VerifyReport {
     ledger: String,
-    sound: bool,
+    intact: bool,
     #[serde(skip)]
     noted: bool,
     #[serde(flatten)]

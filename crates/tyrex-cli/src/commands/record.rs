@@ -128,7 +128,11 @@ impl RecordReport {
             self.ledger
         ));
         if let (Some(first), Some(last)) = (self.promises.first(), self.promises.last()) {
-            let entries = format!("{} to {}", first.sequence, last.sequence);
+            let entries = if first == last {
+                first.sequence.to_string()
+            } else {
+                format!("{} to {}", first.sequence, last.sequence)
+            };
             page.pairs(&[("entries", entries), ("head", self.head.hash.to_string())]);
         }
     }

@@ -170,9 +170,10 @@ impl Report for Serving {
                 }
             },
         );
-        let callers = match self.tokens {
-            true => "who holds a token",
-            false => "anyone on this machine, without a token",
+        let callers = if self.tokens {
+            "who holds a token"
+        } else {
+            "anyone on this machine, without a token"
         };
         page.pairs(&[
             ("model", model),

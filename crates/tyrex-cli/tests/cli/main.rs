@@ -3,6 +3,7 @@
 //! Each file is about one command; `bad_input.rs` has every refusal as a table, `output.rs`
 //! what holds for all commands.
 
+mod audit;
 mod bad_input;
 mod calibrate;
 mod certify;
@@ -61,6 +62,10 @@ impl Place {
 
     fn read(&self, name: &str) -> String {
         std::fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    fn read_bytes(&self, name: &str) -> Vec<u8> {
+        std::fs::read(self.path(name)).unwrap()
     }
 
     /// The names of all files, so that a test sees what was left behind.

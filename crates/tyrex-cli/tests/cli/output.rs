@@ -4,13 +4,14 @@ use std::process::Stdio;
 
 use crate::{Answer, LOANS, Place};
 
-const VERBS: [&[&str]; 23] = [
+const VERBS: [&[&str]; 24] = [
     &["explain"],
     &["train"],
     &["retrain"],
     &["stability"],
     &["certify"],
     &["calibrate"],
+    &["audit"],
     &["report"],
     &["ledger"],
     &["ledger", "list"],

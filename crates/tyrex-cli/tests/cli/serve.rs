@@ -43,7 +43,7 @@ impl Running {
     /// Sends a request; the status and the body of the answer.
     fn send(&self, request: &str, headers: &str, body: &str) -> (u16, String) {
         let mut stream = TcpStream::connect(self.address()).unwrap();
-        stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
+        stream.set_read_timeout(Some(Duration::from_mins(1))).unwrap();
         let text = format!(
             "{request} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n{headers}\
              content-length: {}\r\n\r\n{body}",

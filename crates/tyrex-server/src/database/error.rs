@@ -54,16 +54,16 @@ pub enum Error {
         problem: String,
     },
     /// There is no room left.
-    #[error("the disk is full: nothing of this was recorded")]
+    #[error("the disk is full")]
     Full,
     /// The system refused to read or write the file.
-    #[error("the disk fails: {problem}; nothing of this was recorded")]
+    #[error("the disk fails: {problem}")]
     Disk {
         /// What SQLite says.
         problem: String,
     },
     /// Others kept it busy for too long.
-    #[error("the database stayed busy with other writers: nothing of this was recorded")]
+    #[error("other programs kept the database busy for too long")]
     Busy,
     /// Anything else the database said.
     #[error("database: {0}")]

@@ -46,6 +46,7 @@ pub(crate) struct Upload {
 /// How to read a model file, where the file leaves it open.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
+#[expect(clippy::struct_field_names, reason = "they are the names of the parts of an upload")]
 pub(crate) struct Reading {
     /// The favourable class, by its name.
     pub(crate) model_class: Option<String>,
@@ -78,7 +79,7 @@ impl Upload {
                 Applicants::read(&schema, table).map_err(at("data"))?
             }
         };
-        Ok(Explainer::with_model(Data::Applicants(applicants), model).map_err(at("model"))?)
+        Explainer::with_model(Data::Applicants(applicants), model).map_err(at("model"))
     }
 
     /// The schema that was sent, or the model's own.
@@ -112,7 +113,7 @@ pub(crate) fn table(format: &str, file: &[u8]) -> Result<Table> {
             .map_err(|problem| Error::field("data", problem.detail().to_owned()));
     }
     let name = format!("data.{format}");
-    Ok(Table::from_bytes(Path::new(&name), file.to_vec()).map_err(at("data"))?)
+    Table::from_bytes(Path::new(&name), file.to_vec()).map_err(at("data"))
 }
 
 /// Says which part of an upload an error of the library is about.

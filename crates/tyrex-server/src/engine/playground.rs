@@ -160,7 +160,7 @@ pub(crate) enum PathStatus {
 }
 
 /// Refuses a number outside its range.
-fn within<T: PartialOrd + std::fmt::Display>(
+fn within<T: PartialOrd + std::fmt::Display + Copy>(
     field: &str,
     value: T,
     least: T,
@@ -206,7 +206,13 @@ impl Moons {
     fn train() -> Result<Self> {
         let dataset =
             Catalogue::new(None).load("moons", Variant::Product, Direction::Favourable)?;
-        let params = TrainParams { hidden: vec![32, 32], ..TrainParams::default() };
+        // Enough for a border that follows the moons.
+        let params = TrainParams {
+            hidden: vec![64, 64],
+            epochs: 100,
+            learning_rate: 3e-3,
+            ..TrainParams::default()
+        };
         let go_on = |_: &_| ControlFlow::Continue(());
         let explainer = Explainer::train(dataset, &params, Seed(0), go_on)?;
         let terms = RetrainingTerms {
@@ -274,7 +280,9 @@ impl Moons {
         maps.push(PlaneMap { title, values: stability });
         let points = self.explainer.points();
         let favourable = |row| self.explainer.data().is_favourable(row).unwrap_or(false);
-        let shown = (0..points.len()).take(MOST_POINTS);
+        // The points follow the moons, one and the other by turns: an odd step leaves both whole.
+        let step = points.len().div_ceil(MOST_POINTS) | 1;
+        let shown = (0..points.len()).step_by(step);
         Ok(MapAnswer {
             bounds,
             width: question.resolution,

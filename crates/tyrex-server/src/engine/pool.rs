@@ -247,7 +247,7 @@ impl Pool {
             shared,
             threads: handles,
             background: Arc::new(background),
-            aside: Arc::new(Semaphore::new(threads)),
+            aside: Arc::new(Semaphore::new(ASIDE * threads)),
         })
     }
 
@@ -348,7 +348,7 @@ impl Pool {
             let retry_after = row.saturating_mul(waiting.unwrap_or(u32::MAX));
             Error::Busy {
                 what: "the queue is full",
-                retry_after: retry_after.clamp(Duration::from_secs(1), Duration::from_secs(60)),
+                retry_after: retry_after.clamp(Duration::from_secs(1), Duration::from_mins(1)),
             }
         })
     }
@@ -457,5 +457,7 @@ impl Shared {
 /// Sizes of batches that are counted together, in rows.
 const BATCHES: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 256.0, 1024.0];
 
+/// Work of other kinds that may be under way, for each thread.
+const ASIDE: usize = 4;
 /// The most pieces that are looked at for company.
 const LOOKED_AT: usize = 256;

@@ -230,6 +230,8 @@ impl Served {
         drop(gauges);
         let gauge = Arc::new(self.explainer.stability_gauge(terms)?);
         let mut gauges = kept();
+        // Another thread may have drawn the same meanwhile.
+        gauges.retain(|other| other.terms() != terms);
         if gauges.len() >= GAUGES {
             gauges.remove(0);
         }

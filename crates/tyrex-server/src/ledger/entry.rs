@@ -35,6 +35,7 @@ pub struct Entry {
 
 /// What happened.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
+#[expect(clippy::large_enum_variant, reason = "nearly all entries are promises")]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Content {
     /// Advice was given.

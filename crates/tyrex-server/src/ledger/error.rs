@@ -48,12 +48,15 @@ pub enum Error {
         /// What is wrong.
         problem: String,
     },
-    /// Everything was forgotten, but traces may be left in the file's log.
+    /// Everything was forgotten, but traces may be left in the files.
     #[error(
-        "the personal data are removed from the ledger, but another program kept the file open, \
-         so that traces may be left in it; repeat this when that program is done"
+        "the personal data are removed from the ledger, but traces may be left in its files \
+         ({problem}); repeat this to remove them"
     )]
-    Traces,
+    Traces {
+        /// Why they could not be removed.
+        problem: String,
+    },
     /// The system gave no random numbers for a salt.
     #[error("the system gives no random numbers: {0}")]
     Salt(String),

@@ -1,5 +1,7 @@
 //! Forgetting a person, and keeping the chain.
 
+use std::time::{Duration, Instant};
+
 use serde::Serialize;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -10,7 +12,7 @@ use super::chain::Hash;
 use super::entry::{Kind, forgets};
 use super::error::{Error, Result};
 use super::promise::check_subject;
-use crate::database::{Either, on};
+use crate::database::{self, Either, PATIENCE, on};
 
 /// What was forgotten.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
@@ -33,7 +35,8 @@ impl Ledger {
         check_subject(subject)?;
         let own = Uuid::now_v7();
         let forgotten = retrying(|| self.try_forget(subject, own)).await?;
-        self.wipe().await?;
+        let traces = |error: database::Error| Error::Traces { problem: error.to_string() };
+        self.wipe().await.map_err(traces)?;
         Ok(forgotten)
     }
 
@@ -72,7 +75,20 @@ impl Ledger {
 
     /// Takes what was deleted out of the files. Deleting alone leaves copies: SQLite's in its log
     /// and in the free room of pages, PostgreSQL's in its table.
-    async fn wipe(&self) -> Result<()> {
+    async fn wipe(&self) -> database::Result<()> {
+        let started = Instant::now();
+        loop {
+            match self.try_wipe().await {
+                // SQLite does not wait by itself while somebody else empties the log.
+                Err(database::Error::Busy) if started.elapsed() < PATIENCE => {
+                    tokio::time::sleep(Duration::from_millis(20)).await;
+                }
+                other => return other,
+            }
+        }
+    }
+
+    async fn try_wipe(&self) -> database::Result<()> {
         match self.database.either() {
             Either::Sqlite(pool) => {
                 let mut connection = pool.acquire().await?;
@@ -82,7 +98,7 @@ impl Ledger {
                         .fetch_one(&mut *connection)
                         .await?;
                 if busy != 0 {
-                    return Err(Error::Traces);
+                    return Err(database::Error::Busy);
                 }
             }
             Either::Postgres(pool) => {

@@ -63,9 +63,14 @@ impl NewPromise {
         })
     }
 
-    /// Whether the ledger takes the subject.
+    /// Whether the ledger takes it.
     pub fn check(&self) -> Result<()> {
-        check_subject(&self.subject)
+        check_subject(&self.subject)?;
+        let score = self.document.score;
+        if !score.is_finite() {
+            return Err(tyrex::Error::param("score", score, "a probability").into());
+        }
+        Ok(())
     }
 }
 

@@ -29,6 +29,7 @@ impl Values {
     }
 
     /// Names and values, in their order.
+    #[must_use]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Value)> {
         self.0.iter().map(|(name, value)| (&**name, value))
     }

@@ -54,7 +54,7 @@ pub(crate) struct ExplainQuestion {
     #[schema(exclusive_minimum = 0.0, exclusive_maximum = 1.0)]
     tau: Option<f64>,
     /// On so many neighbours.
-    #[schema(minimum = 1, maximum = 100_000)]
+    #[schema(minimum = 1, maximum = 20_000)]
     samples: Option<usize>,
     /// So far away.
     #[schema(exclusive_minimum = 0.0)]

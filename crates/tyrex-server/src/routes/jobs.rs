@@ -134,7 +134,7 @@ pub(crate) async fn result(
     headers: HeaderMap,
 ) -> Result<Response, Problem> {
     match state.engine.result(id).await? {
-        JobResult::Explain(found) => explain::answer(found, wants_arrow(&headers)),
+        JobResult::Explain(found) => explain::answer(*found, wants_arrow(&headers)),
         JobResult::Document(JobKind::Audit, document)
             if wants_arrow(&headers) || audit::wants_html(&headers) =>
         {

@@ -10,7 +10,7 @@ use crate::state::AppState;
 
 const OPENMETRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
-/// The counters of the service, in the text format of OpenMetrics.
+/// The counters of the service, in the text format of `OpenMetrics`.
 #[utoipa::path(get, path = "/metrics", tag = "service",
     responses((status = OK, body = String, content_type = "application/openmetrics-text")))]
 pub(crate) async fn metrics(_: Reader, State(state): State<AppState>) -> Result<Response, Problem> {

@@ -17,7 +17,7 @@ use crate::rows::{ARROW, Rows, write_arrow};
 use crate::state::AppState;
 
 /// The most neighbours of a point.
-pub(super) const MOST_SAMPLES: usize = 100_000;
+pub(super) const MOST_SAMPLES: usize = 20_000;
 /// Rows that are read where they arrive; more are read on the compute threads.
 const FEW: usize = 64;
 

@@ -44,6 +44,10 @@ impl<T: DeserializeOwned> FromRequest<AppState> for Asked<T> {
             let detail = format!("expected a body of the type application/json or {ARROW}");
             return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
         }
+        // A struct could be read from a list of its values, too.
+        if body.trim_ascii_start().starts_with(b"[") {
+            return Err(Problem::unprocessable("found a list, expected an object"));
+        }
         let axum::Json(question) = axum::Json::from_bytes(&body)?;
         Ok(Self { question, table: None, arrow })
     }

@@ -93,8 +93,8 @@ impl<'de> Deserialize<'de> for JsonRow {
                 }
                 let mut names: Vec<&str> = cells.iter().map(|(name, _)| name.as_str()).collect();
                 names.sort_unstable();
-                if let Some(twice) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-                    return Err(M::Error::custom(format!("`{}` is there twice", twice[0])));
+                if let Some([twice, _]) = names.array_windows().find(|[a, b]| a == b) {
+                    return Err(M::Error::custom(format!("`{twice}` is there twice")));
                 }
                 Ok(JsonRow(cells))
             }

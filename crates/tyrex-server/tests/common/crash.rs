@@ -19,6 +19,8 @@ pub(crate) const ADDRESS: &str = "TYREX_TEST_ADDRESS";
 const COUNT: &str = "TYREX_TEST_COUNT";
 /// What to do when the disk is full: the file to remove, to make room.
 const BALLAST: &str = "TYREX_TEST_BALLAST";
+/// Whether a child only records.
+const ONLY_RECORDING: &str = "TYREX_TEST_ONLY_RECORDING";
 /// What makes the children differ.
 const SEED: &str = "TYREX_TEST_SEED";
 
@@ -46,6 +48,11 @@ pub(crate) fn ballast(command: &mut Command, file: &std::path::Path) {
     command.env(BALLAST, file);
 }
 
+/// Neither closing nor forgetting: forgetting tidies up, and the disk never fills.
+pub(crate) fn only_recording(command: &mut Command) {
+    command.env(ONLY_RECORDING, "yes");
+}
+
 /// What the child does: it records, and now and then closes a promise or forgets somebody.
 pub(crate) fn act_as_child() {
     let Ok(address) = std::env::var(ADDRESS) else { return };
@@ -63,13 +70,14 @@ fn acknowledge(line: &str) {
 }
 
 async fn work(address: &str, count: usize, mut dice: Dice) {
-    let ledger = Ledger::new(Database::open(address).await.unwrap());
+    let ledger = Ledger::new(patiently(address).await);
     let process = std::process::id();
-    let mut last = None;
+    let only_recording = std::env::var_os(ONLY_RECORDING).is_some();
+    let mut last: Option<(Uuid, String)> = None;
     for round in 0..count {
         let subject = format!("person {process} {round}");
         let promises: Vec<_> =
-            (0..1 + dice.below(2)).map(|n| promise(&subject, round as u32 + n as u32)).collect();
+            (0..=dice.below(2)).map(|n| promise(&subject, round as u32 + n as u32)).collect();
         let recorded = match ledger.record(&promises).await {
             Err(Error::Database(database::Error::Full | database::Error::Disk { .. })) => {
                 acknowledge("full");
@@ -85,20 +93,35 @@ async fn work(address: &str, count: usize, mut dice: Dice) {
         for one in &recorded {
             acknowledge(&format!("recorded {} {} {}", one.id, one.sequence, one.hash));
         }
-        match (dice.below(12), last) {
+        match (dice.below(12), last.take()) {
+            _ if only_recording => {}
             (0 | 1, Some((id, _))) => {
                 ledger.close(id, Closing::Fulfilled).await.unwrap();
                 acknowledge(&format!("closed {id}"));
-                last = None;
             }
-            (2, Some((id, ref subject))) => {
-                ledger.forget(subject).await.unwrap();
+            (2, Some((id, subject))) => {
+                ledger.forget(&subject).await.unwrap();
                 acknowledge(&format!("forgot {id}"));
-                last = None;
             }
             _ => last = Some((recorded[0].id, subject)),
         }
     }
+}
+
+/// Opens the database, also while its server is coming back from a crash.
+async fn patiently(address: &str) -> Database {
+    for _ in 0..100 {
+        match Database::open(address).await {
+            Err(error)
+                if error.is_lost_connection()
+                    || matches!(error, database::Error::Unreachable { .. }) =>
+            {
+                tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+            }
+            other => return other.unwrap(),
+        }
+    }
+    panic!("the database does not answer");
 }
 
 /// What children have acknowledged.

@@ -78,8 +78,8 @@ class Server:
         raise TimeoutError("the retrained models are not ready after a minute")
 
 
-def german(folder, *arguments):
-    return Server(folder, "--dataset", "german", "--models", str(MODELS), *arguments)
+def german(folder, *arguments, models=MODELS):
+    return Server(folder, "--dataset", "german", "--models", str(models), *arguments)
 
 
 @pytest.fixture(scope="session")

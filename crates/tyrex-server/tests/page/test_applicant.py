@@ -12,7 +12,7 @@ from playwright.sync_api import expect
 def test_a_decision_and_a_dot_for_every_retrained_model(page):
     met(page)
     expect(page.locator(".verdict")).to_have_text("Rejected")
-    expect(page.locator(".who")).to_contain_text("row 5")
+    expect(page.locator(".who")).to_contain_text("Row 5")
     expect(page.locator(".hero dd").first).to_have_text(re.compile(r"^0\.\d\d$"))
     expect(page.locator(".hero")).to_contain_text(re.compile(r"Stability\s*-?\d\.\d\d"))
     accepting, everyone = survivors(page)
@@ -194,7 +194,7 @@ def test_an_applicant_typed_by_hand(make_page):
     page = make_page()
     met(page)
     page.get_by_role("button", name="Type an applicant").click()
-    expect(page.locator(".who")).to_have_text("An applicant typed by hand")
+    expect(page.locator(".who")).to_have_text("Typed by hand")
     assert page.url.endswith("#applicant?row=typed")
     page.get_by_label("Duration", exact=True).fill("48")
     page.get_by_label("Credit amount", exact=True).fill("12000")

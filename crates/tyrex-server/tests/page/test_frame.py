@@ -1,13 +1,12 @@
 """What holds for every view: layout, colours, keyboard, addresses, and a server in trouble."""
 
-import itertools
 import json
 import subprocess
 
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from conftest import PROGRAM, german
-from helpers import ask, compared, met, slide, survivors
+from helpers import ask, met, slide, survivors
 from playwright.sync_api import expect
 
 VIEWS = {
@@ -50,31 +49,27 @@ CONTRAST = """() => {
 }"""
 
 
-@pytest.mark.parametrize(("width", "scheme"), list(itertools.product([390, 1280], ["light", "dark"])))
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_every_view_fits_and_can_be_read(make_page, width, scheme):
     page = make_page("#applicant?row=5", width=width, color_scheme=scheme)
     met(page)
     ask(page)
-    compared(page)
-    for name, sign in VIEWS.items():
-        page.get_by_role("tab").and_(page.locator(f"#tab-{name}")).click()
-        expect(page.locator(f"#panel-{name} {sign}").first).to_be_attached(timeout=60_000)
-        page.wait_for_timeout(200)
-        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
-        assert page.evaluate(CONTRAST) == [], name
-
-
-def test_no_barrier_that_axe_knows(make_page):
-    page = make_page("#applicant?row=5")
-    met(page)
-    ask(page)
-    compared(page)
     for name, sign in VIEWS.items():
         page.locator(f"#tab-{name}").click()
         expect(page.locator(f"#panel-{name} {sign}").first).to_be_attached(timeout=60_000)
-        page.wait_for_timeout(200)
-        found = Axe().run(page, options={"iframes": False}).response["violations"]
-        assert [(one["id"], [node["target"] for node in one["nodes"]]) for one in found] == [], name
+        page.wait_for_timeout(150)
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth"), name
+        assert page.evaluate(CONTRAST) == [], name
+        if (width, scheme) == (1280, "light"):
+            assert barriers(page) == [], name
+
+
+def barriers(page):
+    """What keeps people out, as far as axe knows."""
+    options = {"iframes": False, "resultTypes": ["violations"]}
+    found = Axe().run(page, options=options).response["violations"]
+    return [(one["id"], [node["target"] for node in one["nodes"]]) for one in found]
 
 
 def test_the_main_path_by_keyboard_alone(make_page):
@@ -122,13 +117,13 @@ def test_addresses_and_the_way_back(make_page):
     met(page)
     slide(page, "Duration", 60)
     page.get_by_role("button", name="Next applicant").click()
-    expect(page.locator(".who")).not_to_contain_text("row 5 ")
+    expect(page.locator(".who")).not_to_contain_text("Row 5 ")
     page.get_by_role("tab", name="Results").click()
     expect(page.locator("#panel-results h1")).to_be_visible()
     page.go_back()
     expect(page.locator("#panel-applicant")).to_be_visible()
     page.go_back()
-    expect(page.locator(".who")).to_contain_text("row 5")
+    expect(page.locator(".who")).to_contain_text("Row 5")
     assert page.title() == "Applicant · tyrex"
 
 
@@ -155,7 +150,7 @@ def test_motion_can_be_reduced(make_page):
 
 
 def test_the_server_stops_and_comes_back(make_page, tmp_path):
-    server = german(tmp_path)
+    server = german(tmp_path, models=2)
     server.until_trained()
     page = make_page("#applicant?row=5", server=server)
     met(page)
@@ -168,6 +163,7 @@ def test_the_server_stops_and_comes_back(make_page, tmp_path):
     expect(page.get_by_text("The server does not answer.")).to_be_hidden(timeout=30_000)
     expect(page.get_by_label("Credit amount", exact=True)).to_have_value("1500")
     survivors(page)
+    page.close()
     server.stop()
 
 
@@ -217,9 +213,10 @@ def test_a_server_with_tokens(make_page, tmp_path):
     ledger = tmp_path / "ledger.db"
     create = [PROGRAM, "token", "create", "--role", "explain", "--ledger", ledger, "--json"]
     token = json.loads(subprocess.check_output(create))["secret"]
-    server = german(tmp_path, "--require-tokens")
+    server = german(tmp_path, "--require-tokens", models=2)
     page = make_page(server=server)
     page.watch.expect("401")
+    page.watch.expect("503")
     field = page.get_by_label("This server wants a token.")
     field.fill("not-a-token")
     page.get_by_role("button", name="Use it").click()
@@ -228,6 +225,7 @@ def test_a_server_with_tokens(make_page, tmp_path):
     met(page)
     page.reload()
     met(page)
+    page.close()
     server.stop()
 
 
@@ -259,20 +257,22 @@ description = "<script>document.title='caught'</script>"
     files = {name: tmp_path / name for name in ("model.onnx", "rows.csv", "schema.toml")}
     train = ["train", "--data", files["rows.csv"], "--schema", files["schema.toml"]]
     subprocess.run([PROGRAM, *train, "--out", files["model.onnx"]], check=True, capture_output=True)
-    server = german(tmp_path)
+    server = german(tmp_path, models=2)
     server.until_trained()
-    form = [f"--form=model=@{files['model.onnx']}", f"--form=data=@{files['rows.csv']}"]
-    form += [f"--form=schema=@{files['schema.toml']}", "--form=name=evil", "--form=ensemble=3"]
-    upload = ["curl", "--silent", "--fail-with-body", *form, f"{server.address}/v1/models"]
-    subprocess.run(upload, check=True, capture_output=True)
+    parts = [f"model=@{files['model.onnx']}", f"data=@{files['rows.csv']}"]
+    parts += [f"schema=@{files['schema.toml']}", "name=evil", "ensemble=3"]
+    form = [word for part in parts for word in ("--form", part)]
+    upload = ["curl", "--silent", "--show-error", "--fail-with-body", *form]
+    subprocess.run([*upload, f"{server.address}/v1/models"], check=True)
     page = make_page(server=server)
     page.get_by_label("Model", exact=True).select_option("evil")
-    expect(page.get_by_label("Purpose")).to_be_visible()
+    expect(page.get_by_label("Purpose", exact=True)).to_be_visible()
     met(page)
     expect(page.get_by_text("<script>document.title")).to_be_visible()
-    assert evil in page.get_by_label("Purpose").locator("option").all_inner_texts()
+    assert evil in page.get_by_label("Purpose", exact=True).locator("option").all_inner_texts()
     page.get_by_role("button", name="What should change?").click()
     expect(page.locator(".advice .lead")).to_be_visible()
     assert page.locator("img[src=x]").count() == 0
     assert page.title() != "caught"
+    page.close()
     server.stop()

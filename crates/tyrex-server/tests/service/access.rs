@@ -74,7 +74,8 @@ fn what_needs_no_token() {
 #[test]
 fn roles_are_kept_apart() {
     let server = guarded();
-    let allowed: [(Role, &[(&str, &str)], &[(&str, &str)]); 3] = [
+    type Calls<'a> = &'a [(&'a str, &'a str)];
+    let allowed: [(Role, Calls<'_>, Calls<'_>); 3] = [
         (
             Role::Read,
             &[("GET", "/v1/models"), ("GET", "/metrics"), ("GET", "/v1/results")],

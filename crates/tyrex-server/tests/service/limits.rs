@@ -67,17 +67,17 @@ fn bodies_share_the_memory_that_is_set_aside() {
     };
     let mut first = server.connect();
     first.write_all(head(80_000).as_bytes()).expect("it is sent");
-    first.write_all(&[b' '; 79_000]).expect("it is sent");
+    first.write_all(&spaces(79_000)).expect("it is sent");
     let json = [("content-type", "application/json")];
     eventually("no room for a second", || {
-        server.send("POST", "/v1/stability", &json, &[b' '; 50_000]).status == 503
+        server.send("POST", "/v1/stability", &json, &spaces(50_000)).status == 503
     });
-    let refused = server.send("POST", "/v1/stability", &json, &[b' '; 50_000]);
+    let refused = server.send("POST", "/v1/stability", &json, &spaces(50_000));
     refused.problem(503);
     assert!(refused.header("retry-after").is_some());
     drop(first);
     eventually("room again", || {
-        server.send("POST", "/v1/stability", &json, &[b' '; 50_000]).status == 400
+        server.send("POST", "/v1/stability", &json, &spaces(50_000)).status == 400
     });
 }
 
@@ -220,4 +220,8 @@ fn deep_json_is_refused() {
             assert!([400, 422].contains(&answer.status), "{}", answer.text());
         }
     }
+}
+
+fn spaces(count: usize) -> Vec<u8> {
+    vec![b' '; count]
 }

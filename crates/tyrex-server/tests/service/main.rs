@@ -1,6 +1,7 @@
 //! The service over real sockets: what it answers to good clients, and to bad ones.
 
 mod access;
+mod answers;
 mod browsers;
 mod ending;
 mod limits;

@@ -112,7 +112,7 @@ levels = ["no", "yes"]
 
     #[test]
     fn verbs_units_and_commas() {
-        let amount = || change(0, 9055.123_456, 3343.0);
+        let amount = || change(0, 9_055.123_456, 3343.0);
         let cases = [
             (vec![], "Nothing has to change."),
             (vec![amount()], "Lower amount from 9055.12 to 3343 DM."),

@@ -129,7 +129,6 @@ fn ranking(gate: &GateReport) -> Section {
                 TableCell::plain(mean),
                 repair_cell(&candidate.from_promised),
                 repair_cell(&candidate.from_factual),
-                TableCell::plain(candidate.fingerprint.chars().take(12).collect::<String>()),
             ],
             ..Row::default()
         }
@@ -152,7 +151,6 @@ fn ranking(gate: &GateReport) -> Section {
             ("", "mean stability"),
             ("repairs found", "done as advised"),
             ("repairs found", "done nothing yet"),
-            ("", "fingerprint"),
         ]
         .map(|(group, title)| Column::number(group, title))
         .to_vec(),
@@ -263,6 +261,17 @@ fn short(text: &str, letters: usize) -> String {
 fn candidate(gate: &GateReport, candidate: &JudgedCandidate) -> Section {
     let name = format!("candidate-{}", candidate.rank);
     let mut section = Section::new(&name, &candidate.name);
+    let repairs = |repairs: &RepairSummary| found_of(repairs, candidate.tally.broken);
+    let facts = [
+        ("gate", if candidate.passes { "passes" } else { "fails" }.to_owned()),
+        ("promises kept", kept_of(&candidate.tally)),
+        ("repairs found, if done as advised", repairs(&candidate.from_promised)),
+        ("repairs found, if not done", repairs(&candidate.from_factual)),
+        ("fingerprint", candidate.fingerprint.clone()),
+    ];
+    section.blocks.push(Block::Facts(
+        facts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect(),
+    ));
     if let Some(other) = &candidate.same_as {
         section.text(format!("This is the same model as {other}."));
     }

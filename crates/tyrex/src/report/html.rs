@@ -156,7 +156,8 @@ fn row(out: &mut String, table: &Table, row: &Row, starts: &[bool], has_values: 
         let is_text = table.columns.get(index).is_some_and(|column| column.is_text);
         let start = if starts.get(index) == Some(&true) { " start" } else { "" };
         let words = if is_text { " words" } else { "" };
-        let classes = format!("{}{start}{words}", class(cell.tone));
+        let none = if has_values && cell.text == "\u{2013}" { " none" } else { "" };
+        let classes = format!("{}{start}{words}{none}", class(cell.tone));
         let title = match table.columns.get(index).filter(|_| has_values) {
             Some(column) => format!(" data-title=\"{}\"", escape(&column.title)),
             None => String::new(),

@@ -131,10 +131,11 @@ impl Schemas {
         for (name, value) in object {
             let place = format!("{place}.{name}");
             match (properties.and_then(|own| own.get(name)), schema.get("additionalProperties")) {
-                (Some(schema), _) => self.check(&place, schema, value, problems),
                 (None, None | Some(Value::Bool(true))) => {}
                 (None, Some(Value::Bool(false))) => problems.push(format!("{place}: not known")),
-                (None, Some(schema)) => self.check(&place, schema, value, problems),
+                (Some(schema), _) | (None, Some(schema)) => {
+                    self.check(&place, schema, value, problems);
+                }
             }
         }
     }
@@ -156,10 +157,11 @@ impl Schemas {
         for (index, item) in items.iter().enumerate() {
             let place = format!("{place}[{index}]");
             match (first.and_then(|first| first.get(index)), schema.get("items")) {
-                (Some(schema), _) => self.check(&place, schema, item, problems),
-                (None, Some(Value::Bool(false))) => problems.push(format!("{place}: too many")),
-                (None, Some(schema)) => self.check(&place, schema, item, problems),
                 (None, None) => {}
+                (None, Some(Value::Bool(false))) => problems.push(format!("{place}: too many")),
+                (Some(schema), _) | (None, Some(schema)) => {
+                    self.check(&place, schema, item, problems);
+                }
             }
         }
     }

@@ -54,7 +54,7 @@ impl Engine {
         let calibrated = self.pool.beside(move || {
             let go_on = || match parking.go_on() {
                 ControlFlow::Continue(()) => own.stop.go_on(),
-                stop => stop,
+                stop @ ControlFlow::Break(()) => stop,
             };
             let ensemble = served.explainer().retrain(&work.retraining(&served)?, |_, _| {
                 own.step();

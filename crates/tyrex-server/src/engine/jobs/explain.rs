@@ -108,9 +108,10 @@ impl Engine {
                 Some(kept) => Some(Certifying {
                     terms: kept.terms.clone(),
                     seed: kept.seed,
-                    ensemble: match kept.ensemble {
-                        true => Some(self.awaited_ensemble(entry, &served).await?),
-                        false => None,
+                    ensemble: if kept.ensemble {
+                        Some(self.awaited_ensemble(entry, &served).await?)
+                    } else {
+                        None
                     },
                 }),
             },
@@ -157,7 +158,7 @@ impl Engine {
             .beside(move || {
                 let go_on = || match parking.go_on() {
                     ControlFlow::Continue(()) => entry.stop.go_on(),
-                    stop => stop,
+                    stop @ ControlFlow::Break(()) => stop,
                 };
                 let advice = served.explainer().advise(&applicants, &advising.request, |tick| {
                     if tick == Tick::Answered {

@@ -147,7 +147,7 @@ impl Work {
 #[derive(Debug)]
 pub(crate) enum JobResult {
     /// Advice.
-    Explain(ExplainAnswer),
+    Explain(Box<ExplainAnswer>),
     /// A document of the library.
     Document(JobKind, Box<RawValue>),
 }
@@ -324,7 +324,7 @@ impl Engine {
             return Err(Error::Conflict(problem));
         }
         if job.kind == JobKind::Explain {
-            return self.explained(id).await.map(JobResult::Explain);
+            return self.explained(id).await.map(|answer| JobResult::Explain(Box::new(answer)));
         }
         let result = self.store.result(&id.to_string()).await?;
         let result = result.and_then(|text| RawValue::from_string(text).ok());

@@ -9,7 +9,7 @@ use super::verdict::{
 };
 use super::written::{Read, WrittenPromise, ignored};
 use super::{AuditedPromise, RepairSummary, Repairs};
-use crate::counterfactual::{MethodSpec, Tick};
+use crate::counterfactual::{MethodSpec, Reason, Tick};
 use crate::data::{Row, Value, listed};
 use crate::error::{Error, Result};
 use crate::explain::sentence::in_words;
@@ -390,18 +390,16 @@ fn judged(
 fn repair(explainer: &Explainer, advice: &Advice) -> Repair {
     let names = explainer.schema().features.iter().map(|feature| feature.name.clone());
     let values = |row: &Row| names.zip(row.values().iter().cloned()).collect();
-    match (advice.found(), &advice.advised) {
-        (Some(found), Some(row)) => Repair::Found {
-            sentence: advice.sentence(explainer.schema()),
-            changes: advice.changes.clone(),
-            counterfactual: values(row),
-            score: found.score,
-            stability: advice.stability,
-            cost: advice.cost,
-        },
-        _ => {
-            let reason = advice.outcome.reason().unwrap_or(crate::counterfactual::Reason::Stuck);
-            Repair::NotFound { reason, sentence: reason.to_string() }
-        }
+    let (Some(found), Some(row)) = (advice.found(), &advice.advised) else {
+        let reason = advice.outcome.reason().unwrap_or(Reason::Stuck);
+        return Repair::NotFound { reason, sentence: reason.to_string() };
+    };
+    Repair::Found {
+        sentence: advice.sentence(explainer.schema()),
+        changes: advice.changes.clone(),
+        counterfactual: values(row),
+        score: found.score,
+        stability: advice.stability,
+        cost: advice.cost,
     }
 }

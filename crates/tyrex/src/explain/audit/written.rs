@@ -72,9 +72,11 @@ impl WrittenPromise {
                 }
             };
             let mut advised = line_of(advice, line);
-            if is_ours {
-                advised.retain(|name, _| !is_own_name(name));
-            }
+            advised.retain(|name, _| match name.as_str() {
+                "row" => false,
+                "status" | "reason" => status.is_none(),
+                name => !(is_ours && is_own_name(name)),
+            });
             promises.push(Self { name: format!("row {row}"), factual, advised });
         }
         Ok(promises)
@@ -83,9 +85,8 @@ impl WrittenPromise {
     /// The promise for models of a schema; the error says why they cannot read it. A row as it
     /// was that cannot be read is left out, with the reason.
     pub(super) fn read(&self, schema: &Schema, row: usize) -> Result<Read, String> {
-        let advised =
-            self.row(schema, &self.advised).map_err(|why| format!("as advised, {why}"))?;
-        let factual = self.factual.as_ref().map(|values| self.row(schema, values)).transpose();
+        let advised = row_of(schema, &self.advised).map_err(|why| format!("as advised, {why}"))?;
+        let factual = self.factual.as_ref().map(|values| row_of(schema, values)).transpose();
         Ok(match factual {
             Ok(factual) => Read { promise: Promise { row, factual, advised }, problem: None },
             Err(why) => Read {
@@ -94,11 +95,12 @@ impl WrittenPromise {
             },
         })
     }
+}
 
-    fn row(&self, schema: &Schema, values: &Values) -> Result<Row, String> {
-        let value = |feature| value(schema, feature, values);
-        schema.features.iter().map(value).collect::<Result<_, _>>().map(Row::from_checked)
-    }
+/// The row of a schema that these values make.
+fn row_of(schema: &Schema, values: &Values) -> Result<Row, String> {
+    let value = |feature| value(schema, feature, values);
+    schema.features.iter().map(value).collect::<Result<_, _>>().map(Row::from_checked)
 }
 
 /// A promise that a schema can read.

@@ -1,21 +1,16 @@
 //! The ledger in a SQLite file survives what happens to programs: they are killed, disks are
 //! full, others write at the same time.
 
-mod common;
-
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
 
-use common::crash::{ARGUMENTS, Acknowledged, act_as_child, ballast, environment, recorder};
-use common::{Dice, keep_counts, promise};
+use crate::common::crash::{
+    ARGUMENTS, Acknowledged, ballast, environment, only_recording, recorder,
+};
+use crate::common::{Dice, keep_counts, promise};
 use tyrex_server::database::Database;
 use tyrex_server::ledger::Ledger;
-
-#[test]
-fn child() {
-    act_as_child();
-}
 
 fn run<T>(work: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(work)
@@ -122,10 +117,10 @@ fn a_full_disk_is_said_and_nothing_is_lost() {
     let exe = std::env::current_exe().unwrap();
     let child = format!("{} {}", exe.display(), ARGUMENTS.join(" "));
     let out = folder.path().display();
-    // Half of the disk is a file that is removed when the ledger has filled the other half. What
-    // the ledger then holds is carried out for the checks here.
+    // Most of the disk is a file that is removed when the ledger has filled the rest. What the
+    // ledger then holds is carried out for the checks here.
     let fill = format!(
-        "head -c 2000000 /dev/zero > \"$DISK/ballast\" && {child} && cp \"$DISK\"/advice.db* {out}"
+        "head -c 3400000 /dev/zero > \"$DISK/ballast\" && {child} && cp \"$DISK\"/advice.db* {out}"
     );
     let (mut command, how) = match on_small_disk(&disk, &fill) {
         Some(mut command) => {
@@ -142,6 +137,7 @@ fn a_full_disk_is_said_and_nothing_is_lost() {
         }
     };
     environment(&mut command, ledger.to_str().unwrap(), 7, Some(100));
+    only_recording(&mut command);
     let mut acknowledged = Acknowledged::default();
     acknowledged.finish(command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap());
     assert_eq!(acknowledged.words[0], "full");

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tyrex_server::engine::EngineConfig;
 
-use crate::world::{World, config, folder, indices, world, world_with};
+use crate::answers::world::{World, config, folder, indices, world, world_with};
 
 /// The documents of a job's result.
 async fn result(world: &World, id: &str) -> Value {
@@ -120,7 +120,7 @@ fn an_interrupted_job_goes_on_where_it_was() {
                     let (app, path) = (world.app.clone(), format!("{path}/events"));
                     async move {
                         use tower::ServiceExt as _;
-                        let request = crate::world::request("GET", &path);
+                        let request = crate::answers::world::request("GET", &path);
                         let request = request.body(axum::body::Body::empty()).unwrap();
                         let body = app.oneshot(request).await.unwrap().into_body();
                         axum::body::to_bytes(body, usize::MAX).await.unwrap()
@@ -130,8 +130,9 @@ fn an_interrupted_job_goes_on_where_it_was() {
                 assert_eq!(world.get(&path).await.ok()["state"], "parked");
                 // Whoever follows it is let go.
                 tokio::time::timeout(Duration::from_secs(5), stream).await.unwrap().unwrap();
-                let refused = world.post("/v1/explain", &json!({"indices": [0], "wait": false}));
-                assert_eq!(refused.await.status, 503);
+                let refused =
+                    world.post("/v1/explain", &json!({"indices": [0], "wait": false})).await;
+                assert_eq!(refused.status, 503);
             }
             id
         });

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::world::world;
+use crate::answers::world::world;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn what_is_wrong_is_named() {
@@ -153,7 +153,8 @@ async fn what_is_no_json_of_rows_is_refused() {
         assert!(started.elapsed().as_secs() < 5, "{shown}");
     }
     for kind in ["text/plain", "application/xml", ""] {
-        let request = crate::world::request("POST", "/v1/stability").header("content-type", kind);
+        let request =
+            crate::answers::world::request("POST", "/v1/stability").header("content-type", kind);
         let answer = world.send(request.body(axum::body::Body::from("{}")).unwrap()).await;
         assert_eq!(answer.status, 415, "{kind}: {}", answer.text());
     }

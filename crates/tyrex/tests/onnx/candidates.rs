@@ -3,8 +3,6 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
-use std::process::Command;
 
 use rand::RngExt as _;
 use tyrex::Seed;
@@ -48,23 +46,12 @@ fn promised() -> String {
     csv
 }
 
-/// Runs the script beside the others in the test environment.
-fn python(folder: &Path) {
-    let manifest = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let python = std::env::var_os("TYREX_PYTHON")
-        .map_or_else(|| manifest.join("../../.venv/bin/python"), PathBuf::from);
-    let script = manifest.join("tests/onnx/make_candidates.py");
-    let run = Command::new(&python).arg(&script).arg(folder).output().unwrap();
-    let errors = String::from_utf8_lossy(&run.stderr);
-    assert!(run.status.success(), "{} failed:\n{errors}", script.display());
-}
-
 #[test]
 fn a_promise_is_kept_if_onnxruntime_accepts_it() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("promised.csv");
     std::fs::write(&file, promised()).unwrap();
-    python(folder.path());
+    super::python("make_candidates.py", &[folder.path()]);
     let scores = std::fs::read_to_string(folder.path().join("scores.json")).unwrap();
     let scores: BTreeMap<String, Vec<f64>> = serde_json::from_str(&scores).unwrap();
     let promises = WrittenPromise::of_advice(&Table::read(&file).unwrap(), None).unwrap();

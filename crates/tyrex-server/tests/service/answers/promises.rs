@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::world::{World, indices, world};
+use crate::answers::world::{World, indices, world};
 
 /// Advice for some rows, recorded; the ids of the promises.
 async fn recorded(world: &World, count: usize) -> Vec<String> {

@@ -5,15 +5,15 @@ use std::sync::Arc;
 use arrow_array::cast::AsArray as _;
 use arrow_array::types::{Float64Type, Int32Type, Int64Type};
 use arrow_array::{
-    Array as _, ArrayRef, DictionaryArray, Float32Array, Float64Array, Int8Array, Int32Array,
-    Int64Array, LargeStringArray, RecordBatch, StringArray, StringViewArray, UInt16Array,
+    ArrayRef, DictionaryArray, Float32Array, Float64Array, Int8Array, Int32Array, Int64Array,
+    LargeStringArray, RecordBatch, StringArray, StringViewArray, UInt16Array,
 };
 use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::StreamWriter;
 use axum::body::Body;
 use serde_json::{Value, json};
 
-use crate::world::{Answer, World, request, world};
+use crate::answers::world::{Answer, World, request, world};
 
 const ARROW: &str = "application/vnd.apache.arrow.stream";
 
@@ -100,7 +100,7 @@ async fn answers_come_as_the_command_line_writes_them() {
     assert_eq!(names[..6], ["row", "score", "mean", "relaxed_stability", "stability", "gamma"]);
     assert_eq!(stability["row"].as_primitive::<Int64Type>().values()[..], [0, 1, 2]);
     let survival = read(&post(&world, "/v1/survival", body.clone(), ARROW).await);
-    assert_eq!(survival.num_columns(), 4 + crate::world::MODELS);
+    assert_eq!(survival.num_columns(), 4 + crate::answers::world::MODELS);
     let certified = read(&post(&world, "/v1/certify", body, ARROW).await);
     assert_eq!(certified.num_rows(), 3);
     // Advice, recorded under a column of the stream.
@@ -159,7 +159,6 @@ async fn bad_streams_are_refused_by_their_column() {
     let long = "x".repeat(1 << 20);
     let keys = Int32Array::from(vec![0; 1000]);
     let bomb = DictionaryArray::new(keys, Arc::new(StringArray::from(vec![long])));
-    assert_eq!(bomb.len(), 1000);
     cases.push((stream(vec![("age".to_owned(), Arc::new(bomb))]), 400, ""));
     for (body, status, field) in cases {
         let answer = post(&world, "/v1/stability", body, "*/*").await;

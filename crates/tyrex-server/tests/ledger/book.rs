@@ -1,10 +1,8 @@
-//! The ledger in a SQLite file.
-
-mod common;
+//! What is recorded, and how it is found again.
 
 use std::time::Duration;
 
-use common::promise;
+use crate::common::promise;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _};
 use tyrex_server::database::{self, Database};
@@ -48,7 +46,7 @@ async fn recording_again_is_recording_once() {
     let folder = tempfile::tempdir().unwrap();
     let ledger = ledger(&folder).await;
     let first = promise("a", 1);
-    let recorded = ledger.record(&[first.clone()]).await.unwrap();
+    let recorded = ledger.record(std::slice::from_ref(&first)).await.unwrap();
     assert!(!recorded[0].already);
     let again = ledger.record(&[first.clone(), promise("b", 2)]).await.unwrap();
     assert!(again[0].already && !again[1].already);
@@ -164,7 +162,7 @@ async fn filters_and_pages() {
     let model = Some(promises[0].model.clone());
     assert_eq!(sequences(Filter { model, ..all.clone() }).await, [1, 4, 7]);
     assert_eq!(sequences(Filter { status: Some(Status::Withdrawn), ..all.clone() }).await, [5]);
-    let since = Some(Timestamp::now() + Duration::from_secs(60));
+    let since = Some(Timestamp::now() + Duration::from_mins(1));
     assert_eq!(sequences(Filter { since, ..all }).await, [] as [u64; 0]);
 }
 

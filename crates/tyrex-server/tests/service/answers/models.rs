@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::world::{MODELS, World, config, world};
+use crate::answers::world::{MODELS, World, config, world};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_model_says_what_it_takes() {
@@ -101,7 +101,7 @@ async fn an_uploaded_model_is_served_and_comes_back() {
         let app = world.app.clone();
         async move {
             use tower::ServiceExt as _;
-            let request = crate::world::request("POST", "/v1/stability")
+            let request = crate::answers::world::request("POST", "/v1/stability")
                 .header("content-type", "application/json")
                 .body(axum::body::Body::from(question.to_string()))
                 .unwrap();

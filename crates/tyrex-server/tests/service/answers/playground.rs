@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use crate::world::world;
+use crate::answers::world::world;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn the_plane_is_drawn_and_walked() {

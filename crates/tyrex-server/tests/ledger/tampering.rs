@@ -3,11 +3,9 @@
 //! Random ledgers, random tampering through raw SQL with the triggers dropped and the constraints
 //! off.
 
-mod common;
-
 use std::path::Path;
 
-use common::{Dice, promise};
+use crate::common::{Dice, promise};
 use proptest::prelude::*;
 use sha2::{Digest as _, Sha256};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteSynchronous};

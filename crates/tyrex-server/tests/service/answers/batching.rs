@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tyrex_server::engine::EngineConfig;
 
-use crate::world::{World, config, indices, world_with};
+use crate::answers::world::{World, config, indices, world_with};
 
 /// The answers to questions that are sent at the same time.
 async fn at_once(world: &Arc<World>, path: &'static str, questions: Vec<Value>) -> Vec<Value> {
@@ -85,12 +85,11 @@ async fn who_is_wrong_does_not_spoil_it_for_others() {
         .collect();
     for (index, answer) in asked.into_iter().enumerate() {
         let answer = answer.await.unwrap();
-        match index % 2 {
-            0 => assert_eq!(answer.ok(), alone[index / 2]),
-            _ => {
-                assert_eq!(answer.status, 422, "{}", answer.text());
-                assert_eq!(answer.json()["field"], "gamma");
-            }
+        if index % 2 == 0 {
+            assert_eq!(answer.ok(), alone[index / 2]);
+        } else {
+            assert_eq!(answer.status, 422, "{}", answer.text());
+            assert_eq!(answer.json()["field"], "gamma");
         }
     }
 }

@@ -1,0 +1,468 @@
+//! `tyrex audit`
+
+use clap::Parser as _;
+use serde_json::Value;
+use tyrex::data::Schema;
+use tyrex::model::onnx::{ExportMetadata, write};
+use tyrex::model::{Activation, Dense, Mlp, Output};
+use tyrex_cli::args::Args;
+
+use crate::{LOANS, LOANS_SCHEMA, Place, assert_golden};
+
+/// A model that accepts incomes from a limit on, in thousands; nothing else counts. It takes the
+/// columns as they are.
+fn limit(place: &Place, name: &str, limit: f32, schema: &str) {
+    let schema = Schema::from_toml(schema).unwrap();
+    let layer = Dense {
+        weights: vec![0.1, 0.0, 0.0, 0.0, 0.0, 0.0],
+        bias: vec![-0.1 * limit],
+        activation: Activation::Identity,
+    };
+    let network = Mlp::new(6, &[layer], Output::Sigmoid { favourable: true }).unwrap();
+    let encoder = tyrex::data::Encoder::fit(&schema, &[]).unwrap();
+    let bytes = write(&network, &ExportMetadata::of(&schema, &encoder).unwrap());
+    std::fs::write(place.path(name), bytes).unwrap();
+}
+
+/// The schema of the loans, with numbers as they are.
+fn plain() -> String {
+    LOANS_SCHEMA.replace("[split]", "[scaling]\nmethod = \"none\"\n\n[split]")
+}
+
+/// Loans, promises to four of the people, and models that accept incomes from 30, 55 and 200 on.
+fn place() -> Place {
+    let place = Place::with_loans();
+    for (name, from) in [("low.onnx", 30.0), ("mid.onnx", 55.0), ("high.onnx", 200.0)] {
+        limit(&place, name, from, &plain());
+    }
+    place.write(
+        "cf.csv",
+        "row,status,reason,income,age,housing,owner\n\
+         0,found,,40,20,rent,no\n\
+         1,found,,50,27,own,yes\n\
+         2,not_found,stuck,,,,\n\
+         3,found,,60,41,rent,yes\n\
+         4,found,,70,48,own,no\n",
+    );
+    place
+}
+
+const AUDIT: [&str; 5] = ["audit", "--counterfactuals", "cf.csv", "--data", "loans.csv"];
+
+fn audit<'a>(rest: &[&'a str]) -> Vec<&'a str> {
+    [&AUDIT[..], rest].concat()
+}
+
+#[test]
+fn the_exit_code_is_the_gate() {
+    let place = place();
+    // One candidate: its verdict. Several: the best one's.
+    let cases: [(&[&str], i32); 9] = [
+        (&["--model", "low.onnx"], 0),
+        (&["--model", "mid.onnx"], 1),
+        (&["--model", "mid.onnx", "--allow", "50%"], 0),
+        (&["--model", "mid.onnx", "--allow", "0.5"], 0),
+        (&["--model", "mid.onnx", "--allow", "49.999%"], 1),
+        (&["--model", "high.onnx", "--allow", "99%"], 1),
+        (&["--model", "high.onnx", "--allow", "1"], 0),
+        (&["--model", "high.onnx", "--model", "low.onnx"], 0),
+        (&["--model", "high.onnx", "--model", "mid.onnx"], 1),
+    ];
+    for (rest, code) in cases {
+        let answer = place.run(&audit(rest));
+        assert_eq!(answer.code, code, "{rest:?}: {}{}", answer.stdout, answer.stderr);
+        let word = if code == 0 { "\nYes: " } else { "\nNo: " };
+        assert!(answer.stdout.contains(word), "{}", answer.stdout);
+        assert_eq!(answer.stderr, "");
+    }
+    assert_eq!(place.run(&audit(&["--model", "mid.onnx", "--quiet"])).stdout, "");
+}
+
+#[test]
+fn people_read_what_became_of_the_promises() {
+    let place = place();
+    let models = ["--model", "low.onnx", "--model", "mid.onnx", "--model", "high.onnx"];
+    let text = place.done(&audit(&[&models[..], &["--by", "owner", "--by", "age:30"]].concat()));
+    assert_golden("audit_loans.txt", &text);
+    let text = place.run(&audit(&["--model", "mid.onnx"])).stdout;
+    assert_golden("audit_loans_broken.txt", &text);
+}
+
+#[test]
+fn the_document_has_everything() {
+    let place = place();
+    let all = ["--model", "mid.onnx", "--model", "low.onnx", "--by", "housing", "--seed", "3"];
+    let document = place.json(&audit(&all));
+    assert_eq!(document["verdict"]["best"], "low.onnx");
+    assert_eq!(document["verdict"]["passing"], serde_json::json!(["low.onnx"]));
+    assert_eq!(document["promises"].as_array().unwrap().len(), 4);
+    assert_eq!(document["promises"][0]["factual"]["income"], "10.5");
+    let mid = &document["candidates"][1];
+    assert_eq!((&mid["rank"], &mid["tally"]["kept"]), (&2.into(), &2.into()));
+    let broken = &mid["promises"][0];
+    assert_eq!((&broken["name"], &broken["status"]), (&"row 0".into(), &"broken".into()));
+    let repair = &broken["repairs"]["from_promised"];
+    assert_eq!(repair["status"], "found", "{repair}");
+    assert_eq!(repair["changes"][0]["feature"], "income");
+    let sizes: Vec<_> = mid["groups"][0]["groups"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|group| {
+            (group["name"].as_str().unwrap(), group["tally"]["promises"].as_u64().unwrap())
+        })
+        .collect();
+    assert_eq!(sizes, [("rent", 2), ("own", 2)]);
+    // The same seed gives the same document, with any number of threads.
+    assert_eq!(place.json(&audit(&[&all[..], &["--threads", "1"]].concat())), document);
+}
+
+#[test]
+fn every_form_can_be_written() {
+    let place = place();
+    let outs = ["a.html", "a.json", "a.csv", "a.jsonl", "a.parquet"];
+    let mut arguments = audit(&["--model", "mid.onnx", "--model", "low.onnx"]);
+    arguments.extend(outs.iter().flat_map(|out| ["--out", out]));
+    let text = place.done(&arguments);
+    assert!(text.contains("Wrote a.html and a.json and a.csv"), "{text}");
+    let document: Value = serde_json::from_str(&place.read("a.json")).unwrap();
+    assert_eq!(document["candidates"][0]["name"], "low.onnx");
+    let csv = place.read("a.csv");
+    assert_eq!(csv.lines().count(), 1 + 2 * 4);
+    assert!(csv.starts_with("candidate,rank,passes,promise,status,"), "{csv}");
+    let html = place.read("a.html");
+    assert!(html.starts_with("<!DOCTYPE html>") && html.contains("may be deployed"), "{html}");
+    // What is there stays, unless it may be overwritten.
+    let again = place.run(&arguments);
+    assert_eq!(again.code, 2);
+    assert!(again.stderr.contains("a.html exists already"), "{}", again.stderr);
+    arguments.push("--force");
+    place.done(&arguments);
+}
+
+#[test]
+fn promises_are_read_without_the_people() {
+    let place = place();
+    let alone = ["audit", "--counterfactuals", "cf.csv", "--model", "mid.onnx", "--json"];
+    let answer = place.run(&alone);
+    assert_eq!(answer.code, 1, "{}", answer.stderr);
+    let document: Value = serde_json::from_str(&answer.stdout).unwrap();
+    let broken = &document["candidates"][0]["promises"][0];
+    assert_eq!(broken["factual_score"], Value::Null);
+    assert_eq!(broken["repairs"]["from_promised"]["status"], "found");
+    assert_eq!(broken["repairs"]["from_factual"], Value::Null);
+}
+
+#[test]
+fn a_ledger_is_audited_and_left_alone() {
+    let place = Place::with_loans();
+    place.done(&[&["train"], &LOANS[..], &["--out", "old.onnx"]].concat());
+    place.done(&[&["train"], &LOANS[..], &["--seed", "5", "--out", "new.onnx"]].concat());
+    let explain =
+        ["explain", "--data", "loans.csv", "--schema", "loans.toml", "--model", "old.onnx"];
+    place.done(
+        &[
+            &explain[..],
+            &["--method", "min-cost", "--ledger", "advice.db", "--out", "cf.csv", "--limit", "4"],
+        ]
+        .concat(),
+    );
+    let before = place.read_bytes("advice.db");
+    let ledger = ["audit", "--ledger", "advice.db", "--method", "min-cost"];
+    let own = place.json(&[&ledger[..], &["--model", "old.onnx"]].concat());
+    let count = own["promises"].as_array().unwrap().len();
+    assert!(count > 0);
+    assert_eq!(own["candidates"][0]["tally"]["kept"], count);
+    assert_eq!(place.read_bytes("advice.db"), before, "an audit only reads");
+    // The ledger and the file of the same advice are kept and broken alike.
+    let json = |arguments: &[&str]| -> Value {
+        let answer = place.run(&[arguments, &["--model", "new.onnx", "--json"]].concat());
+        serde_json::from_str(&answer.stdout).unwrap_or_else(|_| panic!("{}", answer.stderr))
+    };
+    let from_file =
+        ["audit", "--counterfactuals", "cf.csv", "--data", "loans.csv", "--method", "min-cost"];
+    let scores = |document: &Value| -> Vec<Value> {
+        let promises = document["candidates"][0]["promises"].as_array().unwrap();
+        promises.iter().map(|promise| promise["score"].clone()).collect()
+    };
+    assert_eq!(scores(&json(&ledger)), scores(&json(&from_file)));
+    // Closed promises bind nobody.
+    for promise in own["promises"].as_array().unwrap() {
+        let id = promise["name"].as_str().unwrap();
+        place.done(&["ledger", "close", id, "--ledger", "advice.db", "--as", "fulfilled"]);
+    }
+    let none = place.done(&[&ledger[..], &["--model", "new.onnx"]].concat());
+    assert!(none.contains("Yes: There are no open promises"), "{none}");
+}
+
+/// Input that is wrong in ways people get wrong: what is refused, and what is only reported.
+#[test]
+fn hostile_input_is_refused_with_a_reason_or_reported() {
+    let other_label = plain().replace(
+        "favourable = \"yes\"\nunfavourable = \"no\"",
+        "favourable = \"no\"\nunfavourable = \"yes\"",
+    );
+    let reordered = {
+        let whole = plain();
+        let (head, features) = whole.split_once("[[feature]]").unwrap();
+        let mut features: Vec<&str> = features.split("[[feature]]").collect();
+        features[1..].reverse();
+        format!("{head}[[feature]]{}", features.join("\n[[feature]]"))
+    };
+    let place = place();
+    limit(&place, "other.onnx", 55.0, &other_label);
+    limit(&place, "reordered.onnx", 55.0, &reordered);
+    limit(
+        &place,
+        "level.onnx",
+        30.0,
+        &plain().replace("\"rent\", \"own\", \"free\"", "\"own\", \"free\", \"lease\""),
+    );
+    place.write("empty.csv", "");
+    place.write("header.csv", "row,status,income,age,housing,owner\n");
+    place.write("missing.csv", "row,status,age,housing,owner\n0,found,20,rent,no\n");
+    place.write("evil.csv", "row,status,income,age,housing,owner\n0,found,<script>,20,<b>,no\n");
+    place.write(
+        "points.csv",
+        "row,status,income,parameters\n0,found,1,\"{\"\"protocol\"\":\"\"paper\"\"}\"\n",
+    );
+    place.write("notes.txt", "hello");
+    std::fs::copy(place.path("mid.onnx"), place.path("copy.onnx")).unwrap();
+    let cases: [(&[&str], i32, &[&str]); 22] = [
+        (&["--counterfactuals", "empty.csv", "--model", "mid.onnx"], 2, &["empty.csv"]),
+        (&["--counterfactuals", "header.csv", "--model", "mid.onnx"], 0, &["no open promises"]),
+        (
+            &["--counterfactuals", "missing.csv", "--model", "mid.onnx"],
+            1,
+            &["row 0: cannot be read", "it has no `income`", "1 of them because"],
+        ),
+        (&["--counterfactuals", "evil.csv", "--model", "mid.onnx"], 1, &["`income` is `<script>`"]),
+        (&["--counterfactuals", "points.csv", "--model", "mid.onnx"], 2, &["protocol `paper`"]),
+        (&["--counterfactuals", "none.csv", "--model", "mid.onnx"], 2, &["none.csv", "help:"]),
+        (&["--counterfactuals", "cf.csv", "--model", "none.onnx"], 2, &["none.onnx"]),
+        (&["--counterfactuals", "cf.csv", "--model", "notes.txt"], 2, &["notes.txt"]),
+        (
+            &["--counterfactuals", "cf.csv", "--model", "mid.onnx", "--model", "./mid.onnx"],
+            2,
+            &["./mid.onnx is given twice"],
+        ),
+        (
+            &["--counterfactuals", "cf.csv", "--model", "mid.onnx", "--model", "copy.onnx"],
+            1,
+            &["copy.onnx is the same model as mid.onnx"],
+        ),
+        (
+            &["--counterfactuals", "cf.csv", "--model", "mid.onnx", "--model", "other.onnx"],
+            2,
+            &["other.onnx calls `no` favourable, but mid.onnx calls `yes` so"],
+        ),
+        // Features in another order are found by their names.
+        (&["--counterfactuals", "cf.csv", "--model", "reordered.onnx"], 1, &["reordered.onnx"]),
+        (
+            &["--counterfactuals", "cf.csv", "--model", "level.onnx"],
+            1,
+            &["`housing` is `rent`, expected one of `own`, `free`, `lease`"],
+        ),
+        (
+            &["--counterfactuals", "cf.csv", "--data", "header.csv", "--model", "mid.onnx"],
+            2,
+            &["advice for row 0, but header.csv has 0 rows"],
+        ),
+        (
+            &["--counterfactuals", "cf.csv", "--model", "mid.onnx", "--by", "owner"],
+            2,
+            &["`by` is owner", "not known"],
+        ),
+        (
+            &["--counterfactuals", "cf.csv", "--model", "mid.onnx", "--by", "age:9,1"],
+            2,
+            &["edges that rise"],
+        ),
+        (
+            &["--counterfactuals", "cf.csv", "--model", "mid.onnx", "--allow", "2"],
+            2,
+            &["0.5% or 0.005"],
+        ),
+        (
+            &["--counterfactuals", "cf.csv", "--model", "mid.onnx", "--method", "trex-nn"],
+            2,
+            &["looks for repairs among data rows", "--data or --dataset"],
+        ),
+        (
+            &["--counterfactuals", "cf.csv", "--model", "mid.onnx", "--tau", "auto"],
+            2,
+            &["does not calibrate"],
+        ),
+        (
+            &["--counterfactuals", "cf.csv", "--model", "mid.onnx", "--out", "a.txt"],
+            2,
+            &["a.txt", ".parquet"],
+        ),
+        (&["--ledger", "none.db", "--model", "mid.onnx"], 2, &["none.db"]),
+        (&["--model", "mid.onnx"], 2, &["no ledger is named", "TYREX_LEDGER"]),
+    ];
+    for (arguments, code, says) in cases {
+        let answer = place.run(&[&["audit"], arguments].concat());
+        let text = format!("{}{}", answer.stdout, answer.stderr);
+        assert_eq!(answer.code, code, "{arguments:?}: {text}");
+        for piece in says {
+            let unwrapped = text.split_whitespace().collect::<Vec<_>>().join(" ");
+            assert!(unwrapped.contains(piece), "{arguments:?}: {piece} not in {text}");
+        }
+    }
+    // An input is not an output, not even with --force.
+    let answer = place.run(&audit(&["--model", "mid.onnx", "--out", "cf.csv", "--force"]));
+    assert_eq!(answer.code, 2);
+    assert!(answer.stderr.contains("is the input"), "{}", answer.stderr);
+    // A page of names and values that look like HTML.
+    let html = ["--counterfactuals", "evil.csv", "--model", "mid.onnx", "--out", "evil.html"];
+    assert_eq!(place.run(&[&["audit"], &html[..]].concat()).code, 1);
+    let page = place.read("evil.html");
+    assert!(!page.contains("<script") && page.contains("&lt;script&gt;"));
+}
+
+/// A workflow file, as far as it goes here: names of steps, and the commands of each.
+fn workflow() -> Value {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/examples/audit-workflow.yml");
+    let text = std::fs::read_to_string(path).unwrap();
+    let lines: Vec<&str> = text.lines().collect();
+    let mut at = 0;
+    let value = yaml::block(&lines, &mut at, 0);
+    assert_eq!(at, lines.len(), "line {} is not read", at + 1);
+    value
+}
+
+#[test]
+fn the_workflow_in_the_docs_says_what_it_should() {
+    let workflow = workflow();
+    let jobs = workflow["jobs"].as_object().unwrap();
+    let steps: Vec<&Value> =
+        jobs.values().flat_map(|job| job["steps"].as_array().unwrap()).collect();
+    let mut commands = Vec::new();
+    for step in &steps {
+        assert!(step["name"].is_string(), "{step}");
+        assert!(step["run"].is_string() != step["uses"].is_string(), "{step}");
+        let script = step["run"].as_str().unwrap_or("").replace("\\\n", " ");
+        let words = |line: &str| -> Vec<String> {
+            let plain =
+                |word: &str| word.replace('"', "").replace("$LEDGER", "postgres://host/advice");
+            line.split_whitespace().map(plain).collect()
+        };
+        commands.extend(
+            script
+                .lines()
+                .map(words)
+                .filter(|words| words.first().is_some_and(|word| word == "tyrex")),
+        );
+    }
+    for command in &commands {
+        Args::try_parse_from(command).unwrap_or_else(|error| panic!("{command:?}: {error}"));
+    }
+    let verbs: Vec<&str> = commands.iter().map(|command| command[1].as_str()).collect();
+    assert!(verbs.contains(&"audit") && verbs.contains(&"ledger"), "{verbs:?}");
+    // The report is kept also where the gate says no, and what comes behind it needs the gate.
+    let upload = steps.iter().find(|step| {
+        step["uses"].as_str().is_some_and(|action| action.contains("upload-artifact"))
+    });
+    assert_eq!(upload.unwrap()["if"], "always()");
+    assert_eq!(jobs["deploy"]["needs"], "gate");
+}
+
+/// The part of YAML that workflow files are made of: mappings, lists, texts in blocks. Anything
+/// else is an error.
+mod yaml {
+    use serde_json::{Map, Value};
+
+    fn indent(line: &str) -> usize {
+        line.len() - line.trim_start_matches(' ').len()
+    }
+
+    fn skip(lines: &[&str], at: &mut usize) {
+        while lines.get(*at).is_some_and(|line| {
+            assert!(!line.contains('\t') && line.trim_end() == *line, "line {}", *at + 1);
+            line.trim().is_empty() || line.trim_start().starts_with('#')
+        }) {
+            *at += 1;
+        }
+    }
+
+    /// A mapping or a list whose lines stand at a column.
+    pub(super) fn block(lines: &[&str], at: &mut usize, column: usize) -> Value {
+        skip(lines, at);
+        if lines[*at].trim_start().starts_with("- ") {
+            return list(lines, at, column);
+        }
+        let mut map = Map::new();
+        while lines.get(*at).is_some_and(|line| indent(line) == column) {
+            let line = lines[*at].trim_start();
+            pair(line, lines, at, column, &mut map);
+            skip(lines, at);
+        }
+        assert!(lines.get(*at).is_none_or(|line| indent(line) < column), "line {}", *at + 1);
+        Value::Object(map)
+    }
+
+    fn list(lines: &[&str], at: &mut usize, column: usize) -> Value {
+        let mut items = Vec::new();
+        while lines
+            .get(*at)
+            .is_some_and(|line| indent(line) == column && line.trim_start().starts_with("- "))
+        {
+            let line = &lines[*at].trim_start()[2..];
+            if line.contains(": ") || line.ends_with(':') {
+                let mut map = Map::new();
+                pair(line, lines, at, column + 2, &mut map);
+                skip(lines, at);
+                while lines.get(*at).is_some_and(|line| indent(line) == column + 2) {
+                    let line = lines[*at].trim_start();
+                    pair(line, lines, at, column + 2, &mut map);
+                    skip(lines, at);
+                }
+                items.push(Value::Object(map));
+            } else {
+                items.push(scalar(line));
+                *at += 1;
+                skip(lines, at);
+            }
+        }
+        Value::Array(items)
+    }
+
+    fn pair(
+        line: &str,
+        lines: &[&str],
+        at: &mut usize,
+        column: usize,
+        map: &mut Map<String, Value>,
+    ) {
+        let (key, rest) = line.split_once(':').unwrap_or_else(|| panic!("no pair: {line}"));
+        assert!(rest.is_empty() || rest.starts_with(' '), "{line}");
+        *at += 1;
+        let value = match rest.trim() {
+            "" => {
+                skip(lines, at);
+                let inner = lines.get(*at).map_or(0, |line| indent(line));
+                if inner > column { block(lines, at, inner) } else { Value::Null }
+            }
+            "|" => {
+                let inner = lines.get(*at).map_or(0, |line| indent(line));
+                assert!(inner > column, "line {}", *at + 1);
+                let mut text = String::new();
+                while lines.get(*at).is_some_and(|line| line.is_empty() || indent(line) >= inner) {
+                    text += lines[*at].get(inner..).unwrap_or_default();
+                    text.push('\n');
+                    *at += 1;
+                }
+                Value::String(text)
+            }
+            text => scalar(text),
+        };
+        assert!(map.insert(key.to_owned(), value).is_none(), "`{key}` twice");
+    }
+
+    fn scalar(text: &str) -> Value {
+        let special = ['&', '*', '!', '>', '%', '@', '`', '{', '[', '\''];
+        assert!(!text.starts_with(special) && !text.contains(" #"), "{text}");
+        Value::String(text.trim_matches('"').to_owned())
+    }
+}

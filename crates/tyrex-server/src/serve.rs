@@ -3,13 +3,13 @@
 use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
 
-use axum_server::Handle;
 use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
+use axum_server::{Handle, Server};
 use hyper_util::rt::TokioTimer;
 use tokio::time::{Instant, timeout_at};
 
 use crate::access::{self, Tokens};
-use crate::config::Config;
+use crate::config::{Config, Limits};
 use crate::connection::Doorman;
 use crate::database::{self, Database};
 use crate::state::AppState;
@@ -95,23 +95,15 @@ impl Service {
         let doorman = Doorman::new(limits.connections, limits.idle);
         let server =
             axum_server::from_tcp(self.listener).map_err(Error::Ended)?.handle(handle.clone());
-        // One protocol, whose slow clients are known and bounded.
-        let mut server = server.http1_only();
-        server
-            .http_builder()
-            .http1()
-            .timer(TokioTimer::new())
-            .header_read_timeout(limits.headers)
-            .max_buf_size(LARGEST_HEAD);
         let service = app(state.clone()).into_make_service_with_connect_info::<SocketAddr>();
         let serving = async {
             match &self.tls {
-                None => server.acceptor(doorman).serve(service).await,
+                None => bounded(server.acceptor(doorman), &limits).serve(service).await,
                 Some(config) => {
                     let acceptor = RustlsAcceptor::new(config.clone())
                         .handshake_timeout(limits.headers)
                         .acceptor(doorman);
-                    server.acceptor(acceptor).serve(service).await
+                    bounded(server.acceptor(acceptor), &limits).serve(service).await
                 }
             }
         };
@@ -141,6 +133,19 @@ impl Service {
         tracing::info!("the service has ended");
         Ok(())
     }
+}
+
+/// One protocol, HTTP/1, whose slow clients are known and bounded. A server with another acceptor
+/// is another server and speaks every protocol again: this comes last.
+fn bounded<A>(server: Server<SocketAddr, A>, limits: &Limits) -> Server<SocketAddr, A> {
+    let mut server = server.http1_only();
+    server
+        .http_builder()
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.headers)
+        .max_buf_size(LARGEST_HEAD);
+    server
 }
 
 /// Reads the certificate again whenever the process is told to (SIGHUP). Never ends.

@@ -12,7 +12,7 @@ const JSON: &str = "content-type: application/json\r\n";
 
 #[test]
 fn a_body_that_is_announced_too_large_is_not_read() {
-    for length in ["9000000", "18446744073709551615"] {
+    for length in ["9000000", "9000000000000"] {
         let head = format!(
             "POST /v1/stability HTTP/1.1\r\nhost: localhost\r\n{JSON}content-length: {length}\r\n\r\n"
         );

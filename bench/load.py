@@ -11,6 +11,7 @@ import os
 import shutil
 import socket
 import statistics
+import struct
 import subprocess
 import sys
 import tempfile
@@ -217,13 +218,18 @@ def stability(features, rows=1):
     return [("/v1/stability", {"rows": twice[start : start + rows]}) for start in starts]
 
 
+def same(row):
+    """A row's answer, whether its score of 32 bits was written with the digits of 32 or of 64."""
+    return {**row, "score": struct.pack("f", row["score"])}
+
+
 def check_answers(service, library):
     """The service must say what the library says, to the last digit."""
     said, rows = service.summary(), library.said["rows"]
     if said["fingerprint"] != library.said["fingerprint"]:
         return "The service's model is another than the library's; their answers were not compared."
     answer = service.post("/v1/stability", {"indices": [row["row"] for row in rows]})["rows"]
-    different = sum(own != other for own, other in zip(answer, rows, strict=True))
+    different = sum(same(own) != same(other) for own, other in zip(answer, rows, strict=True))
     if different:
         raise SystemExit(f"{different} of {len(rows)} answers differ from the library's")
     return f"The service's answers to all {len(rows)} rows were the library's, bit by bit."

@@ -135,14 +135,18 @@ export function playgroundView(root, context) {
   };
 }
 
-/** A point to begin with: of the data that the model rejects, the one nearest to acceptance. */
+/** How far from acceptance the first applicant stands, of the map's width. */
+const FAR = 0.2;
+
+/** An applicant to begin with: of the data points, the one about that far from the border. */
 function rejected({ bounds: [left, right, bottom, top], width, height, maps: [base], points }) {
-  const value = ([x, y]) => {
-    const column = Math.round(((x - left) / (right - left)) * (width - 1));
-    return base.values[Math.round(((y - bottom) / (top - bottom)) * (height - 1)) * width + column];
-  };
-  const some = points.filter((point) => value(point) < 0.05);
-  return some.length > 0 ? some.reduce((best, point) => (value(point) > value(best) ? point : best)) : points[0];
+  const accepted = base.values.flatMap((value, index) => {
+    const [column, row] = [index % width, Math.floor(index / width)];
+    return value < 0.5 ? [] : [[left + (column / (width - 1)) * (right - left), bottom + (row / (height - 1)) * (top - bottom)]];
+  });
+  const distance = ([x, y]) => Math.min(...accepted.map(([u, v]) => Math.hypot(x - u, y - v)));
+  const off = points.map((point) => Math.abs(distance(point) - FAR * (right - left)));
+  return points[off.indexOf(Math.min(...off))].slice(0, 2);
 }
 
 /** What one sees, in a sentence or three. */

@@ -124,7 +124,9 @@ export class FieldMap {
     replace(
       this.#ways,
       found.map(({ method, robust, path }) => {
-        const pixels = path.map((point) => this.#pixel(point));
+        // A search that left the map on its way is drawn as where it began and ended.
+        const all = path.map((point) => this.#pixel(point));
+        const pixels = all.flat().every((at) => at >= 0 && at <= SIDE) ? all : [start, all.at(-1)];
         const [x, y] = pixels.at(-1);
         const line = `M${pixels.map((pixel) => pixel.map((p) => p.toFixed(1)).join(" ")).join("L")}`;
         const label = place(x, y, method, taken);

@@ -11,6 +11,7 @@ import os
 import shutil
 import socket
 import statistics
+import struct
 import subprocess
 import sys
 import tempfile
@@ -70,6 +71,12 @@ def build(args):
         subprocess.run(command, cwd=REPOSITORY, check=True, stdout=sys.stderr)
     target = Path(os.environ.get("CARGO_TARGET_DIR", REPOSITORY / "target")) / "release"
     return args.tyrex or target / "tyrex", args.library or target / "examples" / "stability_rate"
+
+
+def processor_time(process):
+    """The seconds a process has had a core, of all its threads."""
+    fields = Path(f"/proc/{process.pid}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 class Service:
@@ -146,12 +153,15 @@ class Library:
             text=True,
         )
         self.said = json.loads(self.process.stdout.readline())
-        self.rates = []
+        self.rates, self.costs = [], []
 
     def round(self):
+        before = processor_time(self.process)
         self.process.stdin.write("\n")
         self.process.stdin.flush()
-        self.rates.append(json.loads(self.process.stdout.readline())["rate"])
+        done = json.loads(self.process.stdout.readline())
+        self.rates.append(done["rate"])
+        self.costs.append((processor_time(self.process) - before) / done["rows"])
 
     def end(self):
         self.process.stdin.close()
@@ -175,8 +185,12 @@ class Load:
         return {"args": ["wrk", *options, *script, self.service.address], "env": environment}
 
     def round(self, seconds):
+        before = processor_time(self.service.process)
         done = subprocess.run(**self.command(seconds), check=True, capture_output=True, text=True)
-        self.rounds.append(self.read(done.stdout))
+        round = self.read(done.stdout)
+        spent = processor_time(self.service.process) - before
+        round["cost"] = spent / max(1, self.rows * answered(round))
+        self.rounds.append(round)
 
     @staticmethod
     def read(output):
@@ -204,13 +218,18 @@ def stability(features, rows=1):
     return [("/v1/stability", {"rows": twice[start : start + rows]}) for start in starts]
 
 
+def same(row):
+    """A row's answer, whether its score of 32 bits was written with the digits of 32 or of 64."""
+    return {**row, "score": struct.pack("f", row["score"])}
+
+
 def check_answers(service, library):
     """The service must say what the library says, to the last digit."""
     said, rows = service.summary(), library.said["rows"]
     if said["fingerprint"] != library.said["fingerprint"]:
         return "The service's model is another than the library's; their answers were not compared."
     answer = service.post("/v1/stability", {"indices": [row["row"] for row in rows]})["rows"]
-    different = sum(own != other for own, other in zip(answer, rows, strict=True))
+    different = sum(same(own) != same(other) for own, other in zip(answer, rows, strict=True))
     if different:
         raise SystemExit(f"{different} of {len(rows)} answers differ from the library's")
     return f"The service's answers to all {len(rows)} rows were the library's, bit by bit."
@@ -241,13 +260,34 @@ def table(args, service, example, folder):
             # Neither side should find the other's heat.
             time.sleep(0.2)
     library.end()
-    rate = max(library.rates)
-    header = ["requests", "connections", "p50 ms", "p99 ms", "rows/s", "of the library's"]
-    lines = [["library, all rows", "-", "-", "-", f"{rate:.0f}", "100%"]]
+    rate, cost = max(library.rates), min(library.costs)
+    header = [
+        "requests",
+        "connections",
+        "p50 ms",
+        "p99 ms",
+        "rows/s",
+        "of the library's",
+        "core us/row",
+        "the library's share",
+    ]
+    own = [f"{rate:.0f}", "100%", f"{1e6 * cost:.0f}", "100%"]
+    lines = [["library, all rows", "-", "-", "-", *own]]
     for load in loads:
-        share = f"{load.rate() / rate:.0%}" if load.name.startswith("stability") else "-"
+        is_same_work = load.name.startswith("stability")
         p50, p99 = (f"{load.best(name):.2f}" for name in ("p50", "p99"))
-        lines.append([load.name, str(load.connections), p50, p99, f"{load.rate():.0f}", share])
+        lines.append(
+            [
+                load.name,
+                str(load.connections),
+                p50,
+                p99,
+                f"{load.rate():.0f}",
+                f"{load.rate() / rate:.0%}" if is_same_work else "-",
+                f"{1e6 * load.best('cost'):.0f}",
+                f"{cost / load.best('cost'):.0%}" if is_same_work else "-",
+            ]
+        )
     failures = [
         f"{load.name}, {load.connections} connections: {load.failures()}"
         for load in loads
@@ -262,6 +302,8 @@ def table(args, service, example, folder):
         "table": (header, lines),
         "notes": [
             same,
+            "core us/row: time on a core, of the service alone; the library's share of it is what "
+            "the rate would be if the load generator had cores of its own.",
             f"From the start on an empty database to: {waits}.",
             *(failures or ["No request was refused, lost or answered with an error."]),
         ],

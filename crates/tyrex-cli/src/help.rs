@@ -136,6 +136,9 @@ fn database_remedy(error: &database::Error) -> Option<String> {
             database::Error::Unreachable { .. } => {
                 "name a file in a folder that is there and that you may write to"
             }
+            database::Error::Address => {
+                "letters of a password that mean something in a URL are written with %: @ as %40"
+            }
             database::Error::Full => {
                 "nothing was recorded; make room on the disk, then repeat the command"
             }

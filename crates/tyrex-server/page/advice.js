@@ -138,11 +138,16 @@ export function advicePanel(context, on) {
     const look = ({ name, sentence }) => replace(line, h("strong", {}, name), `: ${about.get(name).sentence ?? ""} `, h("q", {}, sentence));
     const none = all.filter((answer) => !found.includes(answer)).map(({ method }) => method);
     const open = model.methods.length - all.length;
+    const own = places.find(({ name }) => name === chosen);
+    const better = own && places
+      .filter(({ cost, survives }) => cost < own.cost && survives > own.survives)
+      .toSorted((a, b) => b.survives - a.survives || a.cost - b.cost)[0];
     replace(
       comparison,
       h("h3", {}, "The methods side by side"),
       h("p", { class: "soft" }, "Up is safer, left is cheaper. Round marks test how stable their advice is, square ones do not."),
       tradeoff(places, models, chosen, { look, take: ({ name }) => take(name) }, Math.max(280, comparison.clientWidth)),
+      better && h("p", { class: "note" }, `For this applicant ${better.name} is cheaper and more retrained models accept it: ${better.survives} of ${models}, at a cost of ${two(better.cost)}. Consider taking it.`),
       line,
       none.length > 0 && h("p", { class: "soft" }, `Nothing found by ${none.join(", ")}.`),
       open > 0 && loading(`${counted(open, "method")} still searching…`),

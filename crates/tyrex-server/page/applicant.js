@@ -333,10 +333,11 @@ function featureField(feature, position, locks, change) {
   const was = h("span", { class: "was" });
   let own;
   const mark = (value) => replace(was, value !== own && `was ${valued(own, feature)}`);
-  const control = (feature.levels ? levelControl : numberControl)(feature, id, (value) => {
+  const use = (value) => {
     mark(value);
     change(name, value);
-  });
+  };
+  const control = (feature.levels ? levelControl : numberControl)(feature, id, use, (why) => replace(was, why));
   const toggle = ({ currentTarget: button }) => {
     const locked = button.getAttribute("aria-pressed") !== "true";
     button.setAttribute("aria-pressed", String(locked));
@@ -365,8 +366,12 @@ function featureField(feature, position, locks, change) {
   };
 }
 
-/** A slider and a field for numbers; an empty field is an unknown value, where there are such. */
-function numberControl({ name, kind, minimum, maximum, step, missing, description }, id, change) {
+/**
+ * A slider and a field for numbers; an empty field is an unknown value, where there are such.
+ * What the schema does not allow is not used, and `refuse` says so.
+ */
+function numberControl({ name, kind, minimum, maximum, step, range, special, missing, description }, id, change, refuse) {
+  const [low, high] = [range?.[0] ?? -Infinity, range?.[1] ?? Infinity];
   const unit = step ?? (kind === "integer" ? 1 : "any");
   const field = h("input", { type: "number", id, step: kind === "integer" ? 1 : "any", placeholder: missing && "unknown", "aria-describedby": description && `${id}-hint` });
   const slider = h("input", {
@@ -376,7 +381,10 @@ function numberControl({ name, kind, minimum, maximum, step, missing, descriptio
   });
   const move = (from, to) => {
     const value = from.valueAsNumber;
-    if (Number.isFinite(value)) {
+    const allowed = Number.isNaN(value) || (value >= low && value <= high) || special?.includes(value);
+    field.setAttribute("aria-invalid", String(!allowed));
+    if (!allowed) refuse(`not used: allowed is ${Number.isFinite(low) ? `from ${bare(low)} ` : ""}${Number.isFinite(high) ? `up to ${bare(high)}` : ""}`.trim());
+    else if (Number.isFinite(value)) {
       to.value = String(value);
       change(value);
     } else if (missing) change(null);
@@ -386,6 +394,7 @@ function numberControl({ name, kind, minimum, maximum, step, missing, descriptio
   return {
     elements: [slider, field],
     show(value) {
+      field.setAttribute("aria-invalid", "false");
       slider.value = field.value = String(value ?? "");
     },
   };

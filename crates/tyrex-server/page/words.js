@@ -76,7 +76,12 @@ export function certificateWords({ verdict, claims, omitted }) {
   const assumptions = new Set(promising.flatMap((claim) => claim.rests_on));
   return {
     verdict,
-    claims: sorted.map((claim) => ({ ...claim, title: TIERS[claim.tier] ?? claim.tier })),
+    claims: sorted.map((claim) => ({
+      ...claim,
+      title: TIERS[claim.tier] ?? claim.tier,
+      // The verdict stands beside it.
+      sentence: claim.sentence.replace(` (${claim.verdict})`, ""),
+    })),
     assumptions: [...assumptions].map(assumption),
     omitted: omitted.map(({ tier, reason }) => ({ title: TIERS[tier] ?? tier, reason })),
   };

@@ -38,7 +38,8 @@ fn main() -> Result<()> {
         while started.elapsed() < seconds {
             measured += pool.install(|| gauge.read(&rows, go_on))?.len();
         }
-        println!("{}", json!({ "rate": measured as f64 / started.elapsed().as_secs_f64() }));
+        let rate = measured as f64 / started.elapsed().as_secs_f64();
+        println!("{}", json!({ "rows": measured, "rate": rate }));
     }
     Ok(())
 }

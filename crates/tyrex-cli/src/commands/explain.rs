@@ -51,11 +51,12 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
         Table::check_writable(out, overwrite)?;
     }
     let mut request = request(&args.search, args.source.protocol.into())?;
-    let recording = record::open(&args.record, &args.source)?;
     let seed = Seed(args.search.seed);
     let params = TrainParams::default();
     let subject = source::subject(context, &args.source, &args.model, &params, seed)?;
     let explainer = &subject.explainer;
+    // Rows and model are sound, so a ledger may be made; the search has not begun.
+    let recording = record::open(&args.record, &args.source)?;
     recording.as_ref().map(|recording| recording.check(explainer)).transpose()?;
     if args.out.is_some() && request.protocol == Protocol::Product {
         check_advice_names(explainer.schema())?;

@@ -21,6 +21,8 @@ const COUNT: &str = "TYREX_TEST_COUNT";
 const BALLAST: &str = "TYREX_TEST_BALLAST";
 /// Whether a child only records.
 const ONLY_RECORDING: &str = "TYREX_TEST_ONLY_RECORDING";
+/// The file that tells a child to stop.
+const STOP: &str = "TYREX_TEST_STOP";
 /// What makes the children differ.
 const SEED: &str = "TYREX_TEST_SEED";
 
@@ -46,6 +48,11 @@ pub(crate) fn environment(command: &mut Command, address: &str, seed: u64, count
 /// The same with a file that is removed when the disk is full.
 pub(crate) fn ballast(command: &mut Command, file: &std::path::Path) {
     command.env(BALLAST, file);
+}
+
+/// Lets a child end by itself, as soon as this file is there.
+pub(crate) fn stop_at(command: &mut Command, file: &std::path::Path) {
+    command.env(STOP, file);
 }
 
 /// Neither closing nor forgetting: forgetting tidies up, and the disk never fills.
@@ -74,7 +81,11 @@ async fn work(address: &str, count: usize, mut dice: Dice) {
     let process = std::process::id();
     let only_recording = std::env::var_os(ONLY_RECORDING).is_some();
     let mut last: Option<(Uuid, String)> = None;
+    let stop = std::env::var_os(STOP).map(std::path::PathBuf::from);
     for round in 0..count {
+        if stop.as_ref().is_some_and(|file| file.exists()) {
+            return;
+        }
         let subject = format!("person {process} {round}");
         let promises: Vec<_> =
             (0..=dice.below(2)).map(|n| promise(&subject, round as u32 + n as u32)).collect();

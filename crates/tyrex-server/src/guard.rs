@@ -81,7 +81,11 @@ fn foreign_host(request: &Request) -> Option<Problem> {
     };
     let named = request.headers().get_all(HOST).iter().map(|host| {
         let authority = host.to_str().ok().and_then(|host| host.parse::<Authority>().ok());
-        authority.is_some_and(|authority| own(authority.host()))
+        authority.is_some_and(|authority| {
+            // Nothing but a name and a port: no user, no port that is no number.
+            let rest = authority.as_str().strip_prefix(authority.host());
+            own(authority.host()) && rest.is_some_and(|rest| rest.is_empty() || is_port(rest))
+        })
     });
     let in_path = request.uri().authority().map(|authority| own(authority.host()));
     if named.chain(in_path).all(|own| own) {
@@ -90,6 +94,10 @@ fn foreign_host(request: &Request) -> Option<Problem> {
     let detail = "this service answers to localhost and 127.0.0.1 only; to be reached by another \
                   name it has to demand tokens (--require-tokens)";
     Some(Problem::new(StatusCode::MISDIRECTED_REQUEST, detail))
+}
+
+fn is_port(text: &str) -> bool {
+    text.strip_prefix(':').is_some_and(|port| port.parse::<u16>().is_ok())
 }
 
 /// A request that changes something and comes from another site's page.

@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody as _};
 use axum::extract::{Request, State};
-use axum::http::header::{CONNECTION, CONTENT_TYPE, HeaderValue};
+use axum::http::header::{CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
@@ -51,6 +51,11 @@ pub(crate) async fn bounded(
     next: Next,
 ) -> Response {
     let limits = &state.config.limits;
+    // A body that is packed small and grows without limit is none of ours.
+    if request.headers().get_all(CONTENT_ENCODING).iter().any(|coding| coding != "identity") {
+        let detail = "the body is encoded; expected it as it is, without content-encoding";
+        return refuse(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
+    }
     let allowed = if is_upload(request.headers()) { limits.upload } else { limits.body };
     // What is announced as too large is not read at all.
     if request.body().size_hint().lower() > allowed as u64 {

@@ -24,12 +24,13 @@ pub(crate) fn head() -> utoipa::openapi::OpenApi {
 }
 
 /// What any request may be answered with, beside what its own description says.
-const EVERYWHERE: [StatusCode; 10] = [
+const EVERYWHERE: [StatusCode; 11] = [
     StatusCode::BAD_REQUEST,
     StatusCode::UNAUTHORIZED,
     StatusCode::FORBIDDEN,
     StatusCode::REQUEST_TIMEOUT,
     StatusCode::PAYLOAD_TOO_LARGE,
+    StatusCode::UNSUPPORTED_MEDIA_TYPE,
     StatusCode::MISDIRECTED_REQUEST,
     StatusCode::TOO_MANY_REQUESTS,
     StatusCode::INTERNAL_SERVER_ERROR,
@@ -76,9 +77,6 @@ fn name(method: &str, path: &str) -> String {
 /// Says which problems a request may be answered with, and what they look like.
 fn add_problems(operation: &mut Operation) {
     let mut possible = EVERYWHERE.to_vec();
-    if operation.request_body.is_some() {
-        possible.push(StatusCode::UNSUPPORTED_MEDIA_TYPE);
-    }
     if operation.request_body.is_some() || operation.parameters.is_some() {
         possible.push(StatusCode::UNPROCESSABLE_ENTITY);
     }

@@ -106,7 +106,7 @@ mod tests {
         let [report] = reports.all() else { panic!("one report ships") };
         assert!(report.shipped);
         let html = std::str::from_utf8(&report.html).expect("text");
-        for shown in ["German Credit", "Two moons", "trex-o", "<svg"] {
+        for shown in ["German Credit", "Two moons", "T-Rex:O", "<svg"] {
             assert!(html.contains(shown), "{shown}");
         }
         // The policy it is served with forbids all of these.

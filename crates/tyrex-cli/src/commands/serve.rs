@@ -9,7 +9,7 @@ use serde::Serialize;
 use tokio::runtime::Builder;
 use tyrex_server::config::{Config, Limits, TlsFiles};
 use tyrex_server::database::Database;
-use tyrex_server::engine::{Engine, EngineConfig, Loaded, OwnModel};
+use tyrex_server::engine::{self, Engine, EngineConfig, Loaded, OwnModel};
 use tyrex_server::ledger::Ledger;
 use tyrex_server::log::{self, LogFormat};
 use tyrex_server::serve::{Service, interrupted};
@@ -84,7 +84,8 @@ async fn start(
         ensemble: args.models,
         ..usual
     };
-    let engine = Engine::start(engine, database.clone(), Ledger::new(database.clone())).await?;
+    let engine = Engine::start(engine, database.clone(), Ledger::new(database.clone()));
+    let engine = engine.await.map_err(cause)?;
     if args.data.is_some() || args.model.model.is_some() {
         let import = &args.model.import;
         let own = OwnModel {
@@ -95,7 +96,7 @@ async fn start(
             output: import.model_output.clone(),
             logits: import.model_logits,
         };
-        engine.open(own).await?;
+        engine.open(own).await.map_err(cause)?;
     }
     let serving = Serving {
         url: service.url(),
@@ -105,6 +106,15 @@ async fn start(
         tokens: config.demands_tokens(),
     };
     Ok((service, AppState::new(config, database, engine)?, serving))
+}
+
+/// What went wrong itself, for which a remedy may be known.
+fn cause(error: engine::Error) -> anyhow::Error {
+    match error {
+        engine::Error::Library(error) => error.into(),
+        engine::Error::Database(error) => error.into(),
+        other => other.into(),
+    }
 }
 
 /// The database that was typed, or the usual one.

@@ -79,8 +79,12 @@ impl Ledger {
         let started = Instant::now();
         loop {
             match self.try_wipe().await {
-                // SQLite does not wait by itself while somebody else empties the log.
-                Err(database::Error::Busy) if started.elapsed() < PATIENCE => {
+                // SQLite does not wait by itself while somebody else empties the log, and a server
+                // that went away may come back.
+                Err(error)
+                    if (matches!(error, database::Error::Busy) || error.is_lost_connection())
+                        && started.elapsed() < PATIENCE =>
+                {
                     tokio::time::sleep(Duration::from_millis(20)).await;
                 }
                 other => return other,

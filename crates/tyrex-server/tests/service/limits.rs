@@ -225,3 +225,14 @@ fn deep_json_is_refused() {
 fn spaces(count: usize) -> Vec<u8> {
     vec![b' '; count]
 }
+
+#[test]
+fn packed_bodies_are_refused() {
+    for coding in ["gzip", "br", "deflate", "zstd", "gzip, identity"] {
+        let headers = [("content-type", "application/json"), ("content-encoding", coding)];
+        german().send("POST", "/v1/stability", &headers, b"{\"indices\": [0]}").problem(415);
+    }
+    let plain = [("content-type", "application/json"), ("content-encoding", "identity")];
+    let answer = german().send("POST", "/v1/stability", &plain, b"{\"indices\": [0]}");
+    assert_eq!(answer.status, 200, "{}", answer.text());
+}

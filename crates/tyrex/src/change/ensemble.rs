@@ -175,6 +175,7 @@ impl Ensemble {
         plan: &Plan<'_>,
         watch: impl Fn(usize, &EpochReport) -> ControlFlow<()> + Sync,
     ) -> Result<Self> {
+        plan.check(&base)?;
         let all: Vec<usize> = (0..plan.members).collect();
         let members = plan.make_members(&base, &all, watch)?;
         Ok(Self::of(base, members, plan))

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use tokio::sync::OwnedSemaphorePermit;
 use tyrex::Explainer;
 use tyrex::counterfactual::Tick;
 use tyrex::data::Schema;
@@ -11,6 +12,7 @@ use tyrex::explain::{
 use tyrex::model::onnx::{ImportOptions, OnnxModel};
 
 use super::error::{Error, Result};
+use super::import::check_size;
 use super::pool::Stop;
 use super::{Engine, Served};
 use crate::ledger::Entry;
@@ -47,18 +49,23 @@ impl Engine {
     pub(crate) async fn judge(&self, question: GateQuestion) -> Result<GateReport> {
         let promises = self.open_promises().await?;
         let active = self.active();
+        let is_file = |contender: &Contender| matches!(contender, Contender::File { .. });
+        let files = question.contenders.iter().any(is_file);
+        let alone = files.then(|| self.alone()).transpose()?;
         self.pool
-            .aside(move |stop| question.judged(active.as_deref(), &promises, stop, || {}))
+            .aside(move |stop| question.judged(active.as_deref(), &promises, alone, stop, || {}))
             .await
     }
 }
 
 impl GateQuestion {
-    /// The gate's report. `step` hears of two answers for every promise and contender.
+    /// The gate's report. `step` hears of two answers for every promise and contender. Whoever
+    /// reads files does so `alone`.
     pub(super) fn judged(
         &self,
         active: Option<&Served>,
         promises: &[WrittenPromise],
+        alone: Option<OwnedSemaphorePermit>,
         stop: &Stop,
         step: impl Fn() + Sync,
     ) -> Result<GateReport> {
@@ -68,6 +75,7 @@ impl GateQuestion {
             .enumerate()
             .map(|(place, contender)| contender.read(place, active, promises))
             .collect::<Result<_>>()?;
+        drop(alone);
         let candidates: Vec<Candidate<'_>> = read.iter().map(Read::candidate).collect();
         let report = self.gate.judge(&candidates, promises, |tick| {
             if tick == Tick::Answered {
@@ -141,6 +149,7 @@ impl Contender {
             }
         };
         let model = import_bytes(onnx, data.schema(), &options).map_err(wrong)?;
+        check_size(&model).map_err(|problem| wrong(tyrex::Error::InvalidModel(problem)))?;
         let explainer = Box::new(Explainer::with_model(data, model).map_err(wrong)?);
         Ok(Read::File { name, explainer, has_only_promises })
     }

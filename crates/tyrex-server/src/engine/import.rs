@@ -2,15 +2,17 @@
 
 use std::path::Path;
 use std::sync::Arc;
+use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use tokio::sync::OwnedSemaphorePermit;
 use tyrex::change::{ModelChange, Reinitialise};
 use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::data::schema::Split;
 use tyrex::data::{Catalogue, Schema, Table};
 use tyrex::explain::{Applicants, Data, embedded_schema, import_bytes};
-use tyrex::model::TrainParams;
 use tyrex::model::onnx::{Favourable, ImportOptions, OnnxModel};
+use tyrex::model::{Model as _, TrainParams};
 use tyrex::{Explainer, Seed};
 
 use super::Engine;
@@ -21,6 +23,12 @@ use crate::rows;
 
 /// The most models that one model is retrained to.
 pub(crate) const MOST_MODELS: usize = 1000;
+/// The widest layer of a network. Scoring takes room for many points at a time.
+const WIDEST: usize = 16_384;
+/// The most weights of a network.
+const MOST_WEIGHTS: usize = 16 << 20;
+/// The most weights of all retrained versions of a model.
+const MOST_RETRAINED: usize = 128 << 20;
 /// The largest schema, in bytes.
 const LARGEST_SCHEMA: usize = 1 << 20;
 /// The longest name.
@@ -72,6 +80,7 @@ impl Upload {
         let options = self.reading.options();
         let schema = self.checked_schema(&options)?;
         let model = import_bytes(&self.onnx, &schema, &options).map_err(at("model"))?;
+        check_size(&model).map_err(|problem| Error::field("model", problem))?;
         let applicants = match &self.data {
             None => Applicants::of_rows(&schema, Vec::new())?,
             Some((format, file)) => {
@@ -103,6 +112,32 @@ impl Upload {
             return Err(Error::field("schema", problem));
         }
         Ok(schema)
+    }
+}
+
+/// Refuses a network that would need too much room to be asked anything.
+pub(super) fn check_size(model: &OnnxModel) -> Result<(), String> {
+    let Some(network) = model.model().network() else { return Ok(()) };
+    let widest = network.layers().iter().map(|layer| layer.bias.len()).max().unwrap_or(0);
+    if widest.max(network.dim()) > WIDEST {
+        return Err(format!("a layer has {widest} neurons, expected at most {WIDEST}"));
+    }
+    if network.parameters() > MOST_WEIGHTS {
+        let found = network.parameters();
+        return Err(format!("it has {found} weights, expected at most {MOST_WEIGHTS}"));
+    }
+    Ok(())
+}
+
+/// Refuses more retrained versions than there is room for.
+fn check_ensemble(explainer: &Explainer, models: usize) -> Result<()> {
+    let weights = explainer.network().map_or(0, tyrex::model::Mlp::parameters);
+    match weights.checked_mul(models) {
+        Some(all) if all <= MOST_RETRAINED => Ok(()),
+        _ => {
+            let most = MOST_RETRAINED / weights.max(1);
+            Err(Error::field("ensemble", format!("expected at most {most} for so large a model")))
+        }
     }
 }
 
@@ -145,6 +180,15 @@ fn check_name(name: &str) -> Result<()> {
 }
 
 impl Engine {
+    /// The right to read model files of strangers: one at a time, since one may need much room.
+    /// It goes with the work, which outlives a client who hangs up.
+    pub(super) fn alone(&self) -> Result<OwnedSemaphorePermit> {
+        Arc::clone(&self.reading).try_acquire_owned().map_err(|_| Error::Busy {
+            what: "another model is being read",
+            retry_after: Duration::from_secs(2),
+        })
+    }
+
     /// Takes in an uploaded model.
     pub(crate) async fn upload(self: &Arc<Self>, upload: Upload) -> Result<Arc<Served>> {
         if let Some(name) = &upload.name {
@@ -163,9 +207,12 @@ impl Engine {
             );
             return Err(Error::Conflict(problem));
         }
+        let alone = self.alone()?;
         let (upload, explainer, params) = self
             .aside(move |_| {
+                let _alone = alone;
                 let explainer = upload.explainer()?;
+                check_ensemble(&explainer, upload.ensemble)?;
                 let params = match upload.ensemble {
                     0 => None,
                     _ => Some(explainer.training_params().map_err(at("ensemble"))?),

@@ -23,6 +23,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use prometheus_client::metrics::histogram::Histogram;
+use tokio::sync::Semaphore;
 use tyrex::explain::Applicant;
 
 pub use error::{Error, Result};
@@ -97,6 +98,8 @@ pub struct Engine {
     models: RwLock<Models>,
     jobs: Jobs,
     playground: playground::Playground,
+    /// One permit: whoever reads model files of strangers.
+    reading: Arc<Semaphore>,
     /// Set when the service ends.
     parking: Stop,
 }
@@ -122,6 +125,7 @@ impl Engine {
             models: RwLock::default(),
             jobs: Jobs::default(),
             playground: playground::Playground::default(),
+            reading: Arc::new(Semaphore::new(1)),
             parking: Stop::default(),
             config,
         });

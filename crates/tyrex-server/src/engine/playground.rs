@@ -44,7 +44,7 @@ struct Moons {
 
 /// A map to draw.
 #[derive(Debug, Clone, PartialEq, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 pub(crate) struct MapQuestion {
     /// Neighbours of each point.
     #[schema(minimum = 1, maximum = 2000, example = 500)]
@@ -90,7 +90,7 @@ pub(crate) struct PlaneMap {
 
 /// Ways to find, from a point.
 #[derive(Debug, Clone, PartialEq, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 pub(crate) struct PathsQuestion {
     /// Where to begin: both coordinates, as on the map.
     #[schema(value_type = Vec<f32>, min_items = 2, max_items = 2, example = json!([0.3, 0.7]))]

@@ -13,8 +13,12 @@ use utoipa::ToSchema;
 use super::error::{Error, Result};
 use super::pool::Stop;
 
-/// The terms of stability whose neighbours are kept.
+/// The terms of stability whose neighbours are kept,
 const GAUGES: usize = 8;
+/// and the numbers that they may be in all, but for the last.
+const KEPT_NUMBERS: usize = 16 << 20;
+/// The most numbers that the neighbours of a point may be.
+const MOST_NUMBERS: usize = 32 << 20;
 
 /// A model, its rows, and its retrained versions as they come.
 #[derive(Debug)]
@@ -218,6 +222,22 @@ impl Served {
         EnsembleSummary { state, models, wanted, sentence }
     }
 
+    /// The numbers that so many neighbours of a point are, for this model.
+    fn numbers(&self, samples: usize) -> usize {
+        let layers = self.explainer.network().map(tyrex::model::Mlp::layers).unwrap_or_default();
+        let width = layers.first().map_or(0, |first| first.bias.len());
+        samples.saturating_mul(self.explainer.model().dim() + width)
+    }
+
+    /// Refuses more neighbours than there is room for.
+    pub(crate) fn check_neighbours(&self, samples: usize) -> Result<()> {
+        if self.numbers(samples) <= MOST_NUMBERS {
+            return Ok(());
+        }
+        let most = MOST_NUMBERS / self.numbers(1).max(1);
+        Err(Error::field("samples", format!("expected at most {most} for so large a model")))
+    }
+
     /// The neighbours of these terms, drawn now or kept from before.
     pub(super) fn gauge(&self, terms: &StabilityTerms) -> Result<Arc<StabilityGauge>> {
         let kept = || self.gauges.lock().unwrap_or_else(PoisonError::into_inner);
@@ -232,10 +252,13 @@ impl Served {
         let mut gauges = kept();
         // Another thread may have drawn the same meanwhile.
         gauges.retain(|other| other.terms() != terms);
-        if gauges.len() >= GAUGES {
+        gauges.push(Arc::clone(&gauge));
+        let numbers = |gauges: &[Arc<StabilityGauge>]| -> usize {
+            gauges.iter().map(|gauge| self.numbers(gauge.terms().samples)).sum()
+        };
+        while gauges.len() > 1 && (gauges.len() > GAUGES || numbers(&gauges) > KEPT_NUMBERS) {
             gauges.remove(0);
         }
-        gauges.push(Arc::clone(&gauge));
         Ok(gauge)
     }
 }

@@ -29,7 +29,7 @@ const LONGEST_NAME: usize = 100;
 
 /// Models that may follow, and what is asked of them.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 pub(crate) struct AuditQuestion {
     /// Models that are here already, by their names.
     #[schema(min_items = 1, max_items = 20)]

@@ -26,7 +26,7 @@ const MOST_TAUS: usize = 50;
 
 /// A promise to find a threshold for.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 pub(crate) struct CalibrateQuestion {
     /// The model; the active one, if none is named.
     model: Option<String>,

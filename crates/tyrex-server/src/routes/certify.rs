@@ -19,7 +19,7 @@ use crate::state::AppState;
 
 /// Rows to certify.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 pub(crate) struct CertifyQuestion {
     /// The model; the active one, if none is named.
     model: Option<String>,
@@ -77,7 +77,7 @@ pub(crate) async fn certify(
     let CertifyQuestion { model, rows, indices, terms, seed } = question;
     let served = state.engine.model(model.as_deref())?;
     if let Some(theorem) = &terms.theorem {
-        let checked = check_neighbours(Some(theorem.samples), theorem.sigma);
+        let checked = check_neighbours(&served, Some(theorem.samples), theorem.sigma);
         checked.map_err(|problem| problem.within("terms.theorem"))?;
     }
     let rows = Rows::of(&served, &state.config.limits, rows, indices, table)?;

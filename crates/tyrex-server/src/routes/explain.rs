@@ -35,7 +35,7 @@ const MOST_DAYS: u32 = 36_500;
 
 /// Rows to advise.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 pub(crate) struct ExplainQuestion {
     /// The model; the active one, if none is named.
     model: Option<String>,
@@ -92,7 +92,7 @@ fn trex_i() -> String {
 
 /// To whom advice is given.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 pub(crate) struct RecordQuestion {
     /// One for each row: references that mean something to their owner only.
     subjects: Option<Vec<String>>,

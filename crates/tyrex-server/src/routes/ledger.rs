@@ -118,7 +118,7 @@ pub(crate) async fn verify(
 
 /// How a promise ended.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 pub(crate) struct CloseQuestion {
     /// Fulfilled, or withdrawn.
     #[serde(rename = "as")]
@@ -142,7 +142,7 @@ pub(crate) async fn close(
 
 /// Who is to be forgotten. It stands in the body so that it is in no log.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 pub(crate) struct ForgetQuestion {
     /// The subject.
     subject: String,

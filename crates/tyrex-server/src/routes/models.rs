@@ -3,7 +3,7 @@
 use axum::extract::multipart::{Field, Multipart, MultipartError};
 use axum::extract::{FromRequest as _, Request, State};
 use axum::http::StatusCode;
-use axum::http::header::LOCATION;
+use axum::http::header::{CONTENT_TYPE, LOCATION};
 use axum::response::{IntoResponse as _, Response};
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -336,6 +336,11 @@ pub(crate) async fn upload(
 
 /// The parts of a body.
 pub(super) async fn multipart(request: Request, state: &AppState) -> Result<Multipart, Problem> {
+    let kind = request.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    if !kind.is_some_and(|kind| kind.to_ascii_lowercase().starts_with("multipart/form-data")) {
+        let detail = "expected a body of the type multipart/form-data";
+        return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
+    }
     Multipart::from_request(request, state)
         .await
         .map_err(|rejection| Problem::new(rejection.status(), rejection.body_text()))

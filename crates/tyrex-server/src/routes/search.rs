@@ -18,6 +18,8 @@ use crate::state::AppState;
 
 /// The most neighbours of a point.
 pub(super) const MOST_SAMPLES: usize = 20_000;
+/// As many as there are, unless told otherwise.
+const USUAL_SAMPLES: usize = 1000;
 /// Rows that are read where they arrive; more are read on the compute threads.
 const FEW: usize = 64;
 
@@ -42,7 +44,7 @@ impl Search {
         let schema = served.explainer().schema();
         check_features(schema, "keep", &self.keep)?;
         check_features(schema, "vary", self.vary.as_deref().unwrap_or_default())?;
-        check_neighbours(self.samples, self.sigma)?;
+        check_neighbours(served, self.samples, self.sigma)?;
         if let Some(tau) = self.tau
             && !(tau > 0.0 && tau < 1.0)
         {
@@ -80,7 +82,12 @@ fn check_features(schema: &Schema, field: &str, names: &[String]) -> Result<(), 
 }
 
 /// Refuses neighbours that would fill the memory, or are none.
-pub(super) fn check_neighbours(samples: Option<usize>, sigma: Option<f64>) -> Result<(), Problem> {
+pub(super) fn check_neighbours(
+    served: &Served,
+    samples: Option<usize>,
+    sigma: Option<f64>,
+) -> Result<(), Problem> {
+    served.check_neighbours(samples.unwrap_or(USUAL_SAMPLES))?;
     if samples.is_some_and(|samples| !(1..=MOST_SAMPLES).contains(&samples)) {
         return Err(Problem::field("samples", format!("expected 1 to {MOST_SAMPLES}")));
     }

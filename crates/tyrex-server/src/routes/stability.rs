@@ -18,7 +18,7 @@ use crate::state::AppState;
 
 /// Rows to measure.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 pub(crate) struct StabilityQuestion {
     /// The model; the active one, if none is named.
     model: Option<String>,
@@ -61,7 +61,8 @@ pub(crate) async fn measure(
 ) -> Result<Response, Problem> {
     let StabilityQuestion { model, rows, indices, terms } = question;
     let served = state.engine.model(model.as_deref())?;
-    check_neighbours(Some(terms.samples), Some(terms.sigma)).map_err(|p| p.within("terms"))?;
+    check_neighbours(&served, Some(terms.samples), Some(terms.sigma))
+        .map_err(|p| p.within("terms"))?;
     let rows = Rows::of(&served, &state.config.limits, rows, indices, table)?;
     let applicants = applicants(&state, &served, &Arc::new(rows)).await?;
     let rows = state.engine.ask(&served, Measuring(terms), applicants).await?;

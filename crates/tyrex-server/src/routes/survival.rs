@@ -19,7 +19,7 @@ use crate::state::AppState;
 
 /// Rows to ask retrained models about.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 pub(crate) struct SurvivalQuestion {
     /// The model; the active one, if none is named.
     model: Option<String>,

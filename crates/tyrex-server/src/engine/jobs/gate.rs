@@ -46,7 +46,7 @@ impl Engine {
                     own.halt.set();
                 }
             };
-            let report = question.judged(active.as_deref(), &promises, &own.halt, step)?;
+            let report = question.judged(active.as_deref(), &promises, None, &own.halt, step)?;
             serde_json::to_string(&report)
                 .map_err(|error| Error::Broken(format!("a report without text: {error}")))
         });

@@ -54,8 +54,8 @@ async fn applicants_come_page_by_page() {
     assert_eq!(world.get("/v1/models/german/applicants?limit=1001").await.status, 422);
 }
 
-/// A model as tyrex writes it, and its rows.
-fn written() -> (Vec<u8>, Vec<u8>) {
+/// A model as tyrex writes it, with so many neurons in its hidden layer, and its rows.
+fn written(neurons: usize) -> (Vec<u8>, Vec<u8>) {
     use std::ops::ControlFlow;
     use tyrex::data::catalogue::{Direction, Variant};
     use tyrex::{Explainer, Seed, data::Catalogue, model::TrainParams};
@@ -64,7 +64,7 @@ fn written() -> (Vec<u8>, Vec<u8>) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("german.csv");
     dataset.table().write(&file, tyrex::Overwrite::Refuse).unwrap();
-    let params = TrainParams { hidden: vec![8], epochs: 5, ..TrainParams::default() };
+    let params = TrainParams { hidden: vec![neurons], epochs: 1, ..TrainParams::default() };
     let go_on = |_: &_| ControlFlow::Continue(());
     let explainer = Explainer::train(dataset, &params, Seed(3), go_on).unwrap();
     (explainer.to_onnx().unwrap(), std::fs::read(&file).unwrap())
@@ -73,7 +73,7 @@ fn written() -> (Vec<u8>, Vec<u8>) {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_uploaded_model_is_served_and_comes_back() {
     let (folder, world) = world().await;
-    let (onnx, rows) = written();
+    let (onnx, rows) = written(8);
     let parts: [(&str, Option<&str>, &[u8]); 4] = [
         ("model", Some("../../etc/passwd"), &onnx),
         ("data", Some("C:\\rows.csv"), &rows),
@@ -136,12 +136,15 @@ async fn an_uploaded_model_is_served_and_comes_back() {
 #[tokio::test(flavor = "multi_thread")]
 async fn bad_uploads_are_refused_by_their_part() {
     let (_folder, world) = world().await;
-    let (onnx, rows) = written();
+    let (onnx, rows) = written(8);
     let split =
         b"format_version = 1\n[label]\ncolumn = \"class\"\nfavourable = \"good\"\n[split]\n\
         file = \"/etc/passwd\"\n[[feature]]\nname = \"age\"\nkind = \"integer\"\n";
     type Parts<'a> = Vec<(&'a str, Option<&'a str>, &'a [u8])>;
+    // It would take much room to be asked anything.
+    let (wide, _) = written(20_000);
     let cases: Vec<(Parts<'_>, u16, &str)> = vec![
+        (vec![("model", None, &wide)], 422, "model"),
         (vec![], 422, "model"),
         (vec![("model", None, b"")], 422, "model"),
         (vec![("model", None, b"no model at all")], 422, "model"),
@@ -171,5 +174,21 @@ async fn bad_uploads_are_refused_by_their_part() {
         }
         assert!(!problem["detail"].as_str().unwrap().contains("root:"), "{problem}");
     }
+    assert_eq!(world.post("/v1/models", &json!({})).await.status, 415);
     assert_eq!(world.get("/v1/models").await.ok()["models"].as_array().unwrap().len(), 1);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn strangers_models_are_read_one_at_a_time() {
+    let (_folder, world) = world().await;
+    let (onnx, rows) = written(8);
+    let parts: [(&str, Option<&str>, &[u8]); 2] =
+        [("model", None, &onnx), ("data", Some("rows.csv"), &rows)];
+    let upload = || world.post_form("/v1/models", &parts, "*/*");
+    let (first, second, third) = tokio::join!(upload(), upload(), upload());
+    let mut statuses = [first, second, third].map(|answer| answer.status.as_u16());
+    statuses.sort_unstable();
+    // The others come too early, or too late: then the name is taken.
+    assert_eq!(statuses[0], 201);
+    assert!(statuses[1..].iter().all(|status| [409, 503].contains(status)), "{statuses:?}");
 }

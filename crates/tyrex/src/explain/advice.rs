@@ -238,7 +238,7 @@ impl Explainer {
         relaxations(&problem, &*method, &actions, row, request.budget, tries, watch).map(Some)
     }
 
-    fn actions(&self, request: &Request) -> Result<Actions> {
+    pub(super) fn actions(&self, request: &Request) -> Result<Actions> {
         Actions::new(self.schema(), self.encoder())?.overridden(&request.overrides)
     }
 
@@ -292,7 +292,12 @@ impl Explainer {
         Ok(gauge.read(&read).into_iter().map(|reading| reading.value).collect())
     }
 
-    fn advice(&self, applicant: &Applicant, outcome: Outcome, stability: Option<f64>) -> Advice {
+    pub(super) fn advice(
+        &self,
+        applicant: &Applicant,
+        outcome: Outcome,
+        stability: Option<f64>,
+    ) -> Advice {
         let Applicant { values, point, .. } = applicant;
         let found = outcome.found();
         let advised = found.and_then(|found| found.row.clone());

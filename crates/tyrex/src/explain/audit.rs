@@ -6,12 +6,12 @@
 mod gate;
 mod group;
 mod output;
+mod repair;
 mod table;
 mod verdict;
 mod written;
 
 use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::{Deserialize, Serialize};
 
@@ -130,41 +130,6 @@ impl Explainer {
                 repairs: None,
             })
             .collect())
-    }
-
-    /// Searches for the repairs of the broken promises.
-    fn repair(
-        &self,
-        audited: &mut [AuditedPromise],
-        request: &Request,
-        watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
-    ) -> Result<()> {
-        let stopped = AtomicBool::new(false);
-        let watch = |tick| {
-            if stopped.load(Ordering::Relaxed) || watch(tick).is_break() {
-                stopped.store(true, Ordering::Relaxed);
-                return ControlFlow::Break(());
-            }
-            ControlFlow::Continue(())
-        };
-        let broken = || audited.iter().filter(|each| !each.is_kept());
-        let mut starts: Vec<Applicant> = broken().map(|each| each.promised.clone()).collect();
-        starts.extend(broken().filter_map(|each| each.factual.clone()));
-        for _ in starts.len()..2 * audited.len() {
-            // The searches notice a `Break`.
-            let _ = watch(Tick::Answered);
-        }
-        if starts.is_empty() {
-            return Ok(());
-        }
-        let mut from_promised = self.advise(&starts, request, watch)?;
-        let mut from_factual = from_promised.split_off(broken().count()).into_iter();
-        let broken = audited.iter_mut().filter(|each| !each.is_kept());
-        for (each, from_promised) in broken.zip(from_promised) {
-            let from_factual = each.factual.as_ref().and_then(|_| from_factual.next());
-            each.repairs = Some(Repairs { from_promised, from_factual });
-        }
-        Ok(())
     }
 
     /// Rows of promises, and what the model says of them.

@@ -1,7 +1,7 @@
 //! The one database: a SQLite file, or PostgreSQL.
 //!
 //! Statements are written once. They number their parameters (`$1`), which both understand, and
-//! [`on!`](crate::database::on) runs them on whichever database it is.
+//! `on!` runs them on whichever database it is.
 
 mod error;
 

@@ -65,7 +65,7 @@ pub struct ServeArgs {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "How it is reached")]
 pub struct ReachArgs {
-    /// Address and port to listen on; any but 127.0.0.1 and [`::1`] demands tokens
+    /// Address and port to listen on; any but 127.0.0.1 and `::1` demands tokens
     #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:8080")]
     pub address: SocketAddr,
     /// Port to listen on, at 127.0.0.1; 0 for any that is free

@@ -1,7 +1,7 @@
 //! The work behind the service: models, a bounded compute pool, batches and jobs.
 //!
-//! Nothing here knows HTTP. A [`Served`] model is asked a question about rows; the [`pool`]
-//! answers questions of many clients together. What takes minutes is a [`job`](jobs).
+//! Nothing here knows HTTP. A [`Served`] model is asked a question about rows; the `pool`
+//! answers questions of many clients together. What takes minutes is a job (`jobs`).
 
 pub(crate) mod error;
 mod gate;

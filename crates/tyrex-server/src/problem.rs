@@ -45,6 +45,17 @@ pub(crate) struct Problem {
     retry_after: Option<u64>,
 }
 
+/// The most letters of a text: what was sent may be repeated, but not at any length.
+const LONGEST: usize = 1000;
+
+fn shortened(mut text: String) -> String {
+    if let Some((end, _)) = text.char_indices().nth(LONGEST) {
+        text.truncate(end);
+        text.push_str(" …");
+    }
+    text
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
 fn as_number<S: serde::Serializer>(status: &StatusCode, to: S) -> Result<S::Ok, S::Error> {
     to.serialize_u16(status.as_u16())
@@ -57,7 +68,7 @@ impl Problem {
             kind: "about:blank",
             title: status.canonical_reason().unwrap_or("Error"),
             status,
-            detail: detail.into(),
+            detail: shortened(detail.into()),
             field: None,
             retry_after: None,
         }
@@ -109,7 +120,7 @@ impl Problem {
 
     /// The same, about one field: `tau`, `rows[3].age`.
     pub(crate) fn at(self, field: impl Into<String>) -> Self {
-        Self { field: Some(field.into()), ..self }
+        Self { field: Some(shortened(field.into())), ..self }
     }
 
     /// The same, with the field inside another one: `samples` of `terms`.
@@ -244,6 +255,14 @@ mod tests {
             "detail": "found `old`, expected a whole number", "field": "rows[3].age",
         });
         assert_eq!(document(&problem), expected);
+    }
+
+    #[test]
+    fn what_was_sent_is_not_repeated_at_any_length() {
+        let problem = Problem::not_found("é".repeat(60_000)).at("x".repeat(60_000));
+        let text = document(&problem);
+        assert_eq!(text["detail"].as_str().map(|text| text.chars().count()), Some(LONGEST + 2));
+        assert_eq!(text["field"].as_str().map(str::len), Some(LONGEST + " …".len()));
     }
 
     #[test]

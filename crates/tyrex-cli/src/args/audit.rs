@@ -59,7 +59,8 @@ pub struct AuditArgs {
     #[arg(
         long,
         value_name = "P",
-        default_value_t = 0.95,
+        default_value = "0.95",
+        value_parser = share,
         allow_negative_numbers = true,
         help_heading = "Gate"
     )]
@@ -75,7 +76,7 @@ pub struct AuditArgs {
     pub force: ForceArgs,
 }
 
-/// A share between 0 and 1, or in per cent.
+/// A share between 0 and 1, or in per cent. A bare 1 may be meant as either.
 fn share(text: &str) -> Result<f64, String> {
     let number = match text.trim().strip_suffix('%') {
         // By letters and not by dividing, so that 0.7% is the very number 0.007.
@@ -84,7 +85,11 @@ fn share(text: &str) -> Result<f64, String> {
         None => text.trim().to_owned(),
     };
     let number = number.parse::<f64>().ok().filter(|share| (0.0..=1.0).contains(share));
-    number.ok_or_else(|| "expected a share such as 0.5% or 0.005, from 0 to 1".to_owned())
+    match number {
+        Some(1.0) if !text.contains('%') => Err("write 1% or 100%, whichever is meant".to_owned()),
+        Some(share) => Ok(share),
+        None => Err("expected a share such as 0.5% or 0.005, from 0 to 100%".to_owned()),
+    }
 }
 
 fn grouping(text: &str) -> Result<Grouping, String> {
@@ -101,8 +106,11 @@ mod tests {
             let plain = f64::from(thousandths) / 1000.0;
             let percent = format!("{}.{}%", thousandths / 10, thousandths % 10);
             assert_eq!(share(&percent), Ok(plain), "{percent}");
-            assert_eq!(share(&plain.to_string()), Ok(plain));
+            if thousandths < 1000 {
+                assert_eq!(share(&plain.to_string()), Ok(plain));
+            }
         }
+        assert_eq!(share("1"), Err("write 1% or 100%, whichever is meant".to_owned()));
         for wrong in ["-1", "1.1", "101%", "nan", "inf", "half", "", "%", "1e1%", "5 percent"] {
             assert!(share(wrong).is_err(), "{wrong}");
         }

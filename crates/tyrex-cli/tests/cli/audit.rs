@@ -64,7 +64,7 @@ fn the_exit_code_is_the_gate() {
         (&["--model", "mid.onnx", "--allow", "0.5"], 0),
         (&["--model", "mid.onnx", "--allow", "49.999%"], 1),
         (&["--model", "high.onnx", "--allow", "99%"], 1),
-        (&["--model", "high.onnx", "--allow", "1"], 0),
+        (&["--model", "high.onnx", "--allow", "100%"], 0),
         (&["--model", "high.onnx", "--model", "low.onnx"], 0),
         (&["--model", "high.onnx", "--model", "mid.onnx"], 1),
     ];

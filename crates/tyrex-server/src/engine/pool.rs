@@ -263,7 +263,7 @@ impl Pool {
 
     /// The number of threads at work.
     pub(crate) fn busy(&self) -> usize {
-        self.shared.busy.load(Ordering::Relaxed)
+        self.shared.busy.load(Ordering::Acquire)
     }
 
     /// The rows that were answered in one go, so far.
@@ -392,11 +392,11 @@ impl Shared {
             tracing::error!(%error, "an answering thread shares the global pool");
         }
         while let Some((first, others)) = self.next() {
-            self.busy.fetch_add(1, Ordering::Relaxed);
             let rows = first.rows() + others.iter().map(|piece| piece.rows()).sum::<usize>();
             self.batches.observe(rows as f64);
             self.pieces.fetch_add(1 + others.len() as u64, Ordering::Relaxed);
             self.calls.fetch_add(1, Ordering::Relaxed);
+            self.busy.fetch_add(1, Ordering::Release);
             let started = Instant::now();
             first.answer(others);
             let each = started.elapsed().as_nanos() as u64 / rows.max(1) as u64;

@@ -30,6 +30,11 @@ impl<T: DeserializeOwned> FromRequest<AppState> for Asked<T> {
         let headers = request.headers();
         let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or("");
         let kind = kind.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+        // A body of another type is not read at all.
+        if kind != ARROW && kind != "application/json" {
+            let detail = format!("expected a body of the type application/json or {ARROW}");
+            return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
+        }
         let arrow = wants_arrow(headers);
         let query = request.uri().query().unwrap_or_default().to_owned();
         let body = Bytes::from_request(request, state)
@@ -39,10 +44,6 @@ impl<T: DeserializeOwned> FromRequest<AppState> for Asked<T> {
             let question = parameters(&query)?;
             let table = read_arrow(&body, state.config.limits.rows)?;
             return Ok(Self { question, table: Some(table), arrow });
-        }
-        if kind != "application/json" {
-            let detail = format!("expected a body of the type application/json or {ARROW}");
-            return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
         }
         // A struct could be read from a list of its values, too.
         if body.trim_ascii_start().starts_with(b"[") {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
+use tokio::task::JoinHandle;
 use tyrex_server::engine::EngineConfig;
 
 use crate::answers::world::{World, config, indices, world_with};
@@ -22,6 +23,24 @@ async fn at_once(world: &Arc<World>, path: &'static str, questions: Vec<Value>) 
         answers.push(answer.await.unwrap());
     }
     answers
+}
+
+/// Keeps the only thread at work until the task that is returned is aborted.
+async fn keep_busy(world: &Arc<World>, rejected: &[(usize, Value)]) -> JoinHandle<()> {
+    let long = json!({"indices": indices(rejected), "method": "trex-o", "samples": 20_000});
+    // Whoever asked before may have the answer while the thread still tidies up.
+    while world.engine.threads().1 > 0 {
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    let other = Arc::clone(world);
+    let working = tokio::spawn(async move {
+        other.post("/v1/explain", &long).await;
+    });
+    while world.engine.threads().1 == 0 {
+        assert!(!working.is_finished(), "not long enough");
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    working
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -45,8 +64,17 @@ async fn answers_do_not_depend_on_who_else_asks() {
         for place in 0..count {
             alone.push(world.post(path, &question(place)).await.ok()["rows"].clone());
         }
+        // Who asks while the thread is at work waits, and so finds company.
+        let working = keep_busy(&world, &rejected).await;
         let (pieces, batches) = world.engine.answered();
-        let together = at_once(&world, path, (0..count).map(question).collect()).await;
+        let together = at_once(&world, path, (0..count).map(question).collect());
+        let all_wait = async {
+            while world.engine.queue_length() < count {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+            working.abort();
+        };
+        let (together, ()) = tokio::join!(together, all_wait);
         let after = world.engine.answered();
         assert_eq!(after.0 - pieces, count as u64, "{path}");
         assert!(after.1 - batches < count as u64, "{path}: nothing was answered together");
@@ -99,12 +127,7 @@ async fn a_full_queue_is_said_at_once() {
     let (_folder, world) = world_with(EngineConfig { threads: 1, questions: 1, ..config() }).await;
     let world = Arc::new(world);
     let rejected = world.rejected(40).await;
-    let long = json!({"indices": indices(&rejected), "method": "trex-o"});
-    let other = Arc::clone(&world);
-    let working = tokio::spawn(async move { other.post("/v1/explain", &long).await });
-    while world.engine.threads().1 == 0 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    let working = keep_busy(&world, &rejected).await;
     let started = Instant::now();
     let refused = world.post("/v1/stability", &json!({"indices": [rejected[0].0]})).await;
     assert_eq!(refused.status, 503, "{}", refused.text());
@@ -131,12 +154,7 @@ async fn nobody_works_for_a_client_who_has_gone_away() {
     let started = Instant::now();
     world.post("/v1/explain", &question).await.ok();
     let whole = started.elapsed().mul_f64(60.0 / 8.0);
-    let other = Arc::clone(&world);
-    let long = json!({"indices": indices(&rejected), "method": "trex-o", "samples": 4000});
-    let working = tokio::spawn(async move { other.post("/v1/explain", &long).await });
-    while world.engine.threads().1 == 0 {
-        tokio::time::sleep(Duration::from_millis(1)).await;
-    }
+    let working = keep_busy(&world, &rejected).await;
     working.abort();
     let started = Instant::now();
     while world.engine.threads().1 > 0 || world.engine.queue_length() > 0 {

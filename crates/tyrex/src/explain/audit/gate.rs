@@ -102,6 +102,11 @@ impl Gate {
         if !(self.confidence > 0.0 && self.confidence < 1.0) {
             return Err(Error::param("confidence", self.confidence, "a number between 0 and 1"));
         }
+        for (index, grouping) in self.by.iter().enumerate() {
+            if self.by[..index].contains(grouping) {
+                return Err(Error::param("by", grouping, "each grouping once"));
+            }
+        }
         let Some((first, others)) = candidates.split_first() else {
             return Err(Error::param("candidates", "nothing", "one model or more"));
         };
@@ -314,7 +319,10 @@ impl Gate {
         let bound = if self.allow == 0.0 {
             "none may be broken".to_owned()
         } else {
-            format!("{allow} may be broken")
+            // What is allowed is a count, whatever the percentages round to.
+            let allowed = |broken: &usize| *broken as f64 / promises as f64 <= self.allow;
+            let most = (0..=promises).rev().find(allowed).unwrap_or(0);
+            format!("{allow} may be broken, at most {most} of {promises}")
         };
         match (candidates, passing.len()) {
             (1, 0) => format!("{name} must not be deployed: it {what}; {bound}."),

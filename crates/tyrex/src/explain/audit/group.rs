@@ -123,6 +123,7 @@ impl Partition {
         let numbers: Vec<Option<f64>> =
             texts.iter().map(|text| text.as_deref().and_then(parse_number)).collect();
         let (names, group_of) = if !grouping.edges.is_empty() {
+            check_edges(grouping, feature, &numbers)?;
             ranges(&grouping.edges, &texts, &numbers)
         } else if are_numbers(feature, &texts, &numbers) {
             ranges(&quartiles(&numbers), &texts, &numbers)
@@ -137,6 +138,25 @@ impl Partition {
 /// The text of a value that is there.
 fn known(value: Option<&Value>) -> Option<String> {
     value.map(ToString::to_string).filter(|text| !text.is_empty())
+}
+
+/// Refuses edges between things that are no numbers.
+fn check_edges(
+    grouping: &Grouping,
+    feature: Option<&Feature>,
+    numbers: &[Option<f64>],
+) -> Result<()> {
+    let is_number = |level: &Value| parse_number(&level.to_string()).is_some();
+    let between_numbers = match feature {
+        Some(feature) => feature.kind.is_number() || feature.kind.levels().iter().all(is_number),
+        None => numbers.is_empty() || numbers.iter().any(Option::is_some),
+    };
+    if between_numbers {
+        return Ok(());
+    }
+    let name = &grouping.feature;
+    let expected = format!("`{name}` without edges: its values are no numbers, each is a group");
+    Err(Error::param("by", grouping, expected))
 }
 
 /// Whether a feature is one of numbers: the schema says so; where none does, the values.
@@ -170,7 +190,11 @@ fn ranges(
     numbers: &[Option<f64>],
 ) -> (Vec<String>, Vec<usize>) {
     let mut names = Vec::new();
-    let text = |edge: f64| Value::Number(edge).to_string();
+    // Written out, the largest numbers have hundreds of digits.
+    let text = |edge: f64| match edge.abs() {
+        1e-6..1e15 | 0.0 => Value::Number(edge).to_string(),
+        _ => format!("{edge:e}"),
+    };
     match edges {
         [] => names.push("all numbers".to_owned()),
         [first, .., last] | [first @ last] => {
@@ -309,6 +333,9 @@ mod tests {
         );
         assert_eq!(sizes(&partition("age:25", &ages)), [("below 25", 1), ("25 and above", 4)]);
         assert_eq!(partition("age:25", &ages).unit.as_deref(), Some("years"));
+        let far = partition("age:-1e308,0,1e-300,1e15", &ages);
+        assert_eq!(far.names[1..3], ["-1e308 to below 0", "0 to below 1e-300"]);
+        assert_eq!(far.names[4], "1e15 and above");
     }
 
     #[test]
@@ -355,6 +382,14 @@ mod tests {
             message("sex", &ages),
             "parameter `by` is sex, expected a column of the rows as they were: `age`"
         );
+        let sexes = promises("sex", vec![Some("male".into())]);
+        assert_eq!(
+            message("sex:25", &sexes),
+            "parameter `by` is sex:25, expected `sex` without edges: its values are no numbers, \
+             each is a group"
+        );
+        let towns = promises("town", vec![Some("Ulm".into())]);
+        assert!(message("town:25,40", &towns).contains("without edges"));
         let unknown = promises("age", vec![None]);
         assert!(message("age", &unknown).contains("not known"));
         let names: Vec<_> = (0..61).map(|n| Some(Value::from(&*format!("person {n}")))).collect();
@@ -380,7 +415,10 @@ mod tests {
             feature in prop_oneof![Just("age"), Just("sex"), Just("grade"), Just("branch")],
         ) {
             values.push(Some(Value::Number(1.0)));
-            let edges: Vec<f64> = edges.into_iter().map(f64::from).collect();
+            let mut edges: Vec<f64> = edges.into_iter().map(f64::from).collect();
+            if feature == "sex" {
+                edges.clear();
+            }
             let grouping = Grouping::new(feature, edges.clone()).unwrap();
             let promises = promises(feature, values);
             let own = schema();

@@ -9,11 +9,13 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::{Duration, Instant};
 
-use sqlx::migrate::{Migrate, MigrateError, Migrator};
+use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator};
 use sqlx::pool::{PoolConnection, PoolOptions};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
-use sqlx::{ConnectOptions as _, Connection as _, PgPool, Postgres, Sqlite, SqlitePool};
+use sqlx::{
+    ConnectOptions as _, Connection as _, PgPool, Postgres, SqlSafeStr as _, Sqlite, SqlitePool,
+};
 
 pub use error::{Error, Result};
 
@@ -46,6 +48,39 @@ macro_rules! on {
     };
 }
 pub(crate) use on;
+
+/// Reads a type from a row of either database: each field from the column of its name, and
+/// `..field` from the row as a whole. (The derive that sqlx has for this builds all of sqlx,
+/// SQLite included, a second time for the compiler's own use.)
+macro_rules! from_row {
+    ($type:ident $fields:tt) => {
+        $crate::database::from_row!(sqlx::sqlite::SqliteRow => $type $fields);
+        $crate::database::from_row!(sqlx::postgres::PgRow => $type $fields);
+    };
+    ($row:ty => $type:ident { $($column:ident),+ $(, ..$inner:ident)? }) => {
+        impl sqlx::FromRow<'_, $row> for $type {
+            fn from_row(row: &$row) -> sqlx::Result<Self> {
+                Ok(Self {
+                    $($column: sqlx::Row::try_get(row, stringify!($column))?,)+
+                    $($inner: sqlx::FromRow::from_row(row)?,)?
+                })
+            }
+        }
+    };
+}
+pub(crate) use from_row;
+
+/// The migrations of one database, compiled in. Their numbers, names and text never change: a
+/// database remembers those it has seen, with a checksum.
+macro_rules! migrations {
+    ($folder:literal) => {
+        [
+            (1, "ledger", include_str!(concat!("../migrations/", $folder, "/0001_ledger.sql"))),
+            (2, "tokens", include_str!(concat!("../migrations/", $folder, "/0002_tokens.sql"))),
+            (3, "engine", include_str!(concat!("../migrations/", $folder, "/0003_engine.sql"))),
+        ]
+    };
+}
 
 /// The database, open and up to date. Clones share the connections.
 #[derive(Debug, Clone)]
@@ -256,10 +291,8 @@ async fn prepare_file(options: &SqliteConnectOptions, shown: &str, opening: Open
     .fetch_one(&mut connection)
     .await?;
     check_ours(shown, opening, tables > 0, ours > 0)?;
-    let mut migrator = sqlx::migrate!("migrations/sqlite");
-    migrator.dangerous_set_table_name(MIGRATIONS);
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
-    migrate(&migrator, &mut *transaction, shown).await?;
+    migrate(migrations!("sqlite"), &mut *transaction, shown).await?;
     transaction.commit().await?;
     connection.close().await?;
     Ok(())
@@ -273,9 +306,7 @@ async fn open_server(options: &PgConnectOptions, shown: &str, opening: Opening) 
         .await?;
     // Tables of others do not matter here: the names of ours are checked when they are created.
     check_ours(shown, opening, false, ours)?;
-    let mut migrator = sqlx::migrate!("migrations/postgres");
-    migrator.dangerous_set_table_name(MIGRATIONS);
-    migrate(&migrator, &mut connection, shown).await?;
+    migrate(migrations!("postgres"), &mut connection, shown).await?;
     connection.close().await?;
     let pool = PoolOptions::new().max_connections(CONNECTIONS).acquire_timeout(CONNECTING);
     Ok(pool.connect_lazy_with(options.clone()))
@@ -290,7 +321,16 @@ fn check_ours(shown: &str, opening: Opening, tables: bool, ours: bool) -> Result
     }
 }
 
-async fn migrate<C: Migrate>(migrator: &Migrator, connection: &mut C, shown: &str) -> Result<()> {
+async fn migrate<C: Migrate, const N: usize>(
+    migrations: [(i64, &'static str, &'static str); N],
+    connection: &mut C,
+    shown: &str,
+) -> Result<()> {
+    let migrations = migrations.map(|(number, name, text)| {
+        Migration::new(number, name.into(), MigrationType::Simple, text.into_sql_str(), false)
+    });
+    let mut migrator = Migrator::with_migrations(migrations.into());
+    migrator.dangerous_set_table_name(MIGRATIONS);
     migrator.run_direct(None, connection, false).await.map_err(|error| match error {
         MigrateError::VersionMissing(_) | MigrateError::VersionMismatch(_) => {
             Error::Newer { address: shown.to_owned() }

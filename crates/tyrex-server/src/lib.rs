@@ -12,6 +12,7 @@ pub mod database;
 pub mod engine;
 mod extract;
 mod guard;
+mod hex;
 pub mod ledger;
 mod limits;
 pub mod log;

@@ -1,8 +1,7 @@
 //! How much of the machine one request may take: the size of its body, the memory of all bodies
 //! together, and time.
 
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody as _};
@@ -12,8 +11,10 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tokio::time::{Instant, timeout, timeout_at};
 use tokio_stream::StreamExt as _;
 
+use crate::access::Caller;
 use crate::config::Limits;
 use crate::problem::Problem;
 use crate::state::AppState;
@@ -44,7 +45,8 @@ impl Room {
     }
 }
 
-/// Middleware: gives a request its share of memory and time, and no more.
+/// Middleware: gives a request its share of memory and time, and no more. The body is here before
+/// the handler runs.
 pub(crate) async fn bounded(
     State(state): State<AppState>,
     request: Request,
@@ -56,29 +58,61 @@ pub(crate) async fn bounded(
         let detail = "the body is encoded; expected it as it is, without content-encoding";
         return refuse(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
     }
-    let allowed = if is_upload(request.headers()) { limits.upload } else { limits.body };
-    // What is announced as too large is not read at all.
-    if request.body().size_hint().lower() > allowed as u64 {
-        return refuse(Broken::Large(allowed).problem());
-    }
-    if request.body().is_end_stream() {
-        return match tokio::time::timeout(limits.time, next.run(request)).await {
-            Ok(response) => response,
-            Err(_) => too_long(limits.time).into_response(),
+    let deadline = Instant::now() + limits.time;
+    let (parts, body) = request.into_parts();
+    // Whom nobody knows nobody listens to; what he may not do the handler says.
+    let is_known = !matches!(parts.extensions.get(), Some(Caller::Unknown(_)));
+    let mut taken = Taken { bytes: Bytes::new(), _room: None };
+    if is_known && !body.is_end_stream() {
+        let allowed = if is_upload(&parts.headers) { limits.upload } else { limits.body };
+        taken = match timeout_at(deadline, take(body, allowed, limits.idle, &state.room)).await {
+            Ok(Ok(taken)) => taken,
+            Ok(Err(problem)) => return refuse(problem),
+            Err(_) => return refuse(slow(limits.time)),
         };
     }
-    let watch = Arc::new(Watch { allowed, room: state.room.clone(), ..Watch::new() });
-    let request = request.map(|body| watch.clone().around(body, limits.idle));
-    let answer = tokio::time::timeout(limits.time, next.run(request)).await;
-    match (watch.broken.get(), answer) {
-        // Whatever the handler made of the broken body, this is why.
-        (Some(broken), _) => refuse(broken.problem()),
-        (None, Ok(response)) => response,
-        (None, Err(_)) if !watch.complete.load(Ordering::Relaxed) => {
-            refuse(Broken::Slow(limits.time).problem())
-        }
-        (None, Err(_)) => too_long(limits.time).into_response(),
+    let request = Request::from_parts(parts, Body::from(taken.bytes));
+    match timeout_at(deadline, next.run(request)).await {
+        Ok(response) => response,
+        Err(_) => too_long(limits.time).into_response(),
     }
+}
+
+/// A whole body, and its room until the request is answered.
+struct Taken {
+    bytes: Bytes,
+    _room: Option<OwnedSemaphorePermit>,
+}
+
+async fn take(body: Body, allowed: usize, idle: Duration, room: &Room) -> Result<Taken, Problem> {
+    let too_large = || {
+        let detail = format!("the body is larger than {allowed} bytes, the most that is read");
+        Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail)
+    };
+    // What is announced as too large is not read at all.
+    if body.size_hint().lower() > allowed as u64 {
+        return Err(too_large());
+    }
+    let mut arriving = body.into_data_stream();
+    let (mut parts, mut size, mut all_room) = (Vec::new(), 0, None::<OwnedSemaphorePermit>);
+    while let Some(part) = timeout(idle, arriving.next()).await.map_err(|_| slow(idle))? {
+        let part = part.map_err(|error| Problem::bad_request(error.to_string()))?;
+        size += part.len();
+        if size > allowed {
+            return Err(too_large());
+        }
+        let Some(own_room) = room.take(part.len()) else {
+            let detail = "the requests in hand fill the memory that is set aside for them";
+            return Err(Problem::busy(detail, Duration::from_secs(1)));
+        };
+        match &mut all_room {
+            Some(room) => room.merge(own_room),
+            none => *none = Some(own_room),
+        }
+        parts.push(part);
+    }
+    let bytes = if parts.len() == 1 { parts.remove(0) } else { parts.concat().into() };
+    Ok(Taken { bytes, _room: all_room })
 }
 
 /// Whether the body holds files.
@@ -94,6 +128,11 @@ fn refuse(problem: Problem) -> Response {
     response
 }
 
+fn slow(time: Duration) -> Problem {
+    let detail = format!("the body did not arrive within {} s", time.as_secs_f64());
+    Problem::new(StatusCode::REQUEST_TIMEOUT, detail)
+}
+
 fn too_long(time: Duration) -> Problem {
     let detail = format!(
         "the work took longer than {} s and was stopped; ask for fewer rows or less work, or for a \
@@ -101,93 +140,4 @@ fn too_long(time: Duration) -> Problem {
         time.as_secs_f64()
     );
     Problem::new(StatusCode::GATEWAY_TIMEOUT, detail)
-}
-
-/// What is seen of a body on its way to the handler.
-#[derive(Debug)]
-struct Watch {
-    allowed: usize,
-    room: Room,
-    seen: AtomicUsize,
-    complete: AtomicBool,
-    broken: OnceLock<Broken>,
-    /// The room of the bytes so far; free again when the request is answered.
-    taken: Mutex<Option<OwnedSemaphorePermit>>,
-}
-
-/// Which limit a body broke.
-#[derive(Debug, Clone, Copy)]
-enum Broken {
-    Large(usize),
-    Slow(Duration),
-    NoRoom,
-}
-
-impl Broken {
-    fn problem(self) -> Problem {
-        match self {
-            Self::Large(allowed) => Problem::new(
-                StatusCode::PAYLOAD_TOO_LARGE,
-                format!("the body is larger than {allowed} bytes, the most that is read"),
-            ),
-            Self::Slow(time) => Problem::new(
-                StatusCode::REQUEST_TIMEOUT,
-                format!("the body did not arrive within {} s", time.as_secs_f64()),
-            ),
-            Self::NoRoom => Problem::busy(
-                "the requests in hand fill the memory that is set aside for them",
-                Duration::from_secs(1),
-            ),
-        }
-    }
-}
-
-impl Watch {
-    fn new() -> Self {
-        Self {
-            allowed: 0,
-            room: Room::new(0),
-            seen: AtomicUsize::new(0),
-            complete: AtomicBool::new(false),
-            broken: OnceLock::new(),
-            taken: Mutex::new(None),
-        }
-    }
-
-    /// The same body, under watch.
-    fn around(self: Arc<Self>, body: Body, idle: Duration) -> Body {
-        let ending = self.clone();
-        let watched = body
-            .into_data_stream()
-            .timeout(idle)
-            .map(move |part| match part {
-                Ok(Ok(bytes)) => self.admit(bytes),
-                Ok(Err(error)) => Err(error.to_string()),
-                Err(_) => Err(self.refuse(Broken::Slow(idle))),
-            })
-            .chain(tokio_stream::once(()).filter_map(move |()| {
-                ending.complete.store(true, Ordering::Relaxed);
-                None
-            }));
-        Body::from_stream(watched)
-    }
-
-    fn admit(&self, bytes: Bytes) -> Result<Bytes, String> {
-        let seen = self.seen.fetch_add(bytes.len(), Ordering::Relaxed) + bytes.len();
-        if seen > self.allowed {
-            return Err(self.refuse(Broken::Large(self.allowed)));
-        }
-        let Some(room) = self.room.take(bytes.len()) else {
-            return Err(self.refuse(Broken::NoRoom));
-        };
-        match &mut *self.taken.lock().unwrap_or_else(PoisonError::into_inner) {
-            Some(taken) => taken.merge(room),
-            taken => *taken = Some(room),
-        }
-        Ok(bytes)
-    }
-
-    fn refuse(&self, broken: Broken) -> String {
-        self.broken.get_or_init(|| broken).problem().detail().to_owned()
-    }
 }

@@ -11,6 +11,8 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use sha2::{Digest as _, Sha256};
 
+use crate::hex::hex;
+
 /// A file of the page.
 struct File {
     name: &'static str,
@@ -52,9 +54,7 @@ const INDEX: &str = "index.html";
 /// The routes of the page.
 pub(crate) fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
     FILES.iter().fold(Router::new(), |router, file| {
-        let digest = Sha256::digest(file.bytes);
-        let digest: String = digest[..16].iter().map(|byte| format!("{byte:02x}")).collect();
-        let mark = format!("\"{digest}\"");
+        let mark = format!("\"{}\"", hex(&Sha256::digest(file.bytes)[..16]));
         let route = if file.name == INDEX { "/".to_owned() } else { format!("/{}", file.name) };
         router.route(&route, get(async move |request: Request| answer(file, &mark, &request)))
     })

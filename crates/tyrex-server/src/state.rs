@@ -1,6 +1,7 @@
 //! What every handler is given.
 
 use std::num::NonZeroU32;
+use std::ops::Deref;
 use std::sync::Arc;
 
 use tyrex::Result;
@@ -17,9 +18,13 @@ use crate::results::Reports;
 /// Requests per second of one token, if nothing else is set.
 const USUAL_RATE: NonZeroU32 = NonZeroU32::new(100).expect("100 is not 0");
 
-/// The parts of the running service. Clones share them.
+/// The running service. Clones share it.
 #[derive(Debug, Clone)]
-pub struct AppState {
+pub struct AppState(Arc<Parts>);
+
+/// The parts of the running service.
+#[derive(Debug)]
+pub struct Parts {
     /// Everything that lasts.
     pub(crate) database: Database,
     /// The models and the work.
@@ -29,31 +34,40 @@ pub struct AppState {
     /// Who may ask.
     pub(crate) tokens: Tokens,
     /// What was set.
-    pub(crate) config: Arc<Config>,
+    pub(crate) config: Config,
     /// What is counted.
-    pub(crate) metrics: Arc<Metrics>,
+    pub(crate) metrics: Metrics,
     /// How often one caller may ask; on an open loopback as often as he likes.
-    pub(crate) rate: Option<Arc<Rate>>,
+    pub(crate) rate: Option<Rate>,
     /// Memory for the bodies of requests.
     pub(crate) room: Room,
     /// The reports of experiments.
-    pub(crate) reports: Arc<Reports>,
+    pub(crate) reports: Reports,
 }
 
 impl AppState {
     /// The parts together.
     pub fn new(config: Config, database: Database, engine: Arc<Engine>) -> Result<Self> {
         let rate = config.limits.rate.or_else(|| config.demands_tokens().then_some(USUAL_RATE));
-        Ok(Self {
+        let reports = Reports::load(config.results.as_deref())?;
+        Ok(Self(Arc::new(Parts {
             ledger: Ledger::new(database.clone()),
             tokens: Tokens::new(database.clone()),
             database,
-            metrics: Arc::new(Metrics::new(&engine)),
+            metrics: Metrics::new(&engine),
             engine,
-            rate: rate.map(|rate| Arc::new(Rate::new(rate))),
+            rate: rate.map(Rate::new),
             room: Room::new(config.limits.bodies),
-            reports: Arc::new(Reports::load(config.results.as_deref())?),
-            config: Arc::new(config),
-        })
+            reports,
+            config,
+        })))
+    }
+}
+
+impl Deref for AppState {
+    type Target = Parts;
+
+    fn deref(&self) -> &Parts {
+        &self.0
     }
 }

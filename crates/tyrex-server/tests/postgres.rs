@@ -5,13 +5,12 @@
 
 mod common;
 
-use std::fs::File;
-use std::process::Command;
 use std::time::{Duration, Instant};
 
 use common::crash::{Acknowledged, act_as_child, recorder, stop_at};
-use common::{keep_counts, promise, say};
-use sqlx::postgres::{PgConnectOptions, PgConnection};
+use common::postgres::Server;
+use common::{keep_counts, promise};
+use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
 use tyrex_server::database::{self, Database};
 use tyrex_server::ledger::{Closing, Error, Filter, Ledger, Status, Trouble};
@@ -19,50 +18,6 @@ use tyrex_server::ledger::{Closing, Error, Filter, Ledger, Status, Trouble};
 #[test]
 fn child() {
     act_as_child();
-}
-
-/// The server, for one test at a time: some of them crash it.
-struct Server {
-    url: String,
-    _alone: File,
-}
-
-impl Server {
-    /// `None` if there is none; then the test is skipped, and says so.
-    fn of(test: &str) -> Option<Self> {
-        let Ok(url) = std::env::var("TYREX_POSTGRES") else {
-            say(&format!("skipped {test}: TYREX_POSTGRES is not set; `./check step test` sets it"));
-            return None;
-        };
-        let lock = std::path::Path::new(env!("CARGO_TARGET_TMPDIR")).join("postgres.lock");
-        let alone = File::create(lock).unwrap();
-        alone.lock().unwrap();
-        Some(Self { url, _alone: alone })
-    }
-
-    async fn connection(&self) -> PgConnection {
-        let options: PgConnectOptions = self.url.parse().unwrap();
-        options.connect().await.unwrap()
-    }
-
-    /// A new database of this name, as a URL.
-    async fn database(&self, name: &str) -> String {
-        let mut connection = self.connection().await;
-        for statement in ["DROP DATABASE IF EXISTS", "CREATE DATABASE"] {
-            let statement = AssertSqlSafe(format!("{statement} {name}"));
-            sqlx::query(statement).execute(&mut connection).await.unwrap();
-        }
-        connection.close().await.unwrap();
-        format!("{}/{name}", self.url.rsplit_once('/').unwrap().0)
-    }
-
-    /// Crashes the server. It comes back by itself.
-    fn crash() {
-        let control = std::env::var("TYREX_POSTGRES_CONTROL")
-            .expect("TYREX_POSTGRES_CONTROL names the script that restarts the server");
-        let output = Command::new(control).arg("restart").output().unwrap();
-        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
-    }
 }
 
 fn run<T>(work: impl Future<Output = T>) -> T {

@@ -12,7 +12,8 @@ use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
 
 use super::{Caller, Role};
-use crate::database::{self, Database, on};
+use crate::database::{self, Database, from_row, on};
+use crate::hex::hex;
 
 const PREFIX: &str = "tyrex";
 /// Bytes of the public part.
@@ -96,7 +97,7 @@ impl From<sqlx::Error> for Error {
 }
 
 /// A line of the table.
-#[derive(Debug, sqlx::FromRow)]
+#[derive(Debug)]
 struct Line {
     id: String,
     name: String,
@@ -106,6 +107,7 @@ struct Line {
     expires: Option<String>,
     revoked: Option<String>,
 }
+from_row!(Line { id, name, role, hash, created, expires, revoked });
 
 impl Line {
     fn token(self) -> Result<Token, Error> {
@@ -231,10 +233,6 @@ fn random<const N: usize>() -> Result<[u8; N], Error> {
     let mut bytes = [0; N];
     getrandom::fill(&mut bytes).map_err(|error| Error::Random(error.to_string()))?;
     Ok(bytes)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@ use tyrex::{Explainer, Seed};
 use super::error::Result;
 use super::import::{Reading, Upload};
 use super::{Engine, Error};
+use crate::hex::hex;
 
 /// Bytes of the digest that a model's name ends with.
 const DIGEST: usize = 4;
@@ -125,7 +126,7 @@ impl Files {
             digest.update(part.unwrap_or_default());
         }
         digest.update(format!("{:?}", self.reading));
-        digest.finalize()[..DIGEST].iter().map(|byte| format!("{byte:02x}")).collect()
+        hex(&digest.finalize()[..DIGEST])
     }
 
     /// The model to take in, trained now if there is none.

@@ -11,7 +11,7 @@ use super::entry::{Closing, Kind, Status, written};
 use super::error::{Error, Result};
 use super::promise::NewPromise;
 use super::{Ledger, Recorded};
-use crate::database::{Database, Transaction, on};
+use crate::database::{Database, Transaction, from_row, on};
 
 /// How long a lost connection is tried again.
 const RETRIES: Duration = Duration::from_secs(30);
@@ -105,14 +105,14 @@ pub(super) struct Append {
 }
 
 /// An entry that is there already.
-#[derive(Debug, sqlx::FromRow)]
+#[derive(Debug)]
 pub(super) struct Present {
-    #[sqlx(flatten)]
     pub(super) line: Line,
     hash: Vec<u8>,
     subject: Option<String>,
     document: Option<String>,
 }
+from_row!(Present { hash, subject, document, ..line });
 
 impl Present {
     /// Whether it is this promise.

@@ -20,6 +20,8 @@ use serde::{Serialize, Serializer};
 use sha2::{Digest as _, Sha256};
 
 use super::error::{Error, Result};
+use crate::database::from_row;
+use crate::hex::hex;
 
 /// A SHA-256, written in hexadecimal.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -38,7 +40,7 @@ impl Hash {
 
 impl fmt::Display for Hash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+        f.write_str(&hex(&self.0))
     }
 }
 
@@ -71,7 +73,7 @@ impl Serialize for Hash {
 }
 
 /// An entry as it stands in the database, without its hash.
-#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) sequence: i64,
     pub(super) id: String,
@@ -86,6 +88,20 @@ pub(super) struct Line {
     pub(super) forgets: Option<String>,
     pub(super) previous: Vec<u8>,
 }
+from_row!(Line {
+    sequence,
+    id,
+    time,
+    kind,
+    model,
+    request,
+    holds_until,
+    commitment,
+    closes,
+    closed_as,
+    forgets,
+    previous
+});
 
 impl Line {
     /// The hash it must have.
@@ -115,12 +131,13 @@ impl Line {
 }
 
 /// What is personal about a promise, as it stands in the database.
-#[derive(Debug, Clone, PartialEq, Eq, sqlx::FromRow)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Payload {
     pub(super) salt: Vec<u8>,
     pub(super) subject: String,
     pub(super) document: String,
 }
+from_row!(Payload { salt, subject, document });
 
 impl Payload {
     /// With a salt of its own.

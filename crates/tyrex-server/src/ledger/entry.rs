@@ -11,6 +11,7 @@ use uuid::Uuid;
 use super::chain::{Hash, Line};
 use super::error::{Error, Result};
 use super::values::Values;
+use crate::database::from_row;
 
 /// One entry.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
@@ -217,15 +218,15 @@ impl Entry {
 }
 
 /// An entry as it is read: the line, and what others say about it.
-#[derive(Debug, sqlx::FromRow)]
+#[derive(Debug)]
 pub(super) struct Found {
-    #[sqlx(flatten)]
     pub(super) line: Line,
     pub(super) hash: Vec<u8>,
     pub(super) status: String,
     pub(super) subject: Option<String>,
     pub(super) document: Option<String>,
 }
+from_row!(Found { hash, status, subject, document, ..line });
 
 impl Found {
     pub(super) fn entry(self) -> Result<Entry> {

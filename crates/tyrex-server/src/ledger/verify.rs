@@ -10,7 +10,7 @@ use super::Ledger;
 use super::chain::{Hash, Line, Payload};
 use super::entry::{Kind, forgets};
 use super::error::Result;
-use crate::database::{Transaction, on};
+use crate::database::{Transaction, from_row, on};
 
 /// Entries read at a time.
 const PAGE: i64 = 1000;
@@ -94,15 +94,15 @@ impl Ledger {
 }
 
 /// An entry with its payload, as they stand in the database.
-#[derive(Debug, sqlx::FromRow)]
+#[derive(Debug)]
 struct Stored {
-    #[sqlx(flatten)]
     line: Line,
     hash: Vec<u8>,
     salt: Option<Vec<u8>>,
     subject: Option<String>,
     document: Option<String>,
 }
+from_row!(Stored { hash, salt, subject, document, ..line });
 
 impl Stored {
     fn payload(&self) -> Option<Payload> {

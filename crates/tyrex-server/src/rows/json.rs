@@ -1,9 +1,9 @@
 //! Rows as JSON objects: values by the name of their feature.
 
 use std::borrow::Cow;
-use std::fmt;
+use std::fmt::{self, Write as _};
 
-use serde::de::{Deserialize, Deserializer, Error as _, MapAccess, Visitor};
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
 use tyrex::data::{Column, FeatureValue, Schema, Table};
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Ref, Schema as ApiSchema};
@@ -17,8 +17,25 @@ use crate::problem::Problem;
 #[serde(transparent)]
 pub(crate) struct JsonRows(Vec<JsonRow>);
 
+/// One text for all of them: a row costs few allocations, however many features it has.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct JsonRow(Vec<(String, String)>);
+struct JsonRow {
+    text: String,
+    /// For each cell where its name ends, and where its value does.
+    ends: Vec<(usize, usize)>,
+}
+
+impl JsonRow {
+    /// Names and values.
+    fn cells(&self) -> impl Iterator<Item = (&str, &str)> {
+        let mut start = 0;
+        self.ends.iter().map(move |&(name, value)| {
+            let cell = (&self.text[start..name], &self.text[name..value]);
+            start = value;
+            cell
+        })
+    }
+}
 
 impl JsonRows {
     pub(crate) fn len(&self) -> usize {
@@ -30,22 +47,25 @@ impl JsonRows {
         let mut names: Vec<&str> =
             schema.features.iter().map(|feature| feature.name.as_str()).collect();
         let own = names.len();
-        let labelled =
-            |JsonRow(cells): &JsonRow| cells.iter().any(|(name, _)| *name == schema.label.column);
+        let labelled = |row: &JsonRow| row.cells().any(|(name, _)| name == schema.label.column);
         if schema.position(&schema.label.column).is_none() && self.0.iter().any(labelled) {
             names.push(&schema.label.column);
         }
         let mut columns: Vec<Column> = names.iter().copied().map(Column::new).collect();
-        for (place, JsonRow(cells)) in self.0.iter().enumerate() {
+        for (place, row) in self.0.iter().enumerate() {
             let mut filled = vec![false; columns.len()];
             let mut next = 0;
-            for (name, cell) in cells {
+            for (name, cell) in row.cells() {
                 // Most clients send the features in their order.
                 let column = match names.get(next) {
-                    Some(own) if own == name => Some(next),
-                    _ => names.iter().position(|own| own == name),
+                    Some(own) if *own == name => Some(next),
+                    _ => names.iter().position(|own| *own == name),
                 };
                 match column {
+                    Some(column) if filled[column] => {
+                        let field = format!("rows[{place}].{name}");
+                        return Err(Problem::field(field, "found twice, expected once"));
+                    }
                     Some(column) => {
                         filled[column] = true;
                         pad(&mut columns[column], place);
@@ -85,63 +105,67 @@ impl<'de> Deserialize<'de> for JsonRow {
             }
 
             fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<JsonRow, M::Error> {
-                let mut cells: Vec<(String, String)> =
-                    Vec::with_capacity(map.size_hint().unwrap_or(32).min(256));
-                while let Some(name) = map.next_key::<String>()? {
-                    let Cell(cell) = map.next_value()?;
-                    cells.push((name, cell));
+                let mut row = JsonRow { text: String::with_capacity(512), ends: Vec::new() };
+                while map.next_key_seed(Text(&mut row.text))?.is_some() {
+                    let name = row.text.len();
+                    map.next_value_seed(Text(&mut row.text))?;
+                    row.ends.push((name, row.text.len()));
                 }
-                let mut names: Vec<&str> = cells.iter().map(|(name, _)| name.as_str()).collect();
-                names.sort_unstable();
-                if let Some([twice, _]) = names.array_windows().find(|[a, b]| a == b) {
-                    return Err(M::Error::custom(format!("`{twice}` is there twice")));
-                }
-                Ok(JsonRow(cells))
+                Ok(row)
             }
         }
         deserializer.deserialize_map(Cells)
     }
 }
 
-/// One value as the text of a cell.
-struct Cell(String);
+/// Writes a value, as the text of a cell, behind other text.
+struct Text<'a>(&'a mut String);
 
-impl<'de> Deserialize<'de> for Cell {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Any;
-        impl Visitor<'_> for Any {
-            type Value = Cell;
+impl<'de> DeserializeSeed<'de> for Text<'_> {
+    type Value = ();
 
-            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a number, a text, true, false or null")
-            }
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_any(self)
+    }
+}
 
-            fn visit_bool<E>(self, flag: bool) -> Result<Cell, E> {
-                Ok(Cell(flag.to_string()))
-            }
+impl Text<'_> {
+    fn add<E: Error>(self, value: impl fmt::Display) -> Result<(), E> {
+        write!(self.0, "{value}").map_err(E::custom)
+    }
+}
 
-            fn visit_i64<E>(self, number: i64) -> Result<Cell, E> {
-                Ok(Cell(number.to_string()))
-            }
+impl Visitor<'_> for Text<'_> {
+    type Value = ();
 
-            fn visit_u64<E>(self, number: u64) -> Result<Cell, E> {
-                Ok(Cell(number.to_string()))
-            }
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number, a text, true, false or null")
+    }
 
-            fn visit_f64<E>(self, number: f64) -> Result<Cell, E> {
-                // Adding zero turns -0 into 0.
-                Ok(Cell((number + 0.0).to_string()))
-            }
+    fn visit_bool<E: Error>(self, flag: bool) -> Result<(), E> {
+        self.add(flag)
+    }
 
-            fn visit_str<E>(self, text: &str) -> Result<Cell, E> {
-                Ok(Cell(text.to_owned()))
-            }
+    fn visit_i64<E: Error>(self, number: i64) -> Result<(), E> {
+        self.add(number)
+    }
 
-            fn visit_unit<E>(self) -> Result<Cell, E> {
-                Ok(Cell(String::new()))
-            }
-        }
-        deserializer.deserialize_any(Any)
+    fn visit_u64<E: Error>(self, number: u64) -> Result<(), E> {
+        self.add(number)
+    }
+
+    fn visit_f64<E: Error>(self, number: f64) -> Result<(), E> {
+        // Adding zero turns -0 into 0.
+        self.add(number + 0.0)
+    }
+
+    fn visit_str<E: Error>(self, text: &str) -> Result<(), E> {
+        self.0.push_str(text);
+        Ok(())
+    }
+
+    fn visit_unit<E: Error>(self) -> Result<(), E> {
+        Ok(())
     }
 }
 

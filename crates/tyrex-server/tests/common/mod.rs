@@ -1,8 +1,9 @@
-//! What tests of the ledger share.
+//! What tests share.
 
 #![allow(dead_code, reason = "every test uses a part of it")]
 
 pub(crate) mod crash;
+pub(crate) mod postgres;
 
 use serde_json::json;
 use tyrex::data::Value;

@@ -3,6 +3,8 @@
 mod access;
 mod answers;
 mod browsers;
+#[path = "../common/mod.rs"]
+mod common;
 mod ending;
 mod limits;
 mod models;

@@ -8,7 +8,7 @@ use tyrex_server::config::TlsFiles;
 use ureq::Agent;
 use ureq::tls::{Certificate, RootCerts, TlsConfig, TlsProvider};
 
-use crate::support::{Answer, start};
+use crate::support::{Answer, eventually, start};
 
 /// A certificate for localhost in two files; also what a client has to trust.
 fn certificate(folder: &Path) -> (TlsFiles, String) {
@@ -54,6 +54,33 @@ fn who_trusts_the_certificate_is_answered() {
     // Who begins and does not go on is in nobody's way.
     let _idle: Vec<_> = (0..50).map(|_| server.connect()).collect();
     assert_eq!(agent(&trusted).get(&url).call().expect("an answer").status(), 200);
+}
+
+#[cfg(unix)]
+#[test]
+fn the_certificate_is_read_again_on_request() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let (files, first) = certificate(folder.path());
+    let certificate_file = files.certificate.clone();
+    let server = start(|setting| setting.config.tls = Some(files));
+    let url = format!("https://localhost:{}/healthz", server.address.port());
+    let is_trusted = |trusted: &str| agent(trusted).get(&url).call().is_ok();
+    let hang_up = || {
+        let own = std::process::id().to_string();
+        let sent = std::process::Command::new("kill").args(["-HUP", &own]).status();
+        assert!(sent.expect("a signal").success());
+    };
+    assert!(is_trusted(&first));
+    let (_, second) = certificate(folder.path());
+    assert!(is_trusted(&first), "nobody has asked for it yet");
+    hang_up();
+    eventually("the second certificate", || is_trusted(&second));
+    assert!(!is_trusted(&first));
+    // What cannot be read changes nothing.
+    std::fs::write(&certificate_file, "nonsense").expect("a file");
+    hang_up();
+    std::thread::sleep(Duration::from_millis(200));
+    assert!(is_trusted(&second));
 }
 
 #[tokio::test]

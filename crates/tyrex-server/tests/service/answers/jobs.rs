@@ -8,11 +8,11 @@ use tyrex_server::engine::EngineConfig;
 use crate::answers::world::{World, config, folder, indices, world, world_with};
 
 /// The documents of a job's result.
-async fn result(world: &World, id: &str) -> Value {
+pub(super) async fn result(world: &World, id: &str) -> Value {
     world.get(&format!("/v1/jobs/{id}/result")).await.ok()
 }
 
-async fn submit(world: &World, path: &str, question: &Value) -> String {
+pub(super) async fn submit(world: &World, path: &str, question: &Value) -> String {
     let answer = world.post(path, question).await;
     assert_eq!(answer.status, 202, "{}", answer.text());
     let job = answer.json();

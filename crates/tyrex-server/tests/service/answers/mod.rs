@@ -6,6 +6,7 @@ mod batching;
 mod jobs;
 mod models;
 mod playground;
+mod postgres;
 mod promises;
 mod rows;
 mod world;

@@ -98,7 +98,11 @@ pub(crate) async fn world_with(config: EngineConfig) -> (TempDir, World) {
 
 impl World {
     pub(crate) async fn open(file: &Path, config: EngineConfig) -> Self {
-        let database = Database::open(&file.display().to_string()).await.unwrap();
+        Self::open_database(&file.display().to_string(), config).await
+    }
+
+    pub(crate) async fn open_database(address: &str, config: EngineConfig) -> Self {
+        let database = Database::open(address).await.unwrap();
         let ledger = Ledger::new(database.clone());
         let engine = Engine::start(config, database.clone(), ledger.clone()).await.unwrap();
         let state =

@@ -11,11 +11,13 @@ use axum::middleware::{Next, from_fn_with_state};
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use tower_http::catch_panic::CatchPanicLayer;
+use tracing::Instrument as _;
 
 use crate::access::{self, Caller, TokenName};
+use crate::log::Seen;
 use crate::problem::Problem;
 use crate::state::AppState;
-use crate::{guard, limits, log, openapi, page, routes};
+use crate::{guard, limits, openapi, page, routes};
 
 /// The whole service, without sockets.
 pub fn app(state: AppState) -> Router {
@@ -33,41 +35,57 @@ pub fn app(state: AppState) -> Router {
         })
         // From the inside out: the last one sees a request first.
         .layer(DefaultBodyLimit::disable())
-        .layer(from_fn_with_state(state.clone(), limits::bounded))
-        .layer(from_fn_with_state(state.clone(), identified))
-        .layer(from_fn_with_state(state.clone(), guard::same_site))
+        .layer(from_fn_with_state(state.clone(), admitted))
         .layer(CatchPanicLayer::custom(panicked))
-        .layer(from_fn_with_state(state.clone(), guard::headed))
-        .layer(from_fn_with_state(state.clone(), log::observed))
+        .layer(from_fn_with_state(state.clone(), observed))
         .with_state(state)
 }
 
-/// Middleware: finds out who asks, and whether he may ask so often.
-async fn identified(State(state): State<AppState>, mut request: Request, next: Next) -> Response {
+/// Middleware: what every answer gets, whatever becomes of the request.
+async fn observed(State(state): State<AppState>, request: Request, next: Next) -> Response {
+    let seen = Seen::new(&request);
+    let mut response = next.run(request).instrument(seen.span()).await;
+    guard::head(&state.config, response.headers_mut());
+    seen.answered(&state.metrics, &mut response);
+    response
+}
+
+/// Middleware: finds out who asks, whether he may and how often, and gives him his share.
+async fn admitted(State(state): State<AppState>, mut request: Request, next: Next) -> Response {
+    if let Some(problem) = guard::foreign(&state.config, &request) {
+        return problem.into_response();
+    }
     let caller = match caller(&state, request.headers()).await {
         Ok(caller) => caller,
         Err(error) => return Problem::from(error).into_response(),
     };
-    // Whoever watches over the service may ask how it is as often as he likes.
-    let watching = ["/healthz", "/readyz"].contains(&request.uri().path());
-    if let (Some(rate), false) = (&state.rate, watching) {
-        let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
-        let address = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip());
-        if let Err(problem) = rate.check(&caller, address) {
-            state.metrics.limited();
-            return problem.into_response();
-        }
+    if let Some(problem) = too_often(&state, &caller, &request) {
+        return problem.into_response();
     }
     let name = match &caller {
         Caller::Holder { id, .. } => Some(TokenName(id.clone())),
         _ => None,
     };
     request.extensions_mut().insert(caller);
-    let mut response = next.run(request).await;
+    let mut response = limits::bounded(&state, request, next).await;
     if let Some(name) = name {
         response.extensions_mut().insert(name);
     }
     response
+}
+
+/// What a caller hears who asks too often. Whoever watches over the service may ask how it is as
+/// often as he likes.
+fn too_often(state: &AppState, caller: &Caller, request: &Request) -> Option<Problem> {
+    let rate = state.rate.as_ref()?;
+    if ["/healthz", "/readyz"].contains(&request.uri().path()) {
+        return None;
+    }
+    let peer = request.extensions().get::<ConnectInfo<SocketAddr>>();
+    let address = peer.map_or(IpAddr::V4(Ipv4Addr::UNSPECIFIED), |peer| peer.0.ip());
+    let problem = rate.check(caller, address).err()?;
+    state.metrics.limited();
+    Some(problem)
 }
 
 /// Who sends a request.

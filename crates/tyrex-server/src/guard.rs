@@ -6,18 +6,16 @@
 
 use std::net::IpAddr;
 
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::header::{
     CACHE_CONTROL, CONTENT_SECURITY_POLICY, HOST, HeaderName, HeaderValue, ORIGIN, REFERRER_POLICY,
     STRICT_TRANSPORT_SECURITY, X_CONTENT_TYPE_OPTIONS, X_FRAME_OPTIONS,
 };
 use axum::http::uri::Authority;
-use axum::http::{Method, StatusCode};
-use axum::middleware::Next;
-use axum::response::{IntoResponse as _, Response};
+use axum::http::{HeaderMap, Method, StatusCode};
 
+use crate::config::Config;
 use crate::problem::Problem;
-use crate::state::AppState;
 
 /// What the page may load: its own files, and nothing from anywhere else.
 const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
@@ -41,35 +39,21 @@ const HEADERS: [(HeaderName, &str); 7] = [
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Middleware: adds the headers that browsers heed.
-pub(crate) async fn headed(
-    State(state): State<AppState>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let mut response = next.run(request).await;
-    let headers = response.headers_mut();
+/// Adds the headers that browsers heed.
+pub(crate) fn head(config: &Config, headers: &mut HeaderMap) {
     for (name, value) in HEADERS {
         headers.entry(name).or_insert(HeaderValue::from_static(value));
     }
-    if state.config.tls.is_some() {
+    if config.tls.is_some() {
         let a_year = HeaderValue::from_static("max-age=31536000");
         headers.insert(STRICT_TRANSPORT_SECURITY, a_year);
     }
-    response
 }
 
-/// Middleware: refuses what a page from elsewhere makes a browser ask.
-pub(crate) async fn same_site(
-    State(state): State<AppState>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let refusal = if state.config.demands_tokens() { None } else { foreign_host(&request) };
-    match refusal.or_else(|| foreign_origin(&request)) {
-        Some(problem) => problem.into_response(),
-        None => next.run(request).await,
-    }
+/// What a page from elsewhere hears that makes a browser ask.
+pub(crate) fn foreign(config: &Config, request: &Request) -> Option<Problem> {
+    let refusal = if config.demands_tokens() { None } else { foreign_host(request) };
+    refusal.or_else(|| foreign_origin(request))
 }
 
 /// The host the request was sent to, if it is not this machine by its own names. A request that

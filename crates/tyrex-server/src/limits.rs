@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, Bytes, HttpBody as _};
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::header::{CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::Next;
@@ -45,13 +45,9 @@ impl Room {
     }
 }
 
-/// Middleware: gives a request its share of memory and time, and no more. The body is here before
-/// the handler runs.
-pub(crate) async fn bounded(
-    State(state): State<AppState>,
-    request: Request,
-    next: Next,
-) -> Response {
+/// Gives a request its share of memory and time, and no more. The body is here before the handler
+/// runs.
+pub(crate) async fn bounded(state: &AppState, request: Request, next: Next) -> Response {
     let limits = &state.config.limits;
     // A body that is packed small and grows without limit is none of ours.
     if request.headers().get_all(CONTENT_ENCODING).iter().any(|coding| coding != "identity") {

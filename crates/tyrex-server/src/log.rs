@@ -6,19 +6,18 @@
 use std::io::IsTerminal as _;
 use std::time::Instant;
 
-use axum::extract::{MatchedPath, Request, State};
+use axum::extract::{MatchedPath, Request};
 use axum::http::{HeaderName, HeaderValue, Method};
-use axum::middleware::Next;
 use axum::response::Response;
 use tracing::level_filters::LevelFilter;
-use tracing::{Instrument as _, info, info_span};
+use tracing::{Span, info, info_span};
 use tracing_subscriber::filter::Targets;
 use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use uuid::Uuid;
 
 use crate::access::TokenName;
-use crate::state::AppState;
+use crate::metrics::Metrics;
 
 /// How the log is written, to standard error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -56,30 +55,47 @@ pub fn start(format: LogFormat) {
     };
 }
 
-/// Middleware: gives a request its id, and logs and counts its answer.
-pub(crate) async fn observed(
-    State(state): State<AppState>,
-    request: Request,
-    next: Next,
-) -> Response {
-    let id = Uuid::now_v7();
-    let method = method(request.method());
-    let route = request.extensions().get::<MatchedPath>().cloned();
-    let route = route.as_ref().map_or("unmatched", MatchedPath::as_str);
-    let began = Instant::now();
-    let span = info_span!("request", %id, method, route);
-    let mut response = next.run(request).instrument(span.clone()).await;
-    let (status, took) = (response.status(), began.elapsed());
-    let token = response.extensions().get::<TokenName>().map_or("-", |name| name.0.as_str());
-    span.in_scope(|| {
-        let milliseconds = (took.as_secs_f64() * 1e5).round() / 1e2;
-        info!(status = status.as_u16(), milliseconds, token, "answered");
-    });
-    state.metrics.answered(route, method, status, took);
-    if let Ok(id) = HeaderValue::from_str(&id.to_string()) {
-        response.headers_mut().insert(REQUEST_ID, id);
+/// A request that is being answered: its id, and what is logged and counted of it.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    id: Uuid,
+    method: &'static str,
+    route: Option<MatchedPath>,
+    began: Instant,
+    span: Span,
+}
+
+impl Seen {
+    pub(crate) fn new(request: &Request) -> Self {
+        let (id, method) = (Uuid::now_v7(), method(request.method()));
+        let route = request.extensions().get::<MatchedPath>().cloned();
+        let span = info_span!("request", %id, method, route = path(route.as_ref()));
+        Self { id, method, route, began: Instant::now(), span }
     }
-    response
+
+    /// What everything that is logged on the way belongs to.
+    pub(crate) fn span(&self) -> Span {
+        self.span.clone()
+    }
+
+    /// Logs and counts the answer, and gives it the request's id.
+    pub(crate) fn answered(self, metrics: &Metrics, response: &mut Response) {
+        let (status, took) = (response.status(), self.began.elapsed());
+        let token = response.extensions().get::<TokenName>().map_or("-", |name| name.0.as_str());
+        self.span.in_scope(|| {
+            let milliseconds = (took.as_secs_f64() * 1e5).round() / 1e2;
+            info!(status = status.as_u16(), milliseconds, token, "answered");
+        });
+        metrics.answered(path(self.route.as_ref()), self.method, status, took);
+        if let Ok(id) = HeaderValue::from_str(&self.id.to_string()) {
+            response.headers_mut().insert(REQUEST_ID, id);
+        }
+    }
+}
+
+/// A route as it is declared.
+fn path(route: Option<&MatchedPath>) -> &str {
+    route.map_or("unmatched", MatchedPath::as_str)
 }
 
 /// A method by its name. Anything may be sent as one; what is not known has no name here.

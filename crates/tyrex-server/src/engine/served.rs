@@ -34,6 +34,8 @@ pub struct Served {
     retraining: Option<Retraining>,
     ensemble: RwLock<Training>,
     gauges: Mutex<Vec<Arc<StabilityGauge>>>,
+    /// The numbers that are kept of each neighbour: its columns, and the first layer's sums.
+    numbers: usize,
     /// Set when the model is removed.
     pub(super) removed: Stop,
 }
@@ -104,6 +106,8 @@ impl Served {
         let mut applicants = explainer.data().part(explainer.data().applicants());
         applicants.sort_unstable();
         let below = |index: &usize| explainer.scores()[*index] < THRESHOLD;
+        let layers = explainer.network().map(tyrex::model::Mlp::layers).unwrap_or_default();
+        let width = layers.first().map_or(0, |first| first.bias.len());
         Self {
             id,
             fingerprint: explainer.fingerprint().to_string(),
@@ -116,6 +120,7 @@ impl Served {
                 None => Training::None,
             }),
             retraining,
+            numbers: explainer.model().dim() + width,
             explainer,
             gauges: Mutex::default(),
             removed: Stop::default(),
@@ -222,19 +227,12 @@ impl Served {
         EnsembleSummary { state, models, wanted, sentence }
     }
 
-    /// The numbers that so many neighbours of a point are, for this model.
-    fn numbers(&self, samples: usize) -> usize {
-        let layers = self.explainer.network().map(tyrex::model::Mlp::layers).unwrap_or_default();
-        let width = layers.first().map_or(0, |first| first.bias.len());
-        samples.saturating_mul(self.explainer.model().dim() + width)
-    }
-
     /// Refuses more neighbours than there is room for.
     pub(crate) fn check_neighbours(&self, samples: usize) -> Result<()> {
-        if self.numbers(samples) <= MOST_NUMBERS {
+        let most = MOST_NUMBERS / self.numbers.max(1);
+        if samples <= most {
             return Ok(());
         }
-        let most = MOST_NUMBERS / self.numbers(1).max(1);
         Err(Error::field("samples", format!("expected at most {most} for so large a model")))
     }
 
@@ -254,7 +252,7 @@ impl Served {
         gauges.retain(|other| other.terms() != terms);
         gauges.push(Arc::clone(&gauge));
         let numbers = |gauges: &[Arc<StabilityGauge>]| -> usize {
-            gauges.iter().map(|gauge| self.numbers(gauge.terms().samples)).sum()
+            gauges.iter().map(|gauge| self.numbers * gauge.terms().samples).sum()
         };
         while gauges.len() > 1 && (gauges.len() > GAUGES || numbers(&gauges) > KEPT_NUMBERS) {
             gauges.remove(0);

@@ -35,27 +35,32 @@ impl<T: Serialize> IntoResponse for Json<T> {
 
 impl From<JsonRejection> for Problem {
     fn from(rejection: JsonRejection) -> Self {
+        let reason = rejection.source().map_or_else(|| rejection.body_text(), ToString::to_string);
         match &rejection {
-            // The reason reads `rows[3].age: invalid type ...`, or without a path.
-            JsonRejection::JsonDataError(error) => {
-                let reason = error.source().map_or_else(|| error.body_text(), ToString::to_string);
-                let (outer, reason) = match reason.split_once(": ") {
-                    Some((field, reason)) if is_path(field) => (field, reason),
-                    _ => ("", &*reason),
-                };
-                match (outer, missing(reason)) {
-                    ("", None) => Self::unprocessable(reason),
-                    ("", Some(field)) => Self::field(field, reason),
-                    (outer, None) => Self::field(outer, reason),
-                    (outer, Some(field)) => Self::field(format!("{outer}.{field}"), reason),
-                }
+            JsonRejection::JsonDataError(_) => placed(&reason),
+            // It is JSON all the same.
+            JsonRejection::JsonSyntaxError(_) if reason.contains("number out of range") => {
+                placed(&reason)
             }
-            JsonRejection::JsonSyntaxError(error) => {
-                let reason = error.source().map_or_else(|| error.body_text(), ToString::to_string);
+            JsonRejection::JsonSyntaxError(_) => {
                 Self::bad_request(format!("the body is not JSON: {reason}"))
             }
             _ => Self::new(rejection.status(), rejection.body_text()),
         }
+    }
+}
+
+/// What is wrong, at its place. The reason reads `rows[3].age: invalid type ...`, or has no path.
+fn placed(reason: &str) -> Problem {
+    let (outer, reason) = match reason.split_once(": ") {
+        Some((field, reason)) if is_path(field) => (field, reason),
+        _ => ("", reason),
+    };
+    match (outer, missing(reason)) {
+        ("", None) => Problem::unprocessable(reason),
+        ("", Some(field)) => Problem::field(field, reason),
+        (outer, None) => Problem::field(outer, reason),
+        (outer, Some(field)) => Problem::field(format!("{outer}.{field}"), reason),
     }
 }
 

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use axum::body::{Body, Bytes, HttpBody as _};
+use axum::body::{Body, BodyDataStream, Bytes, HttpBody as _};
 use axum::extract::Request;
-use axum::http::header::{CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, HeaderValue};
+use axum::http::header::{CONNECTION, CONTENT_ENCODING, CONTENT_TYPE, EXPECT, HeaderValue};
 use axum::http::{HeaderMap, StatusCode};
 use axum::middleware::Next;
 use axum::response::{IntoResponse as _, Response};
@@ -19,12 +19,18 @@ use crate::config::Limits;
 use crate::problem::Problem;
 use crate::state::AppState;
 
+/// How long a body that is not wanted may go on arriving, how long it may pause, and how large it
+/// may be.
+const PASSING: Duration = Duration::from_secs(5);
+const PAUSING: Duration = Duration::from_millis(500);
+const MOST_PASSED: usize = 32 << 20;
+
 impl Limits {
     /// Refuses more rows than one request may bring.
-    pub(crate) fn check_rows(&self, rows: usize) -> Result<(), Problem> {
+    pub(crate) fn check_rows(&self, field: &str, rows: usize) -> Result<(), Problem> {
         if rows > self.rows {
             let detail = format!("{rows} rows, expected at most {}", self.rows);
-            return Err(Problem::field("rows", detail));
+            return Err(Problem::field(field, detail));
         }
         Ok(())
     }
@@ -49,22 +55,26 @@ impl Room {
 /// runs.
 pub(crate) async fn bounded(state: &AppState, request: Request, next: Next) -> Response {
     let limits = &state.config.limits;
-    // A body that is packed small and grows without limit is none of ours.
-    if request.headers().get_all(CONTENT_ENCODING).iter().any(|coding| coding != "identity") {
-        let detail = "the body is encoded; expected it as it is, without content-encoding";
-        return refuse(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
-    }
     let deadline = Instant::now() + limits.time;
     let (parts, body) = request.into_parts();
-    // Whom nobody knows nobody listens to; what he may not do the handler says.
-    let is_known = !matches!(parts.extensions.get(), Some(Caller::Unknown(_)));
+    let mut body = body.into_data_stream();
+    let headers = &parts.headers;
+    // A body that is packed small and grows without limit is none of ours.
+    if headers.get_all(CONTENT_ENCODING).iter().any(|coding| coding != "identity") {
+        let detail = "the body is encoded; expected it as it is, without content-encoding";
+        return refuse(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail), headers, body);
+    }
     let mut taken = Taken { bytes: Bytes::new(), _room: None };
-    if is_known && !body.is_end_stream() {
-        let allowed = if is_upload(&parts.headers) { limits.upload } else { limits.body };
-        taken = match timeout_at(deadline, take(body, allowed, limits.idle, &state.room)).await {
+    if matches!(parts.extensions.get(), Some(Caller::Unknown(_))) {
+        // Whom nobody knows nobody listens to; what he may not do the handler says.
+        let_pass(headers, body);
+    } else if !body.is_end_stream() {
+        let allowed = if is_upload(headers) { limits.upload } else { limits.body };
+        let taking = take(&mut body, allowed, limits.idle, &state.room);
+        taken = match timeout_at(deadline, taking).await {
             Ok(Ok(taken)) => taken,
-            Ok(Err(problem)) => return refuse(problem),
-            Err(_) => return refuse(slow(limits.time)),
+            Ok(Err(problem)) => return refuse(problem, headers, body),
+            Err(_) => return refuse(slow(limits.time), headers, body),
         };
     }
     let request = Request::from_parts(parts, Body::from(taken.bytes));
@@ -80,7 +90,12 @@ struct Taken {
     _room: Option<OwnedSemaphorePermit>,
 }
 
-async fn take(body: Body, allowed: usize, idle: Duration, room: &Room) -> Result<Taken, Problem> {
+async fn take(
+    body: &mut BodyDataStream,
+    allowed: usize,
+    idle: Duration,
+    room: &Room,
+) -> Result<Taken, Problem> {
     let too_large = || {
         let detail = format!("the body is larger than {allowed} bytes, the most that is read");
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail)
@@ -89,12 +104,14 @@ async fn take(body: Body, allowed: usize, idle: Duration, room: &Room) -> Result
     if body.size_hint().lower() > allowed as u64 {
         return Err(too_large());
     }
-    let mut arriving = body.into_data_stream();
-    let (mut parts, mut size, mut all_room) = (Vec::new(), 0, None::<OwnedSemaphorePermit>);
-    while let Some(part) = timeout(idle, arriving.next()).await.map_err(|_| slow(idle))? {
-        let part = part.map_err(|error| Problem::bad_request(error.to_string()))?;
-        size += part.len();
-        if size > allowed {
+    // Most bodies come in one piece, which is not copied. Of many small ones none is kept.
+    let (mut bytes, mut more) = (Bytes::new(), Vec::new());
+    let mut all_room = None::<OwnedSemaphorePermit>;
+    while let Some(part) = timeout(idle, body.next()).await.map_err(|_| slow(idle))? {
+        let part = part.map_err(|_| {
+            Problem::bad_request("the body ended before it was whole, or is not sent as HTTP asks")
+        })?;
+        if bytes.len() + more.len() + part.len() > allowed {
             return Err(too_large());
         }
         let Some(own_room) = room.take(part.len()) else {
@@ -105,9 +122,15 @@ async fn take(body: Body, allowed: usize, idle: Duration, room: &Room) -> Result
             Some(room) => room.merge(own_room),
             none => *none = Some(own_room),
         }
-        parts.push(part);
+        if bytes.is_empty() {
+            bytes = part;
+        } else {
+            more.extend_from_slice(&part);
+        }
     }
-    let bytes = if parts.len() == 1 { parts.remove(0) } else { parts.concat().into() };
+    if !more.is_empty() {
+        bytes = [&*bytes, &*more].concat().into();
+    }
     Ok(Taken { bytes, _room: all_room })
 }
 
@@ -118,10 +141,30 @@ fn is_upload(headers: &HeaderMap) -> bool {
 }
 
 /// A problem that leaves the rest of the body unread: the connection ends with it.
-fn refuse(problem: Problem) -> Response {
+fn refuse(problem: Problem, headers: &HeaderMap, rest: BodyDataStream) -> Response {
     let mut response = problem.into_response();
+    if response.status() != StatusCode::REQUEST_TIMEOUT {
+        let_pass(headers, rest);
+    }
     response.headers_mut().insert(CONNECTION, HeaderValue::from_static("close"));
     response
+}
+
+/// Lets a client finish what it is sending, for a while, and keeps nothing of it: many read no
+/// answer before that. One that waits to be told to send is not told so.
+fn let_pass(headers: &HeaderMap, mut rest: BodyDataStream) {
+    if rest.is_end_stream() || headers.contains_key(EXPECT) {
+        return;
+    }
+    let passing = async move {
+        let mut passed = 0;
+        while passed < MOST_PASSED
+            && let Ok(Some(Ok(part))) = timeout(PAUSING, rest.next()).await
+        {
+            passed += part.len();
+        }
+    };
+    tokio::spawn(timeout(PASSING, passing));
 }
 
 fn slow(time: Duration) -> Problem {

@@ -3,7 +3,9 @@
 //! A line names the method, the route as it is declared (never the path or the query, which may
 //! hold a name), the status, the time it took, the request's id and the public part of the token.
 
+use std::cell::Cell;
 use std::io::IsTerminal as _;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Instant;
 
 use axum::extract::{MatchedPath, Request};
@@ -40,6 +42,9 @@ pub fn start(format: LogFormat) {
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
     // Where a panic happened helps; what it says may be what a request said.
     std::panic::set_hook(Box::new(|panic| {
+        if PANIC_EXPECTED.get() {
+            return;
+        }
         let place = panic.location().map(ToString::to_string).unwrap_or_default();
         tracing::error!(place, "a panic");
     }));
@@ -53,6 +58,19 @@ pub fn start(format: LogFormat) {
             .with(lines.json().flatten_event(true).with_span_list(false).with_target(false))
             .try_init(),
     };
+}
+
+thread_local! {
+    /// Whether this thread does something that may panic on what was sent.
+    static PANIC_EXPECTED: Cell<bool> = const { Cell::new(false) };
+}
+
+/// The outcome of work that may panic on what was sent; that is not logged.
+pub(crate) fn without_panics<T>(work: impl FnOnce() -> T) -> std::thread::Result<T> {
+    PANIC_EXPECTED.set(true);
+    let outcome = catch_unwind(AssertUnwindSafe(work));
+    PANIC_EXPECTED.set(false);
+    outcome
 }
 
 /// A request that is being answered: its id, and what is logged and counted of it.

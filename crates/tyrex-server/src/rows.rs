@@ -40,11 +40,11 @@ impl Rows {
     ) -> Result<Self, Problem> {
         let asked = match (rows, indices, sent) {
             (Some(rows), None, None) => {
-                limits.check_rows(rows.len())?;
+                limits.check_rows("rows", rows.len())?;
                 Self::Sent(rows.table(served.explainer().schema())?)
             }
             (None, Some(indices), None) => {
-                limits.check_rows(indices.len())?;
+                limits.check_rows("indices", indices.len())?;
                 Self::Own(indices)
             }
             (None, None, Some(table)) => {

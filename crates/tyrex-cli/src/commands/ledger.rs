@@ -216,7 +216,8 @@ impl Report for ListReport {
             ])
         };
         let rows: Vec<Vec<String>> = self.entries.iter().filter_map(row).collect();
-        page.title(&format!("{}: {}", self.ledger, counted(rows.len(), "promise")));
+        let first = if self.more { "the first " } else { "" };
+        page.title(&format!("{}: {first}{}", self.ledger, counted(rows.len(), "promise")));
         if !rows.is_empty() {
             page.table(&header, &rows);
         }

@@ -63,6 +63,16 @@ fn check(args: &ServeArgs) -> Result<(), Usage> {
             help: "name the class with --model-class".to_owned(),
         });
     }
+    let LimitArgs { max_body, max_upload, max_bodies, .. } = args.limits;
+    let largest = max_body.max(max_upload);
+    if max_bodies < largest {
+        return Err(Usage {
+            problem: format!(
+                "--max-bodies {max_bodies} leaves no room for a body of {largest} MiB"
+            ),
+            help: "raise it, or lower --max-body and --max-upload".to_owned(),
+        });
+    }
     Ok(())
 }
 

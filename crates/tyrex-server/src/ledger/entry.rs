@@ -248,9 +248,9 @@ impl Found {
                     .and_then(Closing::named)
                     .ok_or_else(|| damaged("nobody says how it was closed".to_owned()))?,
             },
-            ("forgotten", _) => {
-                Content::Forgotten { promises: forgets(&self.line).map_err(damaged)? }
-            }
+            ("forgotten", _) => Content::Forgotten {
+                promises: forgets(self.line.forgets.as_deref()).map_err(damaged)?,
+            },
             (other, _) => return Err(damaged(format!("its kind is `{other}`"))),
         };
         Ok(Entry {
@@ -287,9 +287,9 @@ impl Found {
 }
 
 /// The sequences that an entry of the kind `forgotten` names.
-pub(super) fn forgets(line: &Line) -> Result<Vec<u64>, String> {
-    let list = line.forgets.as_deref().unwrap_or_default();
-    serde_json::from_str(list).map_err(|error| format!("its list cannot be read: {error}"))
+pub(super) fn forgets(list: Option<&str>) -> Result<Vec<u64>, String> {
+    serde_json::from_str(list.unwrap_or_default())
+        .map_err(|error| format!("its list cannot be read: {error}"))
 }
 
 fn moment(text: &str) -> Result<Timestamp, String> {

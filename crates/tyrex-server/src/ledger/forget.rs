@@ -46,7 +46,7 @@ impl Ledger {
         if let Some(present) = append.find(own).await? {
             let damaged =
                 |problem| Error::Damaged { sequence: present.line.sequence as u64, problem };
-            let promises = forgets(&present.line).map_err(damaged)?;
+            let promises = forgets(present.line.forgets.as_deref()).map_err(damaged)?;
             return Ok(Forgotten { promises, hash: Some(present.line.hash()) });
         }
         let sequences: Vec<i64> = on!(append.transaction, connection => {

@@ -77,7 +77,7 @@ impl NewPromise {
 /// Whether a text can be a subject. The error does not repeat it: subjects stay out of logs.
 pub fn check_subject(subject: &str) -> Result<()> {
     let length = subject.chars().count();
-    let problem = if length == 0 {
+    let problem = if subject.trim().is_empty() {
         "it is empty".to_owned()
     } else if length > LONGEST_SUBJECT {
         format!("it has {length} characters")

@@ -1,5 +1,7 @@
 //! Looking things up.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use serde::Serialize;
 use utoipa::ToSchema;
@@ -7,7 +9,7 @@ use uuid::Uuid;
 
 use super::Ledger;
 use super::chain::Hash;
-use super::entry::{Entry, Found, Status, written};
+use super::entry::{Entry, Found, Status, forgets, written};
 use super::error::{Error, Result};
 use crate::database::on;
 
@@ -87,7 +89,43 @@ impl Ledger {
             .bind(filter.limit.map_or(i64::MAX, |limit| whole(limit as u64)))
             .fetch_all(pool)
             .await?);
+        // Not only of those found: what seems forgotten and is not could be an open promise.
+        self.check_forgotten().await?;
         found.into_iter().map(Found::entry).collect()
+    }
+
+    /// Refuses a ledger where personal data are gone and no entry says that they were forgotten.
+    async fn check_forgotten(&self) -> Result<()> {
+        // In this order: what is forgotten meanwhile is in the second answer at least.
+        let bare: Vec<i64> = on!(self.database, pool => sqlx::query_scalar(
+            "SELECT e.sequence FROM entries e LEFT JOIN payloads p ON p.sequence = e.sequence \
+             WHERE e.kind = 'promise' AND p.sequence IS NULL ORDER BY e.sequence",
+        )
+        .fetch_all(pool)
+        .await?);
+        if bare.is_empty() {
+            return Ok(());
+        }
+        let lists: Vec<(i64, Option<String>)> = on!(self.database, pool => sqlx::query_as(
+            "SELECT sequence, forgets FROM entries WHERE kind = 'forgotten'",
+        )
+        .fetch_all(pool)
+        .await?);
+        let mut forgotten = BTreeSet::new();
+        for (sequence, list) in lists {
+            let named = forgets(list.as_deref())
+                .map_err(|problem| Error::Damaged { sequence: sequence as u64, problem })?;
+            forgotten.extend(named);
+        }
+        match bare.into_iter().map(|sequence| sequence as u64).find(|own| !forgotten.contains(own))
+        {
+            None => Ok(()),
+            Some(sequence) => Err(Error::Damaged {
+                sequence,
+                problem: "its personal data are gone, and no entry says that they were forgotten"
+                    .to_owned(),
+            }),
+        }
     }
 
     /// One entry.
@@ -97,7 +135,9 @@ impl Ledger {
             .bind(id.to_string())
             .fetch_optional(pool)
             .await?);
-        found.ok_or(Error::Absent(id))?.entry()
+        let found = found.ok_or(Error::Absent(id))?;
+        self.check_forgotten().await?;
+        found.entry()
     }
 
     /// The entry at a place.
@@ -109,7 +149,9 @@ impl Ledger {
                 .fetch_optional(pool)
                 .await?
         });
-        found.ok_or(Error::Beyond(sequence))?.entry()
+        let found = found.ok_or(Error::Beyond(sequence))?;
+        self.check_forgotten().await?;
+        found.entry()
     }
 
     /// The promises that hold now: neither closed, nor over, nor forgotten.

@@ -226,7 +226,7 @@ impl<'a> Check<'a> {
                 Some(_) => {}
             }
         } else if line.kind == Kind::Forgotten.name() {
-            self.forgotten.extend(forgets(line).unwrap_or_default());
+            self.forgotten.extend(forgets(line.forgets.as_deref()).unwrap_or_default());
         }
         None
     }

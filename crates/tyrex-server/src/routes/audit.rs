@@ -45,6 +45,7 @@ pub(crate) struct AuditQuestion {
     /// The confidence of intervals.
     confidence: Option<f64>,
     /// How to search for repairs.
+    #[schema(default = "trex-o", example = "trex-o")]
     method: Option<String>,
     /// What a change costs.
     norm: Option<Norm>,
@@ -80,6 +81,7 @@ pub(crate) struct AuditOptions {
     /// The confidence of intervals.
     confidence: Option<f64>,
     /// How to search for repairs.
+    #[schema(default = "trex-o", example = "trex-o")]
     method: Option<String>,
     /// What a change costs.
     norm: Option<Norm>,
@@ -177,7 +179,8 @@ fn gate(
     options: AuditOptions,
 ) -> Result<Gate, Problem> {
     let search = Search {
-        method: options.method,
+        // As the command line does, unless told otherwise.
+        method: Some(options.method.unwrap_or_else(|| "trex-o".to_owned())),
         norm: options.norm,
         tau: options.tau,
         samples: options.samples,

@@ -50,7 +50,7 @@ impl Search {
         {
             return Err(Problem::field("tau", "expected a number between 0 and 1"));
         }
-        self.budget.check()?;
+        self.budget.check().map_err(|error| Problem::from(error).within("budget"))?;
         let method = self.method.as_deref().unwrap_or("trex-i");
         let (norm, seed) = (self.norm.unwrap_or_default(), Seed(self.seed).derive("search"));
         let mut request = Request::new(method, Protocol::Product, norm, seed)?;
@@ -87,12 +87,12 @@ pub(super) fn check_neighbours(
     samples: Option<usize>,
     sigma: Option<f64>,
 ) -> Result<(), Problem> {
-    served.check_neighbours(samples.unwrap_or(USUAL_SAMPLES))?;
     if samples.is_some_and(|samples| !(1..=MOST_SAMPLES).contains(&samples)) {
         return Err(Problem::field("samples", format!("expected 1 to {MOST_SAMPLES}")));
     }
-    if sigma.is_some_and(|sigma| !(sigma > 0.0 && sigma <= 1e6)) {
-        return Err(Problem::field("sigma", "expected a number above 0"));
+    served.check_neighbours(samples.unwrap_or(USUAL_SAMPLES))?;
+    if sigma.is_some_and(|sigma| !(1e-30..=1e6).contains(&sigma)) {
+        return Err(Problem::field("sigma", "expected a number from 1e-30 to 1e6"));
     }
     Ok(())
 }

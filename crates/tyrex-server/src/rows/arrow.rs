@@ -2,7 +2,6 @@
 
 use std::fmt::Display;
 use std::io::Cursor;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use arrow_array::cast::AsArray as _;
@@ -21,6 +20,7 @@ use arrow_schema::{ArrowError, DataType, Field, Schema};
 use tyrex::data::table::Content;
 use tyrex::data::{Column, Table};
 
+use crate::log;
 use crate::problem::Problem;
 
 /// The media type of Arrow streams.
@@ -33,8 +33,8 @@ const MOST_TEXT: usize = 256 << 20;
 /// NaN are missing; infinite numbers are refused.
 pub(crate) fn read_arrow(bytes: &[u8], most: usize) -> Result<Table, Problem> {
     // The reader checks what it reads; should it stop at something all the same, that is the
-    // sender's.
-    catch_unwind(AssertUnwindSafe(|| read(bytes, most)))
+    // sender's mistake, and nothing for the log.
+    log::without_panics(|| read(bytes, most))
         .unwrap_or_else(|_| Err(Problem::bad_request("the body is not an Arrow stream")))
 }
 

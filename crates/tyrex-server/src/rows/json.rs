@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::fmt::{self, Write as _};
 
-use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, Visitor};
+use serde::de::{Deserialize, DeserializeSeed, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use tyrex::data::{Column, FeatureValue, Schema, Table};
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{ArrayBuilder, ObjectBuilder, Ref, Schema as ApiSchema};
@@ -12,50 +12,56 @@ use utoipa::{PartialSchema, ToSchema};
 use super::{is_known, unknown};
 use crate::problem::Problem;
 
-/// Rows as they are sent: for each the names and the texts of its values.
-#[derive(Debug, Clone, PartialEq, Eq, serde::Deserialize)]
-#[serde(transparent)]
-pub(crate) struct JsonRows(Vec<JsonRow>);
-
-/// One text for all of them: a row costs few allocations, however many features it has.
-#[derive(Debug, Clone, PartialEq, Eq)]
-struct JsonRow {
+/// Rows as they are sent: for each the names and the texts of its values, one behind the other.
+///
+/// What they take is in proportion to the body they came in, however many rows or cells it has.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct JsonRows {
     text: String,
     /// For each cell where its name ends, and where its value does.
-    ends: Vec<(usize, usize)>,
-}
-
-impl JsonRow {
-    /// Names and values.
-    fn cells(&self) -> impl Iterator<Item = (&str, &str)> {
-        let mut start = 0;
-        self.ends.iter().map(move |&(name, value)| {
-            let cell = (&self.text[start..name], &self.text[name..value]);
-            start = value;
-            cell
-        })
-    }
+    cells: Vec<(u32, u32)>,
+    /// For each row where its cells end.
+    rows: Vec<u32>,
 }
 
 impl JsonRows {
     pub(crate) fn len(&self) -> usize {
-        self.0.len()
+        self.rows.len()
+    }
+
+    /// Names and values, row by row.
+    fn rows(&self) -> impl Iterator<Item = impl Iterator<Item = (&str, &str)>> {
+        let (mut first, mut start) = (0, 0);
+        self.rows.iter().map(move |&end| {
+            let cells = &self.cells[first as usize..end as usize];
+            first = end;
+            let mut from = start;
+            start = cells.last().map_or(start, |&(_, value)| value as usize);
+            cells.iter().map(move |&(name, value)| {
+                let (name, value) = (name as usize, value as usize);
+                let cell = (&self.text[from..name], &self.text[name..value]);
+                from = value;
+                cell
+            })
+        })
     }
 
     /// The rows as a table with the columns of the schema, and the label where it is given.
-    pub(super) fn table(self, schema: &Schema) -> Result<Table, Problem> {
+    pub(super) fn table(&self, schema: &Schema) -> Result<Table, Problem> {
         let mut names: Vec<&str> =
             schema.features.iter().map(|feature| feature.name.as_str()).collect();
         let own = names.len();
-        let labelled = |row: &JsonRow| row.cells().any(|(name, _)| name == schema.label.column);
-        if schema.position(&schema.label.column).is_none() && self.0.iter().any(labelled) {
-            names.push(&schema.label.column);
+        let label = schema.label.column.as_str();
+        let is_labelled = || self.rows().flatten().any(|(name, _)| name == label);
+        if schema.position(label).is_none() && is_labelled() {
+            names.push(label);
         }
         let mut columns: Vec<Column> = names.iter().copied().map(Column::new).collect();
-        for (place, row) in self.0.iter().enumerate() {
-            let mut filled = vec![false; columns.len()];
+        let mut filled = vec![false; columns.len()];
+        for (place, row) in self.rows().enumerate() {
+            filled.fill(false);
             let mut next = 0;
-            for (name, cell) in row.cells() {
+            for (name, cell) in row {
                 // Most clients send the features in their order.
                 let column = match names.get(next) {
                     Some(own) if *own == name => Some(next),
@@ -82,7 +88,7 @@ impl JsonRows {
                 return Err(Problem::field(format!("rows[{place}].{}", feature.name), problem));
             }
         }
-        columns.iter_mut().for_each(|column| pad(column, self.0.len()));
+        columns.iter_mut().for_each(|column| pad(column, self.len()));
         Ok(Table::new("rows", columns)?)
     }
 }
@@ -94,27 +100,56 @@ fn pad(column: &mut Column, rows: usize) {
     }
 }
 
-impl<'de> Deserialize<'de> for JsonRow {
+impl<'de> Deserialize<'de> for JsonRows {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        struct Cells;
-        impl<'de> Visitor<'de> for Cells {
-            type Value = JsonRow;
+        struct List;
+        impl<'de> Visitor<'de> for List {
+            type Value = JsonRows;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("an object with the values of a row by the names of their features")
+                f.write_str("a list of rows")
             }
 
-            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<JsonRow, M::Error> {
-                let mut row = JsonRow { text: String::with_capacity(512), ends: Vec::new() };
-                while map.next_key_seed(Text(&mut row.text))?.is_some() {
-                    let name = row.text.len();
-                    map.next_value_seed(Text(&mut row.text))?;
-                    row.ends.push((name, row.text.len()));
-                }
-                Ok(row)
+            fn visit_seq<S: SeqAccess<'de>>(self, mut list: S) -> Result<JsonRows, S::Error> {
+                let mut rows = JsonRows::default();
+                while list.next_element_seed(Row(&mut rows))?.is_some() {}
+                Ok(rows)
             }
         }
-        deserializer.deserialize_map(Cells)
+        deserializer.deserialize_seq(List)
+    }
+}
+
+/// Adds a row to others.
+struct Row<'a>(&'a mut JsonRows);
+
+impl<'de> DeserializeSeed<'de> for Row<'_> {
+    type Value = ();
+
+    fn deserialize<D: Deserializer<'de>>(self, deserializer: D) -> Result<(), D::Error> {
+        deserializer.deserialize_map(self)
+    }
+}
+
+impl<'de> Visitor<'de> for Row<'_> {
+    type Value = ();
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an object with the values of a row by the names of their features")
+    }
+
+    fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<(), M::Error> {
+        let JsonRows { text, cells, rows } = self.0;
+        let place = |length: usize| {
+            u32::try_from(length).map_err(|_| M::Error::custom("expected less than 4 GiB of rows"))
+        };
+        while map.next_key_seed(Text(text))?.is_some() {
+            let name = place(text.len())?;
+            map.next_value_seed(Text(text))?;
+            cells.push((name, place(text.len())?));
+        }
+        rows.push(place(cells.len())?);
+        Ok(())
     }
 }
 
@@ -185,5 +220,42 @@ impl ToSchema for JsonRows {
 
     fn schemas(schemas: &mut Vec<(String, RefOr<ApiSchema>)>) {
         schemas.push((FeatureValue::name().into_owned(), FeatureValue::schema()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn read(text: &str) -> JsonRows {
+        serde_json::from_str(text).expect("rows")
+    }
+
+    #[test]
+    fn cells_come_out_as_they_went_in() {
+        let text =
+            json!([{"a": 1, "b": "x y"}, {}, {"": "", "\u{e9}\n": true, "c": null}, {"d": -0.0}]);
+        let rows = read(&text.to_string());
+        let cells: Vec<Vec<_>> = rows.rows().map(Iterator::collect).collect();
+        let expected: [&[_]; 4] = [
+            &[("a", "1"), ("b", "x y")],
+            &[],
+            &[("", ""), ("c", ""), ("\u{e9}\n", "true")],
+            &[("d", "0")],
+        ];
+        assert_eq!(rows.len(), 4);
+        assert_eq!(cells, expected);
+    }
+
+    #[test]
+    fn what_rows_take_is_in_proportion_to_their_text() {
+        for row in ["{}", "{\"\":0}", "{\"\":0,\"\":0,\"\":\"\"}"] {
+            let text = format!("[{}]", vec![row; 10_000].join(","));
+            let JsonRows { text: own, cells, rows } = read(&text);
+            let taken = own.capacity() + 8 * cells.capacity() + 4 * rows.capacity();
+            assert!(taken <= 4 * text.len(), "{taken} bytes for {} of {row}", text.len());
+        }
     }
 }

@@ -379,6 +379,29 @@ fn the_first_bad_entry_is_named() {
 
 /// A swap is recognised as one.
 #[test]
+fn a_promise_whose_data_are_gone_does_not_pass_for_forgotten() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("advice.db");
+    run(async {
+        fill(&file, 5).await;
+        let database = Database::open_existing(file.to_str().unwrap()).await.unwrap();
+        let ledger = Ledger::new(database);
+        let open = ledger.open_promises().await.unwrap();
+        let gone = open.first().expect("an open promise").sequence;
+        let mut connection = raw(&file).await;
+        let delete = format!("DELETE FROM payloads WHERE sequence = {gone}");
+        execute(&mut connection, delete).await;
+        connection.close().await.unwrap();
+        let expected = format!(
+            "entry {gone} of the ledger is damaged: its personal data are gone, and no entry says \
+             that they were forgotten"
+        );
+        assert_eq!(ledger.open_promises().await.unwrap_err().to_string(), expected);
+        assert_eq!(ledger.at(gone).await.unwrap_err().to_string(), expected);
+    });
+}
+
+#[test]
 fn a_reordered_entry_says_where_it_was_written() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("advice.db");

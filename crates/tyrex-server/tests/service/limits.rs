@@ -43,6 +43,33 @@ fn a_body_that_grows_too_large_is_cut_off() {
 }
 
 #[test]
+fn a_client_that_reads_no_answer_before_it_has_sent_all_hears_why_it_was_refused() {
+    let server = start(|setting| setting.config.limits.bodies = 100_000);
+    // Too large as announced, and more than there is room for.
+    for (length, status) in [(9_000_000, 413), (8_000_000, 503)] {
+        let head = format!(
+            "POST /v1/stability HTTP/1.1\r\nhost: localhost\r\n{JSON}content-length: {length}\r\n\r\n"
+        );
+        for _ in 0..5 {
+            let mut stream = server.connect();
+            stream.write_all(head.as_bytes()).expect("it is sent");
+            stream.write_all(&spaces(length)).expect("all of it is sent");
+            Answer::read(&until_closed(&mut stream)).expect("an answer").problem(status);
+        }
+    }
+}
+
+#[test]
+fn whoever_waits_to_be_told_to_send_is_not_told_so_in_vain() {
+    let head = format!(
+        "POST /v1/stability HTTP/1.1\r\nhost: localhost\r\n{JSON}expect: 100-continue\r\n\
+         content-length: 9000000\r\n\r\n"
+    );
+    let answer = german().raw(head.as_bytes());
+    assert!(answer.starts_with(b"HTTP/1.1 413"), "{}", String::from_utf8_lossy(&answer));
+}
+
+#[test]
 fn files_may_be_larger() {
     let server = start(|setting| {
         setting.config.limits.body = 1000;

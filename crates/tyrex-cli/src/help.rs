@@ -142,6 +142,9 @@ fn database_remedy(error: &database::Error) -> Option<String> {
             database::Error::Full => {
                 "nothing was recorded; make room on the disk, then repeat the command"
             }
+            database::Error::Claimed { .. } => {
+                "ask that one, or end it first; or name another database with --ledger"
+            }
             database::Error::Busy => "repeat the command when the others are done",
             _ => return None,
         }

@@ -114,6 +114,9 @@ fn ledger_remedy(error: &ledger::Error) -> Option<String> {
         ledger::Error::Damaged { .. } => {
             "`tyrex ledger verify` says what is wrong; a backup may be sound".to_owned()
         }
+        ledger::Error::Unfinished { job } => {
+            format!("nothing was removed; DELETE /v1/jobs/{job} of the service cancels the job")
+        }
         _ => return None,
     })
 }

@@ -114,6 +114,9 @@ fn ledger_remedy(error: &ledger::Error) -> Option<String> {
         ledger::Error::Damaged { .. } => {
             "`tyrex ledger verify` says what is wrong; a backup may be sound".to_owned()
         }
+        ledger::Error::Unfinished { job } => {
+            format!("nothing was removed; DELETE /v1/jobs/{job} of the service cancels the job")
+        }
         _ => return None,
     })
 }
@@ -141,6 +144,9 @@ fn database_remedy(error: &database::Error) -> Option<String> {
             }
             database::Error::Full => {
                 "nothing was recorded; make room on the disk, then repeat the command"
+            }
+            database::Error::Claimed { .. } => {
+                "ask that one, or end it first; or name another database with --ledger"
             }
             database::Error::Busy => "repeat the command when the others are done",
             _ => return None,

@@ -3,6 +3,7 @@
 //! Statements are written once. They number their parameters (`$1`), which both understand, and
 //! `on!` runs them on whichever database it is.
 
+mod claim;
 mod error;
 
 use std::path::{Path, PathBuf};
@@ -17,6 +18,7 @@ use sqlx::{
     ConnectOptions as _, Connection as _, PgPool, Postgres, SqlSafeStr as _, Sqlite, SqlitePool,
 };
 
+pub(crate) use claim::Claim;
 pub use error::{Error, Result};
 
 /// How long a writer waits for the others.

@@ -219,7 +219,9 @@ impl From<ledger::Error> for Problem {
             Ledger::Database(error) => error.into(),
             Ledger::Library(error) => error.into(),
             Ledger::Absent(_) | Ledger::Beyond(_) => Self::not_found(error.to_string()),
-            Ledger::Taken(_) | Ledger::NotOpen { .. } => Self::conflict(error.to_string()),
+            Ledger::Taken(_) | Ledger::NotOpen { .. } | Ledger::Unfinished { .. } => {
+                Self::conflict(error.to_string())
+            }
             Ledger::Subject { .. } => Self::field("subject", error.to_string()),
             // What is damaged, or left behind, is for whoever runs the service to know too.
             Ledger::Damaged { .. } | Ledger::Traces { .. } => {

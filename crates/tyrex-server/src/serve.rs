@@ -11,7 +11,7 @@ use tokio::time::{Instant, timeout_at};
 use crate::access::{self, Tokens};
 use crate::config::{Config, Limits};
 use crate::connection::Doorman;
-use crate::database::{self, Database};
+use crate::database::{self, Claim, Database};
 use crate::state::AppState;
 use crate::{app, tls};
 
@@ -36,6 +36,9 @@ pub enum Error {
         /// The address.
         address: SocketAddr,
     },
+    /// Another service took the database while its server was away.
+    #[error("another service has claimed the database meanwhile")]
+    Ousted,
     /// The sockets failed.
     #[error("the service ended: {0}")]
     Ended(#[source] std::io::Error),
@@ -50,28 +53,32 @@ pub enum Error {
     Library(#[from] tyrex::Error),
 }
 
-/// A service that has its address and its certificate. Clients may connect, and wait.
+/// A service that has its database, its address and its certificate. Clients may connect, and
+/// wait.
 #[derive(Debug)]
 pub struct Service {
     listener: TcpListener,
     address: SocketAddr,
     tls: Option<RustlsConfig>,
+    claim: Claim,
 }
 
 impl Service {
-    /// Takes the address and reads the certificate. An address that others can reach is refused
-    /// while no token lets anybody in.
+    /// Claims the database, takes the address and reads the certificate. A database on which
+    /// another service runs is refused; so is an address that others can reach while no token
+    /// lets anybody in.
     pub async fn bind(config: &Config, database: &Database) -> Result<Self, Error> {
         let address = config.address;
         if config.demands_tokens() && !Tokens::new(database.clone()).any_good().await? {
             return Err(Error::NoTokens { address });
         }
+        let claim = database.claim().await?;
         let tls = config.tls.as_ref().map(tls::load).transpose()?;
         let failed = |source| Error::Bind { address, source };
         let listener = TcpListener::bind(address).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        Ok(Self { listener, address, tls })
+        Ok(Self { listener, address, tls, claim })
     }
 
     /// Where it listens; a port of 0 has become a real one.
@@ -90,14 +97,14 @@ impl Service {
     /// Answers until `end` comes, then finishes what is quick and parks the rest, in the time
     /// that the limits set for it.
     pub async fn run(self, state: AppState, end: impl Future<Output = ()>) -> Result<(), Error> {
+        let Self { listener, tls, mut claim, .. } = self;
         let limits = state.config.limits.clone();
         let handle = Handle::new();
         let doorman = Doorman::new(limits.connections, limits.idle);
-        let server =
-            axum_server::from_tcp(self.listener).map_err(Error::Ended)?.handle(handle.clone());
+        let server = axum_server::from_tcp(listener).map_err(Error::Ended)?.handle(handle.clone());
         let service = app(state.clone()).into_make_service_with_connect_info::<SocketAddr>();
         let serving = async {
-            match &self.tls {
+            match &tls {
                 None => bounded(server.acceptor(doorman), &limits).serve(service).await,
                 Some(config) => {
                     let acceptor = RustlsAcceptor::new(config.clone())
@@ -107,20 +114,23 @@ impl Service {
                 }
             }
         };
-        let reloading = reload(self.tls.as_ref(), &state.config);
+        let reloading = reload(tls.as_ref(), &state.config);
         let ending = async {
-            end.await;
+            let ousted = tokio::select! {
+                () = end => false,
+                () = claim.lost() => true,
+            };
             let deadline = Instant::now() + limits.drain;
             let requests = handle.connection_count();
             tracing::info!(connections = requests, "the service is ending");
             handle.graceful_shutdown(Some(limits.drain));
-            deadline
+            (deadline, ousted)
         };
         tokio::pin!(serving, reloading);
-        let deadline = tokio::select! {
+        let (deadline, ousted) = tokio::select! {
             ended = &mut serving => return ended.map_err(Error::Ended),
-            () = &mut reloading => Instant::now(),
-            deadline = ending => deadline,
+            () = &mut reloading => (Instant::now(), false),
+            ending = ending => ending,
         };
         let parking = timeout_at(deadline, state.engine.park());
         let (served, parked) = tokio::join!(serving, parking);
@@ -129,9 +139,13 @@ impl Service {
             tracing::warn!("work was left behind: it goes on, from its last stop, after the start");
         }
         // The database tidies up, but nobody waits for it for ever.
-        let _ = timeout_at(deadline + Duration::from_secs(1), state.database.close()).await;
+        let closing = async {
+            state.database.close().await;
+            claim.release().await;
+        };
+        let _ = timeout_at(deadline + Duration::from_secs(1), closing).await;
         tracing::info!("the service has ended");
-        Ok(())
+        if ousted { Err(Error::Ousted) } else { Ok(()) }
     }
 }
 

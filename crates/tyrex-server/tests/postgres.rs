@@ -13,7 +13,7 @@ use common::{keep_counts, promise};
 use sqlx::postgres::PgConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
 use tyrex_server::database::{self, Database};
-use tyrex_server::ledger::{Closing, Error, Filter, Ledger, Status, Trouble};
+use tyrex_server::ledger::{Closing, Error, Filter, Ledger, Status, Trouble, Uuid};
 
 #[test]
 fn child() {
@@ -61,6 +61,54 @@ fn everything_works_as_in_sqlite() {
         let verification = ledger.verify(Some(&recorded[2].hash)).await.unwrap();
         assert!(verification.is_sound(), "{verification:?}");
         assert_eq!((verification.entries, verification.forgotten), (6, 2));
+    });
+}
+
+#[test]
+fn finished_jobs_that_hold_a_subject_go_and_leave_nothing_in_the_tables() {
+    let name = "finished_jobs_that_hold_a_subject_go_and_leave_nothing_in_the_tables";
+    let Some(server) = Server::of(name) else { return };
+    run(async {
+        let url = server.database("tyrex_forgetting").await;
+        let ledger = Ledger::new(Database::open(&url).await.unwrap());
+        let own = promise("a", 1);
+        ledger.record(std::slice::from_ref(&own)).await.unwrap();
+        let options: PgConnectOptions = url.parse().unwrap();
+        let mut connection = options.connect().await.unwrap();
+        let question = r#"{"kind": "explain", "recording": {"subjects": ["a"]}}"#;
+        let report = format!(r#"{{"promises": [{{"name": "{}"}}]}}"#, own.id);
+        for (kind, question, result) in [("explain", question, "[]"), ("audit", "{}", &*report)] {
+            let id = Uuid::now_v7().to_string();
+            sqlx::query(
+                "INSERT INTO jobs (id, kind, state, model, question, total, created, finished, \
+                 result) VALUES ($1, $2, 'done', 'm', $3, 1, 'then', 'then', $4)",
+            )
+            .bind(&id)
+            .bind(kind)
+            .bind(question)
+            .bind(result)
+            .execute(&mut connection)
+            .await
+            .unwrap();
+            sqlx::query(
+                "INSERT INTO job_rows (job, number, document, cells) VALUES ($1, 0, '{}', '[]')",
+            )
+            .bind(&id)
+            .execute(&mut connection)
+            .await
+            .unwrap();
+        }
+        let forgotten = ledger.forget("a").await.unwrap();
+        assert_eq!((forgotten.promises.len(), forgotten.jobs.len()), (1, 2));
+        // What is deleted stays in a table until it is written anew.
+        let sizes: (i64, i64, i64) = sqlx::query_as(
+            "SELECT pg_relation_size('payloads'), pg_relation_size('jobs'), \
+             pg_relation_size('job_rows')",
+        )
+        .fetch_one(&mut connection)
+        .await
+        .unwrap();
+        assert_eq!(sizes, (0, 0, 0));
     });
 }
 

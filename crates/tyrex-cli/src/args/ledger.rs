@@ -42,8 +42,12 @@ Examples:
     Verify(LedgerVerifyArgs),
     /// Remove everything personal about a subject; the chain still verifies
     ///
-    /// What stays is that promises were given, when, and for which model. The answer is "no"
-    /// (exit code 1) if the ledger knows no such subject. Backups are not reached.
+    /// What goes is the subject, the rows and the certificates of its promises, and the service's
+    /// finished jobs in the same database that recorded advice for the subject or audited its
+    /// promises. What stays is that promises were given, when, and for which model. While a job
+    /// that is not finished would hold the subject, nothing is removed (exit code 2). The answer
+    /// is "no" (exit code 1) if neither the ledger nor a job knows the subject. Backups are not
+    /// reached.
     #[command(after_help = "\
 Examples:
   tyrex ledger forget customer-4711 --ledger advice.db --yes")]

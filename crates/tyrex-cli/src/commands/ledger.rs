@@ -148,7 +148,7 @@ pub(crate) fn forget(context: &mut Context<'_>, args: &LedgerForgetArgs) -> anyh
     }
     let ledger = existing(&args.ledger)?;
     let forgotten = interrupt::whole(|| block_on(ledger.forget(&args.subject)))??;
-    let answer = if forgotten.promises.is_empty() { Answer::No } else { Answer::Yes };
+    let answer = if forgotten.is_nothing() { Answer::No } else { Answer::Yes };
     context.printer.show(&ForgetReport {
         ledger: ledger.database().address().to_owned(),
         forgotten,
@@ -176,6 +176,11 @@ pub(crate) fn close_promise(
 fn moment(moment: Timestamp) -> String {
     let text = moment.to_string();
     text.chars().take("2026-11-16T00:00".len()).collect::<String>().replacen('T', " ", 1)
+}
+
+/// Numbers or ids, as people read them.
+fn listed(things: &[impl ToString]) -> String {
+    things.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// As much of a fingerprint as tells models apart.
@@ -247,8 +252,7 @@ impl Report for EntryReport {
                 pairs.push(("closes", format!("entry {promise}, which was {}", closing.name())));
             }
             Content::Forgotten { promises } => {
-                let list: Vec<String> = promises.iter().map(ToString::to_string).collect();
-                pairs.push(("forgets", format!("entries {}", list.join(", "))));
+                pairs.push(("forgets", format!("entries {}", listed(promises))));
             }
         }
         pairs.push(("hash", hash.to_string()));
@@ -383,14 +387,24 @@ impl Report for ForgetReport {
     const COMMAND: &'static str = "ledger forget";
 
     fn page(&self, page: &mut Page) {
-        let promises = &self.forgotten.promises;
-        if promises.is_empty() {
+        if self.forgotten.is_nothing() {
             page.title(&format!("{} knows no such subject", self.ledger));
             return;
         }
-        page.title(&format!("Forgot {}", counted(promises.len(), "promise")));
-        let list: Vec<String> = promises.iter().map(ToString::to_string).collect();
-        page.pairs(&[("entries", list.join(", ")), ("head", self.head.hash.to_string())]);
+        let Forgotten { promises, jobs, .. } = &self.forgotten;
+        let mut pairs = Vec::new();
+        let mut counts = Vec::new();
+        if !promises.is_empty() {
+            counts.push(counted(promises.len(), "promise"));
+            pairs.push(("entries", listed(promises)));
+        }
+        if !jobs.is_empty() {
+            counts.push(counted(jobs.len(), "finished job"));
+            pairs.push(("jobs", listed(jobs)));
+        }
+        page.title(&format!("Forgot {}", counts.join(" and ")));
+        pairs.push(("head", self.head.hash.to_string()));
+        page.pairs(&pairs);
     }
 }
 

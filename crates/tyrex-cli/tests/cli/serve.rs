@@ -156,6 +156,67 @@ fn what_does_not_start_says_why() {
 }
 
 #[test]
+fn one_service_runs_on_a_database_and_commands_beside_it() {
+    let place = Place::with_loans();
+    let arguments = [&LOANS[..], &["--models", "0", "--ledger", "advice.db"]].concat();
+    let service = Running::start(&place, &arguments);
+    let second = place.run(&["serve", "--port", "0", "--ledger", "./advice.db"]);
+    assert_eq!(second.code, 2, "{}", second.stderr);
+    assert!(second.stderr.contains("another service runs on ./advice.db"), "{}", second.stderr);
+    assert!(second.stderr.contains("end it first"), "{}", second.stderr);
+    // A job, and somebody in it who is forgotten from outside.
+    let row = json!({"income": 12.0, "age": 30, "housing": "rent", "owner": "no"});
+    let question = json!({"rows": [row], "wait": false, "record": {"subjects": ["somebody"]}});
+    let (status, job) = service.post("/v1/explain", &question);
+    assert_eq!(status, 202, "{job}");
+    let job = format!("GET /v1/jobs/{}", job["id"].as_str().unwrap());
+    let begin = Instant::now();
+    while !service.send(&job, "", "").1.contains(r#""state":"done""#) {
+        assert!(begin.elapsed() < Duration::from_mins(1));
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let forgot = place.done(&["ledger", "forget", "somebody", "--ledger", "advice.db"]);
+    assert!(forgot.starts_with("Forgot 1 promise and 1 finished job\n"), "{forgot}");
+    assert_eq!(service.send(&job, "", "").0, 404);
+    assert_eq!(service.send(&format!("{job}/result"), "", "").0, 404);
+    place.done(&[&["train", "--out", "m.onnx", "--epochs", "5"], &LOANS[..]].concat());
+    let advice = ["explain", "--data", "loans.csv", "--model", "m.onnx", "--ledger", "advice.db"];
+    place.done(&[&advice[..], &["--models", "0"]].concat());
+    place.done(&["audit", "--model", "m.onnx", "--ledger", "advice.db"]);
+    place.done(&["ledger", "verify", "--ledger", "advice.db"]);
+    place.done(&["token", "create", "--role", "read", "--ledger", "advice.db"]);
+    // A service that was killed is no service any more.
+    assert_eq!(service.end("-KILL").0, None);
+    let service = Running::start(&place, &arguments);
+    assert_eq!(service.end("-TERM").0, Some(0));
+}
+
+#[test]
+fn nobody_is_forgotten_while_a_job_names_him() {
+    let place = Place::new();
+    let service = Running::start(&place, &["--dataset", "german", "--models", "0"]);
+    let (rows, subjects): (Vec<usize>, Vec<String>) =
+        (0..1000).map(|row| (row, format!("person {row}"))).unzip();
+    let question = json!({"indices": rows, "method": "trex-o", "wait": false,
+        "record": {"subjects": subjects}});
+    let (status, job) = service.post("/v1/explain", &question);
+    assert_eq!(status, 202, "{job}");
+    let id = job["id"].as_str().unwrap();
+    let forget = ["ledger", "forget", "person 999", "--ledger", "tyrex.db"];
+    let refused = place.run(&forget);
+    assert_eq!(refused.code, 2, "{}", refused.stdout);
+    assert!(refused.stderr.contains(&format!("job {id} is not finished")), "{}", refused.stderr);
+    assert!(refused.stderr.contains(&format!("DELETE /v1/jobs/{id}")), "{}", refused.stderr);
+    service.send(&format!("DELETE /v1/jobs/{id}"), "", "");
+    let begin = Instant::now();
+    while place.run(&forget).code == 2 {
+        assert!(begin.elapsed() < Duration::from_mins(1));
+    }
+    assert_eq!(place.run(&forget).code, 1, "it was forgotten");
+    assert_eq!(service.end("-TERM").0, Some(0));
+}
+
+#[test]
 fn tokens_are_made_listed_and_revoked() {
     let place = Place::new();
     let made =

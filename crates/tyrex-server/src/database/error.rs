@@ -53,6 +53,12 @@ pub enum Error {
         /// The reason.
         problem: String,
     },
+    /// Another service has it.
+    #[error("another service runs on {address}")]
+    Claimed {
+        /// The database.
+        address: String,
+    },
     /// There is no room left.
     #[error("the disk is full")]
     Full,

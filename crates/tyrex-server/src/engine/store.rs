@@ -1,5 +1,7 @@
 //! What the engine keeps in the database: models, their retrained versions, and jobs.
 
+use std::collections::BTreeSet;
+
 use jiff::Timestamp;
 use sqlx::Row as _;
 
@@ -152,6 +154,14 @@ impl Store {
     /// All jobs, the oldest first.
     pub(super) async fn jobs(&self) -> Result<Vec<StoredJob>> {
         self.some_jobs("").await
+    }
+
+    /// The ids of all jobs.
+    pub(super) async fn job_ids(&self) -> Result<BTreeSet<String>> {
+        const IDS: &str = "SELECT id FROM jobs";
+        let ids: Vec<String> =
+            on!(self.0, pool => sqlx::query_scalar(IDS).fetch_all(pool).await.map_err(broken)?);
+        Ok(ids.into_iter().collect())
     }
 
     /// One job.

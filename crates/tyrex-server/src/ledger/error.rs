@@ -48,9 +48,15 @@ pub enum Error {
         /// What is wrong.
         problem: String,
     },
+    /// A job of the service holds the subject, or will.
+    #[error("job {job} is not finished and may hold this subject; cancel it first, or let it end")]
+    Unfinished {
+        /// The job.
+        job: String,
+    },
     /// Everything was forgotten, but traces may be left in the files.
     #[error(
-        "the personal data are removed from the ledger, but traces may be left in its files \
+        "the personal data are removed from the database, but traces may be left in its files \
          ({problem}); repeat this to remove them"
     )]
     Traces {

@@ -1,5 +1,7 @@
 //! Forgetting a person, and keeping the chain.
 
+use std::collections::BTreeSet;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use serde::Serialize;
@@ -19,45 +21,72 @@ use crate::database::{self, Either, PATIENCE, on};
 pub struct Forgotten {
     /// The promises whose personal data were removed, by their sequences.
     pub promises: Vec<u64>,
-    /// The hash of the entry that says so; `None` if there was nothing to forget.
+    /// The hash of the entry that says so; `None` if there was no such promise.
     #[schema(value_type = Option<String>)]
     pub hash: Option<Hash>,
+    /// The finished jobs of the service that held the subject and were removed, by their ids.
+    pub jobs: Vec<Uuid>,
 }
+
+impl Forgotten {
+    /// Whether the subject was nowhere.
+    #[must_use]
+    pub fn is_nothing(&self) -> bool {
+        self.promises.is_empty() && self.jobs.is_empty()
+    }
+}
+
+/// The promises that were forgotten, and the entry that says so.
+type Promises = (Vec<u64>, Option<Hash>);
 
 impl Ledger {
     /// Removes everything personal about a subject, with the salts: what is left in the entries
     /// cannot even be compared with a guess. An entry that names the promises, and not the
-    /// subject, is added.
+    /// subject, is added. The service's finished jobs that hold the subject or its promises go
+    /// too, in the same transaction; one that is not finished is an error, and nothing is removed.
     ///
-    /// SQLite's file and its log hold nothing of it afterwards; PostgreSQL's table neither. Its
+    /// SQLite's file and its log hold nothing of it afterwards; PostgreSQL's tables neither. Its
     /// log and backups of either are not reached from here.
     pub async fn forget(&self, subject: &str) -> Result<Forgotten> {
         check_subject(subject)?;
         let own = Uuid::now_v7();
-        let forgotten = retrying(|| self.try_forget(subject, own)).await?;
+        // Of all attempts: one whose answer was lost may have happened.
+        let jobs = Mutex::new(BTreeSet::new());
+        let (promises, hash) = retrying(|| self.try_forget(subject, own, &jobs)).await?;
         let traces = |error: database::Error| Error::Traces { problem: error.to_string() };
         self.wipe().await.map_err(traces)?;
-        Ok(forgotten)
+        let jobs = jobs.into_inner().unwrap_or_else(PoisonError::into_inner);
+        Ok(Forgotten { promises, hash, jobs: jobs.into_iter().collect() })
     }
 
-    async fn try_forget(&self, subject: &str, own: Uuid) -> Result<Forgotten> {
+    async fn try_forget(
+        &self,
+        subject: &str,
+        own: Uuid,
+        jobs: &Mutex<BTreeSet<Uuid>>,
+    ) -> Result<Promises> {
         let mut append = Append::begin(&self.database).await?;
         // A commit whose answer was lost.
         if let Some(present) = append.find(own).await? {
             let damaged =
                 |problem| Error::Damaged { sequence: present.line.sequence as u64, problem };
             let promises = forgets(present.line.forgets.as_deref()).map_err(damaged)?;
-            return Ok(Forgotten { promises, hash: Some(present.line.hash()) });
+            return Ok((promises, Some(present.line.hash())));
         }
-        let sequences: Vec<i64> = on!(append.transaction, connection => {
-            sqlx::query_scalar("SELECT sequence FROM payloads WHERE subject = $1 ORDER BY sequence")
-                .bind(subject)
-                .fetch_all(&mut **connection)
-                .await?
-        });
+        let found: Vec<(i64, String)> = on!(append.transaction, connection => sqlx::query_as(
+            "SELECT p.sequence, e.id FROM payloads p JOIN entries e ON e.sequence = p.sequence \
+             WHERE p.subject = $1 ORDER BY p.sequence",
+        )
+        .bind(subject)
+        .fetch_all(&mut **connection)
+        .await?);
+        let (sequences, ids): (Vec<i64>, Vec<String>) = found.into_iter().unzip();
+        let removed = append.forget_in_jobs(subject, &ids).await?;
+        jobs.lock().unwrap_or_else(PoisonError::into_inner).extend(removed);
         let promises: Vec<u64> = sequences.iter().map(|&sequence| sequence as u64).collect();
         if promises.is_empty() {
-            return Ok(Forgotten { promises, hash: None });
+            append.commit().await?;
+            return Ok((promises, None));
         }
         on!(append.transaction, connection => {
             sqlx::query("DELETE FROM payloads WHERE subject = $1")
@@ -70,11 +99,11 @@ impl Ledger {
         line.forgets = Some(serde_json::Value::from(promises.clone()).to_string());
         let recorded = append.add(line).await?;
         append.commit().await?;
-        Ok(Forgotten { promises, hash: Some(recorded.hash) })
+        Ok((promises, Some(recorded.hash)))
     }
 
     /// Takes what was deleted out of the files. Deleting alone leaves copies: SQLite's in its log
-    /// and in the free room of pages, PostgreSQL's in its table.
+    /// and in the free room of pages, PostgreSQL's in its tables.
     async fn wipe(&self) -> database::Result<()> {
         let started = Instant::now();
         loop {
@@ -106,7 +135,7 @@ impl Ledger {
                 }
             }
             Either::Postgres(pool) => {
-                sqlx::query("VACUUM FULL payloads").execute(pool).await?;
+                sqlx::query("VACUUM FULL payloads, jobs, job_rows").execute(pool).await?;
             }
         }
         Ok(())

@@ -10,6 +10,7 @@ mod chain;
 mod entry;
 mod error;
 mod forget;
+mod jobs;
 mod promise;
 mod read;
 mod table;

@@ -37,8 +37,12 @@ pub(crate) struct JobList {
 
 /// All jobs.
 #[utoipa::path(get, path = "/v1/jobs", tag = "jobs", responses((status = OK, body = JobList)))]
-pub(crate) async fn list(_: Explaining, State(state): State<AppState>) -> Json<JobList> {
-    Json(JobList { jobs: state.engine.jobs() })
+pub(crate) async fn list(
+    _: Explaining,
+    State(state): State<AppState>,
+) -> Result<Json<JobList>, Problem> {
+    state.engine.catch_up().await?;
+    Ok(Json(JobList { jobs: state.engine.jobs() }))
 }
 
 /// One job.
@@ -50,7 +54,7 @@ pub(crate) async fn show(
     State(state): State<AppState>,
     Path(id): Path<Uuid>,
 ) -> Result<Json<Job>, Problem> {
-    let job = state.engine.job(id)?.borrow().clone();
+    let job = state.engine.job(id).await?.borrow().clone();
     Ok(Json(job))
 }
 
@@ -93,7 +97,7 @@ pub(crate) async fn events(
     State(state): State<AppState>,
     Path(id): Path<Uuid>,
 ) -> Result<Sse<impl Stream<Item = Result<Event, Infallible>>>, Problem> {
-    let mut jobs = state.engine.job(id)?;
+    let mut jobs = state.engine.job(id).await?;
     let (sender, receiver) = mpsc::channel(4);
     tokio::spawn(async move {
         loop {

@@ -148,7 +148,9 @@ pub(crate) struct ForgetQuestion {
     subject: String,
 }
 
-/// Removes everything personal about a subject, from the ledger and from finished jobs.
+/// Removes everything personal about a subject from the ledger, and the finished jobs that hold
+/// the subject or its promises. A job that is not finished and holds them, or an audit that runs,
+/// is in the way (409).
 #[utoipa::path(post, path = "/v1/ledger/forget", tag = "ledger",
     request_body = ForgetQuestion,
     responses((status = OK, body = Forgotten), (status = CONFLICT)))]
@@ -157,6 +159,5 @@ pub(crate) async fn forget(
     State(state): State<AppState>,
     Json(question): Json<ForgetQuestion>,
 ) -> Result<Json<Forgotten>, Problem> {
-    state.engine.forget_in_jobs(&question.subject).await?;
     Ok(Json(state.ledger.forget(&question.subject).await?))
 }

@@ -8,7 +8,7 @@ use sqlx::{ConnectOptions as _, Connection as _};
 use tyrex_server::database::{self, Database};
 use tyrex_server::ledger::{Closing, Error, Filter, Ledger, Status, Timestamp};
 
-async fn ledger(folder: &tempfile::TempDir) -> Ledger {
+pub(super) async fn ledger(folder: &tempfile::TempDir) -> Ledger {
     let file = folder.path().join("advice.db");
     Ledger::new(Database::open(file.to_str().unwrap()).await.unwrap())
 }
@@ -73,12 +73,12 @@ async fn a_promise_is_closed_once() {
 }
 
 /// All bytes of all files of the ledger: the database, its log, its index of the log.
-fn bytes(folder: &tempfile::TempDir) -> Vec<u8> {
+pub(super) fn bytes(folder: &tempfile::TempDir) -> Vec<u8> {
     let files = std::fs::read_dir(folder.path()).unwrap();
     files.flat_map(|file| std::fs::read(file.unwrap().path()).unwrap()).collect()
 }
 
-fn holds(bytes: &[u8], text: &str) -> bool {
+pub(super) fn holds(bytes: &[u8], text: &str) -> bool {
     bytes.windows(text.len()).any(|window| window == text.as_bytes())
 }
 

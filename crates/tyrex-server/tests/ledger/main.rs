@@ -4,6 +4,7 @@ mod book;
 #[path = "../common/mod.rs"]
 mod common;
 mod crash;
+mod forgetting;
 mod tampering;
 
 /// What tests of crashes start: nothing, unless the environment names a task.

@@ -124,6 +124,8 @@ async fn others_are_let_in_only_with_tokens() {
         Config { address: "127.0.0.1:0".parse().expect("an address"), ..Config::default() };
     let service = Service::bind(&config, &database).await.expect("an open one on loopback");
     let taken = Config { address: service.address(), ..Config::default() };
+    let file = folder.path().join("other.db").to_str().expect("a name").to_owned();
+    let database = Database::open(&file).await.expect("a database");
     let refused = Service::bind(&taken, &database).await.err().map(|error| error.to_string());
     assert!(refused.is_some_and(|error| error.contains("cannot listen on 127.0.0.1")));
 }

@@ -6,7 +6,33 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use tyrex_server::config::Config;
+use tyrex_server::database::{self, Database};
+use tyrex_server::serve::{Error, Service};
+
 use crate::support::{Answer, eventually, start, until_closed};
+
+#[tokio::test]
+async fn one_service_at_a_time_runs_on_a_database() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = |name: &str| folder.path().join(name).display().to_string();
+    let database = Database::open(&file("tyrex.db")).await.expect("a database");
+    std::os::unix::fs::symlink(file("tyrex.db"), file("link.db")).expect("a link");
+    let link = Database::open(&file("link.db")).await.expect("a database");
+    let mut config = Config::default();
+    config.address.set_port(0);
+    let first = Service::bind(&config, &database).await.expect("a service");
+    for database in [&database, &link] {
+        match Service::bind(&config, database).await {
+            Err(Error::Database(error @ database::Error::Claimed { .. })) => {
+                assert!(error.to_string().contains(database.address()), "{error}");
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    drop(first);
+    Service::bind(&config, &link).await.expect("a service");
+}
 
 #[test]
 fn what_is_quick_is_finished_and_idle_clients_are_sent_away() {

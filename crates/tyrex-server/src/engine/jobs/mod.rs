@@ -200,6 +200,11 @@ impl Jobs {
         self.lock().get(&id).cloned().ok_or_else(|| Error::absent("job", id.to_string()))
     }
 
+    /// Those that are finished.
+    fn finished(&self) -> Vec<Uuid> {
+        self.lock().values().filter(|entry| entry.state().is_final()).map(|it| it.id).collect()
+    }
+
     /// The next one to run.
     fn next(&self) -> Option<Arc<Entry>> {
         self.lock().values().find(|entry| entry.state() == JobState::Queued).cloned()
@@ -295,13 +300,13 @@ impl Engine {
     }
 
     /// A job, as it is and as it changes.
-    pub(crate) fn job(&self, id: Uuid) -> Result<watch::Receiver<Job>> {
-        Ok(self.jobs.entry(id)?.progress.subscribe())
+    pub(crate) async fn job(&self, id: Uuid) -> Result<watch::Receiver<Job>> {
+        Ok(self.present(id).await?.progress.subscribe())
     }
 
     /// Cancels a job, or removes one that is finished; then there is no job any more.
     pub(crate) async fn cancel(&self, id: Uuid) -> Result<Option<Job>> {
-        let entry = self.jobs.entry(id)?;
+        let entry = self.present(id).await?;
         if entry.state().is_final() {
             self.store.remove_job(&id.to_string()).await?;
             self.jobs.lock().remove(&id);
@@ -317,8 +322,7 @@ impl Engine {
 
     /// What a job came to.
     pub(crate) async fn result(&self, id: Uuid) -> Result<JobResult> {
-        let entry = self.jobs.entry(id)?;
-        let job = entry.job();
+        let job = self.present(id).await?.job();
         if job.state != JobState::Done {
             let problem = format!("the job is {}, not done", job.state.name());
             return Err(Error::Conflict(problem));
@@ -332,32 +336,28 @@ impl Engine {
         Ok(JobResult::Document(job.kind, result))
     }
 
-    /// Removes the finished jobs that name a subject. One that is not finished is in the way.
-    pub(crate) async fn forget_in_jobs(&self, subject: &str) -> Result<()> {
-        let names = |stored: &StoredJob| match serde_json::from_str(&stored.question) {
-            Ok(Work::Explain(ExplainWork { recording: Some(recording), .. })) => {
-                recording.subjects.iter().any(|own| own == subject)
-            }
-            _ => false,
-        };
-        let found: Vec<StoredJob> =
-            self.store.jobs().await?.into_iter().filter(|stored| names(stored)).collect();
-        let is_final =
-            |stored: &StoredJob| JobState::named(&stored.state).is_none_or(JobState::is_final);
-        if let Some(unfinished) = found.iter().find(|stored| !is_final(stored)) {
-            let problem = format!(
-                "job {} is not finished and names this subject; cancel it first",
-                unfinished.id
-            );
-            return Err(Error::Conflict(problem));
+    /// Lets go of finished jobs that are not in the database any more: another program removes
+    /// some when it forgets somebody (`tyrex ledger forget`).
+    pub(crate) async fn catch_up(&self) -> Result<()> {
+        // In this order: a job is in the database before it is here.
+        let finished = self.jobs.finished();
+        if finished.is_empty() {
+            return Ok(());
         }
-        for stored in found {
-            self.store.remove_job(&stored.id).await?;
-            if let Ok(id) = Uuid::parse_str(&stored.id) {
-                self.jobs.lock().remove(&id);
-            }
+        let there = self.store.job_ids().await?;
+        let mut entries = self.jobs.lock();
+        for id in finished.iter().filter(|id| !there.contains(&id.to_string())) {
+            entries.remove(id);
         }
         Ok(())
+    }
+
+    /// The job of an id, if it is still there.
+    async fn present(&self, id: Uuid) -> Result<Arc<Entry>> {
+        if self.jobs.entry(id)?.state().is_final() {
+            self.catch_up().await?;
+        }
+        self.jobs.entry(id)
     }
 
     /// Runs one job to its end, or until the service ends.
@@ -458,6 +458,9 @@ impl Engine {
                 }
             }
             Err(error) => tracing::error!(%error, "cannot remove old jobs"),
+        }
+        if let Err(error) = self.catch_up().await {
+            tracing::error!(%error, "cannot see which jobs were removed");
         }
     }
 }

@@ -1,7 +1,10 @@
 //! Advice becomes a promise; the ledger's routes; the gate.
 
 use serde_json::{Value, json};
+use tyrex_server::database::Database;
+use tyrex_server::ledger::{Error, Ledger};
 
+use crate::answers::jobs::submit;
 use crate::answers::world::{World, indices, world};
 
 /// Advice for some rows, recorded; the ids of the promises.
@@ -66,6 +69,77 @@ async fn a_forgotten_person_is_forgotten_in_jobs_too() {
     assert_eq!(world.finished(&id).await["state"], "done");
     world.post("/v1/ledger/forget", &json!({"subject": "someone"})).await.ok();
     assert_eq!(world.get(&format!("/v1/jobs/{id}")).await.status, 404);
+}
+
+/// The ledger of a service, as another program opens it.
+async fn beside(folder: &tempfile::TempDir) -> Ledger {
+    let file = folder.path().join("tyrex.db").display().to_string();
+    Ledger::new(Database::open_existing(&file).await.unwrap())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_service_does_not_know_what_another_program_forgot() {
+    let (folder, world) = world().await;
+    let question = json!({"indices": [world.rejected(1).await[0].0], "wait": false,
+        "record": {"subjects": ["someone"]}});
+    let id = submit(&world, "/v1/explain", &question).await;
+    assert_eq!(world.finished(&id).await["state"], "done");
+    let audit =
+        submit(&world, "/v1/audit", &json!({"candidates": ["german"], "wait": false})).await;
+    assert_eq!(world.finished(&audit).await["state"], "done");
+    let forgotten = beside(&folder).await.forget("someone").await.unwrap();
+    assert_eq!(forgotten.promises.len(), 1);
+    assert_eq!(forgotten.jobs.iter().map(ToString::to_string).collect::<Vec<_>>(), [&*id, &*audit]);
+    for id in [&id, &audit] {
+        assert_eq!(world.get(&format!("/v1/jobs/{id}/result")).await.status, 404);
+        assert_eq!(world.get(&format!("/v1/jobs/{id}")).await.status, 404);
+        assert_eq!(world.get(&format!("/v1/jobs/{id}/events")).await.status, 404);
+        assert_eq!(world.delete(&format!("/v1/jobs/{id}")).await.status, 404);
+    }
+    assert_eq!(world.get("/v1/jobs").await.ok()["jobs"], json!([]));
+    assert_eq!(world.engine.unfinished_jobs(), 0);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn audits_of_a_forgotten_person_go_and_others_stay() {
+    let (_folder, world) = world().await;
+    let audit = json!({"candidates": ["german"], "wait": false});
+    let before = submit(&world, "/v1/audit", &audit).await;
+    world.finished(&before).await;
+    let ids = recorded(&world, 2).await;
+    let with = submit(&world, "/v1/audit", &audit).await;
+    world.finished(&with).await;
+    let result = world.get(&format!("/v1/jobs/{with}/result")).await.text();
+    assert!(result.contains(&ids[0]), "the test would find nothing");
+    let forgotten = world.post("/v1/ledger/forget", &json!({"subject": "person 0"})).await.ok();
+    assert_eq!(forgotten["jobs"], json!([with]));
+    assert_eq!(world.get(&format!("/v1/jobs/{with}")).await.status, 404);
+    assert_eq!(world.get(&format!("/v1/jobs/{before}")).await.status, 200);
+    let after = submit(&world, "/v1/audit", &audit).await;
+    world.finished(&after).await;
+    let result = world.get(&format!("/v1/jobs/{after}/result")).await.text();
+    assert!(!result.contains(&ids[0]) && result.contains(&ids[1]), "{result}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_is_forgotten_while_a_job_names_him() {
+    let (folder, world) = world().await;
+    let rejected = world.rejected(60).await;
+    let subjects: Vec<String> = (0..rejected.len()).map(|row| format!("person {row}")).collect();
+    let long = json!({"indices": indices(&rejected), "method": "trex-o", "samples": 4000,
+        "wait": false, "record": {"subjects": subjects}});
+    let id = submit(&world, "/v1/explain", &long).await;
+    let subject = json!({"subject": "person 59"});
+    let refused = world.post("/v1/ledger/forget", &subject).await;
+    assert_eq!(refused.status, 409, "{}", refused.text());
+    assert!(refused.text().contains(&format!("job {id} is not finished")), "{}", refused.text());
+    let refused = beside(&folder).await.forget("person 59").await;
+    assert!(matches!(refused, Err(Error::Unfinished { .. })), "{refused:?}");
+    world.delete(&format!("/v1/jobs/{id}")).await.ok();
+    assert_eq!(world.finished(&id).await["state"], "cancelled");
+    // Its row was not answered, and it stands in the question.
+    let forgotten = world.post("/v1/ledger/forget", &subject).await.ok();
+    assert_eq!((&forgotten["promises"], &forgotten["jobs"]), (&json!([]), &json!([id])));
 }
 
 #[tokio::test(flavor = "multi_thread")]

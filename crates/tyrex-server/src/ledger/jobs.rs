@@ -1,0 +1,110 @@
+//! The jobs of the service, in which people stand too.
+//!
+//! They are in the same database, and the service looks after them. Only forgetting looks into
+//! them from here, so that it is the same whoever asks for it.
+
+use std::collections::BTreeSet;
+
+use serde::Deserialize;
+use uuid::Uuid;
+
+use super::append::Append;
+use super::error::{Error, Result};
+use crate::database::on;
+
+/// A job that may hold people.
+struct Job {
+    id: String,
+    is_audit: bool,
+    is_running: bool,
+    is_finished: bool,
+}
+
+/// What the question of a job says about people; nothing, if it records nothing.
+#[derive(Deserialize)]
+struct Question {
+    recording: Option<Recording>,
+}
+
+#[derive(Deserialize)]
+struct Recording {
+    subjects: Vec<String>,
+}
+
+impl Append {
+    /// Removes the finished jobs that hold a subject: advice that was recorded for it, and audits
+    /// of its promises, which are named by their ids. A job that is not finished is in the way.
+    /// Says which were removed.
+    pub(super) async fn forget_in_jobs(
+        &mut self,
+        subject: &str,
+        promises: &[String],
+    ) -> Result<BTreeSet<Uuid>> {
+        let mut removed = BTreeSet::new();
+        for job in self.jobs().await? {
+            // What an audit that runs has read already will be in its result. One that waits will
+            // not find the promises any more.
+            let reads = job.is_audit && job.is_running && !promises.is_empty();
+            if !reads && !self.holds(&job, subject, promises).await? {
+                continue;
+            }
+            if !job.is_finished {
+                return Err(Error::Unfinished { job: job.id });
+            }
+            on!(self.transaction, connection => sqlx::query("DELETE FROM jobs WHERE id = $1")
+                .bind(&job.id)
+                .execute(&mut **connection)
+                .await?
+                .rows_affected());
+            removed.extend(Uuid::parse_str(&job.id));
+        }
+        Ok(removed)
+    }
+
+    /// The jobs that may hold people, as they stay until the transaction is over.
+    async fn jobs(&mut self) -> Result<Vec<Job>> {
+        if self.transaction.is_postgres() {
+            // SQLite lets nobody else write in any case.
+            on!(self.transaction, connection => {
+                sqlx::query("LOCK TABLE jobs IN SHARE ROW EXCLUSIVE MODE")
+                    .execute(&mut **connection)
+                    .await?
+                    .rows_affected()
+            });
+        }
+        let jobs: Vec<(String, String, String, Option<String>)> = on!(self.transaction, connection => {
+            sqlx::query_as(
+                "SELECT id, kind, state, finished FROM jobs WHERE kind IN ('explain', 'audit') \
+                 ORDER BY id",
+            )
+            .fetch_all(&mut **connection)
+            .await?
+        });
+        let job = |(id, kind, state, finished): (String, String, String, Option<String>)| Job {
+            id,
+            is_audit: kind == "audit",
+            is_running: state == "running",
+            is_finished: finished.is_some(),
+        };
+        Ok(jobs.into_iter().map(job).collect())
+    }
+
+    /// Whether a job holds a subject, or one of its promises.
+    async fn holds(&mut self, job: &Job, subject: &str, promises: &[String]) -> Result<bool> {
+        let text = if job.is_audit {
+            "SELECT result FROM jobs WHERE id = $1"
+        } else {
+            "SELECT question FROM jobs WHERE id = $1"
+        };
+        let text: Option<String> = on!(self.transaction, connection => {
+            sqlx::query_scalar(text).bind(&job.id).fetch_one(&mut **connection).await?
+        });
+        let text = text.unwrap_or_default();
+        if job.is_audit {
+            // An id is in no text by chance.
+            return Ok(promises.iter().any(|id| text.contains(id)));
+        }
+        let recording = serde_json::from_str(&text).ok().and_then(|it: Question| it.recording);
+        Ok(recording.is_some_and(|it| it.subjects.iter().any(|own| own == subject)))
+    }
+}

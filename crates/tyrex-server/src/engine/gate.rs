@@ -115,6 +115,14 @@ impl Read<'_> {
 }
 
 impl Contender {
+    /// What it is called.
+    pub(crate) fn name(&self) -> &str {
+        match self {
+            Self::Served(served) => served.id(),
+            Self::File { name, .. } => name,
+        }
+    }
+
     /// Reads a model file. It stands among the active model's rows where it takes the same
     /// features; else the promises are all the rows there are.
     fn read<'a>(

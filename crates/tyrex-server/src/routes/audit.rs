@@ -29,24 +29,23 @@ const LONGEST_NAME: usize = 100;
 
 /// Models that may follow, and what is asked of them.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, expecting = "an object")]
+#[serde(deny_unknown_fields, default, expecting = "an object")]
 pub(crate) struct AuditQuestion {
-    /// Models that are here already, by their names.
-    #[schema(min_items = 1, max_items = 20)]
+    /// Models that are here already, by their names. They are compared with those that are
+    /// uploaded, if any are.
+    #[schema(max_items = 20)]
     candidates: Vec<String>,
     /// Features to group promises by: `sex`, or with edges `age:25,40,60`.
-    #[serde(default)]
     #[schema(value_type = Vec<String>)]
     by: Vec<Grouping>,
     /// The share of promises that may be broken.
-    #[serde(default)]
-    #[schema(minimum = 0.0, maximum = 1.0, default = 0.0)]
+    #[schema(minimum = 0.0, maximum = 1.0)]
     allow: f64,
     /// The confidence of intervals.
     confidence: Option<f64>,
     /// How to search for repairs.
-    #[schema(default = "trex-o", example = "trex-o")]
-    method: Option<String>,
+    #[schema(example = "trex-o")]
+    method: String,
     /// What a change costs.
     norm: Option<Norm>,
     /// The stability that is asked of repairs.
@@ -56,43 +55,28 @@ pub(crate) struct AuditQuestion {
     /// So far away.
     sigma: Option<f64>,
     /// Where the randomness comes from.
-    #[serde(default)]
     seed: u64,
-    /// Whether to wait for the answer; otherwise it is a job.
-    #[serde(default = "yes")]
-    #[schema(default = true)]
+    /// Whether to wait for the answer; otherwise it is a job. Uploaded models are judged at once.
     wait: bool,
 }
 
-fn yes() -> bool {
-    true
-}
-
-/// What is asked of uploaded candidates: as for others, without their names.
-#[derive(Debug, Default, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, default)]
-pub(crate) struct AuditOptions {
-    /// Features to group promises by: `sex`, or with edges `age:25,40,60`.
-    #[schema(value_type = Vec<String>)]
-    by: Vec<Grouping>,
-    /// The share of promises that may be broken.
-    #[schema(minimum = 0.0, maximum = 1.0, default = 0.0)]
-    allow: f64,
-    /// The confidence of intervals.
-    confidence: Option<f64>,
-    /// How to search for repairs.
-    #[schema(default = "trex-o", example = "trex-o")]
-    method: Option<String>,
-    /// What a change costs.
-    norm: Option<Norm>,
-    /// The stability that is asked of repairs.
-    tau: Option<f64>,
-    /// On so many neighbours.
-    samples: Option<usize>,
-    /// So far away.
-    sigma: Option<f64>,
-    /// Where the randomness comes from.
-    seed: u64,
+impl Default for AuditQuestion {
+    fn default() -> Self {
+        Self {
+            candidates: Vec::new(),
+            by: Vec::new(),
+            allow: 0.0,
+            confidence: None,
+            // As the command line does.
+            method: "trex-o".to_owned(),
+            norm: None,
+            tau: None,
+            samples: None,
+            sigma: None,
+            seed: 0,
+            wait: true,
+        }
+    }
 }
 
 /// The parts of a comparison of uploaded models.
@@ -103,7 +87,7 @@ pub(crate) struct AuditUpload {
     #[schema(value_type = Vec<String>, format = Binary)]
     model: Vec<Vec<u8>>,
     /// What is asked of them.
-    options: Option<AuditOptions>,
+    options: Option<AuditQuestion>,
 }
 
 /// Judges models by the promises of the ledger that are open: which they keep, which they break,
@@ -126,25 +110,27 @@ pub(crate) async fn audit(
 ) -> Result<Response, Problem> {
     let headers = request.headers().clone();
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or("");
-    let (contenders, options, wait) = if kind.starts_with("multipart/") {
-        let (contenders, options) = uploaded(request, &state).await?;
-        (contenders, options, true)
+    let is_upload = kind.to_ascii_lowercase().starts_with("multipart/");
+    let (mut contenders, question) = if is_upload {
+        uploaded(request, &state).await?
     } else {
-        let Json(question) = Json::<AuditQuestion>::from_request(request, &state).await?;
-        named(&state, question)?
+        (Vec::new(), Json::from_request(request, &state).await?.0)
     };
+    let within = |problem: Problem| if is_upload { problem.within("options") } else { problem };
+    add_named(&mut contenders, &state, &question.candidates).map_err(within)?;
     if !(1..=MOST_CANDIDATES).contains(&contenders.len()) {
         let problem = format!("found {}, expected 1 to {MOST_CANDIDATES}", contenders.len());
         return Err(Problem::field("candidates", problem));
     }
-    let gate = gate(&state, &contenders, options)?;
+    let wait = question.wait;
+    let gate = gate(&state, &contenders, question).map_err(within)?;
     if !wait {
         let ids = contenders.iter().filter_map(|contender| match contender {
             Contender::Served(served) => Some(served.id().to_owned()),
             Contender::File { .. } => None,
         });
         let Some(Contender::Served(first)) = contenders.first() else {
-            return Err(Problem::field("wait", "models that are uploaded are judged at once"));
+            return Err(within(Problem::field("wait", "uploaded models are judged at once")));
         };
         let Gate { request, by, allow, confidence } = gate;
         let candidates = ids.collect();
@@ -176,11 +162,10 @@ pub(super) fn wants_html(headers: &HeaderMap) -> bool {
 fn gate(
     state: &AppState,
     contenders: &[Contender],
-    options: AuditOptions,
+    options: AuditQuestion,
 ) -> Result<Gate, Problem> {
     let search = Search {
-        // As the command line does, unless told otherwise.
-        method: Some(options.method.unwrap_or_else(|| "trex-o".to_owned())),
+        method: Some(options.method),
         norm: options.norm,
         tau: options.tau,
         samples: options.samples,
@@ -210,33 +195,31 @@ fn gate(
     Ok(gate)
 }
 
-/// Candidates that are here already.
-fn named(
+/// Adds candidates that are here already.
+fn add_named(
+    contenders: &mut Vec<Contender>,
     state: &AppState,
-    question: AuditQuestion,
-) -> Result<(Vec<Contender>, AuditOptions, bool), Problem> {
-    let mut contenders = Vec::new();
-    for (place, id) in question.candidates.iter().enumerate() {
-        let served = state.engine.model(Some(id)).map_err(|_| {
-            let problem = format!("there is no model `{id}`");
-            Problem::field(format!("candidates[{place}]"), problem)
-        })?;
-        if question.candidates[..place].contains(id) {
-            return Err(Problem::field(format!("candidates[{place}]"), "found twice"));
+    candidates: &[String],
+) -> Result<(), Problem> {
+    for (place, id) in candidates.iter().enumerate() {
+        let field = || format!("candidates[{place}]");
+        let served = state
+            .engine
+            .model(Some(id))
+            .map_err(|_| Problem::field(field(), format!("there is no model `{id}`")))?;
+        if contenders.iter().any(|contender| contender.name() == id) {
+            return Err(Problem::field(field(), "another candidate has the same name"));
         }
         contenders.push(Contender::Served(served));
     }
-    let AuditQuestion { by, allow, confidence, method, norm, tau, samples, sigma, seed, .. } =
-        question;
-    let options = AuditOptions { by, allow, confidence, method, norm, tau, samples, sigma, seed };
-    Ok((contenders, options, question.wait))
+    Ok(())
 }
 
 /// Candidates that come along.
 async fn uploaded(
     request: Request,
     state: &AppState,
-) -> Result<(Vec<Contender>, AuditOptions), Problem> {
+) -> Result<(Vec<Contender>, AuditQuestion), Problem> {
     let mut parts = multipart(request, state).await?;
     let mut contenders = Vec::new();
     let mut options = None;
@@ -255,7 +238,7 @@ async fn uploaded(
             }
             Some("options") if options.is_none() => {
                 let text = text(part).await?;
-                let axum::Json(read) = axum::Json::<AuditOptions>::from_bytes(text.as_bytes())
+                let axum::Json(read) = axum::Json::<AuditQuestion>::from_bytes(text.as_bytes())
                     .map_err(|rejection| Problem::from(rejection).within("options"))?;
                 options = Some(read);
             }
@@ -274,9 +257,7 @@ fn name(file: &str, others: &[Contender]) -> String {
     let plain: String = own.chars().filter(|letter| !letter.is_control()).collect();
     let plain: String = plain.chars().take(LONGEST_NAME).collect();
     let plain = if plain.is_empty() { "candidate".to_owned() } else { plain };
-    let taken = |name: &str| {
-        others.iter().any(|other| matches!(other, Contender::File { name: own, .. } if own == name))
-    };
+    let taken = |name: &str| others.iter().any(|other| other.name() == name);
     let mut name = plain.clone();
     let mut number = 2;
     while taken(&name) {

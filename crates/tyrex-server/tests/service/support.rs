@@ -167,7 +167,7 @@ pub(crate) fn until_closed(stream: &mut TcpStream) -> Vec<u8> {
 }
 
 /// Waits until something is so.
-pub(crate) fn eventually(what: &str, so: impl Fn() -> bool) {
+pub(crate) fn eventually(what: &str, mut so: impl FnMut() -> bool) {
     let start = Instant::now();
     while !so() {
         assert!(start.elapsed() < PATIENCE, "{what} did not come about");

@@ -166,6 +166,25 @@ async fn candidates_are_judged_by_the_open_promises() {
         report["candidates"].as_array().unwrap().iter().map(|c| &c["name"]).collect();
     assert_eq!(names, ["new.onnx", "new.onnx (2)"]);
     assert_eq!(report["candidates"][0]["tally"]["promises"], ids.len());
+    // Beside one that is here.
+    for (options, expected) in [
+        (json!({"candidates": ["german"], "allow": 1.0, "samples": 200}), Ok("german")),
+        (json!({"candidates": ["nobody"]}), Err("options.candidates[0]")),
+        (json!({"wait": false}), Err("options.wait")),
+    ] {
+        let options = options.to_string();
+        let both = [parts[0], ("options", None, options.as_bytes())];
+        let answer = world.post_form("/v1/audit", &both, "application/json").await;
+        match expected {
+            Ok(name) => {
+                let report = answer.ok();
+                let candidates = report["candidates"].as_array().unwrap();
+                assert_eq!(candidates.len(), 2);
+                assert!(candidates.iter().any(|candidate| candidate["name"] == name), "{report}");
+            }
+            Err(field) => assert_eq!(answer.json()["field"], field, "{}", answer.text()),
+        }
+    }
     let page = world.post_form("/v1/audit", &parts, "text/html").await;
     assert!(
         page.text().starts_with("<!doctype html>") || page.text().starts_with("<!DOCTYPE html>")

@@ -135,7 +135,7 @@ async fn take(
 }
 
 /// Whether the body holds files.
-fn is_upload(headers: &HeaderMap) -> bool {
+pub(crate) fn is_upload(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or("");
     kind.to_ascii_lowercase().starts_with("multipart/")
 }

@@ -2,7 +2,7 @@
 
 use axum::extract::{FromRequest as _, Request, State};
 use axum::http::HeaderMap;
-use axum::http::header::{ACCEPT, CONTENT_TYPE};
+use axum::http::header::ACCEPT;
 use axum::response::{IntoResponse as _, Response};
 use serde::Deserialize;
 use tyrex::counterfactual::Norm;
@@ -18,6 +18,7 @@ use crate::access::Explaining;
 use crate::engine::jobs::{GateWork, Job, Work};
 use crate::engine::{Contender, GateQuestion};
 use crate::extract::Json;
+use crate::limits::is_upload;
 use crate::problem::Problem;
 use crate::rows::wants_arrow;
 use crate::state::AppState;
@@ -109,8 +110,7 @@ pub(crate) async fn audit(
     request: Request,
 ) -> Result<Response, Problem> {
     let headers = request.headers().clone();
-    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or("");
-    let is_upload = kind.to_ascii_lowercase().starts_with("multipart/");
+    let is_upload = is_upload(&headers);
     let (mut contenders, question) = if is_upload {
         uploaded(request, &state).await?
     } else {

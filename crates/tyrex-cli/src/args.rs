@@ -18,7 +18,7 @@ pub use audit::AuditArgs;
 pub use calibrate::{CalibrateArgs, MissingName, NormName, TestName};
 pub use certify::{CertifyArgs, Required};
 pub use experiment::{ExperimentCommand, ExperimentRunArgs, ExperimentShowArgs};
-pub use explain::{ExplainArgs, SearchArgs, Threshold};
+pub use explain::{ExplainArgs, SearchArgs};
 pub use ledger::{
     ClosingName, FilterArgs, LedgerArgs, LedgerCloseArgs, LedgerCommand, LedgerExportArgs,
     LedgerForgetArgs, LedgerListArgs, LedgerShowArgs, LedgerVerifyArgs, RecordArgs, StatusName,
@@ -235,6 +235,16 @@ pub enum Protocol {
     Paper,
     /// As in the authors' released code, to compare numbers
     Reference,
+}
+
+/// The rows that a model was trained on, apart from the rows to explain.
+#[derive(Debug, clap::Args)]
+pub struct ReferenceArgs {
+    /// Rows the model was trained on, or compares with: searches start again from them, and nn and
+    /// trex-nn answer with them [default: the training rows of --dataset, or of the split in
+    /// --schema]
+    #[arg(long, value_name = "FILE", requires = "data", help_heading = "Data")]
+    pub reference: Option<PathBuf>,
 }
 
 /// The model of a file, if there is one.

@@ -1,8 +1,11 @@
 //! A bar with the time left, on standard error, for work that takes longer than two seconds.
 
+use std::ops::ControlFlow;
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use tyrex::explain::{self, Stage};
 
 /// Shorter work needs no bar.
 const WORTH_A_BAR: Duration = Duration::from_secs(2);
@@ -18,6 +21,8 @@ pub(crate) enum Unit {
     Rows,
     /// Seconds of work, as guessed beforehand.
     Seconds,
+    /// A share of the whole.
+    Share,
     /// Bytes of a download.
     Bytes,
 }
@@ -36,7 +41,7 @@ impl Progress {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         let counts = match unit {
             Unit::Epochs | Unit::Rows => "{pos}/{len}",
-            Unit::Seconds => "{percent} %",
+            Unit::Seconds | Unit::Share => "{percent} %",
             Unit::Bytes => "{bytes}/{total_bytes}",
         };
         let template = format!("{{prefix}} [{{bar:32}}] {counts}, {{eta}} left {{msg}}");
@@ -69,5 +74,66 @@ impl Progress {
     pub(crate) fn finish(self) -> Duration {
         self.bar.finish_and_clear();
         self.started.elapsed()
+    }
+}
+
+/// A bar for the stage that the library is in, one after the other.
+#[derive(Debug)]
+pub(crate) struct Stages {
+    wanted: bool,
+    current: Mutex<Option<(Stage, Progress)>>,
+}
+
+/// The whole, where a bar shows a share of it.
+const WHOLE: u64 = 1000;
+
+impl Stages {
+    pub(crate) fn new(wanted: bool) -> Self {
+        Self { wanted, current: Mutex::new(None) }
+    }
+
+    /// So far the library is.
+    pub(crate) fn at(&self, progress: explain::Progress) -> ControlFlow<()> {
+        let explain::Progress { stage, done, total } = progress;
+        let unit = if stage == Stage::Retraining { Unit::Epochs } else { Unit::Rows };
+        self.show(stage, unit, done, total);
+        ControlFlow::Continue(())
+    }
+
+    /// So large a share of a stage is done, if that is known.
+    pub(crate) fn share(&self, stage: Stage, share: Option<f64>) -> ControlFlow<()> {
+        if let Some(share) = share {
+            self.show(stage, Unit::Share, (share * WHOLE as f64) as u64, WHOLE);
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn show(&self, stage: Stage, unit: Unit, done: u64, total: u64) {
+        // Another thread is about to say the same.
+        let Ok(mut current) = self.current.try_lock() else { return };
+        if current.as_ref().is_none_or(|(shown, _)| *shown != stage) {
+            if let Some((_, last)) = current.take() {
+                last.finish();
+            }
+            let title = match stage {
+                Stage::Retraining => "training again",
+                Stage::Calibrating => "calibrating",
+                Stage::Searching => "searching",
+                Stage::Certifying => "certifying",
+            };
+            *current = Some((stage, Progress::new(title, unit, self.wanted)));
+        }
+        if let Some((_, bar)) = &*current {
+            bar.at(done, total, String::new());
+        }
+    }
+}
+
+impl Drop for Stages {
+    fn drop(&mut self) {
+        let current = self.current.get_mut().map_or(None, Option::take);
+        if let Some((_, bar)) = current {
+            bar.finish();
+        }
     }
 }

@@ -28,7 +28,7 @@ use crate::statistics::{betting, hoeffding_bentkus, mean};
 /// |---|---|---|---|
 /// | `validity` | 0.95 | expected share of valid counterfactuals under a retrained model | (0, 1) |
 /// | `confidence` | 0.95 | probability that the chosen threshold keeps it | (0, 1) |
-/// | `missing` | `invalid` | what a counterfactual that was not found counts as | |
+/// | `missing` | `left-out` | what a counterfactual that was not found counts as | |
 /// | `test` | `betting` | where p-values and intervals come from | |
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = CalibrationGoal))]
@@ -105,9 +105,9 @@ impl Test {
 #[serde(rename_all = "kebab-case")]
 pub enum Missing {
     /// As one that is not valid: the promise is to everyone who asks.
-    #[default]
     Invalid,
-    /// As nothing: the promise is to those who were given one.
+    /// As nothing: the promise is to those who were given advice.
+    #[default]
     LeftOut,
 }
 

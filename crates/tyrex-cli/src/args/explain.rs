@@ -4,8 +4,11 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use tyrex::counterfactual::MethodSpec;
+use tyrex::explain::Threshold;
 
-use super::{ChangeArgs, ForceArgs, ModelArgs, NormName, RecordArgs, SourceArgs, whole};
+use super::{
+    ChangeArgs, ForceArgs, ModelArgs, NormName, RecordArgs, ReferenceArgs, SourceArgs, whole,
+};
 
 /// Arguments of `explain`.
 #[derive(Debug, clap::Args)]
@@ -16,12 +19,16 @@ Examples:
   tyrex explain --dataset german --vary duration,credit_amount --limit 20
   tyrex explain --data loans.csv --schema loans.toml --tau auto --out advice.csv
   tyrex explain --data applicants.csv --model loans.onnx --out advice.parquet --json
+  tyrex explain --data applicants.csv --reference loans.csv --model loans.onnx --method trex-nn
   tyrex explain --data applicants.csv --model loans.onnx --ledger advice.db \
     --subject-column customer --holds 90d")]
 pub struct ExplainArgs {
     /// Where the rows come from.
     #[command(flatten)]
     pub source: SourceArgs,
+    /// The reference.
+    #[command(flatten)]
+    pub reference: ReferenceArgs,
     /// The model.
     #[command(flatten)]
     pub model: ModelArgs,
@@ -55,12 +62,12 @@ pub struct ExplainArgs {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Search")]
 pub struct SearchArgs {
-    /// Method
-    #[arg(long, value_name = "NAME", default_value = "trex-o", value_parser = PossibleValuesParser::new(MethodSpec::NAMES))]
-    pub method: String,
-    /// What a change costs
-    #[arg(long, value_name = "NAME", default_value = "l1")]
-    pub norm: NormName,
+    /// Method [default: trex-o]
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(MethodSpec::NAMES))]
+    pub method: Option<String>,
+    /// What a change costs [default: l1]
+    #[arg(long, value_name = "NAME")]
+    pub norm: Option<NormName>,
     /// Stability that advice must have: a number, or `auto` for the least that keeps 95 % valid
     /// under retrained models [default: the protocol's; 0.8]
     #[arg(long, value_name = "TAU", value_parser = threshold, allow_negative_numbers = true)]
@@ -86,23 +93,14 @@ pub struct SearchArgs {
     /// The most seconds for one applicant; the result then depends on the machine
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
     pub max_seconds: Option<f64>,
-    /// Seed of the search, and of what is trained here
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = whole::<u64>, allow_negative_numbers = true)]
-    pub seed: u64,
-}
-
-/// A threshold of stability.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Threshold {
-    /// By calibration.
-    Auto,
-    /// A number.
-    Given(f64),
+    /// Seed of the search, and of what is trained here [default: 0]
+    #[arg(long, value_name = "N", value_parser = whole::<u64>, allow_negative_numbers = true)]
+    pub seed: Option<u64>,
 }
 
 fn threshold(text: &str) -> Result<Threshold, String> {
     if text == "auto" {
-        return Ok(Threshold::Auto);
+        return Ok(Threshold::AUTO);
     }
     let number = text.parse::<f64>().ok().filter(|tau| *tau > 0.0 && *tau < 1.0);
     number

@@ -219,15 +219,30 @@ pub struct RecordArgs {
     /// Column of the data that says who it is for [default: file or data set, and row]
     #[arg(long, value_name = "COLUMN", requires = "ledger")]
     pub subject_column: Option<String>,
-    /// How long the promise holds, such as 90d, 12w or 36h [default: for good]
-    #[arg(long, value_name = "TIME", requires = "ledger", value_parser = span)]
-    pub holds: Option<Duration>,
+    /// How long the promise holds: such as 90d, 12w or 36h, or `for-good` [default: 90d]
+    #[arg(long, value_name = "TIME", requires = "ledger", value_parser = holds)]
+    pub holds: Option<Holds>,
 }
 
-/// A span of time: a whole number and its unit.
-fn span(text: &str) -> Result<Duration, String> {
+/// How long a promise holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Holds {
+    /// A span of time.
+    For(Duration),
+    /// Without an end.
+    ForGood,
+}
+
+/// A span of time, a whole number and its unit, or `for-good`.
+fn holds(text: &str) -> Result<Holds, String> {
     const HOUR: u64 = 3600;
-    let wrong = || "expected a whole number of days (90d), weeks (12w) or hours (36h)".to_owned();
+    let wrong = || {
+        "expected a whole number of days (90d), weeks (12w) or hours (36h), or `for-good`"
+            .to_owned()
+    };
+    if text == "for-good" {
+        return Ok(Holds::ForGood);
+    }
     let unit = match text.chars().last() {
         Some('h') => HOUR,
         Some('d') => 24 * HOUR,
@@ -236,7 +251,7 @@ fn span(text: &str) -> Result<Duration, String> {
     };
     let number: u64 = text[..text.len() - 1].parse().map_err(|_| wrong())?;
     match number.checked_mul(unit).filter(|&seconds| seconds > 0) {
-        Some(seconds) => Ok(Duration::from_secs(seconds)),
+        Some(seconds) => Ok(Holds::For(Duration::from_secs(seconds))),
         None => Err(wrong()),
     }
 }

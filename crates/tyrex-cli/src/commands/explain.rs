@@ -1,45 +1,29 @@
 //! `tyrex explain`
 
-use std::collections::BTreeMap;
-use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use serde::Serialize;
-use tyrex::action::Overrides;
-use tyrex::calibrate::{Goal, Missing, TAUS, Test, usual_models};
-use tyrex::certificate::{Certificate, Terms};
+use tyrex::certificate::Certificate;
 use tyrex::change::Ensemble;
-use tyrex::counterfactual::{Budget, Protocol, Tick};
-use tyrex::data::schema::Action;
+use tyrex::counterfactual::Protocol;
 use tyrex::data::{Schema, Table};
 use tyrex::explain::{
-    Advice, Advised, Applicant, CalibrationTerms, Explained, Explainer, Fresh, Part, Performance,
-    Request, RetrainingTerms, check_advice_names,
+    Advice, Advised, Adviser, Applicant, Ask, CALIBRATED_ROWS, Counter, Explained, Fresh,
+     Part, Performance, Request, Stage, check_advice_names,
 };
-use tyrex::model::TrainParams;
-use tyrex::{Points, Result, Seed};
+use tyrex::{Result, Seed};
 
-use super::record::{self, RecordReport};
+use super::record::{self, RecordReport, Recording};
+use super::source::{self, Batches};
 use super::summary::{
     DataSummary, FavourableClass, ModelSummary, counted, performance_table, shown, with_unit,
 };
-use super::{Answer, Context, calibrate, retrain, source};
-use crate::args::{ExplainArgs, SearchArgs, SourceArgs, Threshold};
+use super::{Answer, Context, retrain};
+use crate::args::{ExplainArgs, SearchArgs, SourceArgs};
 use crate::help::Usage;
 use crate::interrupt;
 use crate::printer::{Page, Report};
-use crate::progress::Unit;
 
 /// Applicants that fit a screen.
 const SHOWN: usize = 5;
-/// Models trained again for the certificates, unless said otherwise.
-const MODELS: usize = 20;
-/// What `--tau auto` promises: so much validity, with so much confidence.
-const PROMISE: (f64, f64) = (0.95, 0.95);
-/// The most rows it tries thresholds on.
-const CALIBRATED_ON: usize = 100;
-/// Rules let go one at a time for an applicant without advice.
-const TRIES: usize = 24;
 
 pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Result<Answer> {
     let title = source::title(&args.source)?;
@@ -47,208 +31,196 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
     // Minutes of work should not end in a refusal that could be had at once.
     if let Some(out) = &args.out {
         let SourceArgs { data, schema, .. } = &args.source;
-        source::keep_inputs(out, &[data.as_ref(), schema.as_ref(), args.model.model.as_ref()])?;
+        let inputs = [data, schema, &args.model.model, &args.reference.reference];
+        source::keep_inputs(out, &inputs.map(Option::as_ref))?;
         Table::check_writable(out, overwrite)?;
     }
-    let mut request = request(&args.search, args.source.protocol.into())?;
-    let seed = Seed(args.search.seed);
-    let params = TrainParams::default();
-    let subject = source::subject(context, &args.source, &args.model, &params, seed)?;
+    let mut ask = ask(&args.search, args.source.protocol.into())?;
+    ask.models = args.models;
+    ask.change = retrain::change(&args.change)?;
+    let (train, seed) = (tyrex::model::TrainParams::default(), Seed(ask.seed));
+    let subject =
+        source::subject(context, &args.source, &args.model, &args.reference, &train, seed)?;
     let explainer = &subject.explainer;
     // Rows and model are sound, so a ledger may be made; the search has not begun.
+    let mut batches = subject.batches()?;
     let recording = record::open(&args.record, &args.source)?;
-    recording.as_ref().map(|recording| recording.check(explainer)).transpose()?;
-    if args.out.is_some() && request.protocol == Protocol::Product {
+    if let Some(recording) = &recording {
+        // A promise is to somebody, so all rows are looked at first.
+        recording.check(batches.whole()?)?;
+    }
+    if args.out.is_some() && ask.protocol == Protocol::Product {
         check_advice_names(explainer.schema())?;
     }
     let given =
         args.ensemble.as_deref().map(|folder| explainer.read_ensemble(folder)).transpose()?;
-    let calibrated = args.search.tau == Some(Threshold::Auto);
+    let bars = context.stages();
+    let calibrated = ask.is_calibrated();
     if calibrated {
-        calibrate_tau(context, explainer, args, given.as_ref(), &mut request)?;
+        let first = batches.first_rejected(CALIBRATED_ROWS)?;
+        ask = explainer.calibrated(&first, &ask, given.as_ref(), &|at| bars.at(at))?;
     }
-    let part = explainer.data().applicants();
-    let rejected = explainer.rejected(part);
-    let all = args.out.is_some() || recording.is_some();
-    let most = args.limit.unwrap_or(if all { usize::MAX } else { SHOWN });
-    let asked = &rejected[..rejected.len().min(most)];
-    let advice = search(context, explainer, asked, &request)?;
-    if let Some(path) = &args.out {
-        let table = explainer.advice_table(&advice, &request)?;
-        interrupt::whole(|| table.write(path, overwrite))?;
+    let adviser = explainer.adviser(&ask)?;
+    let everyone = args.out.is_some() || recording.is_some();
+    let most = args.limit.unwrap_or(if everyone { usize::MAX } else { SHOWN });
+    let kept = if recording.is_some() { most } else { args.limit.unwrap_or(SHOWN) };
+    let mut out = args.out.as_deref().map(|path| source::AdviceFile::create(path, overwrite));
+    let searched = search(&adviser, &mut batches, most, kept, &bars, |advice| match &mut out {
+        Some(out) => out.add(&explainer.advice_table(advice, adviser.request())?),
+        None => Ok(()),
+    })?;
+    if let Some(out) = out {
+        // A file without a line has the columns all the same.
+        let empty = explainer.advice_table(&[], adviser.request())?;
+        interrupt::whole(|| out.finish(&empty))?;
     }
-    let presented = &advice[..advice.len().min(args.limit.unwrap_or(SHOWN))];
-    // What is recorded is recorded with its certificate.
-    let certified = if recording.is_some() { &advice } else { presented };
+    let certified = &searched.advice;
     // A folder of models that also chose the threshold is not fresh any more.
     let steered = calibrated && given.is_some();
     let ensemble = match given {
         None if certified.iter().any(|advice| advice.found().is_some()) => {
-            retrained(context, explainer, args)?
+            explainer.retrained(&ask, &|at| bars.at(at))?
         }
         given => given,
     };
-    let certificates = certificates(explainer, certified, ensemble.as_ref(), steered, seed)?;
+    let certificates = certificates(&adviser, certified, ensemble.as_ref(), steered, &ask, &bars)?;
+    drop(bars);
     let recorded = recording
-        .map(|recording| recording.record(explainer, &advice, &certificates, &request))
+        .map(|recording: Recording<'_>| {
+            recording.record(&batches, &adviser, certified, &certificates)
+        })
         .transpose()?;
-    let found = advice.iter().filter(|advice| advice.found().is_some()).count();
-    let pairs = subject.pairs(&title);
-    context.printer.show(&ExplainReport {
-        data: DataSummary::of(title, explainer.data()),
+    let presented = certified.len().min(args.limit.unwrap_or(SHOWN));
+    let tries = ask.tries(presented);
+    let rejected = certified[..presented]
+        .iter()
+        .zip(certificates)
+        .map(|(advice, certificate)| {
+            adviser.explained(advice, certificate, tries, |_| std::ops::ControlFlow::Continue(()))
+        })
+        .collect::<Result<_>>()?;
+    let report = ExplainReport {
+        data: batches.summary(&title),
         model: ModelSummary::of(explainer.model()),
-        favourable_class: subject.class,
+        favourable_class: subject.class.clone(),
+        reference: explainer.reference_rows(),
         seed,
-        performances: explainer.performances(),
-        part,
-        rejected_rows: rejected.len(),
-        request: &request,
-        asked: asked.len(),
-        found,
-        rejected: presented
-            .iter()
-            .zip(certificates)
-            .map(|(advice, certificate)| explainer.explained(advice, certificate, &request, TRIES))
-            .collect::<Result<_>>()?,
+        performances: batches.performances(),
+        part: batches.part(),
+        rejected_rows: batches.rejected(),
+        ask: &ask,
+        request: adviser.request(),
+        asked: searched.asked,
+        found: searched.found,
+        rejected,
         schema: explainer.schema(),
         out: args.out.as_deref().map(shown),
         recorded,
-        pairs,
-    })?;
-    Ok(if found > 0 || asked.is_empty() { Answer::Yes } else { Answer::No })
+        pairs: subject.pairs(&batches.summary(&title)),
+    };
+    let answer = if searched.found > 0 || searched.asked == 0 { Answer::Yes } else { Answer::No };
+    context.printer.show(&report)?;
+    Ok(answer)
 }
 
-/// The request that was typed.
-pub(super) fn request(search: &SearchArgs, protocol: Protocol) -> anyhow::Result<Request> {
-    let SearchArgs { method, norm, tau, k, sigma, vary, keep, seed, .. } = search;
-    let seed = Seed(*seed).derive("search");
-    let mut request = Request::new(method, protocol, (*norm).into(), seed)?;
-    if request.method.robustness().is_some() {
-        let tau = tau.as_ref().and_then(|tau| match tau {
-            Threshold::Given(tau) => Some(*tau),
-            Threshold::Auto => None,
-        });
-        request.set_test(tau, *k, *sigma)?;
-    } else if tau.is_some() || k.is_some() || sigma.is_some() {
-        return Err(Usage {
-            problem: format!("{method} has no test of stability for --tau, --k and --sigma"),
-            help: "leave them out, or choose trex-o, trex-i or trex-nn with --method".to_owned(),
+/// The question that was typed. A flag that was left out is the library's default.
+pub(super) fn ask(search: &SearchArgs, protocol: Protocol) -> anyhow::Result<Ask> {
+    let usual = Ask::default();
+    let ask = Ask {
+        method: search.method.clone().unwrap_or(usual.method),
+        protocol,
+        norm: search.norm.map_or(usual.norm, Into::into),
+        tau: search.tau,
+        k: search.k,
+        sigma: search.sigma,
+        keep: search.keep.clone(),
+        vary: search.vary.clone(),
+        budget: tyrex::counterfactual::Budget {
+            steps: search.max_steps,
+            evaluations: search.max_evaluations,
+            seconds: search.max_seconds,
+        },
+        seed: search.seed.unwrap_or(usual.seed),
+        ..Ask::default()
+    };
+    let request = ask.request();
+    if ask.tau.is_some() || ask.k.is_some() || ask.sigma.is_some() {
+        let plain = Ask { tau: None, k: None, sigma: None, ..ask.clone() }.request()?;
+        if plain.method.robustness().is_none() {
+            return Err(Usage {
+                problem: format!(
+                    "{} has no test of stability for --tau, --k and --sigma",
+                    ask.method
+                ),
+                help: "leave them out, or choose trex-o, trex-i or trex-nn with --method"
+                    .to_owned(),
+            }
+            .into());
         }
-        .into());
     }
-    request.budget = Budget {
-        steps: search.max_steps,
-        evaluations: search.max_evaluations,
-        seconds: search.max_seconds,
-    };
-    request.budget.check()?;
-    let actions: BTreeMap<String, Action> =
-        keep.iter().map(|feature| (feature.clone(), Action::Fixed)).collect();
-    request.overrides = Overrides { vary: vary.clone(), actions };
-    Ok(request)
+    request?;
+    Ok(ask)
 }
 
-/// Sets the threshold to the least that keeps the promise.
-fn calibrate_tau(
-    context: &Context<'_>,
-    explainer: &Explainer,
-    args: &ExplainArgs,
-    given: Option<&Ensemble>,
-    request: &mut Request,
-) -> anyhow::Result<()> {
-    let (validity, confidence) = PROMISE;
-    let trained;
-    let ensemble = if let Some(given) = given {
-        given
-    } else {
-        let models = usual_models(validity, confidence)?;
-        let change = retrain::change(&args.change)?;
-        let params = explainer.training_params()?;
-        let seed = Seed(args.search.seed).derive("calibration");
-        let terms = RetrainingTerms { change, models, params, seed };
-        trained = retrain::with_progress(context, explainer, &terms)?;
-        &trained
-    };
-    let terms = CalibrationTerms {
-        goal: Goal { validity, confidence, missing: Missing::LeftOut, test: Test::Betting },
-        taus: TAUS.to_vec(),
-        request: request.clone(),
-        factuals: CALIBRATED_ON,
-    };
-    let calibration = calibrate::with_progress(context, explainer, &terms, ensemble)?;
-    let Some(tau) = calibration.tau() else {
-        return Err(Usage {
-            problem: format!(
-                "--tau auto: no threshold was shown to keep {} % of the advice valid",
-                100.0 * validity
-            ),
-            help: "`tyrex calibrate` shows what every threshold keeps and costs; then pass --tau \
-                   with a number"
-                .to_owned(),
-        }
-        .into());
-    };
-    if let Some(robustness) = request.method.robustness_mut() {
-        robustness.tau = tau;
-    }
-    Ok(())
+/// What a search came to.
+struct Searched {
+    /// Applicants that advice was searched for.
+    asked: usize,
+    /// Those with advice.
+    found: usize,
+    /// The first answers.
+    advice: Vec<Advice>,
 }
 
-/// Searches, with a bar if it takes long.
+/// Searches for the first `most` rejected applicants, batch by batch. Every answer goes to `take`;
+/// the first `kept` are kept.
 fn search(
-    context: &Context<'_>,
-    explainer: &Explainer,
-    applicants: &[Applicant],
-    request: &Request,
-) -> Result<Vec<Advice>> {
-    let progress = context.progress("searching", Unit::Rows);
-    let done = AtomicU64::new(0);
-    let advice = explainer.advise(applicants, request, |tick| {
-        if tick == Tick::Answered {
-            let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-            progress.at(done, applicants.len() as u64, String::new());
+    adviser: &Adviser,
+    batches: &mut Batches<'_>,
+    most: usize,
+    kept: usize,
+    bars: &super::Stages,
+    mut take: impl FnMut(&[Advice]) -> Result<()>,
+) -> anyhow::Result<Searched> {
+    let mut searched = Searched { asked: 0, found: 0, advice: Vec::new() };
+    while let Some(batch) = batches.next()? {
+        let mut rejected: Vec<Applicant> =
+            batch.into_iter().filter(Applicant::is_rejected).collect();
+        rejected.truncate(most - searched.asked);
+        if rejected.is_empty() {
+            // Those that follow are counted all the same.
+            bars.share(Stage::Searching, batches.share_read());
+            continue;
         }
-        ControlFlow::Continue(())
-    });
-    progress.finish();
-    advice
-}
-
-/// Models trained again for the certificates, if there are to be any.
-fn retrained(
-    context: &Context<'_>,
-    explainer: &Explainer,
-    args: &ExplainArgs,
-) -> anyhow::Result<Option<Ensemble>> {
-    let usual = if explainer.training().is_some() { MODELS } else { 0 };
-    let models = args.models.unwrap_or(usual);
-    if models == 0 {
-        return Ok(None);
+        let watch = |at: tyrex::explain::Progress| match batches.share_read() {
+            Some(share) => bars.share(Stage::Searching, Some(share)),
+            None => bars.at(at),
+        };
+        let counter = Counter::new(Stage::Searching, rejected.len() as u64, &watch);
+        let mut advice = adviser.advise(&rejected, |tick| counter.tick(tick))?;
+        searched.asked += advice.len();
+        searched.found += advice.iter().filter(|advice| advice.found().is_some()).count();
+        take(&advice)?;
+        advice.truncate(kept - searched.advice.len().min(kept));
+        searched.advice.append(&mut advice);
     }
-    let change = retrain::change(&args.change)?;
-    let params = explainer.training_params()?;
-    let seed = Seed(args.search.seed).derive("certificates");
-    let terms = RetrainingTerms { change, models, params, seed };
-    retrain::with_progress(context, explainer, &terms).map(Some).map_err(Into::into)
+    Ok(searched)
 }
 
 /// A certificate for each of the advised points.
 fn certificates(
-    explainer: &Explainer,
+    adviser: &Adviser,
     advice: &[Advice],
     ensemble: Option<&Ensemble>,
     steered: bool,
-    seed: Seed,
+    ask: &Ask,
+    bars: &super::Stages,
 ) -> Result<Vec<Option<Certificate>>> {
-    let mut points = Points::new(explainer.points().dim());
-    advice.iter().filter_map(Advice::found).for_each(|found| points.push(&found.point));
     let fresh = ensemble.map(|ensemble| Fresh { ensemble, steered });
-    let mut certificates = explainer
-        .certify(&points, fresh, &Terms::default(), seed.derive("certificates"), || {
-            ControlFlow::Continue(())
-        })?
-        .into_iter();
-    Ok(advice.iter().map(|advice| advice.found().and_then(|_| certificates.next())).collect())
+    let found = advice.iter().filter(|advice| advice.found().is_some()).count();
+    let watch = |at| bars.at(at);
+    let counter = Counter::new(Stage::Certifying, found as u64, &watch);
+    adviser.certify(advice, fresh, ask, || counter.add(1))
 }
 
 /// What `explain` has to say.
@@ -257,10 +229,13 @@ struct ExplainReport<'a> {
     data: DataSummary,
     model: ModelSummary,
     favourable_class: Option<FavourableClass>,
+    /// The rows of the reference.
+    reference: usize,
     seed: Seed,
     performances: Vec<Performance>,
     part: Part,
     rejected_rows: usize,
+    ask: &'a Ask,
     request: &'a Request,
     asked: usize,
     found: usize,
@@ -290,7 +265,7 @@ fn applicant_page(page: &mut Page, schema: &Schema, applicant: &Explained<'_>) {
             }
             page.pairs(&pairs);
         }
-        Advised::Found { changes, score, stability, cost, certificate, .. } => {
+        Advised::Found { changes, score, stability, cost, certificate, stopped, .. } => {
             let mut pairs: Vec<(&str, String)> = Vec::new();
             for change in *changes {
                 let title = if pairs.is_empty() { "change" } else { "" };
@@ -303,6 +278,10 @@ fn applicant_page(page: &mut Page, schema: &Schema, applicant: &Explained<'_>) {
                 .map(|cost| format!("; cost {:.3} in L1, {:.3} in L2", cost.l1, cost.l2))
                 .unwrap_or_default();
             pairs.push(("then", format!("a score of {score:.3}{stability}{cost}")));
+            if *stopped == tyrex::counterfactual::Stopped::BudgetSpent {
+                let note = "the budget was spent: a longer search may find cheaper advice";
+                pairs.push(("note", note.to_owned()));
+            }
             if let Some(certificate) = certificate {
                 pairs.push(("sure", certificate.words.sentence.clone()));
             }
@@ -332,6 +311,11 @@ impl Report for ExplainReport<'_> {
     fn page(&self, page: &mut Page) {
         page.title(&self.data.title);
         page.pairs(&self.pairs);
+        if self.reference == 0 {
+            let none = "none: searches start from the applicant alone; pass --reference FILE with \
+                        the rows that the model was trained on";
+            page.pairs(&[("reference", none.to_owned())]);
+        }
         page.title("Accuracy");
         performance_table(page, &self.performances);
         page.title("Rejected applicants");

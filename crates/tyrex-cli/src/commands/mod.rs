@@ -1,6 +1,7 @@
 //! One file per verb. A command calls the library and reports what it answers.
 
 pub(crate) mod audit;
+mod batches;
 pub(crate) mod calibrate;
 pub(crate) mod certify;
 pub(crate) mod completions;
@@ -28,7 +29,7 @@ use tyrex::Overwrite;
 
 use crate::args::{ForceArgs, GlobalArgs};
 use crate::printer::Printer;
-use crate::progress::{Progress, Unit};
+use crate::progress::{Progress, Stages, Unit};
 
 /// What every command is given.
 #[derive(Debug)]
@@ -62,6 +63,11 @@ impl Context<'_> {
     /// A progress bar, for people only.
     fn progress(&self, title: &'static str, unit: Unit) -> Progress {
         Progress::new(title, unit, self.printer.is_for_people())
+    }
+
+    /// A bar for every stage of the library's work, for people only.
+    fn stages(&self) -> Stages {
+        Stages::new(self.printer.is_for_people())
     }
 }
 

@@ -1,15 +1,19 @@
 //! `explain --ledger`: advice becomes promises.
 
+use std::time::Duration;
+
 use serde::Serialize;
 use tyrex::certificate::Certificate;
-use tyrex::explain::{Advice, Explainer, Request};
+use tyrex::data::Table;
+use tyrex::explain::{Advice, Adviser, PROMISE_DAYS};
 use tyrex_server::database::Database;
 use tyrex_server::ledger::{Head, Ledger, NewPromise, Recorded, Timestamp, check_subject};
 
+use super::batches::Batches;
 use super::block_on;
 use super::ledger::close;
 use super::summary::{counted, shown};
-use crate::args::{Protocol, RecordArgs, SourceArgs};
+use crate::args::{Holds, Protocol, RecordArgs, SourceArgs};
 use crate::help::Usage;
 use crate::interrupt;
 use crate::printer::Page;
@@ -41,11 +45,14 @@ pub(super) fn open<'a>(
         .into());
     }
     let too_long = |_| Usage {
-        problem: "--holds: no calendar reaches that far".to_owned(),
-        help: "leave it out for a promise that holds for good".to_owned(),
+        problem: "--holds: the date is beyond the year 9999".to_owned(),
+        help: "pass `--holds for-good` for a promise without an end".to_owned(),
     };
-    let until = |span| Timestamp::now().checked_add(span).map_err(too_long);
-    let holds_until = args.holds.map(until).transpose()?;
+    let usual = Holds::For(Duration::from_hours(24 * u64::from(PROMISE_DAYS)));
+    let holds_until = match args.holds.unwrap_or(usual) {
+        Holds::For(span) => Some(Timestamp::now().checked_add(span).map_err(too_long)?),
+        Holds::ForGood => None,
+    };
     let rows_of = match (&source.dataset, &source.data) {
         (Some(name), _) => name.clone(),
         (None, Some(file)) => shown(file),
@@ -56,14 +63,15 @@ pub(super) fn open<'a>(
 }
 
 impl Recording<'_> {
-    /// Whether every row has a subject.
-    pub(super) fn check(&self, explainer: &Explainer) -> anyhow::Result<()> {
-        for &row in explainer.data().table_rows() {
-            let subject = self.subject(explainer, row)?;
+    /// Whether every applicant has a subject. All of them have been read.
+    pub(super) fn check(&self, applicants: &Batches<'_>) -> anyhow::Result<()> {
+        let table = applicants.table();
+        for row in applicants.rows_ahead() {
+            let subject = self.subject(table, row)?;
             if let (Err(error), Some(column)) = (check_subject(&subject), &self.args.subject_column)
             {
                 return Err(tyrex::Error::Cell {
-                    file: explainer.data().source().to_owned(),
+                    file: table.source().to_owned(),
                     row,
                     column: column.clone(),
                     value: subject,
@@ -76,9 +84,9 @@ impl Recording<'_> {
     }
 
     /// Who the row of the table is about.
-    fn subject(&self, explainer: &Explainer, row: usize) -> tyrex::Result<String> {
+    fn subject(&self, table: &Table, row: usize) -> tyrex::Result<String> {
         Ok(match &self.args.subject_column {
-            Some(column) => explainer.data().table().column(column)?.cell(row).to_owned(),
+            Some(column) => table.column(column)?.cell(row).to_owned(),
             None => format!("{}#row {row}", self.rows_of),
         })
     }
@@ -86,20 +94,19 @@ impl Recording<'_> {
     /// Records everything that was found.
     pub(super) fn record(
         self,
-        explainer: &Explainer,
+        table: &Table,
+        adviser: &Adviser,
         advice: &[Advice],
         certificates: &[Option<Certificate>],
-        request: &Request,
     ) -> anyhow::Result<RecordReport> {
         let mut promises = Vec::new();
         for (advice, certificate) in advice.iter().zip(certificates) {
-            let subject = self.subject(explainer, advice.applicant.row)?;
-            let certificate = certificate.as_ref();
+            let subject = self.subject(table, advice.applicant.row)?;
             promises.extend(NewPromise::of(
-                explainer,
+                adviser.explainer(),
                 advice,
-                certificate,
-                request,
+                certificate.as_ref(),
+                adviser.request(),
                 subject,
                 self.holds_until,
             ));

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tyrex::counterfactual::Norm;
 use tyrex::data::catalogue::{Direction, Variant};
+use tyrex::data::schema::Split;
 use tyrex::data::{Catalogue, Dataset, Schema, Table};
 use tyrex::explain::{Applicants, Data, Explainer, embedded_schema, import};
 use tyrex::model::TrainParams;
@@ -12,8 +13,9 @@ use tyrex::model::onnx::{Favourable, ImportOptions, OnnxModel};
 use tyrex::{Result, Seed};
 
 use super::summary::{DataSummary, FavourableClass, ModelSummary};
+use super::batches::Batches;
 use super::{Context, train};
-use crate::args::{ImportArgs, ModelArgs, NormName, Protocol, SourceArgs};
+use crate::args::{ImportArgs, ModelArgs, NormName, Protocol, ReferenceArgs, SourceArgs};
 use crate::help::Usage;
 
 impl From<Protocol> for Variant {
@@ -64,20 +66,51 @@ pub(super) fn dataset(context: &Context<'_>, source: &SourceArgs) -> anyhow::Res
     Ok(Dataset::load(&Schema::read(schema)?, Table::read(data)?)?)
 }
 
-/// The rows to explain with an imported model, and the model. Without a schema of their own
-/// they are read through the model's.
-pub(super) fn data_and_model(
+/// A model, its reference, and the rows to ask it about.
+#[derive(Debug)]
+pub(super) struct Subject {
+    pub(super) explainer: Explainer,
+    /// The file of the applicants; `None` if they are rows of the explainer's own data.
+    applicants: Option<PathBuf>,
+    /// The favourable class of a model file.
+    pub(super) class: Option<FavourableClass>,
+    /// How long the training took, if the model was trained here.
+    pub(super) time: Option<Duration>,
+}
+
+/// The model of a file if there is one, else a network that is trained now.
+///
+/// The rows of `--reference` are the reference. Without it, the rows that the split of the schema
+/// names as training rows are; rows to explain never are.
+pub(super) fn subject(
     context: &Context<'_>,
     source: &SourceArgs,
-    path: &Path,
-    options: &ImportArgs,
-) -> anyhow::Result<(Data, OnnxModel)> {
-    let options = import_options(options);
+    model: &ModelArgs,
+    reference: &ReferenceArgs,
+    params: &TrainParams,
+    seed: Seed,
+) -> anyhow::Result<Subject> {
+    let reference = reference.reference.as_deref();
+    let Some(path) = &model.model else {
+        // Rows that train are the reference, wherever they come from.
+        let trained_on = match reference {
+            Some(file) => {
+                let schema = source.schema.as_deref().ok_or_else(|| no_schema(source))?;
+                Dataset::load(&Schema::read(schema)?, Table::read(file)?)?
+            }
+            None => dataset(context, source)?,
+        };
+        let applicants = reference.and_then(|_| source.data.clone());
+        let (explainer, time) = train::with_progress(context, trained_on, params, seed)?;
+        return Ok(Subject { explainer, applicants, class: None, time: Some(time) });
+    };
+    let options = import_options(&model.import);
     if let Some(name) = &source.dataset {
         let dataset = named(context, name, source.protocol)?;
         let model = import(path, dataset.schema(), &options)?;
-        return Ok((Data::Labelled(dataset), model));
+        return Subject::with_model(Data::Labelled(dataset), None, model);
     }
+    // Without a schema of their own, rows are read through the model's.
     let schema = match &source.schema {
         Some(schema) => Schema::read(schema)?,
         None => {
@@ -88,41 +121,32 @@ pub(super) fn data_and_model(
     let Some(data) = &source.data else {
         return Err(no_schema(source).into());
     };
-    Ok((Data::Applicants(Applicants::read(&schema, Table::read(data)?)?), model))
-}
-
-/// A model and the rows it speaks about.
-#[derive(Debug)]
-pub(super) struct Subject {
-    pub(super) explainer: Explainer,
-    /// The favourable class of a model file.
-    pub(super) class: Option<FavourableClass>,
-    /// How long the training took, if the model was trained here.
-    pub(super) time: Option<Duration>,
-}
-
-/// The model of a file if there is one, else a network that is trained now.
-pub(super) fn subject(
-    context: &Context<'_>,
-    source: &SourceArgs,
-    model: &ModelArgs,
-    params: &TrainParams,
-    seed: Seed,
-) -> anyhow::Result<Subject> {
-    if let Some(path) = &model.model {
-        let (data, model) = data_and_model(context, source, path, &model.import)?;
-        let class = Some(FavourableClass::of(&model));
-        return Ok(Subject { explainer: Explainer::with_model(data, model)?, class, time: None });
-    }
-    let dataset = dataset(context, source)?;
-    let (explainer, time) = train::with_progress(context, dataset, params, seed)?;
-    Ok(Subject { explainer, class: None, time: Some(time) })
+    let (rows, applicants) = match reference {
+        Some(file) => (Data::read(&schema, Table::read(file)?)?, Some(data)),
+        None if matches!(schema.split, Split::AllTrain) => (Data::none(&schema)?, Some(data)),
+        None => (Data::Applicants(Applicants::read(&schema, Table::read(data)?)?), None),
+    };
+    Subject::with_model(rows, applicants.cloned(), model)
 }
 
 impl Subject {
+    fn with_model(
+        data: Data,
+        applicants: Option<PathBuf>,
+        model: OnnxModel,
+    ) -> anyhow::Result<Self> {
+        let class = Some(FavourableClass::of(&model));
+        let explainer = Explainer::with_model(data, model)?;
+        Ok(Self { explainer, applicants, class, time: None })
+    }
+
+    /// The applicants, some at a time.
+    pub(super) fn batches(&self) -> anyhow::Result<Batches<'_>> {
+        Batches::of(&self.explainer, self.applicants.as_deref())
+    }
+
     /// What people are told about it first.
-    pub(super) fn pairs(&self, title: &str) -> Vec<(&'static str, String)> {
-        let data = DataSummary::of(title.to_owned(), self.explainer.data());
+    pub(super) fn pairs(&self, data: &DataSummary) -> Vec<(&'static str, String)> {
         let class = self.class.as_ref().map(FavourableClass::pairs).unwrap_or_default();
         let model = ModelSummary::of(self.explainer.model());
         let mut pairs = [data.pairs(), model.pairs(), class].concat();

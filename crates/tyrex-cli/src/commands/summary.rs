@@ -35,6 +35,16 @@ impl DataSummary {
         }
     }
 
+    /// Rows to explain that are apart from the model's reference.
+    pub(super) fn of_applicants(
+        title: String,
+        rows: usize,
+        features: usize,
+        read: ReadReport,
+    ) -> Self {
+        Self { title, rows, features, train: None, test: None, read }
+    }
+
     pub(super) fn pairs(&self) -> Vec<(&'static str, String)> {
         let parts = match (self.train, self.test) {
             (Some(_), Some(0)) => "; no test rows".to_owned(),

@@ -83,6 +83,13 @@ catalogue! {
     WeightNoise,
 }
 
+impl Default for ModelChange {
+    /// The paper's first change.
+    fn default() -> Self {
+        Self::Reinitialise(Reinitialise::default())
+    }
+}
+
 impl ModelChange {
     /// The change of that name, with its usual parameters.
     pub fn named(name: &str) -> Result<Self> {

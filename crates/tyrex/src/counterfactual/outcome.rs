@@ -57,6 +57,7 @@ pub enum Answer {
 
 /// Why a search that found something stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Stopped {
     /// The first point that passed was wanted.
@@ -126,6 +127,12 @@ impl Outcome {
             Answer::Found { counterfactual, .. } => Some(counterfactual),
             Answer::NotFound { .. } => None,
         }
+    }
+
+    /// Whether the budget ended the search, so that a longer one may find something cheaper.
+    #[must_use]
+    pub fn is_cut_short(&self) -> bool {
+        matches!(self.answer, Answer::Found { stopped: Stopped::BudgetSpent, .. })
     }
 
     /// Why none was found, if none was.

@@ -1,6 +1,7 @@
 //! The rows of a table, read through a schema.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use serde::Serialize;
 
@@ -35,6 +36,36 @@ pub struct ReadReport {
     pub kept_missing: BTreeMap<String, usize>,
 }
 
+impl ReadReport {
+    /// Refuses a file of which no row is left.
+    pub fn check(&self, file: &Path) -> Result<()> {
+        let problem = match (self.rows_read, self.rows_dropped) {
+            (0, _) => "no rows below the header".to_owned(),
+            (all, dropped) if all == dropped => {
+                format!("no rows left: all {all} have a missing cell and were dropped")
+            }
+            _ => return Ok(()),
+        };
+        Err(Error::Table { file: file.to_owned(), problem })
+    }
+
+    /// Adds what reading the next part of the same file left out or made up.
+    pub fn add(&mut self, next: &Self) {
+        self.rows_read += next.rows_read;
+        self.rows_dropped += next.rows_dropped;
+        let pairs = [
+            (&mut self.dropped_by, &next.dropped_by),
+            (&mut self.filled, &next.filled),
+            (&mut self.kept_missing, &next.kept_missing),
+        ];
+        for (own, next) in pairs {
+            for (column, count) in next {
+                *own.entry(column.clone()).or_default() += count;
+            }
+        }
+    }
+}
+
 impl Rows {
     /// Reads the features of every row. The table may have more columns than the schema
     /// names; the label is not needed.
@@ -45,6 +76,13 @@ impl Rows {
 
     /// The same for a schema that was found valid before.
     pub(crate) fn read_valid(schema: &Schema, table: &Table) -> Result<Self> {
+        let read = Self::read_batch(schema, table)?;
+        read.report.check(table.source())?;
+        Ok(read)
+    }
+
+    /// The same for a part of a file, of which no row need be left.
+    pub(crate) fn read_batch(schema: &Schema, table: &Table) -> Result<Self> {
         let columns: Vec<(&Feature, &Column)> = schema
             .features
             .iter()
@@ -57,13 +95,6 @@ impl Rows {
         };
         for row in 0..table.rows() {
             read.add(schema, table, &columns, row)?;
-        }
-        if read.rows.is_empty() {
-            let problem = match table.rows() {
-                0 => "no rows below the header".to_owned(),
-                all => format!("no rows left: all {all} have a missing cell and were dropped"),
-            };
-            return Err(Error::Table { file: table.source().to_owned(), problem });
         }
         Ok(read)
     }

@@ -4,18 +4,16 @@ use std::ops::ControlFlow;
 
 use serde::{Deserialize, Serialize};
 
+use super::adviser::answers_are_rows;
+use super::ask::no_test;
 use super::table::check_names;
-use super::{Applicant, Explainer, FORMAT_VERSION};
-use crate::action::{Actions, FeasibleSet, Overrides};
+use super::{Adviser, Applicant, Explainer, FORMAT_VERSION};
+use crate::action::Overrides;
 use crate::counterfactual::{
-    Budget, Counterfactual, Factual, Method, MethodSpec, Norm, Outcome, Problem, Protocol, Reason,
-    Relaxations, Robustness, Tick, find_all, find_path, relaxations,
+    Budget, Counterfactual, MethodSpec, Norm, Outcome, Protocol, Reason, Tick,
 };
-use crate::data::{Column, Row, Table, Value};
+use crate::data::{Column, Row, Schema, Table, Value};
 use crate::error::{Error, Result};
-use crate::measure::{Gauge, Measure};
-use crate::neighbourhood::{Neighbourhood, Sampling};
-use crate::points::Points;
 use crate::seed::Seed;
 
 /// How advice is to be found.
@@ -64,14 +62,7 @@ impl Request {
             return Ok(());
         }
         let name = self.method.name();
-        let Some(test) = self.method.robustness_mut() else {
-            return Err(Error::param(
-                "method",
-                name,
-                "trex-o, trex-i or trex-nn where tau, k or sigma is given: the others have no \
-                 test of stability",
-            ));
-        };
+        let Some(test) = self.method.robustness_mut() else { return Err(no_test(name)) };
         test.tau = tau.unwrap_or(test.tau);
         test.samples = samples.unwrap_or(test.samples);
         test.sigma = sigma.unwrap_or(test.sigma);
@@ -146,197 +137,25 @@ impl Advice {
 }
 
 impl Explainer {
-    /// Finds advice for rows, in their order; threads change nothing.
-    ///
-    /// `watch` hears of every answer and of every reading on the way; after a `Break` those not
-    /// yet answered are answered with [`Reason::Cancelled`].
+    /// Finds advice for applicants: an [`Adviser`] for one use.
     pub fn advise(
         &self,
         applicants: &[Applicant],
         request: &Request,
         watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
     ) -> Result<Vec<Advice>> {
-        let outcomes = self.search(applicants, request, watch)?;
-        let stabilities = self.stabilities(&outcomes, request)?;
-        Ok(applicants
-            .iter()
-            .zip(outcomes)
-            .zip(stabilities)
-            .map(|((applicant, outcome), stability)| self.advice(applicant, outcome, stability))
-            .collect())
-    }
-
-    /// The same advice for one row, and the way to it: the points that the method stepped to,
-    /// from the row's own to the answer's; see `docs/methods.md` for what that is, method by
-    /// method. Where nothing is found it ends where the search gave up.
-    pub fn trace(
-        &self,
-        applicant: &Applicant,
-        request: &Request,
-        watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
-    ) -> Result<(Advice, Points)> {
-        let applicants = std::slice::from_ref(applicant);
-        let (outcome, path) =
-            self.with_method(applicants, request, |problem, method, factuals| {
-                find_path(problem, method, &factuals[0], request.budget, watch)
-            })?;
-        let outcomes = [outcome];
-        let stability = self.stabilities(&outcomes, request)?.into_iter().next().flatten();
-        let [outcome] = outcomes;
-        Ok((self.advice(applicant, outcome, stability), path))
-    }
-
-    /// The outcomes of a method for rows, in their order.
-    pub(super) fn search(
-        &self,
-        applicants: &[Applicant],
-        request: &Request,
-        watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
-    ) -> Result<Vec<Outcome>> {
-        self.with_method(applicants, request, |problem, method, factuals| {
-            find_all(problem, method, factuals, request.budget, watch)
-        })
-    }
-
-    /// Makes the request's method ready for rows.
-    fn with_method<T>(
-        &self,
-        applicants: &[Applicant],
-        request: &Request,
-        find: impl FnOnce(&Problem, &dyn Method, &[Factual]) -> Result<T>,
-    ) -> Result<T> {
-        let sets = self.feasible_sets(applicants, request)?;
-        let factuals: Vec<Factual> = applicants
-            .iter()
-            .zip(&sets)
-            .map(|(applicant, set)| Factual::new(&applicant.point, set))
-            .collect();
-        let data = self.points().select(&self.training_rows());
-        let problem = Problem::new(self.model(), request.norm, &data)?;
-        let method = request.method.prepare(&problem, request.seed)?;
-        find(&problem, &*method, &factuals)
-    }
-
-    /// For a row without advice: which single rule stands in the way, after at most `tries`
-    /// searches. Only where answers are rows.
-    ///
-    /// `watch` hears what a search hears; after a `Break` there is no answer.
-    pub fn relaxations(
-        &self,
-        row: &Row,
-        request: &Request,
-        tries: usize,
-        watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
-    ) -> Result<Option<Relaxations>> {
-        if request.protocol != Protocol::Product {
-            return Ok(None);
-        }
-        let actions = self.actions(request)?;
-        let data = self.points().select(&self.training_rows());
-        let problem = Problem::new(self.model(), request.norm, &data)?;
-        let method = request.method.prepare(&problem, request.seed)?;
-        relaxations(&problem, &*method, &actions, row, request.budget, tries, watch).map(Some)
-    }
-
-    pub(super) fn actions(&self, request: &Request) -> Result<Actions> {
-        Actions::new(self.schema(), self.encoder())?.overridden(&request.overrides)
-    }
-
-    /// Where the counterfactuals of rows may lie.
-    fn feasible_sets(
-        &self,
-        applicants: &[Applicant],
-        request: &Request,
-    ) -> Result<Vec<FeasibleSet>> {
-        let train = self.points().select(&self.training_rows());
-        let Some(space) = request.protocol.space(&train)? else {
-            let actions = self.actions(request)?;
-            return applicants.iter().map(|each| actions.for_factual(&each.values)).collect();
-        };
-        if request.overrides != Overrides::default() {
-            return Err(Error::param(
-                "protocol",
-                request.protocol.name(),
-                "product, where rules on features are asked for",
-            ));
-        }
-        Ok(vec![space; applicants.len()])
-    }
-
-    /// `R^` of what was found: what the method's own test read, if that was `R^`; else read now.
-    fn stabilities(&self, outcomes: &[Outcome], request: &Request) -> Result<Vec<Option<f64>>> {
-        let robustness = request.method.robustness();
-        if robustness.is_some_and(|robustness| robustness.measure == Measure::RelaxedStability) {
-            return Ok(outcomes.iter().map(|outcome| Some(outcome.found()?.value)).collect());
-        }
-        let found = outcomes.iter().filter_map(Outcome::found).map(|found| &*found.point);
-        let mut values = self.relaxed_stabilities(found, request, "report")?.into_iter();
-        let next = |outcome: &Outcome| outcome.found().and_then(|_| values.next());
-        Ok(outcomes.iter().map(next).collect())
-    }
-
-    /// `R^` of points, on the neighbours that the request's test has, drawn anew for a purpose.
-    pub(super) fn relaxed_stabilities<'a>(
-        &self,
-        points: impl Iterator<Item = &'a [f32]>,
-        request: &Request,
-        purpose: &str,
-    ) -> Result<Vec<f64>> {
-        let robustness = request.method.robustness().cloned().unwrap_or_default();
-        let Robustness { samples, sigma, .. } = robustness;
-        let mut read = Points::new(self.points().dim());
-        points.for_each(|point| read.push(point));
-        let seed = request.seed.derive(purpose);
-        let cloud = Neighbourhood::draw(Sampling::MonteCarlo, read.dim(), samples, sigma, seed)?;
-        let gauge = Gauge::new(Measure::RelaxedStability, self.model(), &cloud)?;
-        Ok(gauge.read(&read).into_iter().map(|reading| reading.value).collect())
-    }
-
-    pub(super) fn advice(
-        &self,
-        applicant: &Applicant,
-        outcome: Outcome,
-        stability: Option<f64>,
-    ) -> Advice {
-        let Applicant { values, point, .. } = applicant;
-        let found = outcome.found();
-        let advised = found.and_then(|found| found.row.clone());
-        Advice {
-            applicant: applicant.clone(),
-            changes: advised.as_ref().map(|row| self.changes(values, row)).unwrap_or_default(),
-            stability,
-            cost: found.map(|found| Costs {
-                l1: Norm::L1.distance(&found.point, point),
-                l2: Norm::L2.distance(&found.point, point),
-            }),
-            advised,
-            outcome,
-        }
-    }
-
-    pub(super) fn changes(&self, before: &Row, after: &Row) -> Vec<FeatureChange> {
-        let pairs = before.values().iter().zip(after.values()).zip(&self.schema().features);
-        pairs
-            .enumerate()
-            .filter(|(_, ((from, to), _))| from != to)
-            .map(|(position, ((from, to), feature))| FeatureChange {
-                position,
-                feature: feature.name.clone(),
-                from: from.clone(),
-                to: to.clone(),
-                unit: feature.unit.clone(),
-            })
-            .collect()
+        Adviser::new(self, request.clone())?.advise(applicants, watch)
     }
 
     /// Advice as a table to write: `row`, `status`, `reason`, the counterfactual's features
     /// under their own names, `score`, `stability`, `cost_l1`, `cost_l2`, `changed`, `seconds`,
     /// then what the answers rest on: `method`, `parameters`, `model`, `seed`, `format_version`.
-    /// Cells of rows without a counterfactual are empty.
+    /// Cells of rows without a counterfactual are empty. `reason` says why there is none; beside a
+    /// counterfactual it is empty, or `budget-spent` where a longer search may find a cheaper one.
     ///
     /// Where answers are points and not rows, the encoded columns stand in for the features.
     pub fn advice_table(&self, advice: &[Advice], request: &Request) -> Result<Table> {
-        let rows = request.protocol == Protocol::Product;
+        let rows = answers_are_rows(request);
         let names: Vec<String> = if rows {
             check_advice_names(self.schema())?;
             self.schema().features.iter().map(|feature| feature.name.clone()).collect()
@@ -351,8 +170,11 @@ impl Explainer {
             head.chain(names).chain(OWN_TAIL.map(str::to_owned)).map(Column::new).collect();
         for each in advice {
             let mut cells = vec![each.applicant.row.to_string()];
-            let reason = each.outcome.reason().map_or("", Reason::name);
-            let status = if reason.is_empty() { "found" } else { "not_found" };
+            let (status, reason) = match each.outcome.reason() {
+                Some(reason) => ("not_found", reason.name()),
+                None if each.outcome.is_cut_short() => ("found", Reason::BudgetSpent.name()),
+                None => ("found", ""),
+            };
             cells.extend([status.to_owned(), reason.to_owned()]);
             let width = columns.len() - 3 - OWN_TAIL.len();
             match (&each.advised, each.found()) {
@@ -380,6 +202,22 @@ impl Explainer {
     }
 }
 
+/// The features that differ, in the order of the schema.
+pub(super) fn changes(schema: &Schema, before: &Row, after: &Row) -> Vec<FeatureChange> {
+    let pairs = before.values().iter().zip(after.values()).zip(&schema.features);
+    pairs
+        .enumerate()
+        .filter(|(_, ((from, to), _))| from != to)
+        .map(|(position, ((from, to), feature))| FeatureChange {
+            position,
+            feature: feature.name.clone(),
+            from: from.clone(),
+            to: to.clone(),
+            unit: feature.unit.clone(),
+        })
+        .collect()
+}
+
 /// The last columns of a file of advice.
 const OWN_TAIL: [&str; 11] = [
     "score",
@@ -397,6 +235,6 @@ const OWN_TAIL: [&str; 11] = [
 
 /// Whether the features leave the names of [`Explainer::advice_table`]'s own columns free: for
 /// the end of long work, asked before it.
-pub fn check_advice_names(schema: &crate::data::Schema) -> Result<()> {
+pub fn check_advice_names(schema: &Schema) -> Result<()> {
     check_names(schema, ["row", "status", "reason"].into_iter().chain(OWN_TAIL))
 }

@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use super::{Data, Explainer, Part};
-use crate::data::{Row, Rows, Table};
+use crate::data::{ReadReport, Row, Rows, Table};
 use crate::error::{Error, Result};
 use crate::model::{Model, THRESHOLD};
 use crate::points::Points;
@@ -61,12 +61,20 @@ impl Explainer {
 
     /// Other rows of the same schema. Labels are welcome, not needed.
     pub fn read_applicants(&self, table: &Table) -> Result<Vec<Applicant>> {
+        let (applicants, report) = self.read_batch(table)?;
+        report.check(table.source())?;
+        Ok(applicants)
+    }
+
+    /// The applicants in a part of a file, of which there may be none, and what reading left out
+    /// or made up.
+    pub fn read_batch(&self, table: &Table) -> Result<(Vec<Applicant>, ReadReport)> {
         let schema = self.schema();
-        let Rows { rows, table_rows, .. } = Rows::read_valid(schema, table)?;
+        let Rows { rows, table_rows, report } = Rows::read_batch(schema, table)?;
         let points = self.encoder().encode_rows(&rows)?;
         let scores = scores(self.model(), table.source(), &rows, &table_rows, &points)?;
         let labels = table.columns().iter().find(|column| column.name() == schema.label.column);
-        Ok(rows
+        let applicants = rows
             .into_iter()
             .zip(table_rows)
             .zip(points.rows().zip(scores))
@@ -83,7 +91,8 @@ impl Explainer {
                     favourable,
                 }
             })
-            .collect())
+            .collect();
+        Ok((applicants, report))
     }
 }
 

@@ -118,7 +118,8 @@ impl Explainer {
         let rows = promises.iter().map(|promise| (promise.row, &promise.advised));
         let promised = self.judged(rows)?;
         let points = promised.iter().map(|applicant| &*applicant.point);
-        let stabilities = self.relaxed_stabilities(points, request, "audit")?;
+        let reader = self.stability_reader(request, "audit")?;
+        let stabilities = self.read_stabilities(&reader, points)?;
         let known = promises.iter().filter_map(|each| Some((each.row, each.factual.as_ref()?)));
         let mut factuals = self.judged(known)?.into_iter();
         let each = promises.iter().zip(promised).zip(stabilities);

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Explainer, Request};
+use super::{Adviser, Applicant, Explainer, Request};
 use crate::calibrate::{Calibration, Goal, calibrate};
 use crate::change::Ensemble;
 use crate::counterfactual::{Reason, Tick};
@@ -26,13 +26,23 @@ pub struct CalibrationTerms {
     pub factuals: usize,
 }
 
+impl CalibrationTerms {
+    /// The applicants whose advice is searched for: the first ones that are rejected.
+    #[must_use]
+    pub fn searched(&self, applicants: &[Applicant]) -> Vec<Applicant> {
+        let rejected = applicants.iter().filter(|applicant| applicant.is_rejected());
+        rejected.take(self.factuals).cloned().collect()
+    }
+}
+
 impl Explainer {
-    /// Searches for counterfactuals of the rejected applicants with every threshold, and
+    /// Searches for counterfactuals of the first rejected applicants with every threshold, and
     /// chooses the threshold by what retrained models say of them.
     ///
     /// `watch` hears of every row's answer, for every threshold, and of every reading.
     pub fn calibrate(
         &self,
+        applicants: &[Applicant],
         terms: &CalibrationTerms,
         ensemble: &Ensemble,
         watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
@@ -46,14 +56,13 @@ impl Explainer {
                 "a method with a threshold of stability: trex-i, trex-o or trex-nn",
             ));
         }
-        let mut rows = self.rejected(self.data().applicants());
-        rows.truncate(terms.factuals);
+        let rows = terms.searched(applicants);
         if rows.is_empty() {
-            return Err(Error::Table {
-                file: self.data().source().to_owned(),
-                problem: "no row to search for, expected at least one that the model rejects"
-                    .to_owned(),
-            });
+            return Err(Error::param(
+                "applicants",
+                "none that the model rejects",
+                "at least one to search for",
+            ));
         }
         let members: Vec<&dyn Model> =
             ensemble.members().iter().map(|member| member as &dyn Model).collect();
@@ -61,7 +70,7 @@ impl Explainer {
             if let Some(robustness) = request.method.robustness_mut() {
                 robustness.tau = tau;
             }
-            let outcomes = self.search(&rows, &request, &watch)?;
+            let outcomes = Adviser::new(self, request.clone())?.search(&rows, &watch)?;
             if outcomes.iter().any(|outcome| outcome.reason() == Some(Reason::Cancelled)) {
                 return Err(Error::Cancelled("not all thresholds were tried".to_owned()));
             }

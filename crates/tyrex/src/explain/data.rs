@@ -99,6 +99,17 @@ fn parts(
 }
 
 impl Data {
+    /// No rows at all: for a model whose file says how rows are encoded.
+    pub fn none(schema: &Schema) -> Result<Self> {
+        Applicants::of_rows(schema, Vec::new()).map(Self::Applicants)
+    }
+
+    /// Whether there are no rows.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rows().is_empty()
+    }
+
     /// Reads a table through a schema: to train on if the label column is there, or else to be
     /// explained.
     pub fn read(schema: &Schema, table: Table) -> Result<Self> {

@@ -6,9 +6,9 @@ use serde::{Serialize, Serializer};
 #[cfg(feature = "openapi")]
 use utoipa::{PartialSchema as _, ToSchema as _};
 
-use super::{Advice, Costs, Explainer, FeatureChange, Request};
+use super::{Advice, Adviser, Costs, Explainer, FeatureChange};
 use crate::certificate::{Certificate, CertificateDocument};
-use crate::counterfactual::{Reason, Relaxations, Tick};
+use crate::counterfactual::{Answer, Reason, Relaxations, Stopped, Tick};
 #[cfg(feature = "openapi")]
 use crate::data::Value;
 use crate::data::{Row, Schema};
@@ -51,6 +51,8 @@ pub enum Advised<'a> {
         stability: Option<f64>,
         /// The distances.
         cost: Option<Costs>,
+        /// Why the search stopped there. After `budget-spent` cheaper advice may exist.
+        stopped: Stopped,
         /// What is promised of it.
         certificate: Option<Box<CertificateDocument>>,
     },
@@ -108,64 +110,47 @@ impl utoipa::ToSchema for Named<'_> {
     }
 }
 
-impl Explainer {
-    /// The document of one answer. For a row without advice the rules are let go one at a time,
-    /// at most `tries` of them, to say which one stands in the way.
+impl Adviser {
+    /// The document of one answer. For an applicant without advice the rules are let go one at a
+    /// time, at most `tries` of them, to say which one stands in the way.
+    ///
+    /// `watch` hears of these searches; after a `Break` there is no document.
     pub fn explained<'a>(
         &'a self,
         advice: &'a Advice,
         certificate: Option<Certificate>,
-        request: &Request,
-        tries: usize,
-    ) -> Result<Explained<'a>> {
-        let go_on = |_| ControlFlow::Continue(());
-        self.explained_watched(advice, certificate, request, tries, go_on)
-    }
-
-    /// The same for who may have to stop: `watch` hears of the searches without a rule, and
-    /// after a `Break` there is no document.
-    pub fn explained_watched<'a>(
-        &'a self,
-        advice: &'a Advice,
-        certificate: Option<Certificate>,
-        request: &Request,
         tries: usize,
         watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
     ) -> Result<Explained<'a>> {
-        let applicant = &advice.applicant;
+        let (applicant, schema) = (&advice.applicant, self.explainer().schema());
+        let relaxations = match advice.outcome.reason() {
+            Some(Reason::Stuck | Reason::NoActionableRow | Reason::NoCandidate) if tries > 0 => {
+                self.relaxations(&applicant.values, tries, watch)?
+            }
+            _ => None,
+        };
         Ok(Explained {
             row: applicant.row,
             score: applicant.score,
             label: applicant.label.as_deref(),
             favourable: applicant.favourable,
-            features: Named::Row(self.schema(), &applicant.values),
-            sentence: advice.sentence(self.schema()),
-            advice: self.advised_watched(advice, certificate, request, tries, watch)?,
+            features: Named::Row(schema, &applicant.values),
+            sentence: advice.sentence(schema),
+            advice: self.explainer().advised(advice, certificate, relaxations),
         })
     }
+}
 
-    /// What to do, as [`explained`](Self::explained) says it.
+impl Explainer {
+    /// The advice of a document.
     pub(super) fn advised<'a>(
         &'a self,
         advice: &'a Advice,
         certificate: Option<Certificate>,
-        request: &Request,
-        tries: usize,
-    ) -> Result<Advised<'a>> {
-        let go_on = |_| ControlFlow::Continue(());
-        self.advised_watched(advice, certificate, request, tries, go_on)
-    }
-
-    fn advised_watched<'a>(
-        &'a self,
-        advice: &'a Advice,
-        certificate: Option<Certificate>,
-        request: &Request,
-        tries: usize,
-        watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
-    ) -> Result<Advised<'a>> {
-        Ok(match (advice.found(), advice.outcome.reason()) {
-            (Some(found), _) => Advised::Found {
+        relaxations: Option<Relaxations>,
+    ) -> Advised<'a> {
+        match &advice.outcome.answer {
+            Answer::Found { counterfactual: found, stopped } => Advised::Found {
                 changes: &advice.changes,
                 counterfactual: match &advice.advised {
                     Some(row) => Named::Row(self.schema(), row),
@@ -174,18 +159,12 @@ impl Explainer {
                 score: found.score,
                 stability: advice.stability,
                 cost: advice.cost,
+                stopped: *stopped,
                 certificate: certificate.map(|certificate| Box::new(certificate.into())),
             },
-            (None, reason) => {
-                let reason = reason.unwrap_or(Reason::Stuck);
-                let relaxations = match reason {
-                    Reason::Stuck | Reason::NoActionableRow | Reason::NoCandidate if tries > 0 => {
-                        self.relaxations(&advice.applicant.values, request, tries, watch)?
-                    }
-                    _ => None,
-                };
-                Advised::NotFound { reason, sentence: reason.to_string(), relaxations }
+            Answer::NotFound { reason, .. } => {
+                Advised::NotFound { reason: *reason, sentence: reason.to_string(), relaxations }
             }
-        })
+        }
     }
 }

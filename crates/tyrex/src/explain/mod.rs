@@ -4,7 +4,9 @@
 //! answers; they compute nothing themselves.
 
 mod advice;
+mod adviser;
 mod applicant;
+mod ask;
 mod audit;
 mod calibrate;
 mod certify;
@@ -14,6 +16,7 @@ mod feature;
 mod import;
 mod input;
 mod performance;
+mod pipeline;
 mod retrain;
 mod sentence;
 mod stability;
@@ -21,7 +24,12 @@ mod survival;
 mod table;
 
 pub use advice::{Advice, Costs, FeatureChange, Request, check_advice_names};
+pub use adviser::Adviser;
 pub use applicant::Applicant;
+pub use ask::{
+    Ask, Auto, CALIBRATED_ROWS, METHOD, MODELS, PROMISE_DAYS, RELAXED_ROWS, SERVED_MODELS, TRIES,
+    Threshold,
+};
 pub use audit::{
     AuditDocument, AuditSummary, AuditedPromise, Candidate, Gate, GateReport, GateVerdict, Group,
     GroupTable, Grouping, JudgedCandidate, JudgedPromise, Promise, PromiseRepairs, PromiseStatus,
@@ -34,7 +42,8 @@ pub use data::{Applicants, Data};
 pub use document::{Advised, Explained, Named};
 pub use feature::{FeatureDocument, FeatureForm};
 pub use import::{embedded_schema, import, import_bytes};
-pub use performance::{Part, Performance};
+pub use performance::{Part, Performance, PerformanceTally};
+pub use pipeline::{Answered, Counter, Progress, Stage};
 pub use retrain::RetrainingTerms;
 pub use stability::{RowStability, StabilityGauge, StabilityTerms};
 pub use survival::RowSurvival;
@@ -59,15 +68,17 @@ use crate::seed::Seed;
 /// The version of the files and documents that describe an explainer's answers.
 pub const FORMAT_VERSION: u32 = 1;
 
-/// A model, how rows become its points, and the rows it speaks about.
+/// A model, how rows become its points, and its reference. A clone shares all of it.
 #[derive(Debug, Clone)]
 pub struct Explainer {
-    data: Data,
-    encoder: Encoder,
+    data: Arc<Data>,
+    encoder: Arc<Encoder>,
     model: Arc<dyn Model>,
-    training: Option<Training>,
-    points: Points,
-    scores: Vec<f32>,
+    training: Option<Arc<Training>>,
+    points: Arc<Points>,
+    scores: Arc<[f32]>,
+    /// The points of the rows that train: what methods answer with and start from.
+    reference: Arc<Points>,
 }
 
 /// How a model that was trained here came about.
@@ -183,7 +194,22 @@ impl Explainer {
         let points = encoder.encode_rows(data.rows())?;
         let scores =
             applicant::scores(&*model, data.source(), data.rows(), data.table_rows(), &points)?;
-        Ok(Self { data, encoder, model, training, points, scores })
+        let points = Arc::new(points);
+        let train = data.training_rows();
+        let reference = if train.iter().copied().eq(0..points.len()) {
+            Arc::clone(&points)
+        } else {
+            Arc::new(points.select(&train))
+        };
+        Ok(Self {
+            data: Arc::new(data),
+            encoder: Arc::new(encoder),
+            model,
+            training: training.map(Arc::new),
+            points,
+            scores: scores.into(),
+            reference,
+        })
     }
 
     /// What the columns mean.
@@ -208,6 +234,11 @@ impl Explainer {
     #[must_use]
     pub fn points(&self) -> &Points {
         &self.points
+    }
+
+    /// The points of the rows that train.
+    pub(crate) fn reference_points(&self) -> &Arc<Points> {
+        &self.reference
     }
 
     /// `m(x)` of the rows, in their order.
@@ -237,7 +268,7 @@ impl Explainer {
     /// How the model was trained, if it was trained here.
     #[must_use]
     pub fn training(&self) -> Option<&Training> {
-        self.training.as_ref()
+        self.training.as_deref()
     }
 
     /// The name of the model that changes with its weights.

@@ -51,27 +51,46 @@ impl Explainer {
     /// What the model makes of a part of the rows.
     #[must_use]
     pub fn performance(&self, part: Part) -> Performance {
-        let rows = self.data().part(part);
-        let scores = self.scores();
-        let judged: Vec<(f32, bool)> = rows
-            .iter()
-            .filter_map(|&row| self.data().is_favourable(row).map(|label| (scores[row], label)))
-            .collect();
-        let mean = |per_row: &dyn Fn(f32, bool) -> f64| {
-            let sum: f64 = judged.iter().map(|&(score, label)| per_row(score, label)).sum();
-            (!judged.is_empty()).then(|| sum / judged.len() as f64)
-        };
-        let right = |score: f32, label: bool| f64::from(u8::from((score >= THRESHOLD) == label));
-        let loss = |score: f32, label: bool| {
-            let score = f64::from(score).clamp(CLAMP, 1.0 - CLAMP);
-            -libm::log(if label { score } else { 1.0 - score })
-        };
+        let mut tally = PerformanceTally::default();
+        for row in self.data().part(part) {
+            tally.add(self.scores()[row], self.data().is_favourable(row));
+        }
+        tally.performance(part)
+    }
+}
+
+/// Adds up a [`Performance`] row by row.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct PerformanceTally {
+    rows: usize,
+    rejected: usize,
+    labelled: usize,
+    right: f64,
+    loss: f64,
+}
+
+impl PerformanceTally {
+    /// Adds a row: its score, and whether its label is favourable, if it has one.
+    pub fn add(&mut self, score: f32, favourable: Option<bool>) {
+        self.rows += 1;
+        self.rejected += usize::from(score < THRESHOLD);
+        let Some(label) = favourable else { return };
+        self.labelled += 1;
+        self.right += f64::from(u8::from((score >= THRESHOLD) == label));
+        let score = f64::from(score).clamp(CLAMP, 1.0 - CLAMP);
+        self.loss += -libm::log(if label { score } else { 1.0 - score });
+    }
+
+    /// The rows so far.
+    #[must_use]
+    pub fn performance(&self, part: Part) -> Performance {
+        let mean = |sum: f64| (self.labelled > 0).then(|| sum / self.labelled as f64);
         Performance {
             part,
-            rows: rows.len(),
-            rejected: rows.iter().filter(|&&row| scores[row] < THRESHOLD).count(),
-            accuracy: mean(&right),
-            loss: mean(&loss),
+            rows: self.rows,
+            rejected: self.rejected,
+            accuracy: mean(self.right),
+            loss: mean(self.loss),
         }
     }
 }

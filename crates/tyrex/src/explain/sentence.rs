@@ -18,9 +18,16 @@ impl Advice {
                 "The answer is a point, not a row: {changed} of {all} encoded columns change."
             );
         }
-        in_words(&self.changes, schema)
+        let mut sentence = in_words(&self.changes, schema);
+        if self.outcome.is_cut_short() {
+            sentence.push_str(CUT_SHORT);
+        }
+        sentence
     }
 }
+
+/// Behind the advice of a search that ended early.
+const CUT_SHORT: &str = " The budget was spent: a longer search may find cheaper advice.";
 
 /// Changes as one sentence.
 pub(super) fn in_words(changes: &[FeatureChange], schema: &Schema) -> String {

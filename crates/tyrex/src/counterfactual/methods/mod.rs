@@ -3,6 +3,7 @@
 mod elastic_net;
 mod min_cost;
 mod nn;
+mod params;
 #[cfg(feature = "openapi")]
 mod openapi;
 mod roar;
@@ -79,6 +80,11 @@ impl Protocol {
             // The paper's text: all of encoded space.
             Self::Paper => Ok(Some(FeasibleSet::everywhere(dim))),
             // The released code: from the least to the largest number in the training points.
+            Self::Reference if train.is_empty() => Err(Error::param(
+                "reference",
+                "none",
+                "rows whose range bounds the answers of the protocol `reference`",
+            )),
             Self::Reference => {
                 let least = train.as_slice().iter().copied().fold(f32::INFINITY, f32::min);
                 let largest = train.as_slice().iter().copied().fold(f32::NEG_INFINITY, f32::max);

@@ -62,7 +62,11 @@ fn prepared<'a>(
     count: usize,
 ) -> Result<Box<dyn Method + 'a>> {
     if problem.data.is_empty() {
-        return Err(Error::param("data", "empty", "data points to answer with"));
+        return Err(Error::param(
+            "reference",
+            "none",
+            "rows to answer with: nn and trex-nn answer with a row of the reference",
+        ));
     }
     let neighbours = Neighbours::new(problem, gauge);
     Ok(Box::new(Prepared { problem: *problem, neighbours, test: Test { threshold }, count }))

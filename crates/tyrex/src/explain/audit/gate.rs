@@ -12,6 +12,7 @@ use super::{AuditedPromise, RepairSummary, Repairs};
 use crate::counterfactual::{MethodSpec, Reason, Tick};
 use crate::data::{Row, Value, listed};
 use crate::error::{Error, Result};
+use crate::explain::advice::changes;
 use crate::explain::sentence::in_words;
 use crate::explain::{Advice, Explainer, FORMAT_VERSION, Request};
 use crate::statistics::{Proportion, fisher_exact, holm, mean};
@@ -385,7 +386,7 @@ fn judged(
     }
     judged.status = PromiseStatus::Broken;
     if let Some(factual) = &audited.factual {
-        judged.changes = explainer.changes(&factual.values, &audited.promised.values);
+        judged.changes = changes(explainer.schema(), &factual.values, &audited.promised.values);
         judged.sentence = Some(in_words(&judged.changes, explainer.schema()));
     }
     judged.repairs = audited.repairs.as_ref().map(|repairs| PromiseRepairs {

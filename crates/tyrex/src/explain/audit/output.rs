@@ -6,6 +6,7 @@ use super::AuditedPromise;
 use crate::counterfactual::Reason;
 use crate::data::{Column, Schema, Table};
 use crate::error::{Error, Result};
+use crate::explain::advice::changes;
 use crate::explain::table::check_names;
 use crate::explain::{Advice, Advised, Explainer, FORMAT_VERSION, FeatureChange, Named, Request};
 
@@ -93,19 +94,12 @@ impl Explainer {
     pub fn audit_document<'a>(
         &'a self,
         promise: &'a AuditedPromise,
-        request: &Request,
     ) -> Result<AuditDocument<'a>> {
         let AuditedPromise { factual, promised, stability, repairs } = promise;
-        let repairs = match repairs {
-            None => None,
-            Some(repairs) => Some(RepairsDocument {
-                from_promised: self.advised(&repairs.from_promised, None, request, 0)?,
-                from_factual: match &repairs.from_factual {
-                    None => None,
-                    Some(advice) => Some(self.advised(advice, None, request, 0)?),
-                },
-            }),
-        };
+        let repairs = repairs.as_ref().map(|repairs| RepairsDocument {
+            from_promised: self.advised(&repairs.from_promised, None, None),
+            from_factual: repairs.from_factual.as_ref().map(|own| self.advised(own, None, None)),
+        });
         Ok(AuditDocument {
             row: promised.row,
             kept: promise.is_kept(),
@@ -114,7 +108,7 @@ impl Explainer {
             promised: PromisedDocument {
                 changes: factual
                     .as_ref()
-                    .map(|factual| self.changes(&factual.values, &promised.values))
+                    .map(|factual| changes(self.schema(), &factual.values, &promised.values))
                     .unwrap_or_default(),
                 counterfactual: Named::Row(self.schema(), &promised.values),
                 score: promised.score,

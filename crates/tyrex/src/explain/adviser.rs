@@ -1,0 +1,282 @@
+//! An explainer and a question, prepared once.
+//!
+//! All that does not depend on the applicant is done when the adviser is made: the draws of the
+//! test, what the model says of the reference, the rules of the schema. After that every batch
+//! of applicants is the same call, so a service, a stream and a loop do the same work.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use self_cell::self_cell;
+
+use super::advice::changes;
+use super::{Advice, Applicant, Ask, Costs, Explainer, Fresh, Request};
+use crate::action::{Actions, FeasibleSet, Overrides};
+use crate::certificate::{Certificate, Terms};
+use crate::counterfactual::{
+    Factual, Method, Norm, Outcome, Problem, Protocol, Relaxations, Robustness, Tick, find_all,
+    find_path, relaxations,
+};
+use crate::data::Row;
+use crate::error::{Error, Result};
+use crate::measure::{DetachedGauge, Gauge, Measure};
+use crate::model::Model;
+use crate::neighbourhood::{Neighbourhood, Sampling};
+use crate::points::Points;
+
+/// An explainer and a question, prepared once: it answers any number of batches of applicants.
+///
+/// An applicant's answer has the same bits alone and in any batch, in any order, on any number
+/// of threads.
+pub struct Adviser {
+    explainer: Explainer,
+    request: Request,
+    method: PreparedMethod,
+    space: Space,
+    /// Reads `R^` of answers, where the method's own test reads something else.
+    reader: Option<DetachedGauge>,
+}
+
+/// Where answers may lie.
+enum Space {
+    /// Where the rules let the applicant's row go.
+    Rules(Actions),
+    /// The same points for every applicant.
+    Everyone(FeasibleSet),
+}
+
+/// What a prepared method borrows.
+struct Ground {
+    model: Arc<dyn Model>,
+    reference: Arc<Points>,
+}
+
+/// A method and its problem.
+struct Prepared<'a> {
+    problem: Problem<'a>,
+    method: Box<dyn Method + 'a>,
+}
+
+self_cell!(
+    struct PreparedMethod {
+        owner: Ground,
+        #[covariant]
+        dependent: Prepared,
+    }
+);
+
+impl std::fmt::Debug for Adviser {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Adviser").field("request", &self.request).finish_non_exhaustive()
+    }
+}
+
+impl Explainer {
+    /// Prepares the answers to a question. `tau = auto` has to be replaced by a number first
+    /// ([`Explainer::calibrated`]).
+    pub fn adviser(&self, ask: &Ask) -> Result<Adviser> {
+        if ask.is_calibrated() {
+            return Err(Error::param("tau", "auto", "a number, chosen by a calibration"));
+        }
+        Adviser::new(self, ask.request()?)
+    }
+}
+
+impl Adviser {
+    /// Prepares the answers to a request.
+    pub fn new(explainer: &Explainer, request: Request) -> Result<Self> {
+        let reference = Arc::clone(explainer.reference_points());
+        let space = match request.protocol.space(&reference)? {
+            None => Space::Rules(explainer.actions(&request)?),
+            Some(space) if request.overrides == Overrides::default() => Space::Everyone(space),
+            Some(_) => {
+                return Err(Error::param(
+                    "protocol",
+                    request.protocol.name(),
+                    "product, where rules on features are asked for",
+                ));
+            }
+        };
+        let ground = Ground { model: Arc::clone(&explainer.model), reference };
+        let method = PreparedMethod::try_new(ground, |ground| {
+            let problem = Problem::new(&*ground.model, request.norm, &ground.reference)?;
+            let method = request.method.prepare(&problem, request.seed)?;
+            Ok::<_, Error>(Prepared { problem, method })
+        })?;
+        let test = request.method.robustness();
+        let reader = match test {
+            Some(Robustness { measure: Measure::RelaxedStability, .. }) => None,
+            _ => Some(explainer.stability_reader(&request, "report")?),
+        };
+        Ok(Self { explainer: explainer.clone(), request, method, space, reader })
+    }
+
+    /// The explainer.
+    #[must_use]
+    pub fn explainer(&self) -> &Explainer {
+        &self.explainer
+    }
+
+    /// The search that was asked for.
+    #[must_use]
+    pub fn request(&self) -> &Request {
+        &self.request
+    }
+
+    /// Finds advice for applicants, in their order.
+    ///
+    /// `watch` hears of every answer and of every reading on the way; after a `Break` those not
+    /// yet answered are answered with [`Reason::Cancelled`](crate::counterfactual::Reason).
+    pub fn advise(
+        &self,
+        applicants: &[Applicant],
+        watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
+    ) -> Result<Vec<Advice>> {
+        let outcomes = self.search(applicants, watch)?;
+        let stabilities = self.stabilities(&outcomes)?;
+        let all = applicants.iter().zip(outcomes).zip(stabilities);
+        Ok(all.map(|((own, outcome), r)| self.explainer.advice(own, outcome, r)).collect())
+    }
+
+    /// The outcomes of the method, without what is said of them.
+    pub(super) fn search(
+        &self,
+        applicants: &[Applicant],
+        watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
+    ) -> Result<Vec<Outcome>> {
+        let sets = self.feasible_sets(applicants)?;
+        let factuals: Vec<Factual> =
+            applicants.iter().zip(&sets).map(|(own, set)| Factual::new(&own.point, set)).collect();
+        let Prepared { problem, method } = self.method.borrow_dependent();
+        find_all(problem, &**method, &factuals, self.request.budget, watch)
+    }
+
+    /// The same advice for one applicant, and the way to it: the points that the method stepped
+    /// to, from the applicant's own to the answer's; see `docs/methods.md` for what that is,
+    /// method by method. Where nothing is found it ends where the search gave up.
+    pub fn trace(
+        &self,
+        applicant: &Applicant,
+        watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
+    ) -> Result<(Advice, Points)> {
+        let sets = self.feasible_sets(std::slice::from_ref(applicant))?;
+        let factual = Factual::new(&applicant.point, &sets[0]);
+        let Prepared { problem, method } = self.method.borrow_dependent();
+        let (outcome, path) =
+            find_path(problem, &**method, &factual, self.request.budget, watch)?;
+        let outcomes = [outcome];
+        let stability = self.stabilities(&outcomes)?.into_iter().next().flatten();
+        let [outcome] = outcomes;
+        Ok((self.explainer.advice(applicant, outcome, stability), path))
+    }
+
+    /// For an applicant without advice: which single rule stands in the way, after at most
+    /// `tries` searches. `None` where answers are points, which no rule binds.
+    ///
+    /// `watch` hears what a search hears; after a `Break` there is no answer.
+    pub fn relaxations(
+        &self,
+        row: &Row,
+        tries: usize,
+        watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
+    ) -> Result<Option<Relaxations>> {
+        let Space::Rules(actions) = &self.space else { return Ok(None) };
+        let Prepared { problem, method } = self.method.borrow_dependent();
+        relaxations(problem, &**method, actions, row, self.request.budget, tries, watch).map(Some)
+    }
+
+    /// A certificate for each advice that was found, in their order. The seed must not be that of
+    /// the search; [`Ask::certificate_seed`] is the one that all front ends use.
+    pub fn certify(
+        &self,
+        advice: &[Advice],
+        fresh: Option<Fresh<'_>>,
+        ask: &Ask,
+        watch: impl Fn() -> ControlFlow<()> + Sync,
+    ) -> Result<Vec<Option<Certificate>>> {
+        let mut points = Points::new(self.explainer.encoder().dim());
+        advice.iter().filter_map(Advice::found).for_each(|found| points.push(&found.point));
+        let (terms, seed) = (Terms::default(), ask.certificate_seed());
+        let mut made = self.explainer.certify(&points, fresh, &terms, seed, watch)?.into_iter();
+        Ok(advice.iter().map(|advice| advice.found().and_then(|_| made.next())).collect())
+    }
+
+    /// Where the counterfactuals of applicants may lie.
+    fn feasible_sets(&self, applicants: &[Applicant]) -> Result<Vec<FeasibleSet>> {
+        match &self.space {
+            Space::Rules(actions) => {
+                applicants.iter().map(|each| actions.for_factual(&each.values)).collect()
+            }
+            Space::Everyone(space) => Ok(vec![space.clone(); applicants.len()]),
+        }
+    }
+
+    /// `R^` of answers: what the method's own test read, if that was `R^`; else read now.
+    fn stabilities(&self, outcomes: &[Outcome]) -> Result<Vec<Option<f64>>> {
+        let Some(reader) = &self.reader else {
+            return Ok(outcomes.iter().map(|outcome| Some(outcome.found()?.value)).collect());
+        };
+        let found = outcomes.iter().filter_map(Outcome::found).map(|found| &*found.point);
+        let mut values = self.explainer.read_stabilities(reader, found)?.into_iter();
+        let next = |outcome: &Outcome| outcome.found().and_then(|_| values.next());
+        Ok(outcomes.iter().map(next).collect())
+    }
+}
+
+impl Explainer {
+    /// Reads `R^` on the neighbours that the request's test has, drawn anew for a purpose.
+    pub(super) fn stability_reader(
+        &self,
+        request: &Request,
+        purpose: &str,
+    ) -> Result<DetachedGauge> {
+        let robustness = request.method.robustness().cloned().unwrap_or_default();
+        let Robustness { samples, sigma, .. } = robustness;
+        let (dim, seed) = (self.model().dim(), request.seed.derive(purpose));
+        let cloud = Neighbourhood::draw(Sampling::MonteCarlo, dim, samples, sigma, seed)?;
+        Ok(Gauge::new(Measure::RelaxedStability, self.model(), &cloud)?.detached())
+    }
+
+    /// `R^` of points.
+    pub(super) fn read_stabilities<'a>(
+        &self,
+        reader: &DetachedGauge,
+        points: impl Iterator<Item = &'a [f32]>,
+    ) -> Result<Vec<f64>> {
+        let mut read = Points::new(self.model().dim());
+        points.for_each(|point| read.push(point));
+        let readings = reader.attached(self.model())?.read(&read);
+        Ok(readings.into_iter().map(|reading| reading.value).collect())
+    }
+
+    pub(super) fn actions(&self, request: &Request) -> Result<Actions> {
+        Actions::new(self.schema(), self.encoder())?.overridden(&request.overrides)
+    }
+
+    pub(super) fn advice(
+        &self,
+        applicant: &Applicant,
+        outcome: Outcome,
+        stability: Option<f64>,
+    ) -> Advice {
+        let found = outcome.found();
+        let advised = found.and_then(|found| found.row.clone());
+        let changed = |row| changes(self.schema(), &applicant.values, row);
+        Advice {
+            changes: advised.as_ref().map(changed).unwrap_or_default(),
+            stability,
+            cost: found.map(|found| Costs {
+                l1: Norm::L1.distance(&found.point, &applicant.point),
+                l2: Norm::L2.distance(&found.point, &applicant.point),
+            }),
+            applicant: applicant.clone(),
+            advised,
+            outcome,
+        }
+    }
+}
+
+/// Whether answers are rows.
+pub(super) fn answers_are_rows(request: &Request) -> bool {
+    request.protocol == Protocol::Product
+}

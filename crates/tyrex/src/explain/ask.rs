@@ -1,0 +1,258 @@
+//! One question, with the only defaults there are.
+//!
+//! The command line, the HTTP service and the Python package all fill in an [`Ask`] and send it
+//! here. They hold no defaults of their own, and every seed is derived here.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{Explainer, Request, RetrainingTerms};
+use crate::action::Overrides;
+use crate::calibrate::{Goal, TAUS, usual_models};
+use crate::change::ModelChange;
+use crate::counterfactual::{Budget, MethodSpec, Norm, Protocol};
+use crate::data::schema::Action;
+use crate::error::{Error, Result};
+use crate::explain::CalibrationTerms;
+use crate::seed::Seed;
+
+/// The method, unless another is named.
+pub const METHOD: &str = "trex-o";
+/// Models retrained for the certificates of a model that was trained here.
+pub const MODELS: usize = 20;
+/// Models that a service retrains for each model it serves.
+pub const SERVED_MODELS: usize = 50;
+/// Rules that are let go, one at a time, for an applicant without advice.
+pub const TRIES: usize = 24;
+/// The largest batch for which rules are let go without being asked to.
+pub const RELAXED_ROWS: usize = 20;
+/// The most rejected rows on which `tau = auto` tries thresholds.
+pub const CALIBRATED_ROWS: usize = 100;
+/// Days for which recorded advice is promised to hold.
+pub const PROMISE_DAYS: u32 = 90;
+
+/// A question about applicants.
+///
+/// | name | default | meaning |
+/// |---|---|---|
+/// | `method` | `trex-o` | the method, by its name in the catalogue |
+/// | `protocol` | `product` | whose parameters, and whether answers are rows or points |
+/// | `norm` | `l1` | the cost of a change |
+/// | `tau` | the protocol's | the least stability of an answer, or `auto` |
+/// | `k` | the protocol's | neighbours in the test of stability |
+/// | `sigma` | the protocol's | their standard deviation, in encoded columns |
+/// | `params` | the method's | other parameters of the method |
+/// | `keep` | none | features that must not change |
+/// | `vary` | all | the only features that may change |
+/// | `actions` | the schema's | other rules for single features |
+/// | `budget` | no limit | the most work for one applicant |
+/// | `seed` | 0 | the source of all randomness |
+/// | `certify` | yes | whether answers get certificates |
+/// | `models` | 20, or 0 for a model file | models retrained for the certificates |
+/// | `change` | `reinitialise` | how those models differ from the model |
+/// | `relax` | for up to 20 rows | whether to name the rule that prevents advice |
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields, default, expecting = "an object")]
+pub struct Ask {
+    /// The method, by its name in the catalogue.
+    #[cfg_attr(feature = "openapi", schema(required = false, default = "trex-o", example = "trex-o"))]
+    pub method: String,
+    /// Whose parameters, and whether answers are rows or points.
+    #[cfg_attr(feature = "openapi", schema(required = false))]
+    pub protocol: Protocol,
+    /// The cost of a change.
+    #[cfg_attr(feature = "openapi", schema(required = false))]
+    pub norm: Norm,
+    /// The least stability of an answer. The protocol's, if absent.
+    pub tau: Option<Threshold>,
+    /// Neighbours in the test of stability. The protocol's, if absent.
+    #[serde(alias = "samples")]
+    #[cfg_attr(feature = "openapi", schema(minimum = 1))]
+    pub k: Option<usize>,
+    /// The standard deviation of the neighbours, in encoded columns. The protocol's, if absent.
+    #[cfg_attr(feature = "openapi", schema(exclusive_minimum = 0.0))]
+    pub sigma: Option<f64>,
+    /// Other parameters of the method, by name.
+    #[cfg_attr(feature = "openapi", schema(required = false, value_type = Object))]
+    pub params: Map<String, Value>,
+    /// Features that must not change.
+    #[cfg_attr(feature = "openapi", schema(required = false))]
+    pub keep: Vec<String>,
+    /// The only features that may change. All that the schema allows, if absent.
+    pub vary: Option<Vec<String>>,
+    /// Rules for single features, in place of the schema's.
+    #[cfg_attr(feature = "openapi", schema(required = false, value_type = Object))]
+    pub actions: BTreeMap<String, Action>,
+    /// The most work for one applicant.
+    #[cfg_attr(feature = "openapi", schema(required = false))]
+    pub budget: Budget,
+    /// The source of all randomness.
+    #[cfg_attr(feature = "openapi", schema(required = false, default = 0))]
+    pub seed: u64,
+    /// Whether answers get certificates.
+    #[cfg_attr(feature = "openapi", schema(required = false, default = true))]
+    pub certify: bool,
+    /// Models retrained for the certificates. If absent, 20 for a model that was trained here and
+    /// none for a model from a file. A service uses the models it has retrained already.
+    pub models: Option<usize>,
+    /// How the retrained models differ from the model.
+    #[cfg_attr(feature = "openapi", schema(required = false))]
+    pub change: ModelChange,
+    /// Whether to search, for an applicant without advice, for the rule that prevents it. If
+    /// absent, for up to 20 applicants.
+    pub relax: Option<bool>,
+}
+
+/// A threshold of stability.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(untagged, expecting = "expected a number between 0 and 1, or `auto`")]
+pub enum Threshold {
+    /// A number between 0 and 1.
+    Given(f64),
+    /// The least that keeps 95 % of the advice valid under retrained models.
+    Auto(Auto),
+}
+
+/// The word `auto`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(rename_all = "kebab-case")]
+pub enum Auto {
+    /// By calibration.
+    Auto,
+}
+
+impl Threshold {
+    /// By calibration.
+    pub const AUTO: Self = Self::Auto(Auto::Auto);
+}
+
+impl Default for Ask {
+    fn default() -> Self {
+        Self {
+            method: METHOD.to_owned(),
+            protocol: Protocol::default(),
+            norm: Norm::default(),
+            tau: None,
+            k: None,
+            sigma: None,
+            params: Map::new(),
+            keep: Vec::new(),
+            vary: None,
+            actions: BTreeMap::new(),
+            budget: Budget::default(),
+            seed: 0,
+            certify: true,
+            models: None,
+            change: ModelChange::default(),
+            relax: None,
+        }
+    }
+}
+
+impl Ask {
+    /// The search that is asked for.
+    ///
+    /// `tau = auto` has to be replaced by a number first ([`Explainer::calibrated`]); here it
+    /// stands for the protocol's.
+    pub fn request(&self) -> Result<Request> {
+        let seed = self.search_seed();
+        let mut request = Request::new(&self.method, self.protocol, self.norm, seed)?;
+        if !self.params.is_empty() {
+            request.method = request.method.with_params(&self.params)?;
+        }
+        let tau = match self.tau {
+            Some(Threshold::Given(tau)) => Some(tau),
+            Some(Threshold::Auto(_)) | None => None,
+        };
+        if self.tau.is_some() && tau.is_none() && request.method.robustness().is_none() {
+            return Err(no_test(request.method.name()));
+        }
+        request.set_test(tau, self.k, self.sigma)?;
+        self.budget.check()?;
+        request.budget = self.budget;
+        let fixed = self.keep.iter().map(|feature| (feature.clone(), Action::Fixed));
+        let actions = fixed.chain(self.actions.clone()).collect();
+        request.overrides = Overrides { vary: self.vary.clone(), actions };
+        Ok(request)
+    }
+
+    /// Whether the threshold is chosen by calibration.
+    #[must_use]
+    pub fn is_calibrated(&self) -> bool {
+        matches!(self.tau, Some(Threshold::Auto(_)))
+    }
+
+    /// The seed of the search.
+    #[must_use]
+    pub fn search_seed(&self) -> Seed {
+        Seed(self.seed).derive("search")
+    }
+
+    /// The seed of certificates, and of the models retrained for them.
+    #[must_use]
+    pub fn certificate_seed(&self) -> Seed {
+        Seed(self.seed).derive("certificates")
+    }
+
+    /// Rules to let go for each applicant without advice, in a batch of so many.
+    #[must_use]
+    pub fn tries(&self, applicants: usize) -> usize {
+        if self.relax.unwrap_or(applicants <= RELAXED_ROWS) { TRIES } else { 0 }
+    }
+
+    /// The models to retrain for certificates; `None` if there are to be none.
+    pub fn retraining(&self, explainer: &Explainer) -> Result<Option<RetrainingTerms>> {
+        let usual = if explainer.training().is_some() { MODELS } else { 0 };
+        match self.models.unwrap_or(usual) {
+            0 => Ok(None),
+            models => Ok(Some(RetrainingTerms {
+                change: self.change.clone(),
+                models,
+                params: explainer.training_params()?,
+                seed: self.certificate_seed(),
+            })),
+        }
+    }
+
+    /// What `tau = auto` promises, the thresholds it tries and the rows it tries them on.
+    pub fn calibration(&self) -> Result<CalibrationTerms> {
+        let (goal, taus) = (Goal::default(), TAUS.to_vec());
+        Ok(CalibrationTerms { goal, taus, request: self.request()?, factuals: CALIBRATED_ROWS })
+    }
+
+    /// The models to retrain for that.
+    pub fn calibration_models(&self, explainer: &Explainer) -> Result<RetrainingTerms> {
+        let Goal { validity, confidence, .. } = Goal::default();
+        Ok(RetrainingTerms {
+            change: self.change.clone(),
+            models: usual_models(validity, confidence)?,
+            params: explainer.training_params()?,
+            seed: Seed(self.seed).derive("calibration"),
+        })
+    }
+}
+
+/// A method without a test of stability was given a threshold for one.
+pub(super) fn no_test(method: &str) -> Error {
+    Error::param(
+        "method",
+        method,
+        format!(
+            "{} where tau, k or sigma is given: the other methods have no test of stability",
+            crate::data::listed(&tested_methods())
+        ),
+    )
+}
+
+/// The methods with a test of stability.
+fn tested_methods() -> Vec<&'static str> {
+    let has_test = |name: &&&'static str| {
+        MethodSpec::named(name, Protocol::Product).is_ok_and(|spec| spec.robustness().is_some())
+    };
+    MethodSpec::NAMES.iter().filter(has_test).copied().collect()
+}

@@ -20,7 +20,7 @@ pub use certify::{CertifyArgs, Required};
 pub use experiment::{ExperimentCommand, ExperimentRunArgs, ExperimentShowArgs};
 pub use explain::{ExplainArgs, SearchArgs};
 pub use ledger::{
-    ClosingName, FilterArgs, LedgerArgs, LedgerCloseArgs, LedgerCommand, LedgerExportArgs,
+    ClosingName, FilterArgs, Holds, LedgerArgs, LedgerCloseArgs, LedgerCommand, LedgerExportArgs,
     LedgerForgetArgs, LedgerListArgs, LedgerShowArgs, LedgerVerifyArgs, RecordArgs, StatusName,
 };
 pub use report::ReportArgs;

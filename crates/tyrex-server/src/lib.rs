@@ -6,6 +6,7 @@
 
 pub mod access;
 mod app;
+mod ask;
 pub mod config;
 mod connection;
 pub mod database;

@@ -4,7 +4,8 @@ use axum::http::StatusCode;
 use utoipa::OpenApi;
 use utoipa::openapi::path::Operation;
 use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
-use utoipa::openapi::{Content, Ref, RefOr, ResponseBuilder};
+use utoipa::openapi::schema::AdditionalProperties;
+use utoipa::openapi::{Content, Ref, RefOr, ResponseBuilder, Schema};
 
 use crate::problem::{PROBLEM_JSON, Problem};
 
@@ -43,6 +44,7 @@ pub(crate) fn complete(api: &mut utoipa::openapi::OpenApi) {
     const SCHEME: &str = "token";
     let bearer = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
     api.components.get_or_insert_default().add_security_scheme(SCHEME, bearer);
+    merge_asks(api);
     for (path, item) in &mut api.paths.paths {
         let operations = [
             ("get", &mut item.get),
@@ -64,6 +66,31 @@ pub(crate) fn complete(api: &mut utoipa::openapi::OpenApi) {
                 ]);
             }
         }
+    }
+}
+
+/// Makes one object of a request's own fields and those of the library's question beside them.
+/// Both refuse fields they do not know, so that no document fits both schemas.
+fn merge_asks(api: &mut utoipa::openapi::OpenApi) {
+    let schemas = &mut api.components.get_or_insert_default().schemas;
+    let Some(RefOr::T(Schema::Object(ask))) = schemas.get("Ask").cloned() else { return };
+    let is_ask = |item: &RefOr<Schema>| matches!(item, RefOr::Ref(to) if to.ref_location.ends_with("/Ask"));
+    for schema in schemas.values_mut() {
+        let RefOr::T(Schema::AllOf(all)) = schema else { continue };
+        if !all.items.iter().any(is_ask) {
+            continue;
+        }
+        let own = all.items.iter().find_map(|item| match item {
+            RefOr::T(Schema::Object(own)) => Some(own.clone()),
+            _ => None,
+        });
+        let Some(mut own) = own else { continue };
+        for (name, field) in &ask.properties {
+            own.properties.entry(name.clone()).or_insert_with(|| field.clone());
+        }
+        own.description.clone_from(&all.description);
+        own.additional_properties = Some(Box::new(AdditionalProperties::FreeForm(false)));
+        *schema = RefOr::T(Schema::Object(own));
     }
 }
 

@@ -82,20 +82,19 @@ impl Rows {
 
     /// The applicants they are.
     pub(crate) fn applicants(&self, served: &Served) -> Result<Vec<Applicant>, Problem> {
-        let explainer = served.explainer();
         match self {
             Self::Own(indices) => indices
                 .iter()
                 .enumerate()
                 .map(|(place, &row)| {
-                    explainer.applicant(row).ok_or_else(|| {
+                    served.applicant(row).ok_or_else(|| {
                         let problem = format!("the model has no row {row}");
                         Problem::field(format!("indices[{place}]"), problem)
                     })
                 })
                 .collect(),
             Self::Sent(table) => {
-                let applicants = explainer.read_applicants(table)?;
+                let applicants = served.explainer().read_applicants(table)?;
                 // Answers have no other place than their row's.
                 let whole = |(place, applicant): (usize, &Applicant)| applicant.row == place;
                 let kept = applicants.iter().enumerate().take_while(|each| whole(*each)).count();

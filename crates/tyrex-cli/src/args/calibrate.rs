@@ -7,7 +7,7 @@ use clap::builder::PossibleValuesParser;
 use tyrex::calibrate::TAUS;
 use tyrex::counterfactual::MethodSpec;
 
-use super::{ChangeArgs, ModelArgs, SourceArgs, whole};
+use super::{ChangeArgs, ModelArgs, ReferenceArgs, SourceArgs, whole};
 
 /// Arguments of `calibrate`.
 #[derive(Debug, clap::Args)]
@@ -20,39 +20,30 @@ pub struct CalibrateArgs {
     /// Where the rows come from.
     #[command(flatten)]
     pub source: SourceArgs,
+    /// The reference.
+    #[command(flatten)]
+    pub reference: ReferenceArgs,
     /// The model.
     #[command(flatten)]
     pub model: ModelArgs,
-    /// Expected share of valid counterfactuals under a retrained model
-    #[arg(
-        long,
-        value_name = "SHARE",
-        default_value_t = 0.95,
-        allow_negative_numbers = true,
-        help_heading = "Promise"
-    )]
-    pub target: f64,
-    /// Probability that the chosen threshold keeps it
-    #[arg(
-        long,
-        value_name = "P",
-        default_value_t = 0.95,
-        allow_negative_numbers = true,
-        help_heading = "Promise"
-    )]
-    pub confidence: f64,
-    /// What a counterfactual that is not found counts as
-    #[arg(long, value_name = "NAME", default_value = "invalid", help_heading = "Promise")]
-    pub missing: MissingName,
-    /// Where the p-values come from; choose before looking
-    #[arg(long, value_name = "NAME", default_value = "betting", help_heading = "Promise")]
-    pub test: TestName,
-    /// Method whose threshold is chosen
-    #[arg(long, value_name = "NAME", default_value = "trex-o", value_parser = PossibleValuesParser::new(MethodSpec::NAMES), help_heading = "Search")]
-    pub method: String,
-    /// What a change costs
-    #[arg(long, value_name = "NAME", default_value = "l1", help_heading = "Search")]
-    pub norm: NormName,
+    /// Expected share of valid counterfactuals under a retrained model [default: 0.95]
+    #[arg(long, value_name = "SHARE", allow_negative_numbers = true, help_heading = "Promise")]
+    pub target: Option<f64>,
+    /// Probability that the chosen threshold keeps it [default: 0.95]
+    #[arg(long, value_name = "P", allow_negative_numbers = true, help_heading = "Promise")]
+    pub confidence: Option<f64>,
+    /// What a counterfactual that is not found counts as [default: left-out]
+    #[arg(long, value_name = "NAME", help_heading = "Promise")]
+    pub missing: Option<MissingName>,
+    /// Where the p-values come from; choose before looking [default: betting]
+    #[arg(long, value_name = "NAME", help_heading = "Promise")]
+    pub test: Option<TestName>,
+    /// Method whose threshold is chosen [default: trex-o]
+    #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(MethodSpec::NAMES), help_heading = "Search")]
+    pub method: Option<String>,
+    /// What a change costs [default: l1]
+    #[arg(long, value_name = "NAME", help_heading = "Search")]
+    pub norm: Option<NormName>,
     /// Thresholds to try
     #[arg(
         long,
@@ -73,8 +64,8 @@ pub struct CalibrateArgs {
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "Search")]
     pub limit: usize,
     /// Seed of the search, and of what is trained here
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = whole::<u64>, allow_negative_numbers = true, help_heading = "Search")]
-    pub seed: u64,
+    #[arg(long, value_name = "N", value_parser = whole::<u64>, allow_negative_numbers = true, help_heading = "Search")]
+    pub seed: Option<u64>,
     /// Folder of retrained models, from `tyrex retrain` [default: they are trained now]
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["change", "change_params", "models"], help_heading = "Change")]
     pub ensemble: Option<PathBuf>,

@@ -20,7 +20,7 @@ use tyrex_server::ledger::Entry;
 use super::ledger::{close, typed_or_named};
 use super::summary::{counted, shown};
 use super::{Answer, Context, block_on, explain, source};
-use crate::args::{AuditArgs, Threshold};
+use crate::args::AuditArgs;
 use crate::help::Usage;
 use crate::interrupt;
 use crate::printer::{Page, Report, Stand};
@@ -104,7 +104,8 @@ impl Rows {
 /// The request that was typed.
 fn request(args: &AuditArgs) -> anyhow::Result<Request> {
     let search = &args.search;
-    if search.tau == Some(Threshold::Auto) {
+    let ask = explain::ask(search, Protocol::Product)?;
+    if ask.is_calibrated() {
         return Err(Usage {
             problem: "--tau auto: an audit does not calibrate".to_owned(),
             help: "`tyrex calibrate` says which threshold keeps a promise; pass its number"
@@ -112,17 +113,17 @@ fn request(args: &AuditArgs) -> anyhow::Result<Request> {
         }
         .into());
     }
-    if ["nn", "trex-nn"].contains(&search.method.as_str())
+    if ["nn", "trex-nn"].contains(&ask.method.as_str())
         && args.data.is_none()
         && args.dataset.is_none()
     {
         return Err(Usage {
-            problem: format!("--method {} looks for repairs among data rows", search.method),
+            problem: format!("--method {} looks for repairs among data rows", ask.method),
             help: "name them with --data or --dataset, or choose another method".to_owned(),
         }
         .into());
     }
-    explain::request(search, Protocol::Product)
+    Ok(ask.request()?)
 }
 
 /// Where the promises come from. The address of a ledger may hold a password.

@@ -88,6 +88,15 @@ impl<'a> Batches<'a> {
         Ok(applicants)
     }
 
+    /// All applicants.
+    pub(super) fn all(&mut self) -> anyhow::Result<Vec<Applicant>> {
+        let mut all = Vec::new();
+        while let Some(mut batch) = self.next()? {
+            all.append(&mut batch);
+        }
+        Ok(all)
+    }
+
     /// The first rejected applicants, which come again with [`next`](Self::next).
     pub(super) fn first_rejected(&mut self, count: usize) -> anyhow::Result<Vec<Applicant>> {
         let rejected = |batches: &VecDeque<Vec<Applicant>>| {

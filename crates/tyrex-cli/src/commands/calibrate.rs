@@ -1,13 +1,9 @@
 //! `tyrex calibrate`
 
-use std::ops::ControlFlow;
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use serde::Serialize;
 use tyrex::calibrate::{Calibration, Goal, Missing, Test, Verdict, usual_models};
-use tyrex::change::{Ensemble, ModelChange};
-use tyrex::counterfactual::Tick;
-use tyrex::explain::{CalibrationTerms, Explainer, Request, RetrainingTerms};
+use tyrex::change::ModelChange;
+use tyrex::explain::{Ask, CalibrationTerms, Counter, RetrainingTerms, Stage};
 use tyrex::model::TrainParams;
 use tyrex::{Result, Seed};
 
@@ -15,7 +11,6 @@ use super::summary::{DataSummary, FavourableClass, ModelSummary, counted};
 use super::{Answer, Context, retrain, source};
 use crate::args::{CalibrateArgs, MissingName, TestName};
 use crate::printer::{Page, Report, Stand};
-use crate::progress::Unit;
 
 pub(crate) fn run(context: &mut Context<'_>, args: &CalibrateArgs) -> anyhow::Result<Answer> {
     let title = source::title(&args.source)?;
@@ -24,9 +19,13 @@ pub(crate) fn run(context: &mut Context<'_>, args: &CalibrateArgs) -> anyhow::Re
     // Bad goals are refused here, before any work.
     let usual = usual_models(terms.goal.validity, terms.goal.confidence)?;
     let params = TrainParams::default();
-    let seed = Seed(args.seed);
-    let subject = source::subject(context, &args.source, &args.model, &params, seed)?;
+    let seed = Seed(args.seed.unwrap_or_default());
+    let reference = args.reference.reference.as_deref();
+    let subject = source::subject(context, &args.source, &args.model, reference, &params, seed)?;
     let explainer = &subject.explainer;
+    let mut batches = subject.batches()?;
+    let applicants = batches.first_rejected(terms.factuals)?;
+    let bars = context.stages();
     let ensemble = if let Some(folder) = &args.ensemble {
         explainer.read_ensemble(folder)?
     } else {
@@ -36,13 +35,21 @@ pub(crate) fn run(context: &mut Context<'_>, args: &CalibrateArgs) -> anyhow::Re
         // Not the models that `retrain` makes of this seed: those may judge what is chosen here.
         let seed = seed.derive("calibration");
         let terms = RetrainingTerms { change, models, params, seed };
-        retrain::with_progress(context, explainer, &terms)?
+        let watch = |at| bars.at(at);
+        let counter = Counter::new(Stage::Retraining, terms.epochs(), &watch);
+        explainer.retrain(&terms, |_, _| counter.add(1))?
     };
-    let calibration = with_progress(context, explainer, &terms, &ensemble)?;
+    let watch = |at| bars.at(at);
+    let searches = (applicants.len() * terms.taus.len()) as u64;
+    let counter = Counter::new(Stage::Calibrating, searches, &watch);
+    let calibration =
+        explainer.calibrate(&applicants, &terms, &ensemble, |tick| counter.tick(tick))?;
+    drop(bars);
     let answer = if calibration.tau().is_some() { Answer::Yes } else { Answer::No };
-    let pairs = subject.pairs(&title);
+    let data = batches.summary(&title);
+    let pairs = subject.pairs(&data);
     context.printer.show(&CalibrateReport {
-        data: DataSummary::of(title, explainer.data()),
+        data,
         model: ModelSummary::of(explainer.model()),
         favourable_class: subject.class,
         change: ensemble.change().clone(),
@@ -53,49 +60,35 @@ pub(crate) fn run(context: &mut Context<'_>, args: &CalibrateArgs) -> anyhow::Re
     Ok(answer)
 }
 
+/// The terms that were typed. A flag that was left out is the library's default.
 fn terms(args: &CalibrateArgs) -> Result<CalibrationTerms> {
-    let seed = Seed(args.seed).derive("search");
-    let protocol = args.source.protocol.into();
-    let mut request = Request::new(&args.method, protocol, args.norm.into(), seed)?;
-    if let Some(robustness) = request.method.robustness_mut() {
-        robustness.samples = args.k.unwrap_or(robustness.samples);
-        robustness.sigma = args.sigma.unwrap_or(robustness.sigma);
-    }
+    let usual = Ask::default();
+    let ask = Ask {
+        method: args.method.clone().unwrap_or(usual.method),
+        protocol: args.source.protocol.into(),
+        norm: args.norm.map_or(usual.norm, Into::into),
+        k: args.k,
+        sigma: args.sigma,
+        seed: args.seed.unwrap_or(usual.seed),
+        ..Ask::default()
+    };
+    let goal = Goal::default();
     let goal = Goal {
-        validity: args.target,
-        confidence: args.confidence,
+        validity: args.target.unwrap_or(goal.validity),
+        confidence: args.confidence.unwrap_or(goal.confidence),
         missing: match args.missing {
-            MissingName::Invalid => Missing::Invalid,
-            MissingName::LeftOut => Missing::LeftOut,
+            None => goal.missing,
+            Some(MissingName::Invalid) => Missing::Invalid,
+            Some(MissingName::LeftOut) => Missing::LeftOut,
         },
         test: match args.test {
-            TestName::Betting => Test::Betting,
-            TestName::HoeffdingBentkus => Test::HoeffdingBentkus,
+            None => goal.test,
+            Some(TestName::Betting) => Test::Betting,
+            Some(TestName::HoeffdingBentkus) => Test::HoeffdingBentkus,
         },
     };
-    Ok(CalibrationTerms { goal, taus: args.tau.clone(), request, factuals: args.limit })
-}
-
-/// Tries all thresholds, with a bar if it takes long.
-pub(super) fn with_progress(
-    context: &Context<'_>,
-    explainer: &Explainer,
-    terms: &CalibrationTerms,
-    ensemble: &Ensemble,
-) -> Result<Calibration> {
-    let progress = context.progress("searching", Unit::Rows);
-    let done = AtomicU64::new(0);
-    let rejected = explainer.rejected(explainer.data().applicants()).len().min(terms.factuals);
-    let total = (rejected * terms.taus.len()) as u64;
-    let calibration = explainer.calibrate(terms, ensemble, |tick| {
-        if tick == Tick::Answered {
-            let done = done.fetch_add(1, Ordering::Relaxed) + 1;
-            progress.at(done, total, String::new());
-        }
-        ControlFlow::Continue(())
-    });
-    progress.finish();
-    calibration
+    let (taus, factuals) = (args.tau.clone(), args.limit);
+    Ok(CalibrationTerms { goal, taus, request: ask.request()?, factuals })
 }
 
 /// What `calibrate` has to say.

@@ -39,15 +39,16 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
     ask.models = args.models;
     ask.change = retrain::change(&args.change)?;
     let (train, seed) = (tyrex::model::TrainParams::default(), Seed(ask.seed));
-    let subject =
-        source::subject(context, &args.source, &args.model, &args.reference, &train, seed)?;
+    let reference = args.reference.reference.as_deref();
+    let subject = source::subject(context, &args.source, &args.model, reference, &train, seed)?;
     let explainer = &subject.explainer;
     // Rows and model are sound, so a ledger may be made; the search has not begun.
     let mut batches = subject.batches()?;
     let recording = record::open(&args.record, &args.source)?;
     if let Some(recording) = &recording {
         // A promise is to somebody, so all rows are looked at first.
-        recording.check(batches.whole()?)?;
+        batches.whole()?;
+        recording.check(&batches)?;
     }
     if args.out.is_some() && ask.protocol == Protocol::Product {
         check_advice_names(explainer.schema())?;
@@ -87,7 +88,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
     drop(bars);
     let recorded = recording
         .map(|recording: Recording<'_>| {
-            recording.record(&batches, &adviser, certified, &certificates)
+            recording.record(batches.table(), &adviser, certified, &certificates)
         })
         .transpose()?;
     let presented = certified.len().min(args.limit.unwrap_or(SHOWN));

@@ -27,7 +27,9 @@ pub(crate) fn run(context: &mut Context<'_>, args: &RetrainArgs) -> anyhow::Resu
     check_folder(&args.out, overwrite)?;
     let params = train::params(&args.training, TrainParams::default())?;
     let seed = Seed(args.seed);
-    let subject = source::subject(context, &args.source, &args.model, &params, seed)?;
+    // The rows of a model that is trained again are those it was trained on.
+    let reference = args.model.model.as_ref().and(args.source.data.as_deref());
+    let subject = source::subject(context, &args.source, &args.model, reference, &params, seed)?;
     // A model from a file is trained again with its own layers.
     let params = train::params(&args.training, subject.explainer.training_params()?)?;
     let terms = RetrainingTerms { change, models: args.models, params, seed };
@@ -44,18 +46,6 @@ pub(crate) fn run(context: &mut Context<'_>, args: &RetrainArgs) -> anyhow::Resu
 /// The change of the flags.
 pub(super) fn change(args: &ChangeArgs) -> Result<ModelChange> {
     ModelChange::with_params(&args.change, args.change_params.as_deref().unwrap_or_default())
-}
-
-/// Trains the models again, with a bar if it takes long.
-pub(super) fn with_progress(
-    context: &Context<'_>,
-    explainer: &Explainer,
-    terms: &RetrainingTerms,
-) -> Result<Ensemble> {
-    let progress = EpochProgress::new(context, terms);
-    let ensemble = explainer.retrain(terms, |_, _| progress.epoch());
-    progress.finish();
-    ensemble
 }
 
 /// A bar that counts the epochs of all models.
@@ -156,8 +146,9 @@ impl RetrainReport {
         out: String,
         time: Duration,
     ) -> Result<Self> {
-        let pairs = subject.pairs(&title);
         let explainer = &subject.explainer;
+        let data = DataSummary::of(title, explainer.data());
+        let pairs = subject.pairs(&data);
         let mut moved = Vec::new();
         // A variance takes two models.
         if ensemble.members().len() > 1 {
@@ -168,8 +159,8 @@ impl RetrainReport {
             }
         }
         Ok(Self {
-            data: DataSummary::of(title, explainer.data()),
             model: ModelSummary::of(explainer.model()),
+            data,
             favourable_class: subject.class,
             change: ensemble.change().clone(),
             models: ensemble.members().len(),

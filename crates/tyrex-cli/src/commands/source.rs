@@ -15,7 +15,7 @@ use tyrex::{Result, Seed};
 use super::summary::{DataSummary, FavourableClass, ModelSummary};
 use super::batches::Batches;
 use super::{Context, train};
-use crate::args::{ImportArgs, ModelArgs, NormName, Protocol, ReferenceArgs, SourceArgs};
+use crate::args::{ImportArgs, ModelArgs, NormName, Protocol, SourceArgs};
 use crate::help::Usage;
 
 impl From<Protocol> for Variant {
@@ -86,11 +86,10 @@ pub(super) fn subject(
     context: &Context<'_>,
     source: &SourceArgs,
     model: &ModelArgs,
-    reference: &ReferenceArgs,
+    reference: Option<&Path>,
     params: &TrainParams,
     seed: Seed,
 ) -> anyhow::Result<Subject> {
-    let reference = reference.reference.as_deref();
     let Some(path) = &model.model else {
         // Rows that train are the reference, wherever they come from.
         let trained_on = match reference {

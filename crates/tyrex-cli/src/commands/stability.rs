@@ -29,7 +29,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &StabilityArgs) -> anyhow::Re
     }
     let seed = Seed(args.seed);
     let subject =
-        source::subject(context, &args.source, &args.model, &TrainParams::default(), seed)?;
+        source::subject(context, &args.source, &args.model, None, &TrainParams::default(), seed)?;
     let terms = StabilityTerms {
         samples: args.k,
         sigma: args.sigma,
@@ -38,18 +38,23 @@ pub(crate) fn run(context: &mut Context<'_>, args: &StabilityArgs) -> anyhow::Re
         ..StabilityTerms::default()
     };
     let explainer = &subject.explainer;
-    let part = explainer.data().applicants();
-    let rows =
-        explainer.stability(&explainer.applicants(part), &terms, || ControlFlow::Continue(()))?;
+    let mut batches = subject.batches()?;
+    let applicants = batches.all()?;
+    let bars = context.stages();
+    let watch = |at| bars.at(at);
+    let counter = Counter::new(Stage::Searching, applicants.len() as u64, &watch);
+    let rows = explainer.stability(&applicants, &terms, || counter.add(1))?;
+    drop(bars);
     if let Some(path) = &args.out {
         let written = &rows[..rows.len().min(args.limit.unwrap_or(usize::MAX))];
         let table = explainer.stability_table(&terms, written)?;
         interrupt::whole(|| table.write(path, overwrite))?;
     }
     let count = rows.len();
-    let pairs = subject.pairs(&title);
+    let data = batches.summary(&title);
+    let (pairs, part) = (subject.pairs(&data), batches.part());
     context.printer.show(&StabilityReport {
-        data: DataSummary::of(title, explainer.data()),
+        data,
         model: ModelSummary::of(explainer.model()),
         favourable_class: subject.class,
         terms,

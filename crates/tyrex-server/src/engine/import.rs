@@ -6,11 +6,11 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::OwnedSemaphorePermit;
-use tyrex::change::{ModelChange, Reinitialise};
+use tyrex::change::ModelChange;
 use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::data::schema::Split;
 use tyrex::data::{Catalogue, Schema, Table};
-use tyrex::explain::{Applicants, Data, embedded_schema, import_bytes};
+use tyrex::explain::{Applicant, Applicants, Ask, Data, embedded_schema, import_bytes};
 use tyrex::model::onnx::{Favourable, ImportOptions, OnnxModel};
 use tyrex::model::{Model as _, TrainParams};
 use tyrex::{Explainer, Seed};
@@ -43,8 +43,10 @@ pub(crate) struct Upload {
     pub(crate) onnx: Vec<u8>,
     /// What the columns mean, in TOML, unless the model says it.
     pub(crate) schema: Option<String>,
-    /// The rows it speaks about: the format of the file, and the file.
+    /// The rows to explain: the format of the file, and the file.
     pub(crate) data: Option<(String, Vec<u8>)>,
+    /// The rows the model was trained on, likewise.
+    pub(crate) reference: Option<(String, Vec<u8>)>,
     /// How to read the model.
     pub(crate) reading: Reading,
     /// The number of models to retrain.
@@ -75,20 +77,34 @@ impl Reading {
 }
 
 impl Upload {
-    /// Reads the model and its rows through the library's hardened reader.
-    pub(super) fn explainer(&self) -> Result<Explainer> {
+    /// Reads the model and its rows through the library's hardened reader: the model with its
+    /// reference, and the applicants, where they are apart from it.
+    ///
+    /// Rows of `data` are the reference where they train: where the schema has a split, or where
+    /// models are to be retrained on them. Otherwise they are applicants and nothing else.
+    pub(super) fn read(&self) -> Result<(Explainer, Option<Vec<Applicant>>)> {
         let options = self.reading.options();
         let schema = self.checked_schema(&options)?;
         let model = import_bytes(&self.onnx, &schema, &options).map_err(at("model"))?;
         check_size(&model).map_err(|problem| Error::field("model", problem))?;
-        let applicants = match &self.data {
-            None => Applicants::of_rows(&schema, Vec::new())?,
+        let read = |part: &'static str, file: &(String, Vec<u8>)| {
+            Applicants::read(&schema, table(part, &file.0, &file.1)?).map_err(at(part))
+        };
+        let trains = self.ensemble > 0 || !matches!(schema.split, Split::AllTrain);
+        let (rows, apart) = match (&self.reference, &self.data) {
+            (Some(file), apart) => (Data::Applicants(read("reference", file)?), apart.as_ref()),
+            (None, Some(file)) if trains => (Data::Applicants(read("data", file)?), None),
+            (None, apart) => (Data::none(&schema)?, apart.as_ref()),
+        };
+        let explainer = Explainer::with_model(rows, model).map_err(at("model"))?;
+        let applicants = match apart {
+            None => None,
             Some((format, file)) => {
-                let table = table(format, file)?;
-                Applicants::read(&schema, table).map_err(at("data"))?
+                let table = table("data", format, file)?;
+                Some(explainer.read_applicants(&table).map_err(at("data"))?)
             }
         };
-        Explainer::with_model(Data::Applicants(applicants), model).map_err(at("model"))
+        Ok((explainer, applicants))
     }
 
     /// The schema that was sent, or the model's own.
@@ -142,13 +158,13 @@ fn check_ensemble(explainer: &Explainer, models: usize) -> Result<()> {
 }
 
 /// The rows of an uploaded file.
-pub(crate) fn table(format: &str, file: &[u8]) -> Result<Table> {
+pub(crate) fn table(part: &'static str, format: &str, file: &[u8]) -> Result<Table> {
     if matches!(format, "arrow" | "arrows" | "ipc" | "feather") {
         return rows::read_arrow(file, usize::MAX)
-            .map_err(|problem| Error::field("data", problem.detail().to_owned()));
+            .map_err(|problem| Error::field(part, problem.detail().to_owned()));
     }
-    let name = format!("data.{format}");
-    Table::from_bytes(Path::new(&name), file.to_vec()).map_err(at("data"))
+    let name = format!("{part}.{format}");
+    Table::from_bytes(Path::new(&name), file.to_vec()).map_err(at(part))
 }
 
 /// Says which part of an upload an error of the library is about.
@@ -208,16 +224,16 @@ impl Engine {
             return Err(Error::Conflict(problem));
         }
         let alone = self.alone()?;
-        let (upload, explainer, params) = self
+        let (upload, explainer, applicants, params) = self
             .aside(move |_| {
                 let _alone = alone;
-                let explainer = upload.explainer()?;
+                let (explainer, applicants) = upload.read()?;
                 check_ensemble(&explainer, upload.ensemble)?;
                 let params = match upload.ensemble {
                     0 => None,
                     _ => Some(explainer.training_params().map_err(at("ensemble"))?),
                 };
-                Ok((upload, explainer, params))
+                Ok((upload, explainer, applicants, params))
             })
             .await?;
         let fingerprint = explainer.fingerprint().to_string();
@@ -231,6 +247,7 @@ impl Engine {
             onnx: upload.onnx,
             schema: upload.schema,
             data: upload.data,
+            reference: upload.reference,
             options: text(&upload.reading)?,
             retraining: retraining.as_ref().map(text).transpose()?,
             active: false,
@@ -239,7 +256,7 @@ impl Engine {
             return Err(Error::Conflict(format!("there is a model `{name}` already")));
         }
         let first = self.models().is_empty();
-        let served = self.serve(&stored, explainer, retraining);
+        let served = self.serve(&stored, explainer, applicants, retraining);
         if first {
             self.activate(&name).await?;
         }
@@ -251,15 +268,17 @@ impl Engine {
         self: &Arc<Self>,
         stored: &StoredModel,
         explainer: Explainer,
+        applicants: Option<Vec<Applicant>>,
         retraining: Option<Retraining>,
     ) -> Arc<Served> {
         let origin = match &stored.dataset {
             Some(dataset) => format!("dataset {dataset}"),
             None => "upload".to_owned(),
         };
-        let id = stored.id.clone();
+        let (id, created) = (stored.id.clone(), stored.created);
         let served =
-            Arc::new(Served::new(id.clone(), explainer, origin, stored.created, retraining));
+            Served::new(id.clone(), explainer, applicants, origin, created, retraining);
+        let served = Arc::new(served);
         self.change_models(|models| models.served.insert(id, Arc::clone(&served)));
         if served.retraining().is_some() {
             tokio::spawn(Arc::clone(self).train(Arc::clone(&served)));
@@ -274,8 +293,8 @@ impl Engine {
             let (own, data_dir) = (stored.clone(), self.config.data_dir.clone());
             let restored = self.pool.beside(move || restored(&own, data_dir.as_deref())).await;
             match restored {
-                Ok((explainer, retraining)) => {
-                    self.serve(&stored, explainer, retraining);
+                Ok((explainer, applicants, retraining)) => {
+                    self.serve(&stored, explainer, applicants, retraining);
                     if stored.active {
                         self.change_models(|models| models.active = Some(stored.id));
                     }
@@ -317,6 +336,7 @@ impl Engine {
                 onnx,
                 schema: None,
                 data: None,
+                reference: None,
                 options: text(&Reading::default())?,
                 retraining: retraining.as_ref().map(text).transpose()?,
                 active: true,
@@ -326,7 +346,7 @@ impl Engine {
                 let problem = format!("the model `{name}` of the database cannot be read");
                 return Err(Error::Conflict(problem));
             }
-            self.serve(&stored, explainer, retraining);
+            self.serve(&stored, explainer, None, retraining);
         }
         self.activate(&name).await.map(|_| ())
     }
@@ -335,10 +355,10 @@ impl Engine {
 /// How the models of an ensemble are made: as `tyrex explain` makes them for its certificates.
 fn retraining(models: usize, params: TrainParams) -> Retraining {
     Retraining {
-        change: ModelChange::Reinitialise(Reinitialise::default()),
+        change: ModelChange::default(),
         models,
         params,
-        seed: Seed(0).derive("certificates"),
+        seed: Ask::default().certificate_seed(),
     }
 }
 
@@ -350,16 +370,16 @@ fn named(name: &str, data_dir: Option<&Path>) -> Result<tyrex::data::Dataset> {
 fn restored(
     stored: &StoredModel,
     data_dir: Option<&Path>,
-) -> Result<(Explainer, Option<Retraining>)> {
+) -> Result<(Explainer, Option<Vec<Applicant>>, Option<Retraining>)> {
     let damaged = |error: serde_json::Error| Error::Broken(format!("damaged: {error}"));
     let retraining = stored.retraining.as_deref().map(serde_json::from_str).transpose();
     let retraining: Option<Retraining> = retraining.map_err(damaged)?;
-    let explainer = match &stored.dataset {
+    let (explainer, applicants) = match &stored.dataset {
         Some(dataset) => {
             let dataset = named(dataset, data_dir)?;
             let options = ImportOptions::default();
             let model = import_bytes(&stored.onnx, dataset.schema(), &options)?;
-            Explainer::with_model(Data::Labelled(dataset), model)?
+            (Explainer::with_model(Data::Labelled(dataset), model)?, None)
         }
         None => {
             let upload = Upload {
@@ -367,10 +387,11 @@ fn restored(
                 onnx: stored.onnx.clone(),
                 schema: stored.schema.clone(),
                 data: stored.data.clone(),
+                reference: stored.reference.clone(),
                 reading: serde_json::from_str(&stored.options).map_err(damaged)?,
-                ensemble: 0,
+                ensemble: retraining.as_ref().map_or(0, |retraining| retraining.models),
             };
-            upload.explainer()?
+            upload.read()?
         }
     };
     let (found, expected) = (explainer.fingerprint().to_string(), &stored.fingerprint);
@@ -378,7 +399,7 @@ fn restored(
         let problem = format!("its fingerprint is {found}, expected {expected}");
         return Err(Error::Broken(problem));
     }
-    Ok((explainer, retraining))
+    Ok((explainer, applicants, retraining))
 }
 
 fn text(document: &impl Serialize) -> Result<String> {

@@ -7,6 +7,7 @@ pub(crate) mod error;
 mod gate;
 mod import;
 pub(crate) mod jobs;
+mod kept;
 mod own;
 mod playground;
 pub(crate) mod pool;
@@ -24,7 +25,7 @@ use std::time::Duration;
 use jiff::Timestamp;
 use prometheus_client::metrics::histogram::Histogram;
 use tokio::sync::Semaphore;
-use tyrex::explain::Applicant;
+use tyrex::explain::{Applicant, SERVED_MODELS};
 
 pub use error::{Error, Result};
 pub(crate) use gate::{Contender, GateQuestion};
@@ -80,7 +81,7 @@ impl Default for EngineConfig {
             questions: 2048,
             dataset: None,
             data_dir: None,
-            ensemble: 50,
+            ensemble: SERVED_MODELS,
             models: 32,
             jobs: 100,
             keep_jobs: Duration::from_hours(7 * 24),

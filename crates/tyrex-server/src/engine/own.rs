@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 use tyrex::data::{Dataset, Schema, Table};
+use tyrex::explain::Ask;
 use tyrex::model::TrainParams;
 use tyrex::{Explainer, Seed};
 
@@ -24,8 +25,11 @@ const LONGEST_STEM: usize = 24;
 pub struct OwnModel {
     /// The ONNX file; without one a network is trained.
     pub model: Option<PathBuf>,
-    /// The rows; without them only rows that are sent can be asked about.
+    /// The rows to explain; without them only rows that are sent can be asked about. Where a
+    /// network is trained and there is no reference, the rows to train on.
     pub data: Option<PathBuf>,
+    /// The rows the model was trained on.
+    pub reference: Option<PathBuf>,
     /// What the columns mean; without it the model says so.
     pub schema: Option<PathBuf>,
     /// The favourable class, by the model's name for it.
@@ -71,7 +75,7 @@ impl Engine {
         let served = self.active()?;
         Some(Loaded {
             name: served.id().to_owned(),
-            rows: served.explainer().data().rows().len(),
+            rows: served.rows(),
             rejected: served.rejected(),
             retrained: served.ensemble_summary().wanted,
         })
@@ -83,6 +87,7 @@ impl Engine {
 struct Files {
     model: Option<Vec<u8>>,
     data: Option<(PathBuf, Vec<u8>)>,
+    reference: Option<(PathBuf, Vec<u8>)>,
     schema: Option<String>,
     reading: Reading,
 }
@@ -106,6 +111,10 @@ impl Files {
         let files = Self {
             model: own.model.as_ref().map(read).transpose()?,
             data: own.data.map(|path| read(&path).map(|bytes| (path, bytes))).transpose()?,
+            reference: own
+                .reference
+                .map(|path| read(&path).map(|bytes| (path, bytes)))
+                .transpose()?,
             schema,
             reading: Reading {
                 model_class: own.class,
@@ -125,20 +134,25 @@ impl Files {
             digest.update(part.map_or(0, |part| part.len() as u64 + 1).to_le_bytes());
             digest.update(part.unwrap_or_default());
         }
+        if let Some((_, reference)) = &self.reference {
+            digest.update((reference.len() as u64).to_le_bytes());
+            digest.update(reference);
+        }
         digest.update(format!("{:?}", self.reading));
         hex(&digest.finalize()[..DIGEST])
     }
 
     /// The model to take in, trained now if there is none.
     fn upload(self, name: String, ensemble: usize) -> Result<Upload> {
-        let onnx = match (self.model, &self.data, &self.schema) {
+        let train = self.reference.as_ref().or(self.data.as_ref());
+        let onnx = match (self.model, train, &self.schema) {
             (Some(onnx), _, _) => onnx,
             (None, Some((path, bytes)), Some(schema)) => {
                 let table = Table::from_bytes(path, bytes.clone())?;
                 let dataset = Dataset::load(&Schema::from_toml(schema)?, table)?;
                 let go_on = |_: &_| ControlFlow::Continue(());
                 let params = TrainParams::default();
-                Explainer::train(dataset, &params, Seed(0), go_on)?.to_onnx()?
+                Explainer::train(dataset, &params, Seed(Ask::default().seed), go_on)?.to_onnx()?
             }
             (None, _, _) => {
                 let problem = "expected a model file, or rows and a schema to train one on";
@@ -147,12 +161,15 @@ impl Files {
         };
         let format =
             |path: &Path| path.extension().map(|end| end.to_string_lossy().to_ascii_lowercase());
-        let data = self.data.map(|(path, bytes)| (format(&path).unwrap_or_default(), bytes));
+        let named = |(path, bytes): (PathBuf, Vec<u8>)| {
+            (format(&path).unwrap_or_default(), bytes)
+        };
         Ok(Upload {
             name: Some(name),
             onnx,
             schema: self.schema,
-            data,
+            data: self.data.map(named),
+            reference: self.reference.map(named),
             reading: self.reading,
             ensemble,
         })

@@ -10,7 +10,7 @@ use tyrex::counterfactual::{MethodSpec, Norm, Protocol, Reason};
 use tyrex::data::Catalogue;
 use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::experiment::{map_bounds, map_grid};
-use tyrex::explain::{Applicant, Request, RetrainingTerms, StabilityTerms};
+use tyrex::explain::{Adviser, Applicant, Request, RetrainingTerms, StabilityTerms};
 use tyrex::model::TrainParams;
 use tyrex::{Explainer, Points, Seed};
 use utoipa::ToSchema;
@@ -324,7 +324,8 @@ impl Moons {
                 test.samples = question.samples;
                 test.sigma = question.sigma;
             }
-            let (advice, way) = self.explainer.trace(&applicant, &request, |_| stop.go_on())?;
+            let adviser = Adviser::new(&self.explainer, request)?;
+            let (advice, way) = adviser.trace(&applicant, |_| stop.go_on())?;
             if stop.is_set() {
                 let what = "not all ways were found".to_owned();
                 return Err(tyrex::Error::Cancelled(what).into());
@@ -338,7 +339,7 @@ impl Moons {
             let end = self.at(applicant.values.clone(), end);
             let (stability, survival) = judged(&end)?;
             paths.push(MethodPath {
-                method: request.method.name(),
+                method: adviser.request().method.name(),
                 status: match advice.found() {
                     Some(_) => PathStatus::Found,
                     None => PathStatus::NotFound,

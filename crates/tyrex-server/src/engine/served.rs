@@ -1,21 +1,27 @@
 //! A model that questions can be asked about.
 
-use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use tyrex::Explainer;
 use tyrex::change::{Ensemble, ModelChange};
-use tyrex::explain::{Applicant, RetrainingTerms, StabilityGauge, StabilityTerms};
-use tyrex::model::{THRESHOLD, TrainParams};
+use tyrex::explain::{
+    Adviser, Applicant, Part, Performance, PerformanceTally, Request, RetrainingTerms,
+    StabilityGauge, StabilityTerms,
+};
+use tyrex::model::TrainParams;
 use utoipa::ToSchema;
 
 use super::error::{Error, Result};
+use super::kept::Kept;
 use super::pool::Stop;
 
 /// The terms of stability whose neighbours are kept,
 const GAUGES: usize = 8;
-/// and the numbers that they may be in all, but for the last.
+/// the questions whose prepared methods are kept,
+const ADVISERS: usize = 8;
+/// and the numbers that either may be in all, but for the last.
 const KEPT_NUMBERS: usize = 16 << 20;
 /// The most numbers that the neighbours of a point may be.
 const MOST_NUMBERS: usize = 32 << 20;
@@ -28,12 +34,16 @@ pub struct Served {
     fingerprint: String,
     origin: String,
     created: Timestamp,
-    /// The rows to advise unless told otherwise, as indices; those that are rejected.
-    applicants: Vec<usize>,
+    /// The rows to advise unless told otherwise, in the order of their table.
+    applicants: Vec<Applicant>,
+    /// Those of them that are rejected, by their places.
     rejected: Vec<usize>,
+    /// Whether the applicants are apart from the reference, in a table of their own.
+    apart: bool,
     retraining: Option<Retraining>,
     ensemble: RwLock<Training>,
-    gauges: Mutex<Vec<Arc<StabilityGauge>>>,
+    gauges: Kept<StabilityGauge>,
+    advisers: Kept<Adviser>,
     /// The numbers that are kept of each neighbour: its columns, and the first layer's sums.
     numbers: usize,
     /// Set when the model is removed.
@@ -99,13 +109,15 @@ impl Served {
     pub(super) fn new(
         id: String,
         explainer: Explainer,
+        applicants: Option<Vec<Applicant>>,
         origin: String,
         created: Timestamp,
         retraining: Option<Retraining>,
     ) -> Self {
-        let mut applicants = explainer.data().part(explainer.data().applicants());
-        applicants.sort_unstable();
-        let below = |index: &usize| explainer.scores()[*index] < THRESHOLD;
+        let apart = applicants.is_some();
+        let own = || explainer.applicants(explainer.data().applicants());
+        let applicants = applicants.unwrap_or_else(own);
+        let is_rejected = |place: &usize| applicants[*place].is_rejected();
         let layers = explainer.network().map(tyrex::model::Mlp::layers).unwrap_or_default();
         let width = layers.first().map_or(0, |first| first.bias.len());
         Self {
@@ -113,8 +125,9 @@ impl Served {
             fingerprint: explainer.fingerprint().to_string(),
             origin,
             created,
-            rejected: applicants.iter().copied().filter(below).collect(),
+            rejected: (0..applicants.len()).filter(is_rejected).collect(),
             applicants,
+            apart,
             ensemble: RwLock::new(match retraining {
                 Some(_) => Training::Under(None),
                 None => Training::None,
@@ -122,7 +135,8 @@ impl Served {
             retraining,
             numbers: explainer.model().dim() + width,
             explainer,
-            gauges: Mutex::default(),
+            gauges: Kept::new(GAUGES, KEPT_NUMBERS),
+            advisers: Kept::new(ADVISERS, KEPT_NUMBERS),
             removed: Stop::default(),
         }
     }
@@ -132,7 +146,7 @@ impl Served {
         &self.id
     }
 
-    /// The model and its rows.
+    /// The model and its reference.
     pub(crate) fn explainer(&self) -> &Explainer {
         &self.explainer
     }
@@ -164,10 +178,41 @@ impl Served {
         offset: usize,
         limit: usize,
     ) -> (usize, Vec<Applicant>) {
-        let all = if rejected { &self.rejected } else { &self.applicants };
-        let rows = self.explainer.data().table_rows();
-        let some = all.iter().skip(offset).take(limit);
-        (all.len(), some.filter_map(|&index| self.explainer.applicant(rows[index])).collect())
+        if rejected {
+            let some = self.rejected.iter().skip(offset).take(limit);
+            return (self.rejected.len(), some.map(|&at| self.applicants[at].clone()).collect());
+        }
+        let some = self.applicants.iter().skip(offset).take(limit);
+        (self.applicants.len(), some.cloned().collect())
+    }
+
+    /// The applicants to advise unless told otherwise.
+    pub(crate) fn all_applicants(&self) -> &[Applicant] {
+        &self.applicants
+    }
+
+    /// The applicant in a row of the table of applicants, if there is one.
+    pub(crate) fn applicant(&self, row: usize) -> Option<Applicant> {
+        if !self.apart {
+            return self.explainer.applicant(row);
+        }
+        let place = self.applicants.binary_search_by_key(&row, |own| own.row).ok()?;
+        Some(self.applicants[place].clone())
+    }
+
+    /// The number of rows that can be asked about by their numbers.
+    pub(crate) fn rows(&self) -> usize {
+        if self.apart { self.applicants.len() } else { self.explainer.data().rows().len() }
+    }
+
+    /// How well the model does on its rows.
+    pub(crate) fn performances(&self) -> Vec<Performance> {
+        if !self.apart {
+            return self.explainer.performances();
+        }
+        let mut tally = PerformanceTally::default();
+        self.applicants.iter().for_each(|own| tally.add(own.score, own.favourable));
+        vec![tally.performance(Part::All)]
     }
 
     pub(super) fn retraining(&self) -> Option<&Retraining> {
@@ -228,35 +273,31 @@ impl Served {
     }
 
     /// Refuses more neighbours than there is room for.
-    pub(crate) fn check_neighbours(&self, samples: usize) -> Result<()> {
+    pub(crate) fn check_neighbours(&self, field: &'static str, samples: usize) -> Result<()> {
         let most = MOST_NUMBERS / self.numbers.max(1);
         if samples <= most {
             return Ok(());
         }
-        Err(Error::field("samples", format!("expected at most {most} for so large a model")))
+        Err(Error::field(field, format!("expected at most {most} for so large a model")))
     }
 
     /// The neighbours of these terms, drawn now or kept from before.
     pub(super) fn gauge(&self, terms: &StabilityTerms) -> Result<Arc<StabilityGauge>> {
-        let kept = || self.gauges.lock().unwrap_or_else(PoisonError::into_inner);
-        let mut gauges = kept();
-        if let Some(place) = gauges.iter().position(|gauge| gauge.terms() == terms) {
-            // The one used last stands last.
-            gauges[place..].rotate_left(1);
-            return Ok(Arc::clone(&gauges[gauges.len() - 1]));
-        }
-        drop(gauges);
-        let gauge = Arc::new(self.explainer.stability_gauge(terms)?);
-        let mut gauges = kept();
-        // Another thread may have drawn the same meanwhile.
-        gauges.retain(|other| other.terms() != terms);
-        gauges.push(Arc::clone(&gauge));
-        let numbers = |gauges: &[Arc<StabilityGauge>]| -> usize {
-            gauges.iter().map(|gauge| self.numbers * gauge.terms().samples).sum()
-        };
-        while gauges.len() > 1 && (gauges.len() > GAUGES || numbers(&gauges) > KEPT_NUMBERS) {
-            gauges.remove(0);
-        }
-        Ok(gauge)
+        Ok(self.gauges.get(
+            |gauge| gauge.terms() == terms,
+            |gauge| self.numbers * gauge.terms().samples,
+            || self.explainer.stability_gauge(terms),
+        )?)
+    }
+
+    /// The answers to a request, prepared now or kept from before.
+    pub(super) fn adviser(&self, request: &Request) -> Result<Arc<Adviser>> {
+        // About as many neighbours as all its gauges have.
+        let samples = request.method.robustness().map_or(1, |test| 10 * test.samples);
+        Ok(self.advisers.get(
+            |adviser| adviser.request() == request,
+            |_| self.numbers * samples,
+            || Adviser::new(&self.explainer, request.clone()),
+        )?)
     }
 }

@@ -23,6 +23,8 @@ pub(super) struct StoredModel {
     pub(super) schema: Option<String>,
     /// The format of the rows' file and its bytes.
     pub(super) data: Option<(String, Vec<u8>)>,
+    /// The same for the rows the model was trained on, where they are apart.
+    pub(super) reference: Option<(String, Vec<u8>)>,
     pub(super) options: String,
     pub(super) retraining: Option<String>,
     pub(super) active: bool,
@@ -65,12 +67,15 @@ impl Store {
 
     pub(super) async fn models(&self) -> Result<Vec<StoredModel>> {
         const ALL: &str = "SELECT id, created, fingerprint, dataset, onnx, schema_text, \
-             data_format, data_file, options, retraining, active FROM models ORDER BY created, id";
+             data_format, data_file, options, retraining, active, reference_format, \
+             reference_file FROM models ORDER BY created, id";
         on!(self.0, pool => {
             let rows = sqlx::query(ALL).fetch_all(pool).await.map_err(broken)?;
             rows.iter().map(|row| {
                 let format: Option<String> = row.try_get(6).map_err(broken)?;
                 let file: Option<Vec<u8>> = row.try_get(7).map_err(broken)?;
+                let reference_format: Option<String> = row.try_get(11).map_err(broken)?;
+                let reference: Option<Vec<u8>> = row.try_get(12).map_err(broken)?;
                 Ok(StoredModel {
                     id: row.try_get(0).map_err(broken)?,
                     created: time(row.try_get(1).map_err(broken)?)?,
@@ -79,6 +84,7 @@ impl Store {
                     onnx: row.try_get(4).map_err(broken)?,
                     schema: row.try_get(5).map_err(broken)?,
                     data: format.zip(file),
+                    reference: reference_format.zip(reference),
                     options: row.try_get(8).map_err(broken)?,
                     retraining: row.try_get(9).map_err(broken)?,
                     active: row.try_get::<i64, _>(10).map_err(broken)? != 0,
@@ -90,9 +96,12 @@ impl Store {
     /// Adds a model; `false` if there is one of that name.
     pub(super) async fn add_model(&self, model: &StoredModel) -> Result<bool> {
         const ADD: &str = "INSERT INTO models (id, created, fingerprint, dataset, onnx, \
-             schema_text, data_format, data_file, options, retraining, active) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, 0) ON CONFLICT (id) DO NOTHING";
-        let (format, file) = model.data.as_ref().map(|(format, file)| (format, file)).unzip();
+             schema_text, data_format, data_file, options, retraining, active, \
+             reference_format, reference_file) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, \
+             0, $11, $12) ON CONFLICT (id) DO NOTHING";
+        let parts = |file: &Option<(String, Vec<u8>)>| file.clone().unzip();
+        let (format, file) = parts(&model.data);
+        let (reference_format, reference) = parts(&model.reference);
         let added = on!(self.0, pool => sqlx::query(ADD)
             .bind(&model.id)
             .bind(model.created.to_string())
@@ -104,6 +113,8 @@ impl Store {
             .bind(file)
             .bind(&model.options)
             .bind(&model.retraining)
+            .bind(reference_format)
+            .bind(reference)
             .execute(pool)
             .await
             .map_err(broken)?

@@ -5,16 +5,16 @@ use axum::http::HeaderMap;
 use axum::http::header::ACCEPT;
 use axum::response::{IntoResponse as _, Response};
 use serde::Deserialize;
-use tyrex::counterfactual::Norm;
-use tyrex::explain::{Gate, GateReport, Grouping};
+use tyrex::explain::{Ask, Gate, GateReport, Grouping};
 use tyrex::report::gate_html;
 use utoipa::ToSchema;
 
 use super::explain::accepted;
 use super::models::{broken, bytes, multipart, text};
 use super::results;
-use super::search::{Search, arrow};
+use super::search::{arrow, request};
 use crate::access::Explaining;
+use crate::ask;
 use crate::engine::jobs::{GateWork, Job, Work};
 use crate::engine::{Contender, GateQuestion};
 use crate::extract::Json;
@@ -28,9 +28,9 @@ const MOST_CANDIDATES: usize = 20;
 /// The longest name of a candidate.
 const LONGEST_NAME: usize = 100;
 
-/// Models that may follow, and what is asked of them.
+/// Models that may follow, and what is asked of them. The fields of [`Ask`] stand beside these.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, default, expecting = "an object")]
+#[serde(default, expecting = "an object")]
 pub(crate) struct AuditQuestion {
     /// Models that are here already, by their names. They are compared with those that are
     /// uploaded, if any are.
@@ -44,21 +44,11 @@ pub(crate) struct AuditQuestion {
     allow: f64,
     /// The confidence of intervals.
     confidence: Option<f64>,
-    /// How to search for repairs.
-    #[schema(example = "trex-o")]
-    method: String,
-    /// What a change costs.
-    norm: Option<Norm>,
-    /// The stability that is asked of repairs.
-    tau: Option<f64>,
-    /// On so many neighbours.
-    samples: Option<usize>,
-    /// So far away.
-    sigma: Option<f64>,
-    /// Where the randomness comes from.
-    seed: u64,
     /// Whether to wait for the answer; otherwise it is a job. Uploaded models are judged at once.
     wait: bool,
+    /// How to search for repairs.
+    #[serde(flatten, deserialize_with = "ask::flattened")]
+    ask: Ask,
 }
 
 impl Default for AuditQuestion {
@@ -68,14 +58,8 @@ impl Default for AuditQuestion {
             by: Vec::new(),
             allow: 0.0,
             confidence: None,
-            // As the command line does.
-            method: "trex-o".to_owned(),
-            norm: None,
-            tau: None,
-            samples: None,
-            sigma: None,
-            seed: 0,
             wait: true,
+            ask: Ask::default(),
         }
     }
 }
@@ -107,14 +91,14 @@ pub(crate) struct AuditUpload {
 pub(crate) async fn audit(
     _: Explaining,
     State(state): State<AppState>,
-    request: Request,
+    sent: Request,
 ) -> Result<Response, Problem> {
-    let headers = request.headers().clone();
+    let headers = sent.headers().clone();
     let is_upload = is_upload(&headers);
     let (mut contenders, question) = if is_upload {
-        uploaded(request, &state).await?
+        uploaded(sent, &state).await?
     } else {
-        (Vec::new(), Json::from_request(request, &state).await?.0)
+        (Vec::new(), Json::from_request(sent, &state).await?.0)
     };
     let within = |problem: Problem| if is_upload { problem.within("options") } else { problem };
     add_named(&mut contenders, &state, &question.candidates).map_err(within)?;
@@ -164,15 +148,6 @@ fn gate(
     contenders: &[Contender],
     options: AuditQuestion,
 ) -> Result<Gate, Problem> {
-    let search = Search {
-        method: Some(options.method),
-        norm: options.norm,
-        tau: options.tau,
-        samples: options.samples,
-        sigma: options.sigma,
-        seed: options.seed,
-        ..Search::default()
-    };
     let served = contenders.iter().find_map(|contender| match contender {
         Contender::Served(served) => Some(served.clone()),
         Contender::File { .. } => None,
@@ -180,7 +155,7 @@ fn gate(
     let served = served.or_else(|| state.engine.active()).ok_or_else(|| {
         Problem::conflict("no model is active, so that nothing says how to search")
     })?;
-    let mut gate = Gate::new(search.request(&served)?);
+    let mut gate = Gate::new(request(&served, &options.ask)?);
     gate.by = options.by;
     if !(0.0..=1.0).contains(&options.allow) {
         return Err(Problem::field("allow", "expected a share between 0 and 1"));

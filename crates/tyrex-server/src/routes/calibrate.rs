@@ -4,14 +4,14 @@ use axum::extract::State;
 use axum::response::Response;
 use serde::Deserialize;
 use tyrex::Seed;
-use tyrex::calibrate::{Goal, Missing, TAUS, Test, usual_models};
-use tyrex::counterfactual::Norm;
-use tyrex::explain::CalibrationTerms;
+use tyrex::calibrate::{Goal, TAUS, usual_models};
+use tyrex::explain::{Ask, CALIBRATED_ROWS, CalibrationTerms};
 use utoipa::ToSchema;
 
 use super::explain::accepted;
-use super::search::Search;
+use super::search::request;
 use crate::access::Explaining;
+use crate::ask;
 use crate::engine::jobs::{CalibrateWork, Job, Work};
 use crate::extract::Json;
 use crate::problem::Problem;
@@ -24,40 +24,30 @@ const MOST_FACTUALS: usize = 1000;
 /// The most thresholds.
 const MOST_TAUS: usize = 50;
 
-/// A promise to find a threshold for.
+/// A promise to find a threshold for. The fields of [`Ask`] stand beside these.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, expecting = "an object")]
+#[serde(expecting = "an object")]
 pub(crate) struct CalibrateQuestion {
     /// The model; the active one, if none is named.
     model: Option<String>,
-    /// The method whose threshold it is: trex-i, trex-o or trex-nn.
-    #[schema(example = "trex-i")]
-    method: Option<String>,
-    /// What a change costs.
-    norm: Option<Norm>,
-    /// The share of advice that holds under a retrained model.
+    /// The share of advice that holds under a retrained model; 0.95, if absent.
     #[schema(exclusive_minimum = 0.0, exclusive_maximum = 1.0, example = 0.9)]
-    validity: f64,
-    /// The confidence that it does.
+    validity: Option<f64>,
+    /// The confidence that it does; 0.95, if absent.
     #[schema(exclusive_minimum = 0.0, exclusive_maximum = 1.0, example = 0.9)]
-    confidence: f64,
-    /// The most rejected rows to search for.
-    #[serde(default = "hundred")]
-    #[schema(default = 100, minimum = 1, maximum = 1000)]
-    factuals: usize,
+    confidence: Option<f64>,
+    /// The most rejected rows to search for; 100, if absent.
+    #[schema(minimum = 1, maximum = 1000)]
+    factuals: Option<usize>,
     /// The thresholds to try.
     #[schema(min_items = 1, max_items = 50)]
     taus: Option<Vec<f64>>,
-    /// The number of models to train for it; as many as it usually takes, if nothing is said.
+    /// The number of models to train for it; as many as it usually takes, if absent.
     #[schema(minimum = 2, maximum = 2000)]
     models: Option<usize>,
-    /// Where the randomness comes from.
-    #[serde(default)]
-    seed: u64,
-}
-
-fn hundred() -> usize {
-    100
+    /// How to search; its threshold is not read.
+    #[serde(flatten, deserialize_with = "ask::flattened")]
+    ask: Ask,
 }
 
 /// Finds the smallest threshold that keeps a promise: a job.
@@ -71,7 +61,10 @@ pub(crate) async fn calibrate(
     Json(question): Json<CalibrateQuestion>,
 ) -> Result<Response, Problem> {
     let served = state.engine.model(question.model.as_deref())?;
-    let CalibrateQuestion { validity, confidence, factuals, seed, .. } = question;
+    let usual = Goal::default();
+    let validity = question.validity.unwrap_or(usual.validity);
+    let confidence = question.confidence.unwrap_or(usual.confidence);
+    let factuals = question.factuals.unwrap_or(CALIBRATED_ROWS);
     for (name, value) in [("validity", validity), ("confidence", confidence)] {
         if !(value > 0.0 && value < 1.0) {
             return Err(Problem::field(name, "expected a number between 0 and 1"));
@@ -97,18 +90,17 @@ pub(crate) async fn calibrate(
         );
         return Err(Problem::field("models", problem));
     }
-    let search = Search { method: question.method, norm: question.norm, seed, ..Search::default() };
-    let request = search.request(&served)?;
+    let request = request(&served, &question.ask)?;
     if request.method.robustness().is_none() {
         let problem = "expected a method with a threshold: trex-i, trex-o or trex-nn";
         return Err(Problem::field("method", problem));
     }
-    let goal = Goal { validity, confidence, missing: Missing::LeftOut, test: Test::Betting };
+    let goal = Goal { validity, confidence, ..usual };
     let work = CalibrateWork {
         fingerprint: served.fingerprint().to_owned(),
         terms: CalibrationTerms { goal, taus, request, factuals },
         models,
-        seed: Seed(seed),
+        seed: Seed(question.ask.seed),
     };
     if served.rejected() == 0 {
         return Err(Problem::conflict("the model rejects none of its rows"));

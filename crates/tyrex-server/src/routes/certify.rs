@@ -5,8 +5,8 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use serde::{Deserialize, Serialize};
-use tyrex::Seed;
 use tyrex::certificate::{CertificateDocument, Terms};
+use tyrex::explain::Ask;
 use utoipa::ToSchema;
 
 use super::search::{applicants, arrow, check_neighbours};
@@ -77,7 +77,7 @@ pub(crate) async fn certify(
     let CertifyQuestion { model, rows, indices, terms, seed } = question;
     let served = state.engine.model(model.as_deref())?;
     if let Some(theorem) = &terms.theorem {
-        let checked = check_neighbours(&served, Some(theorem.samples), theorem.sigma);
+        let checked = check_neighbours(&served, "samples", Some(theorem.samples), theorem.sigma);
         checked.map_err(|problem| problem.within("terms.theorem"))?;
     }
     let rows = Rows::of(&served, &state.config.limits, rows, indices, table)?;
@@ -85,10 +85,11 @@ pub(crate) async fn certify(
     let numbers: Vec<usize> = applicants.iter().map(|applicant| applicant.row).collect();
     let ensemble = served.ensemble();
     let models = ensemble.as_ref().map_or(0, |ensemble| ensemble.members().len());
-    let question = Certifying { terms, seed: Seed(seed), ensemble };
+    let ask = Ask { seed, ..Ask::default() };
+    let question = Certifying { terms, seed: ask.certificate_seed(), ensemble };
     let certificates = state.engine.ask(&served, question, applicants).await?;
     if wants_arrow {
-        let table = served.explainer().certificate_table(&numbers, &certificates, Seed(seed))?;
+        let table = served.explainer().certificate_table(&numbers, &certificates, ask.certificate_seed())?;
         return arrow(&table);
     }
     let rows = numbers

@@ -9,16 +9,15 @@ use axum::response::{IntoResponse as _, Response};
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use tyrex::Seed;
 use tyrex::certificate::Terms;
-use tyrex::counterfactual::{Budget, Norm};
 use tyrex::data::Table;
-use tyrex::explain::{Applicant, Explained, Request, check_advice_names};
+use tyrex::explain::{Applicant, Ask, Explained, PROMISE_DAYS, Request, check_advice_names};
 use utoipa::ToSchema;
 use uuid::Uuid;
 
-use super::search::{Search, applicants, arrow};
+use super::search::{applicants, arrow, request};
 use crate::access::Explaining;
+use crate::ask;
 use crate::engine::jobs::{ExplainAnswer, ExplainWork, Job, KeptCertifying, Work};
 use crate::engine::questions::{Advising, Certifying};
 use crate::engine::{Recording, Served};
@@ -28,14 +27,12 @@ use crate::problem::Problem;
 use crate::rows::{Asked, JsonRows, Rows};
 use crate::state::AppState;
 
-/// Up to so many rows, the rules that stand in the way of advice are looked for.
-const EXAMINED: usize = 20;
 /// The longest time that a promise can hold, in days.
 const MOST_DAYS: u32 = 36_500;
 
-/// Rows to advise.
+/// Rows to advise, and how. The fields of [`Ask`] stand beside these.
 #[derive(Debug, Deserialize, ToSchema)]
-#[serde(deny_unknown_fields, expecting = "an object")]
+#[serde(expecting = "an object")]
 pub(crate) struct ExplainQuestion {
     /// The model; the active one, if none is named.
     model: Option<String>,
@@ -43,51 +40,19 @@ pub(crate) struct ExplainQuestion {
     rows: Option<JsonRows>,
     /// or rows of the model's own data.
     indices: Option<Vec<usize>>,
-    /// How to search.
-    #[serde(default = "trex_i")]
-    #[schema(default = "trex-i", example = "trex-i")]
-    method: String,
-    /// What a change costs.
-    #[serde(default)]
-    norm: Norm,
-    /// The stability that is asked for.
-    #[schema(exclusive_minimum = 0.0, exclusive_maximum = 1.0)]
-    tau: Option<f64>,
-    /// On so many neighbours.
-    #[schema(minimum = 1, maximum = 20_000)]
-    samples: Option<usize>,
-    /// So far away.
-    #[schema(exclusive_minimum = 0.0)]
-    sigma: Option<f64>,
-    /// Features that stay as they are.
-    #[serde(default)]
-    keep: Vec<String>,
-    /// The only features that may change.
-    vary: Option<Vec<String>>,
-    /// Where the randomness comes from.
-    #[serde(default)]
-    seed: u64,
-    /// The most work for one row.
-    #[serde(default)]
-    budget: Budget,
-    /// Whether to say what can be promised of the advice.
-    #[serde(default = "yes")]
-    #[schema(default = true)]
-    certify: bool,
     /// Whether to wait for the answer; otherwise it is a job.
     #[serde(default = "yes")]
     #[schema(default = true)]
     wait: bool,
     /// To whom the advice is given: it becomes a promise in the ledger.
     record: Option<RecordQuestion>,
+    /// How to search.
+    #[serde(flatten, deserialize_with = "ask::flattened")]
+    ask: Ask,
 }
 
 fn yes() -> bool {
     true
-}
-
-fn trex_i() -> String {
-    "trex-i".to_owned()
 }
 
 /// To whom advice is given.
@@ -124,8 +89,8 @@ pub(crate) struct ExplainDocument {
 /// Advice as JSON or as Arrow.
 pub(super) fn answer(answer: ExplainAnswer, wants_arrow: bool) -> Result<Response, Problem> {
     let ExplainAnswer { model, fingerprint, request, documents, recorded, table } = answer;
-    if wants_arrow {
-        return arrow(&table);
+    if let (true, Some(table)) = (wants_arrow, &table) {
+        return arrow(table);
     }
     let document = ExplainDocument { model, fingerprint, request, rows: documents, recorded };
     Ok(Json(document).into_response())
@@ -160,34 +125,25 @@ pub(crate) async fn explain(
         (Some(table), Some(record)) => taken_subjects(table, record)?,
         _ => None,
     };
-    let search = Search {
-        method: Some(question.method),
-        norm: Some(question.norm),
-        tau: question.tau,
-        samples: question.samples,
-        sigma: question.sigma,
-        keep: question.keep,
-        vary: question.vary,
-        budget: question.budget,
-        seed: question.seed,
-    };
-    let request = search.request(&served)?;
+    let ask = question.ask;
+    let request = request(&served, &ask)?;
     check_advice_names(served.explainer().schema())?;
     let limits = &state.config.limits;
     let rows = Arc::new(Rows::of(&served, limits, question.rows, question.indices, table)?);
     let recording = record.map(|record| recording(record, subjects, rows.len())).transpose()?;
     let applicants = applicants(&state, &served, &rows).await?;
-    let certifying = question.certify.then(|| Certifying {
+    let certifying = ask.certify.then(|| Certifying {
         terms: Terms::default(),
-        seed: Seed(question.seed).derive("certificates"),
+        seed: ask.certificate_seed(),
         ensemble: served.ensemble(),
     });
-    let advising = Advising { request, certifying, examining: rows.len() <= EXAMINED };
+    let advising = Advising { request, certifying, examining: ask.tries(rows.len()) > 0 };
     if !question.wait || rows.len() > limits.rows_at_once {
         let job = submit(&state, &served, &rows, advising, recording).await?;
         return Ok(accepted(job));
     }
-    let answered = answer_now(&state, &served, advising, applicants, recording).await?;
+    let wants = (applicants, wants_arrow);
+    let answered = answer_now(&state, &served, advising, wants, recording).await?;
     answer(answered, wants_arrow)
 }
 
@@ -196,7 +152,7 @@ async fn answer_now(
     state: &AppState,
     served: &Arc<Served>,
     advising: Advising,
-    applicants: Vec<Applicant>,
+    (applicants, wants_table): (Vec<Applicant>, bool),
     recording: Option<Recording>,
 ) -> Result<ExplainAnswer, Problem> {
     let request = advising.request.clone();
@@ -208,11 +164,16 @@ async fn answer_now(
         }
         None => None,
     };
-    let advice: Vec<_> = found.iter().map(|found| found.advice.clone()).collect();
+    let table = if wants_table {
+        let advice: Vec<_> = found.iter().map(|found| found.advice.clone()).collect();
+        Some(served.explainer().advice_table(&advice, &request)?)
+    } else {
+        None
+    };
     Ok(ExplainAnswer {
         model: served.id().to_owned(),
         fingerprint: served.fingerprint().to_owned(),
-        table: served.explainer().advice_table(&advice, &request)?,
+        table,
         request,
         documents: found.into_iter().map(|found| found.document).collect(),
         recorded,
@@ -277,7 +238,7 @@ fn recording(
             Problem::field(format!("record.subjects[{place}]"), error.to_string())
         })?;
     }
-    let days = record.holds_days.unwrap_or(90);
+    let days = record.holds_days.unwrap_or(PROMISE_DAYS);
     if !(1..=MOST_DAYS).contains(&days) {
         let problem = format!("expected 1 to {MOST_DAYS}");
         return Err(Problem::field("record.holds_days", problem));

@@ -153,7 +153,7 @@ impl ModelSummary {
             fingerprint: served.fingerprint().to_owned(),
             kind: kind(served),
             feature_count: served.explainer().schema().features.len(),
-            rows: served.explainer().data().rows().len(),
+            rows: served.rows(),
             rejected: served.rejected(),
             created: served.created(),
             origin: served.origin().to_owned(),
@@ -172,7 +172,7 @@ impl ModelDetail {
             fingerprint: served.fingerprint().to_owned(),
             kind: kind(served),
             features: explainer.features(),
-            rows: explainer.data().rows().len(),
+            rows: served.rows(),
             rejected: served.rejected(),
             created: served.created(),
             origin: served.origin().to_owned(),
@@ -183,7 +183,7 @@ impl ModelDetail {
                 unfavourable: label.unfavourable.clone(),
             },
             methods: methods(served)?,
-            performances: explainer.performances(),
+            performances: served.performances(),
         })
     }
 }
@@ -273,11 +273,17 @@ pub(crate) struct ModelUpload {
     model: Vec<u8>,
     /// What the columns mean, in TOML. Models that tyrex wrote bring it along.
     schema: Option<String>,
-    /// The rows it speaks about; the file's name ends in `.csv`, `.jsonl`, `.parquet` or
-    /// `.arrow`. A model that knows its encoding can do without.
+    /// The rows to explain; the file's name ends in `.csv`, `.jsonl`, `.parquet` or `.arrow`.
+    /// Without `reference` they are also the rows the model was trained on, where the schema has
+    /// a split or models are to be trained again; otherwise they never serve as the reference.
     #[schema(value_type = Option<String>, format = Binary,
         content_media_type = "application/octet-stream")]
     data: Option<Vec<u8>>,
+    /// The rows the model was trained on, apart from the rows to explain: searches start again
+    /// from them, `nn` and `trex-nn` answer with them, and models are trained again on them.
+    #[schema(value_type = Option<String>, format = Binary,
+        content_media_type = "application/octet-stream")]
+    reference: Option<Vec<u8>>,
     /// What to call it: lower-case letters, digits and hyphens.
     #[schema(pattern = "^[a-z0-9-]{1,40}$")]
     name: Option<String>,
@@ -315,6 +321,10 @@ pub(crate) async fn upload(
             "data" => {
                 let file = part.file_name().unwrap_or_default().to_owned();
                 upload.data = Some((format(&file)?, bytes(part).await?));
+            }
+            "reference" => {
+                let file = part.file_name().unwrap_or_default().to_owned();
+                upload.reference = Some((format(&file)?, bytes(part).await?));
             }
             "name" => upload.name = Some(text(part).await?),
             "ensemble" => upload.ensemble = number(&name, &text(part).await?)?,
@@ -449,7 +459,7 @@ pub(crate) async fn applicants(
     }
     let (total, applicants) = match query.row {
         Some(row) => {
-            let applicant = served.explainer().applicant(row);
+            let applicant = served.applicant(row);
             let absent = || Problem::not_found(format!("the model has no row {row}"));
             (1, vec![applicant.ok_or_else(absent)?])
         }

@@ -4,12 +4,8 @@ use std::sync::Arc;
 
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
-use tyrex::Seed;
-use tyrex::action::Overrides;
-use tyrex::counterfactual::{Budget, Norm, Protocol};
-use tyrex::data::schema::Action;
 use tyrex::data::{Schema, Table, nearest_name};
-use tyrex::explain::{Applicant, Request};
+use tyrex::explain::{Applicant, Ask, Request, Threshold};
 
 use crate::engine::{Error, Served};
 use crate::problem::Problem;
@@ -23,47 +19,44 @@ const USUAL_SAMPLES: usize = 1000;
 /// Rows that are read where they arrive; more are read on the compute threads.
 const FEW: usize = 64;
 
-/// How to search, as it is asked for.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Search {
-    pub(super) method: Option<String>,
-    pub(super) norm: Option<Norm>,
-    pub(super) tau: Option<f64>,
-    pub(super) samples: Option<usize>,
-    pub(super) sigma: Option<f64>,
-    pub(super) keep: Vec<String>,
-    pub(super) vary: Option<Vec<String>>,
-    pub(super) budget: Budget,
-    pub(super) seed: u64,
-}
-
-impl Search {
-    /// The library's request for a model. The seed is derived as the command line does it: the
-    /// same seed gives the same advice.
-    pub(super) fn request(&self, served: &Served) -> Result<Request, Problem> {
-        let schema = served.explainer().schema();
-        check_features(schema, "keep", &self.keep)?;
-        check_features(schema, "vary", self.vary.as_deref().unwrap_or_default())?;
-        check_neighbours(served, self.samples, self.sigma)?;
-        if let Some(tau) = self.tau
-            && !(tau > 0.0 && tau < 1.0)
-        {
+/// The library's request for a question that a client sent.
+pub(super) fn request(served: &Served, ask: &Ask) -> Result<Request, Problem> {
+    let schema = served.explainer().schema();
+    check_features(schema, "keep", &ask.keep)?;
+    check_features(schema, "vary", ask.vary.as_deref().unwrap_or_default())?;
+    let actions: Vec<String> = ask.actions.keys().cloned().collect();
+    check_features(schema, "actions", &actions)?;
+    check_neighbours(served, "k", ask.k, ask.sigma)?;
+    match ask.tau {
+        Some(Threshold::Given(tau)) if !(tau > 0.0 && tau < 1.0) => {
             return Err(Problem::field("tau", "expected a number between 0 and 1"));
         }
-        self.budget.check().map_err(|error| Problem::from(error).within("budget"))?;
-        let method = self.method.as_deref().unwrap_or("trex-i");
-        let (norm, seed) = (self.norm.unwrap_or_default(), Seed(self.seed).derive("search"));
-        let mut request = Request::new(method, Protocol::Product, norm, seed)?;
-        if request.method.needs_gradients() && served.explainer().differentiable().is_none() {
-            let problem = "it needs gradients, which trees do not have; expected nn or trex-nn";
-            return Err(Problem::field("method", problem));
+        Some(Threshold::Auto(_)) => {
+            let problem = "a threshold is calibrated by a job: POST /v1/calibrate, then send its \
+                           number";
+            return Err(Problem::field("tau", problem));
         }
-        request.set_test(self.tau, self.samples, self.sigma)?;
-        request.budget = self.budget;
-        let fixed = self.keep.iter().map(|feature| (feature.clone(), Action::Fixed));
-        request.overrides = Overrides { vary: self.vary.clone(), actions: fixed.collect() };
-        Ok(request)
+        Some(Threshold::Given(_)) | None => {}
     }
+    let usual = Ask::default();
+    let refused = [
+        ("protocol", ask.protocol != usual.protocol, "advice over HTTP is rows: product"),
+        ("params", !ask.params.is_empty(), "a method has its own parameters over HTTP: nothing"),
+        ("models", ask.models.is_some(), "the models of the service certify: nothing"),
+        ("change", ask.change != usual.change, "the models of the service certify: nothing"),
+    ];
+    for (field, is_set, expected) in refused {
+        if is_set {
+            return Err(Problem::field(field, expected));
+        }
+    }
+    ask.budget.check().map_err(|error| Problem::from(error).within("budget"))?;
+    let request = ask.request()?;
+    if request.method.needs_gradients() && served.explainer().differentiable().is_none() {
+        let problem = "it needs gradients, which trees do not have; expected nn or trex-nn";
+        return Err(Problem::field("method", problem));
+    }
+    Ok(request)
 }
 
 /// Refuses names that are no features.
@@ -84,13 +77,14 @@ fn check_features(schema: &Schema, field: &str, names: &[String]) -> Result<(), 
 /// Refuses neighbours that would fill the memory, or are none.
 pub(super) fn check_neighbours(
     served: &Served,
+    field: &'static str,
     samples: Option<usize>,
     sigma: Option<f64>,
 ) -> Result<(), Problem> {
     if samples.is_some_and(|samples| !(1..=MOST_SAMPLES).contains(&samples)) {
-        return Err(Problem::field("samples", format!("expected 1 to {MOST_SAMPLES}")));
+        return Err(Problem::field(field, format!("expected 1 to {MOST_SAMPLES}")));
     }
-    served.check_neighbours(samples.unwrap_or(USUAL_SAMPLES))?;
+    served.check_neighbours(field, samples.unwrap_or(USUAL_SAMPLES))?;
     if sigma.is_some_and(|sigma| !(1e-30..=1e6).contains(&sigma)) {
         return Err(Problem::field("sigma", "expected a number from 1e-30 to 1e6"));
     }

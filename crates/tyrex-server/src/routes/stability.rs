@@ -61,7 +61,7 @@ pub(crate) async fn measure(
 ) -> Result<Response, Problem> {
     let StabilityQuestion { model, rows, indices, terms } = question;
     let served = state.engine.model(model.as_deref())?;
-    check_neighbours(&served, Some(terms.samples), Some(terms.sigma))
+    check_neighbours(&served, "samples", Some(terms.samples), Some(terms.sigma))
         .map_err(|p| p.within("terms"))?;
     let rows = Rows::of(&served, &state.config.limits, rows, indices, table)?;
     let applicants = applicants(&state, &served, &Arc::new(rows)).await?;

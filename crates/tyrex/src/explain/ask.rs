@@ -99,7 +99,7 @@ pub struct Ask {
     /// none for a model from a file. A service uses the models it has retrained already.
     pub models: Option<usize>,
     /// How the retrained models differ from the model.
-    #[cfg_attr(feature = "openapi", schema(required = false))]
+    #[cfg_attr(feature = "openapi", schema(required = false, value_type = Object))]
     pub change: ModelChange,
     /// Whether to search, for an applicant without advice, for the rule that prevents it. If
     /// absent, for up to 20 applicants.

@@ -236,6 +236,13 @@ impl Explainer {
         &self.points
     }
 
+    /// The number of rows of the reference: those that train. Without any, searches start from the
+    /// applicant alone, and methods that answer with a row have no answer.
+    #[must_use]
+    pub fn reference_rows(&self) -> usize {
+        self.reference.len()
+    }
+
     /// The points of the rows that train.
     pub(crate) fn reference_points(&self) -> &Arc<Points> {
         &self.reference

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use tyrex::Seed;
-use tyrex::change::{ModelChange, Reinitialise};
+use tyrex::change::ModelChange;
 use tyrex::counterfactual::Tick;
 use tyrex::explain::{CalibrationTerms, RetrainingTerms};
 
@@ -28,7 +28,7 @@ pub(crate) struct CalibrateWork {
 impl CalibrateWork {
     fn retraining(&self, served: &Served) -> Result<RetrainingTerms> {
         Ok(RetrainingTerms {
-            change: ModelChange::Reinitialise(Reinitialise::default()),
+            change: ModelChange::default(),
             models: self.models,
             params: served.explainer().training_params()?,
             seed: self.seed.derive("calibration"),
@@ -60,7 +60,9 @@ impl Engine {
                 own.step();
                 go_on()
             })?;
-            let calibration = served.explainer().calibrate(&work.terms, &ensemble, |tick| {
+            let applicants = served.all_applicants();
+            let explainer = served.explainer();
+            let calibration = explainer.calibrate(applicants, &work.terms, &ensemble, |tick| {
                 if tick == Tick::Answered {
                     own.step();
                 }

@@ -68,7 +68,7 @@ impl KeptRows {
             Self::Indices(indices) => indices
                 .iter()
                 .map(|&row| {
-                    let applicant = served.explainer().applicant(row);
+                    let applicant = served.applicant(row);
                     applicant.ok_or_else(|| Error::absent("row", row.to_string()))
                 })
                 .collect(),
@@ -94,8 +94,8 @@ pub(crate) struct ExplainAnswer {
     pub(crate) documents: Vec<Box<RawValue>>,
     /// The promises the rows became, where they were to be recorded.
     pub(crate) recorded: Option<Vec<Option<Uuid>>>,
-    /// The same as a table.
-    pub(crate) table: Table,
+    /// The same as a table, where that is wanted.
+    pub(crate) table: Option<Table>,
 }
 
 impl Engine {
@@ -160,13 +160,14 @@ impl Engine {
                     ControlFlow::Continue(()) => entry.stop.go_on(),
                     stop @ ControlFlow::Break(()) => stop,
                 };
-                let advice = served.explainer().advise(&applicants, &advising.request, |tick| {
+                let adviser = served.adviser(&advising.request)?;
+                let advice = adviser.advise(&applicants, |tick| {
                     if tick == Tick::Answered {
                         entry.step();
                     }
                     go_on()
                 })?;
-                advising.documents(&served, advice, &go_on)
+                advising.documents(&served, &adviser, advice, &go_on)
             })
             .await
     }
@@ -254,7 +255,7 @@ impl Engine {
             request: work.request,
             documents,
             recorded: work.recording.map(|_| recorded),
-            table: Table::new("counterfactuals", columns)?,
+            table: Some(Table::new("counterfactuals", columns)?),
         })
     }
 }

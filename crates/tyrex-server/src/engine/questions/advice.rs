@@ -5,15 +5,12 @@ use std::ops::ControlFlow;
 use serde_json::value::{RawValue, to_raw_value};
 use tyrex::certificate::Certificate;
 use tyrex::counterfactual::Reason;
-use tyrex::explain::{Advice, Applicant, Request};
+use tyrex::explain::{Advice, Adviser, Applicant, Request, TRIES};
 
 use super::Certifying;
 use crate::engine::Served;
 use crate::engine::error::{Error, Result};
 use crate::engine::pool::Question;
-
-/// Rules let go one at a time for a row without advice. Each is a search of its own.
-const TRIES: usize = 24;
 
 /// What should change, and what can be promised then?
 #[derive(Debug, Clone, PartialEq)]
@@ -45,8 +42,9 @@ impl Question for Advising {
         applicants: &[Applicant],
         go_on: &(dyn Fn() -> ControlFlow<()> + Sync),
     ) -> Result<Vec<Found>> {
-        let advice = model.explainer().advise(applicants, &self.request, |_| go_on())?;
-        self.documents(model, advice, go_on)
+        let adviser = model.adviser(&self.request)?;
+        let advice = adviser.advise(applicants, |_| go_on())?;
+        self.documents(model, &adviser, advice, go_on)
     }
 }
 
@@ -55,6 +53,7 @@ impl Advising {
     pub(crate) fn documents(
         &self,
         model: &Served,
+        adviser: &Adviser,
         advice: Vec<Advice>,
         go_on: &(dyn Fn() -> ControlFlow<()> + Sync),
     ) -> Result<Vec<Found>> {
@@ -70,13 +69,8 @@ impl Advising {
         let tries = if self.examining { TRIES } else { 0 };
         let document = |advice: Advice| {
             let certificate = advice.found().and_then(|_| certificates.next());
-            let explained = model.explainer().explained_watched(
-                &advice,
-                certificate.clone(),
-                &self.request,
-                tries,
-                |_| go_on(),
-            )?;
+            let explained =
+                adviser.explained(&advice, certificate.clone(), tries, |_| go_on())?;
             let document = to_raw_value(&explained)
                 .map_err(|error| Error::Broken(format!("a document without text: {error}")))?;
             Ok(Found { advice, certificate, document })

@@ -11,7 +11,7 @@ use crate::points::Points;
 /// A row to explain, and what the model says of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Applicant {
-    /// Its row in the table, counted from 0 without the header.
+    /// Its row in the file, counted from 0 without the header.
     pub row: usize,
     /// Its values, in the order of the schema's features.
     pub values: Row,
@@ -71,7 +71,7 @@ impl Explainer {
             .zip(table_rows)
             .zip(points.rows().zip(scores))
             .map(|((values, row), (point, score))| {
-                let label = labels.map(|column| column.cell(row));
+                let label = labels.map(|column| table.cell(row, column));
                 let favourable = label.and_then(|label| schema.is_favourable(label));
                 Applicant {
                     row,

@@ -22,25 +22,82 @@ pub enum Overwrite {
 
 /// Writes a file in one piece: `write` fills it, and it appears under `path` only when
 /// `write` has succeeded and the bytes are on the disk.
-///
-/// A path that names a pipe or a device, such as `/dev/stdout`, is written to directly:
-/// there is nothing to replace.
 pub fn write_whole<F>(path: &Path, overwrite: Overwrite, write: F) -> Result<()>
 where
     F: FnOnce(&mut dyn Write) -> std::io::Result<()>,
 {
-    let target = existing_target(path)?;
-    match target {
-        Target::Stream => {
-            let mut out = BufWriter::new(
-                File::options().write(true).open(path).map_err(Error::io("write", path))?,
-            );
-            write(&mut out).and_then(|()| out.flush()).map_err(Error::io("write", path))
+    let mut file = WholeFile::create(path, overwrite)?;
+    write(&mut file).map_err(Error::io("write", path))?;
+    file.finish()
+}
+
+/// A file that is written piece by piece and appears under its name when it is finished.
+/// Dropped before that, it leaves nothing.
+///
+/// A path that names a pipe or a device, such as `/dev/stdout`, is written to directly:
+/// there is nothing to replace.
+#[derive(Debug)]
+pub struct WholeFile {
+    path: PathBuf,
+    overwrite: Overwrite,
+    out: BufWriter<File>,
+    /// The name until it is finished; `None` for a pipe or a device.
+    temporary: Option<tempfile::TempPath>,
+}
+
+impl WholeFile {
+    /// Opens the file for writing. An existing one stays as it is until
+    /// [`finish`](Self::finish).
+    pub fn create(path: &Path, overwrite: Overwrite) -> Result<Self> {
+        let (path, file, temporary) = match existing_target(path)? {
+            Target::Stream => {
+                let file = File::options().write(true).open(path);
+                (path.to_owned(), file.map_err(Error::io("write", path))?, None)
+            }
+            Target::File(_) if overwrite == Overwrite::Refuse => {
+                return Err(Error::Exists { path: path.to_owned() });
+            }
+            Target::File(path) | Target::Nothing(path) => {
+                let temporary =
+                    temporary_in(folder_of(&path)).map_err(Error::io("write", &path))?;
+                let (file, name) = temporary.into_parts();
+                (path, file, Some(name))
+            }
+        };
+        Ok(Self { path, overwrite, out: BufWriter::new(file), temporary })
+    }
+
+    /// Makes the file appear under its name, once its bytes are on the disk.
+    pub fn finish(mut self) -> Result<()> {
+        self.out.flush().map_err(Error::io("write", &self.path))?;
+        let Some(temporary) = self.temporary else { return Ok(()) };
+        let file = self.out.get_ref();
+        file.sync_all().map_err(Error::io("write", &self.path))?;
+        if let Ok(old) = fs::metadata(&self.path) {
+            file.set_permissions(old.permissions()).map_err(Error::io("write", &self.path))?;
         }
-        Target::File(_) if overwrite == Overwrite::Refuse => {
-            Err(Error::Exists { path: path.to_owned() })
+        let persisted = match self.overwrite {
+            Overwrite::Force => temporary.persist(&self.path),
+            Overwrite::Refuse => temporary.persist_noclobber(&self.path),
+        };
+        match persisted {
+            Ok(()) => Ok(()),
+            // Another process was quicker.
+            Err(lost) if lost.error.kind() == std::io::ErrorKind::AlreadyExists => {
+                Err(Error::Exists { path: self.path })
+            }
+            Err(lost) => Err(Error::io("write", &self.path)(lost.error)),
         }
-        Target::File(path) | Target::Nothing(path) => replace(&path, overwrite, write),
+    }
+}
+
+impl Write for WholeFile {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.out.write(bytes)
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        self.out.flush()
     }
 }
 
@@ -89,35 +146,6 @@ fn existing_target(path: &Path) -> Result<Target> {
             Ok(Target::Nothing(path.to_owned()))
         }
         Err(error) => Err(Error::io("write", path)(error)),
-    }
-}
-
-fn replace<F>(path: &Path, overwrite: Overwrite, write: F) -> Result<()>
-where
-    F: FnOnce(&mut dyn Write) -> std::io::Result<()>,
-{
-    // Dropped on every early return, and removed with it.
-    let temporary = temporary_in(folder_of(path)).map_err(Error::io("write", path))?;
-    let mut out = BufWriter::new(temporary.as_file());
-    write(&mut out)
-        .and_then(|()| out.flush())
-        .and_then(|()| temporary.as_file().sync_all())
-        .map_err(Error::io("write", path))?;
-    drop(out);
-    if let Ok(old) = fs::metadata(path) {
-        temporary.as_file().set_permissions(old.permissions()).map_err(Error::io("write", path))?;
-    }
-    let persisted = match overwrite {
-        Overwrite::Force => temporary.persist(path),
-        Overwrite::Refuse => temporary.persist_noclobber(path),
-    };
-    match persisted {
-        Ok(_) => Ok(()),
-        // Another process was quicker.
-        Err(lost) if lost.error.kind() == std::io::ErrorKind::AlreadyExists => {
-            Err(Error::Exists { path: path.to_owned() })
-        }
-        Err(lost) => Err(Error::io("write", path)(lost.error)),
     }
 }
 

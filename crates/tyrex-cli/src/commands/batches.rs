@@ -71,7 +71,7 @@ impl<'a> Batches<'a> {
     fn read(&mut self) -> anyhow::Result<Option<Vec<Applicant>>> {
         let Rows::File(reader) = &mut self.rows else { return Ok(None) };
         let Some(table) = reader.next().transpose()? else {
-            self.report.check(reader.path())?;
+            self.report.require_rows(reader.path())?;
             return Ok(None);
         };
         self.taken(&table).map(Some)
@@ -115,7 +115,6 @@ impl<'a> Batches<'a> {
         if let Rows::File(reader) = &self.rows {
             let table = Table::read(reader.path())?;
             let applicants = self.taken(&table)?;
-            self.report.check(table.source())?;
             self.ahead.push_back(applicants);
             self.rows = Rows::Table(table);
         }

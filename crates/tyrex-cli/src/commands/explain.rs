@@ -4,7 +4,7 @@ use serde::Serialize;
 use tyrex::certificate::Certificate;
 use tyrex::change::Ensemble;
 use tyrex::counterfactual::Protocol;
-use tyrex::data::{Schema, Table};
+use tyrex::data::{Schema, Table, TableWriter};
 use tyrex::explain::{
     Advice, Advised, Adviser, Applicant, Ask, CALIBRATED_ROWS, Counter, Explained, Fresh,
      Part, Performance, Request, Stage, check_advice_names,
@@ -65,15 +65,15 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
     let everyone = args.out.is_some() || recording.is_some();
     let most = args.limit.unwrap_or(if everyone { usize::MAX } else { SHOWN });
     let kept = if recording.is_some() { most } else { args.limit.unwrap_or(SHOWN) };
-    let mut out = args.out.as_deref().map(|path| source::AdviceFile::create(path, overwrite));
+    let columns = explainer.advice_columns(adviser.request())?;
+    let create = |path| TableWriter::create(path, overwrite, &columns);
+    let mut out = args.out.as_deref().map(create).transpose()?;
     let searched = search(&adviser, &mut batches, most, kept, &bars, |advice| match &mut out {
-        Some(out) => out.add(&explainer.advice_table(advice, adviser.request())?),
+        Some(out) => out.write(&explainer.advice_table(advice, adviser.request())?),
         None => Ok(()),
     })?;
     if let Some(out) = out {
-        // A file without a line has the columns all the same.
-        let empty = explainer.advice_table(&[], adviser.request())?;
-        interrupt::whole(|| out.finish(&empty))?;
+        interrupt::whole(|| out.finish())?;
     }
     let certified = &searched.advice;
     // A folder of models that also chose the threshold is not fresh any more.

@@ -1,46 +1,90 @@
 //! Comma-separated values: one header line, quotes where needed, UTF-8.
 
-use std::io::{self, Write};
-use std::path::Path;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
 
-use crate::data::table::{Column, Table};
+use crate::data::input::{Input, Utf8};
+use crate::data::reader::Batches;
+use crate::data::table::{Column, Content};
+use crate::data::writer::Sink;
 use crate::error::{Error, Result};
+use crate::file::WholeFile;
 
 /// Reads CSV.
-pub(super) fn parse(source: &Path, bytes: &[u8]) -> Result<Table> {
-    let wrong = |problem: String| Error::Table { file: source.to_owned(), problem };
-    let text = std::str::from_utf8(bytes).map_err(|error| {
-        let line = bytes[..error.valid_up_to()].split(|&byte| byte == b'\n').count();
-        wrong(format!("line {line} is not UTF-8 text, expected a file saved as UTF-8"))
-    })?;
-    let mut reader = csv::ReaderBuilder::new().flexible(true).from_reader(text.as_bytes());
-    let header = reader.headers().map_err(|error| wrong(error.to_string()))?.clone();
-    if header.is_empty() {
-        return Err(wrong("the file is empty, expected a header line".to_owned()));
-    }
-    if let Some(separator) = other_separator(&header) {
-        return Err(wrong(format!(
-            "the header is separated by {separator}, expected commas between columns"
-        )));
-    }
-    let mut columns: Vec<Column> = header.iter().map(Column::new).collect();
-    let mut record = csv::StringRecord::new();
-    let mut row = 0;
-    while reader.read_record(&mut record).map_err(|error| wrong(error.to_string()))? {
-        if record.len() != columns.len() {
-            let line = record.position().map_or(0, csv::Position::line);
+pub(super) struct Reader<R> {
+    source: PathBuf,
+    records: csv::Reader<Utf8<Input<R>>>,
+    header: csv::StringRecord,
+}
+
+impl<R: Read> Reader<R> {
+    /// Reads the header. `size` is the number of bytes there are, where that is known.
+    pub(super) fn new(source: &Path, bytes: R, size: Option<u64>) -> Result<Self> {
+        let mut records = csv::ReaderBuilder::new()
+            .flexible(true)
+            .buffer_capacity(1 << 16)
+            .from_reader(Utf8::new(Input::new(bytes, size)));
+        let wrong = |problem: String| Error::Table { file: source.to_owned(), problem };
+        let header = match records.headers() {
+            Ok(header) => header.clone(),
+            Err(error) => return Err(broken(source, records.get_ref(), error)),
+        };
+        if header.is_empty() {
+            return Err(wrong("the file is empty, expected a header line".to_owned()));
+        }
+        if let Some(separator) = other_separator(&header) {
             return Err(wrong(format!(
-                "row {row} (line {line}) has {} cells, expected {}",
-                record.len(),
-                columns.len()
+                "the header is separated by {separator}, expected commas between columns"
             )));
         }
-        for (column, cell) in columns.iter_mut().zip(&record) {
-            column.push(cell);
-        }
-        row += 1;
+        Ok(Self { source: source.to_owned(), records, header })
     }
-    Table::new(source, columns)
+}
+
+impl<R: Read> Batches for Reader<R> {
+    fn read(&mut self, first_row: usize, limit: usize) -> Result<(usize, Vec<Column>)> {
+        let mut columns: Vec<Column> = self.header.iter().map(Column::new).collect();
+        let mut record = csv::StringRecord::new();
+        let mut rows = 0;
+        while rows < limit {
+            match self.records.read_record(&mut record) {
+                Ok(true) => {}
+                Ok(false) => break,
+                Err(error) => return Err(broken(&self.source, self.records.get_ref(), error)),
+            }
+            if record.len() != columns.len() {
+                let line = record.position().map_or(0, csv::Position::line);
+                let problem = format!(
+                    "row {} (line {line}) has {} cells, expected {}",
+                    first_row + rows,
+                    record.len(),
+                    columns.len()
+                );
+                return Err(Error::Table { file: self.source.clone(), problem });
+            }
+            for (column, cell) in columns.iter_mut().zip(&record) {
+                column.push(cell);
+            }
+            rows += 1;
+        }
+        Ok((rows, columns))
+    }
+
+    fn progress(&self) -> Option<f64> {
+        self.records.get_ref().input().progress()
+    }
+}
+
+/// Why a record could not be read.
+fn broken<R>(source: &Path, text: &Utf8<Input<R>>, error: csv::Error) -> Error {
+    let problem = match text.bad_line() {
+        Some(line) => format!("line {line} is not UTF-8 text, expected a file saved as UTF-8"),
+        None => error.to_string(),
+    };
+    match error.into_kind() {
+        csv::ErrorKind::Io(error) if text.bad_line().is_none() => Error::io("read", source)(error),
+        _ => Error::Table { file: source.to_owned(), problem },
+    }
 }
 
 /// A header of one column that holds another separator is a file with another separator.
@@ -53,11 +97,26 @@ fn other_separator(header: &csv::StringRecord) -> Option<&'static str> {
 }
 
 /// Writes CSV, every cell with its own text.
-pub(super) fn write(table: &Table, out: &mut dyn Write) -> io::Result<()> {
-    let mut writer = csv::Writer::from_writer(out);
-    writer.write_record(table.columns().iter().map(Column::name))?;
-    for row in 0..table.rows() {
-        writer.write_record(table.columns().iter().map(|column| column.cell(row)))?;
+pub(super) struct Writer(csv::Writer<WholeFile>);
+
+impl Writer {
+    /// Writes the header.
+    pub(super) fn new(file: WholeFile, columns: &[(String, Content)]) -> io::Result<Self> {
+        let mut writer = csv::Writer::from_writer(file);
+        writer.write_record(columns.iter().map(|(name, _)| name))?;
+        Ok(Self(writer))
     }
-    writer.flush()
+}
+
+impl Sink for Writer {
+    fn write(&mut self, columns: &[Column]) -> io::Result<()> {
+        for row in 0..columns.first().map_or(0, Column::len) {
+            self.0.write_record(columns.iter().map(|column| column.cell(row)))?;
+        }
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> io::Result<WholeFile> {
+        self.0.into_inner().map_err(csv::IntoInnerError::into_error)
+    }
 }

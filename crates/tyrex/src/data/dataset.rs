@@ -171,7 +171,7 @@ fn read_labels(schema: &Schema, table: &Table, kept: &mut Rows) -> Result<Vec<bo
     let mut labels = Vec::with_capacity(kept.rows.len());
     let mut present = Vec::with_capacity(kept.rows.len());
     for &row in &kept.table_rows {
-        let cell = column.cell(row);
+        let cell = table.cell(row, column);
         if let Some(favourable) = schema.is_favourable(cell) {
             labels.push(favourable);
             present.push(true);
@@ -225,7 +225,7 @@ pub(crate) fn split(schema: &Schema, table: &Table, table_rows: &[usize]) -> Res
             let column = table.column(column)?;
             let mut parts = Parts::default();
             for (index, &row) in table_rows.iter().enumerate() {
-                let cell = column.cell(row);
+                let cell = table.cell(row, column);
                 if train.iter().any(|value| value.matches(cell)) {
                     parts.0.push(index);
                 } else if test.iter().any(|value| value.matches(cell)) {
@@ -252,23 +252,28 @@ pub(crate) fn split(schema: &Schema, table: &Table, table_rows: &[usize]) -> Res
 /// Reads `row,split`. A row that was dropped for a missing cell is in neither part.
 fn split_by_table(split: &Table, table: &Table, table_rows: &[usize]) -> Result<Parts> {
     let (rows, words) = (split.column("row")?, split.column("split")?);
-    let mut index_of = vec![None; table.rows()];
+    let numbers = table.row_numbers();
+    let mut index_of = vec![None; numbers.len()];
     for (index, &row) in table_rows.iter().enumerate() {
-        index_of[row] = Some(index);
+        index_of[row - numbers.start] = Some(index);
     }
-    let mut seen = vec![false; table.rows()];
+    let mut seen = vec![false; numbers.len()];
     let mut parts = Parts::default();
-    for line in 0..split.rows() {
-        let expected =
-            || format!("a row of {}, 0 to {}", table.source().display(), table.rows() - 1);
-        let row = parse_number(rows.cell(line))
-            .filter(|row| row.fract() == 0.0 && *row >= 0.0 && *row < table.rows() as f64)
+    for line in split.row_numbers() {
+        let expected = || {
+            let last = numbers.end.saturating_sub(1);
+            format!("a row of {}, {} to {last}", table.source().display(), numbers.start)
+        };
+        let row = parse_number(split.cell(line, rows))
+            .filter(|row| row.fract() == 0.0 && *row >= 0.0)
             .map(|row| row as usize)
-            .ok_or_else(|| split.cell_error(line, rows, expected()))?;
+            .filter(|row| numbers.contains(row))
+            .ok_or_else(|| split.cell_error(line, rows, expected()))?
+            - numbers.start;
         if std::mem::replace(&mut seen[row], true) {
             return Err(split.cell_error(line, rows, "every row at most once".to_owned()));
         }
-        let part = match words.cell(line) {
+        let part = match split.cell(line, words) {
             "train" => &mut parts.0,
             "test" => &mut parts.1,
             _ => return Err(split.cell_error(line, words, "`train` or `test`".to_owned())),

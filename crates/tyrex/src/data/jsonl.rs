@@ -1,62 +1,117 @@
 //! JSON lines: one object per line, one key per column.
 
 use std::fmt;
-use std::io::{self, Write};
-use std::path::Path;
+use std::io::{self, BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
 
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::data::cell::listed;
-use crate::data::table::{Column, Content, Table};
+use crate::data::input::Input;
+use crate::data::reader::Batches;
+use crate::data::table::{Column, Content};
+use crate::data::writer::Sink;
 use crate::error::{Error, Result};
+use crate::file::WholeFile;
 
 /// Reads JSON lines. The first line names the columns; a key that a later line leaves out
 /// is an empty cell.
-pub(super) fn parse(source: &Path, bytes: &[u8]) -> Result<Table> {
-    let wrong = |problem: String| Error::Table { file: source.to_owned(), problem };
-    // Some programs put a byte order mark before the text.
-    let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
-    let mut columns: Vec<Column> = Vec::new();
-    let mut row = 0;
-    for (index, line) in bytes.split(|&byte| byte == b'\n').enumerate() {
-        if line.iter().all(u8::is_ascii_whitespace) {
-            continue;
+pub(super) struct Reader<R> {
+    source: PathBuf,
+    bytes: BufReader<Input<R>>,
+    line: Vec<u8>,
+    /// The lines that were read.
+    lines: usize,
+    names: Vec<String>,
+}
+
+impl<R: Read> Reader<R> {
+    /// `size` is the number of bytes there are, where that is known.
+    pub(super) fn new(source: &Path, bytes: R, size: Option<u64>) -> Self {
+        Self {
+            source: source.to_owned(),
+            bytes: BufReader::with_capacity(1 << 16, Input::new(bytes, size)),
+            line: Vec::new(),
+            lines: 0,
+            names: Vec::new(),
         }
-        let at = format!("row {row} (line {})", index + 1);
-        let Object(entries) = serde_json::from_slice(line)
-            .map_err(|error| wrong(format!("{at}: {error}, expected one JSON object per line")))?;
-        if row == 0 {
-            columns = entries.iter().map(|(key, _)| Column::new(key.as_str())).collect();
-        }
-        for (key, value) in &entries {
-            let Some(column) = columns.iter_mut().find(|column| column.name() == key) else {
-                let names: Vec<&str> = columns.iter().map(Column::name).collect();
-                return Err(wrong(format!(
-                    "{at} has the key `{key}`, expected those of the first line: {}",
-                    listed(&names)
-                )));
-            };
-            if column.len() > row {
-                return Err(wrong(format!("{at} has the key `{key}` twice")));
+    }
+
+    /// Reads the next line that is not blank, without its end; false if there is none.
+    fn read_line(&mut self) -> io::Result<bool> {
+        loop {
+            self.line.clear();
+            if self.bytes.read_until(b'\n', &mut self.line)? == 0 {
+                return Ok(false);
             }
-            push(column, value.get()).map_err(|found| Error::Cell {
-                file: source.to_owned(),
-                row,
-                column: key.clone(),
-                value: found,
-                expected: "a number, a text, true, false or null".to_owned(),
-            })?;
-        }
-        row += 1;
-        for column in columns.iter_mut().filter(|column| column.len() < row) {
-            column.push("");
+            if self.line.ends_with(b"\n") {
+                self.line.pop();
+            }
+            self.lines += 1;
+            // Some programs put a byte order mark before the text.
+            if self.lines == 1 && self.line.starts_with(b"\xEF\xBB\xBF") {
+                self.line.drain(..3);
+            }
+            if !self.line.iter().all(u8::is_ascii_whitespace) {
+                return Ok(true);
+            }
         }
     }
-    if row == 0 {
-        return Err(wrong("the file is empty, expected one JSON object per line".to_owned()));
+}
+
+impl<R: Read> Batches for Reader<R> {
+    fn read(&mut self, first_row: usize, limit: usize) -> Result<(usize, Vec<Column>)> {
+        let mut columns: Vec<Column> =
+            self.names.iter().map(|name| Column::new(name.as_str())).collect();
+        let mut rows = 0;
+        while rows < limit && self.read_line().map_err(Error::io("read", &self.source))? {
+            let row = first_row + rows;
+            let wrong = |problem: String| Error::Table {
+                file: self.source.clone(),
+                problem: format!("row {row} (line {}){problem}", self.lines),
+            };
+            let Object(entries) = serde_json::from_slice(&self.line)
+                .map_err(|error| wrong(format!(": {error}, expected one JSON object per line")))?;
+            if row == 0 {
+                self.names = entries.iter().map(|(key, _)| key.clone()).collect();
+                columns = self.names.iter().map(|name| Column::new(name.as_str())).collect();
+            }
+            for (key, value) in &entries {
+                let Some(column) = columns.iter_mut().find(|column| column.name() == key) else {
+                    let names = listed(&self.names);
+                    return Err(wrong(format!(
+                        " has the key `{key}`, expected those of the first line: {names}"
+                    )));
+                };
+                if column.len() > rows {
+                    return Err(wrong(format!(" has the key `{key}` twice")));
+                }
+                push(column, value.get()).map_err(|found| Error::Cell {
+                    file: self.source.clone(),
+                    row,
+                    column: key.clone(),
+                    value: found,
+                    expected: "a number, a text, true, false or null".to_owned(),
+                })?;
+            }
+            rows += 1;
+            for column in columns.iter_mut().filter(|column| column.len() < rows) {
+                column.push("");
+            }
+        }
+        if first_row + rows == 0 {
+            return Err(Error::Table {
+                file: self.source.clone(),
+                problem: "the file is empty, expected one JSON object per line".to_owned(),
+            });
+        }
+        Ok((rows, columns))
     }
-    Table::new(source, columns)
+
+    fn progress(&self) -> Option<f64> {
+        self.bytes.get_ref().progress()
+    }
 }
 
 /// Adds a JSON value as a cell: numbers keep their text, strings lose their quotes.
@@ -98,26 +153,42 @@ impl<'de: 'a, 'a> Deserialize<'de> for Object<'a> {
 
 /// Writes JSON lines. A column of numbers is written as numbers, one of `true` and `false`
 /// as booleans, any other as text; an empty cell is `null`.
-pub(super) fn write(table: &Table, out: &mut dyn Write) -> io::Result<()> {
-    let columns: Vec<(String, bool, &Column)> = table
-        .columns()
-        .iter()
-        .map(|column| {
-            let quoted = Content::of(column) == Content::Text;
-            serde_json::to_string(column.name()).map(|key| (key, quoted, column))
-        })
-        .collect::<Result<_, _>>()?;
-    for row in 0..table.rows() {
-        for (position, (key, quoted, column)) in columns.iter().enumerate() {
-            let cell = column.cell(row);
-            write!(out, "{}{key}:", if position == 0 { '{' } else { ',' })?;
-            match cell {
-                "" => out.write_all(b"null")?,
-                text if *quoted => serde_json::to_writer(&mut *out, text)?,
-                plain => out.write_all(plain.as_bytes())?,
-            }
-        }
-        out.write_all(b"}\n")?;
+pub(super) struct Writer {
+    file: WholeFile,
+    /// For each column its key in quotes, and whether its cells have quotes.
+    columns: Vec<(String, bool)>,
+}
+
+impl Writer {
+    /// Nothing is written before the first row.
+    pub(super) fn new(file: WholeFile, columns: &[(String, Content)]) -> io::Result<Self> {
+        let columns = columns
+            .iter()
+            .map(|(name, content)| Ok((serde_json::to_string(name)?, *content == Content::Text)))
+            .collect::<io::Result<_>>()?;
+        Ok(Self { file, columns })
     }
-    Ok(())
+}
+
+impl Sink for Writer {
+    fn write(&mut self, columns: &[Column]) -> io::Result<()> {
+        let out = &mut self.file;
+        for row in 0..columns.first().map_or(0, Column::len) {
+            for (position, ((key, quoted), column)) in self.columns.iter().zip(columns).enumerate()
+            {
+                write!(out, "{}{key}:", if position == 0 { '{' } else { ',' })?;
+                match column.cell(row) {
+                    "" => out.write_all(b"null")?,
+                    text if *quoted => serde_json::to_writer(&mut *out, text)?,
+                    plain => out.write_all(plain.as_bytes())?,
+                }
+            }
+            out.write_all(b"}\n")?;
+        }
+        Ok(())
+    }
+
+    fn finish(self: Box<Self>) -> io::Result<WholeFile> {
+        Ok(self.file)
+    }
 }

@@ -3,9 +3,8 @@
 //! The column interface of the `parquet` crate is enough for that; the arrow one would
 //! only add weight.
 
-use std::fs::File;
-use std::io::{self, Write};
-use std::path::Path;
+use std::io;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use parquet::basic::{
@@ -19,83 +18,151 @@ use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{ColumnDescriptor, Type};
-use prost::bytes::Bytes;
 
-use crate::data::table::{Column, Content, Table};
+use crate::data::input::share;
+use crate::data::reader::Batches;
+use crate::data::table::{Column, Content};
+use crate::data::writer::Sink;
 use crate::error::{Error, Result};
+use crate::file::WholeFile;
 
 /// Rows decoded at a time.
 const BATCH: usize = 8192;
 
+/// Rows that a row group has at least, where there are as many.
+const GROUP: usize = 16_384;
+
 /// Reads Parquet. Numbers become their shortest text, a null an empty cell.
-pub(super) fn read(path: &Path) -> Result<Table> {
-    let file = File::open(path).map_err(Error::io("read", path))?;
-    table(path, file)
+pub(super) struct Reader<R: ChunkReader> {
+    source: PathBuf,
+    file: SerializedFileReader<R>,
+    names: Vec<String>,
+    next_group: usize,
+    group: Group,
+    /// The rows that were read.
+    rows: u64,
 }
 
-/// The same from memory.
-pub(super) fn parse(source: &Path, bytes: Vec<u8>) -> Result<Table> {
-    table(source, Bytes::from(bytes))
+/// A row group that is being read.
+#[derive(Default)]
+struct Group {
+    columns: Vec<ColumnReader>,
+    rows: usize,
+    read: usize,
 }
 
-fn table(path: &Path, content: impl ChunkReader + 'static) -> Result<Table> {
-    let wrong = |problem: String| Error::Table { file: path.to_owned(), problem };
-    let broken = |error: ParquetError| wrong(format!("not a readable Parquet file: {error}"));
-    let reader = SerializedFileReader::new(content).map_err(broken)?;
-    let schema = reader.metadata().file_metadata().schema_descr_ptr();
-    let mut columns: Vec<Column> = Vec::with_capacity(schema.num_columns());
-    for descriptor in schema.columns() {
-        let name = descriptor.path().string();
-        if let Some(kind) = unsupported(descriptor) {
-            return Err(wrong(format!(
-                "column `{name}` holds {kind}, expected numbers, text or booleans; convert it to \
-                 text or leave it out"
-            )));
-        }
-        columns.push(Column::new(name));
-    }
-    for group in 0..reader.num_row_groups() {
-        let group = reader.get_row_group(group).map_err(broken)?;
-        let rows = usize::try_from(group.metadata().num_rows())
-            .map_err(|_| wrong("a row group has a negative number of rows".to_owned()))?;
-        // The crate takes these for granted and stops the program when they are negative.
-        let sound = group.metadata().columns().iter().all(|chunk| {
-            chunk.data_page_offset() >= 0
-                && chunk.dictionary_page_offset().is_none_or(|offset| offset >= 0)
-                && chunk.compressed_size() >= 0
-        });
-        if !sound {
-            return Err(wrong("not a readable Parquet file: a negative size or offset".to_owned()));
-        }
-        for (index, column) in columns.iter_mut().enumerate() {
-            let pages = group.get_column_page_reader(index).map_err(broken)?;
-            let pages = Box::new(CheckedPages { pages, has_dictionary: false });
-            let cells = get_column_reader(schema.column(index), pages);
-            let is_unsigned = is_unsigned(&schema.column(index));
-            let before = column.len();
-            read_cells(cells, is_unsigned, rows, column).map_err(|error| match error {
-                CellError::Broken(error) => broken(error),
-                CellError::NotText(row) => Error::Cell {
-                    file: path.to_owned(),
-                    row,
-                    column: column.name().to_owned(),
-                    value: "bytes".to_owned(),
-                    expected: "UTF-8 text".to_owned(),
-                },
-            })?;
-            if column.len() - before != rows {
+impl<R: ChunkReader + 'static> Reader<R> {
+    /// Reads the schema.
+    pub(super) fn new(source: &Path, content: R) -> Result<Self> {
+        let wrong = |problem: String| Error::Table { file: source.to_owned(), problem };
+        let file = SerializedFileReader::new(content).map_err(|error| broken(source, &error))?;
+        let schema = file.metadata().file_metadata().schema_descr_ptr();
+        let mut names = Vec::with_capacity(schema.num_columns());
+        for descriptor in schema.columns() {
+            let name = descriptor.path().string();
+            if let Some(kind) = unsupported(descriptor) {
                 return Err(wrong(format!(
-                    "not a readable Parquet file: column `{}` has {} cells in a group of {rows} rows",
-                    column.name(),
-                    column.len() - before
+                    "column `{name}` holds {kind}, expected numbers, text or booleans; convert it \
+                     to text or leave it out"
                 )));
             }
+            names.push(name);
         }
+        let source = source.to_owned();
+        Ok(Self { source, file, names, next_group: 0, group: Group::default(), rows: 0 })
     }
-    if columns.is_empty() {
-        return Err(wrong("the file has no columns".to_owned()));
+
+    fn wrong(&self, problem: String) -> Error {
+        Error::Table { file: self.source.clone(), problem }
     }
-    Table::new(path, columns)
+
+    /// Opens the next row group that has rows left; false if there is none.
+    fn open_group(&mut self) -> Result<bool> {
+        let broken = |error: ParquetError| broken(&self.source, &error);
+        while self.group.read == self.group.rows {
+            if self.next_group == self.file.num_row_groups() {
+                return Ok(false);
+            }
+            let group = self.file.get_row_group(self.next_group).map_err(broken)?;
+            let metadata = group.metadata();
+            let rows = usize::try_from(metadata.num_rows())
+                .map_err(|_| self.wrong("a row group has a negative number of rows".to_owned()))?;
+            // The crate takes these for granted and stops the program when they are negative.
+            let sound = metadata.columns().iter().all(|chunk| {
+                chunk.data_page_offset() >= 0
+                    && chunk.dictionary_page_offset().is_none_or(|offset| offset >= 0)
+                    && chunk.compressed_size() >= 0
+            });
+            if !sound {
+                let problem = "not a readable Parquet file: a negative size or offset";
+                return Err(self.wrong(problem.to_owned()));
+            }
+            let schema = self.file.metadata().file_metadata().schema_descr();
+            let columns = (0..self.names.len())
+                .map(|index| {
+                    let pages = group.get_column_page_reader(index).map_err(broken)?;
+                    let pages = Box::new(CheckedPages { pages, has_dictionary: false });
+                    Ok(get_column_reader(schema.column(index), pages))
+                })
+                .collect::<Result<_>>()?;
+            self.group = Group { columns, rows, read: 0 };
+            self.next_group += 1;
+        }
+        Ok(true)
+    }
+}
+
+/// The error about a file that cannot be decoded.
+fn broken(source: &Path, error: &ParquetError) -> Error {
+    let problem = format!("not a readable Parquet file: {error}");
+    Error::Table { file: source.to_owned(), problem }
+}
+
+impl<R: ChunkReader + 'static> Batches for Reader<R> {
+    fn read(&mut self, first_row: usize, limit: usize) -> Result<(usize, Vec<Column>)> {
+        let mut columns: Vec<Column> =
+            self.names.iter().map(|name| Column::new(name.as_str())).collect();
+        let mut rows = 0;
+        while rows < limit && self.open_group()? {
+            let schema = self.file.metadata().file_metadata().schema_descr();
+            let Group { columns: readers, rows: all, read } = &mut self.group;
+            let wanted = (*all - *read).min(limit - rows);
+            for (index, (column, reader)) in columns.iter_mut().zip(readers).enumerate() {
+                let is_unsigned = is_unsigned(&schema.column(index));
+                read_cells(reader, is_unsigned, wanted, column).map_err(|error| match error {
+                    CellError::Broken(error) => broken(&self.source, &error),
+                    CellError::NotText(row) => Error::Cell {
+                        file: self.source.clone(),
+                        row: first_row + row,
+                        column: column.name().to_owned(),
+                        value: "bytes".to_owned(),
+                        expected: "UTF-8 text".to_owned(),
+                    },
+                })?;
+                if column.len() - rows != wanted {
+                    let problem = format!(
+                        "not a readable Parquet file: column `{}` has {} cells in a group of {all} \
+                         rows",
+                        column.name(),
+                        *read + column.len() - rows
+                    );
+                    return Err(Error::Table { file: self.source.clone(), problem });
+                }
+            }
+            *read += wanted;
+            rows += wanted;
+        }
+        if columns.is_empty() {
+            return Err(self.wrong("the file has no columns".to_owned()));
+        }
+        self.rows += rows as u64;
+        Ok((rows, columns))
+    }
+
+    fn progress(&self) -> Option<f64> {
+        let rows = self.file.metadata().file_metadata().num_rows();
+        Some(share(self.rows, u64::try_from(rows).unwrap_or(0)))
+    }
 }
 
 /// What a column holds, in words, if it is not something a cell can be.
@@ -192,9 +259,9 @@ enum CellError {
     NotText(usize),
 }
 
-/// Adds the cells of one column of one row group.
+/// Adds the next cells of one column of one row group.
 fn read_cells(
-    reader: ColumnReader,
+    reader: &mut ColumnReader,
     is_unsigned: bool,
     rows: usize,
     column: &mut Column,
@@ -239,7 +306,7 @@ fn read_cells(
 }
 
 fn typed<T: DataType>(
-    mut reader: ColumnReaderImpl<T>,
+    reader: &mut ColumnReaderImpl<T>,
     rows: usize,
     column: &mut Column,
     mut push: impl FnMut(&mut Column, &T::T),
@@ -271,41 +338,94 @@ fn typed<T: DataType>(
     Ok(())
 }
 
-/// Writes Parquet, each column with the narrowest type that holds all its cells: booleans,
-/// 64-bit integers, doubles or text. An empty cell is a null.
-pub(super) fn write(table: &Table, out: &mut dyn Write) -> io::Result<()> {
-    // The crate asks for a writer that can cross threads, so the file is built in memory.
-    let bytes = encode(table).map_err(io::Error::other)?;
-    out.write_all(&bytes)
+/// Writes Parquet: booleans, 64-bit integers, doubles or text. An empty cell is a null.
+pub(super) struct Writer {
+    file: SerializedFileWriter<WholeFile>,
+    contents: Vec<Content>,
+    /// Rows for the next row group.
+    waiting: Vec<Column>,
 }
 
-fn encode(table: &Table) -> Result<Vec<u8>, ParquetError> {
-    let contents: Vec<Content> = table.columns().iter().map(Content::of).collect();
-    let fields = table
-        .columns()
-        .iter()
-        .zip(&contents)
-        .map(|(column, content)| {
-            let (physical, logical) = match content {
-                Content::Boolean => (Physical::BOOLEAN, None),
-                Content::Integer => (Physical::INT64, None),
-                Content::Real => (Physical::DOUBLE, None),
-                Content::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
-            };
-            Type::primitive_type_builder(column.name(), physical)
-                .with_logical_type(logical)
-                .with_repetition(Repetition::OPTIONAL)
-                .build()
-                .map(Arc::new)
-        })
-        .collect::<Result<Vec<_>, _>>()?;
-    let schema = Arc::new(Type::group_type_builder("table").with_fields(fields).build()?);
-    let properties =
-        Arc::new(WriterProperties::builder().set_compression(Compression::SNAPPY).build());
-    let mut bytes = Vec::new();
-    let mut writer = SerializedFileWriter::new(&mut bytes, schema, properties)?;
-    let mut group = writer.next_row_group()?;
-    for (column, content) in table.columns().iter().zip(contents) {
+impl Writer {
+    /// Nothing but the begin of the file is written before the first row group.
+    pub(super) fn new(file: WholeFile, columns: &[(String, Content)]) -> io::Result<Self> {
+        let fields = columns
+            .iter()
+            .map(|(name, content)| {
+                let (physical, logical) = match content {
+                    Content::Boolean => (Physical::BOOLEAN, None),
+                    Content::Integer => (Physical::INT64, None),
+                    Content::Real => (Physical::DOUBLE, None),
+                    Content::Text => (Physical::BYTE_ARRAY, Some(LogicalType::String)),
+                };
+                Type::primitive_type_builder(name, physical)
+                    .with_logical_type(logical)
+                    .with_repetition(Repetition::OPTIONAL)
+                    .build()
+                    .map(Arc::new)
+            })
+            .collect::<Result<Vec<_>, _>>()
+            .map_err(of_parquet)?;
+        let schema = Type::group_type_builder("table").with_fields(fields).build();
+        let properties = WriterProperties::builder().set_compression(Compression::SNAPPY).build();
+        let file = schema
+            .and_then(|schema| {
+                SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties))
+            })
+            .map_err(of_parquet)?;
+        let contents = columns.iter().map(|(_, content)| *content).collect();
+        let waiting = columns.iter().map(|(name, _)| Column::new(name.as_str())).collect();
+        Ok(Self { file, contents, waiting })
+    }
+
+    fn waiting_rows(&self) -> usize {
+        self.waiting.first().map_or(0, Column::len)
+    }
+
+    fn write_waiting(&mut self) -> Result<(), ParquetError> {
+        write_group(&mut self.file, &self.waiting, &self.contents)?;
+        self.waiting.iter_mut().for_each(Column::clear);
+        Ok(())
+    }
+}
+
+impl Sink for Writer {
+    fn write(&mut self, columns: &[Column]) -> io::Result<()> {
+        if self.waiting_rows() == 0 && columns.first().map_or(0, Column::len) >= GROUP {
+            return write_group(&mut self.file, columns, &self.contents).map_err(of_parquet);
+        }
+        for (waiting, column) in self.waiting.iter_mut().zip(columns) {
+            waiting.append(column);
+        }
+        if self.waiting_rows() >= GROUP { self.write_waiting().map_err(of_parquet) } else { Ok(()) }
+    }
+
+    fn finish(mut self: Box<Self>) -> io::Result<WholeFile> {
+        if self.waiting_rows() > 0 || self.file.flushed_row_groups().is_empty() {
+            self.write_waiting().map_err(of_parquet)?;
+        }
+        self.file.into_inner().map_err(of_parquet)
+    }
+}
+
+/// The error of the file itself, where there is one.
+fn of_parquet(error: ParquetError) -> io::Error {
+    match error {
+        ParquetError::External(inner) => match inner.downcast::<io::Error>() {
+            Ok(error) => *error,
+            Err(other) => io::Error::other(other),
+        },
+        other => io::Error::other(other),
+    }
+}
+
+fn write_group(
+    file: &mut SerializedFileWriter<WholeFile>,
+    columns: &[Column],
+    contents: &[Content],
+) -> Result<(), ParquetError> {
+    let mut group = file.next_row_group()?;
+    for (column, content) in columns.iter().zip(contents) {
         let broken = |cell: &str| ParquetError::General(format!("`{cell}` changed its type"));
         match content {
             Content::Boolean => {
@@ -325,12 +445,11 @@ fn encode(table: &Table) -> Result<Vec<u8>, ParquetError> {
         }
     }
     group.close()?;
-    writer.close()?;
-    Ok(bytes)
+    Ok(())
 }
 
 fn write_column<T: DataType>(
-    group: &mut SerializedRowGroupWriter<'_, &mut Vec<u8>>,
+    group: &mut SerializedRowGroupWriter<'_, WholeFile>,
     column: &Column,
     value: impl Fn(&str) -> Result<T::T, ParquetError>,
 ) -> Result<(), ParquetError> {

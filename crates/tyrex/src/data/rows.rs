@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 pub struct Rows {
     /// The rows, in the order of the table.
     pub rows: Vec<Row>,
-    /// For each of them its row in the table, counted from 0.
+    /// For each of them its row in the file, counted from 0.
     pub table_rows: Vec<usize>,
     /// What was dropped and filled.
     pub report: ReadReport,
@@ -37,38 +37,39 @@ pub struct ReadReport {
 }
 
 impl ReadReport {
-    /// Refuses a file of which no row is left.
-    pub fn check(&self, file: &Path) -> Result<()> {
-        let problem = match (self.rows_read, self.rows_dropped) {
-            (0, _) => "no rows below the header".to_owned(),
-            (all, dropped) if all == dropped => {
+    /// Adds what reading another batch left out or made up.
+    pub fn add(&mut self, other: &Self) {
+        self.rows_read += other.rows_read;
+        self.rows_dropped += other.rows_dropped;
+        let maps = [
+            (&mut self.dropped_by, &other.dropped_by),
+            (&mut self.filled, &other.filled),
+            (&mut self.kept_missing, &other.kept_missing),
+        ];
+        for (counts, others) in maps {
+            for (column, count) in others {
+                *counts.entry(column.clone()).or_default() += count;
+            }
+        }
+    }
+
+    /// Refuses a file of which no row was kept.
+    pub fn require_rows(&self, file: &Path) -> Result<()> {
+        let problem = match self.rows_read {
+            0 => "no rows below the header".to_owned(),
+            all if all == self.rows_dropped => {
                 format!("no rows left: all {all} have a missing cell and were dropped")
             }
             _ => return Ok(()),
         };
         Err(Error::Table { file: file.to_owned(), problem })
     }
-
-    /// Adds what reading the next part of the same file left out or made up.
-    pub fn add(&mut self, next: &Self) {
-        self.rows_read += next.rows_read;
-        self.rows_dropped += next.rows_dropped;
-        let pairs = [
-            (&mut self.dropped_by, &next.dropped_by),
-            (&mut self.filled, &next.filled),
-            (&mut self.kept_missing, &next.kept_missing),
-        ];
-        for (own, next) in pairs {
-            for (column, count) in next {
-                *own.entry(column.clone()).or_default() += count;
-            }
-        }
-    }
 }
 
 impl Rows {
     /// Reads the features of every row. The table may have more columns than the schema
-    /// names; the label is not needed.
+    /// names; the label is not needed. A batch of a file may have no rows to keep, a whole
+    /// table may not.
     pub fn read(schema: &Schema, table: &Table) -> Result<Self> {
         schema.validate()?;
         Self::read_valid(schema, table)
@@ -76,13 +77,6 @@ impl Rows {
 
     /// The same for a schema that was found valid before.
     pub(crate) fn read_valid(schema: &Schema, table: &Table) -> Result<Self> {
-        let read = Self::read_batch(schema, table)?;
-        read.report.check(table.source())?;
-        Ok(read)
-    }
-
-    /// The same for a part of a file, of which no row need be left.
-    pub(crate) fn read_batch(schema: &Schema, table: &Table) -> Result<Self> {
         let columns: Vec<(&Feature, &Column)> = schema
             .features
             .iter()
@@ -93,8 +87,12 @@ impl Rows {
             table_rows: Vec::with_capacity(table.rows()),
             report: ReadReport { rows_read: table.rows(), ..ReadReport::default() },
         };
-        for row in 0..table.rows() {
+        for row in table.row_numbers() {
             read.add(schema, table, &columns, row)?;
+        }
+        // A batch may have none; other batches have.
+        if table.is_whole() {
+            read.report.require_rows(table.source())?;
         }
         Ok(read)
     }
@@ -111,7 +109,7 @@ impl Rows {
         let mut missing = Vec::new();
         for &(feature, column) in columns {
             let value = schema
-                .value_of_cell(feature, column.cell(row))
+                .value_of_cell(feature, table.cell(row, column))
                 .map_err(|expected| table.cell_error(row, column, expected))?;
             if value != Value::Missing {
                 values.push(value);

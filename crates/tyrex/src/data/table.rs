@@ -1,13 +1,16 @@
 //! A table as it stands in a file: named columns of text.
 
 use std::collections::BTreeSet;
+use std::ops::Range;
 use std::path::{Path, PathBuf};
+
+use prost::bytes::Bytes;
 
 use crate::data::cell::listed;
 use crate::data::value::nearest_name;
-use crate::data::{csv, jsonl, parquet};
+use crate::data::{csv, jsonl, parquet, reader, writer};
 use crate::error::{Error, Result};
-use crate::file::{Overwrite, check_writable, write_whole};
+use crate::file::{Overwrite, check_writable};
 
 /// Named columns of text, with the file they came from.
 ///
@@ -18,6 +21,9 @@ pub struct Table {
     source: PathBuf,
     columns: Vec<Column>,
     rows: usize,
+    /// The number of the first row, where the table is a batch of a file; `None` where it is
+    /// all there is.
+    batch: Option<usize>,
 }
 
 /// One column: its name, and its cells end to end in one string.
@@ -67,7 +73,20 @@ impl Column {
         self.ends.push(self.text.len());
     }
 
-    /// One cell.
+    /// Adds the cells of another column at the end.
+    pub(crate) fn append(&mut self, other: &Self) {
+        let start = self.text.len();
+        self.text.push_str(&other.text);
+        self.ends.extend(other.ends.iter().map(|end| start + end));
+    }
+
+    /// Takes all cells away.
+    pub(crate) fn clear(&mut self) {
+        self.text.clear();
+        self.ends.clear();
+    }
+
+    /// One cell, counted from the first of this column.
     ///
     /// # Panics
     /// If there is no such row.
@@ -101,40 +120,43 @@ impl Table {
                 got: other.len(),
             });
         }
-        Ok(Self { source, columns, rows })
+        Ok(Self { source, columns, rows, batch: None })
+    }
+
+    /// The same as a batch of a file: row `first_row` of the file is the first of the table.
+    pub(super) fn batch(source: &Path, columns: Vec<Column>, first_row: usize) -> Result<Self> {
+        Ok(Self { batch: Some(first_row), ..Self::new(source, columns)? })
     }
 
     /// Reads a file; its name says the format: `.csv`, `.jsonl`, `.ndjson` or `.parquet`.
+    /// [`TableReader`](crate::data::TableReader) reads it in batches.
     pub fn read(path: &Path) -> Result<Self> {
-        match Format::of(path)? {
-            Format::Csv => csv::parse(path, &read_bytes(path)?),
-            Format::JsonLines => jsonl::parse(path, &read_bytes(path)?),
-            Format::Parquet => parquet::read(path),
-        }
+        reader::whole(path, &mut *reader::open(path)?)
     }
 
     /// Reads a file that is in memory already; the name of `source` says the format, and errors
     /// name it as the file.
     pub fn from_bytes(source: &Path, bytes: Vec<u8>) -> Result<Self> {
         match Format::of(source)? {
-            Format::Csv => csv::parse(source, &bytes),
-            Format::JsonLines => jsonl::parse(source, &bytes),
-            Format::Parquet => parquet::parse(source, bytes),
+            Format::Csv => Self::from_csv(source, &bytes),
+            Format::JsonLines => {
+                reader::whole(source, &mut jsonl::Reader::new(source, bytes.as_slice(), None))
+            }
+            Format::Parquet => {
+                reader::whole(source, &mut parquet::Reader::new(source, Bytes::from(bytes))?)
+            }
         }
     }
 
     /// Reads CSV that is already in memory; errors name `source` as the file.
     pub fn from_csv(source: &Path, bytes: &[u8]) -> Result<Self> {
-        csv::parse(source, bytes)
+        reader::whole(source, &mut csv::Reader::new(source, bytes, None)?)
     }
 
     /// Writes a file; its name says the format.
+    /// [`TableWriter`](crate::data::TableWriter) writes it in batches.
     pub fn write(&self, path: &Path, overwrite: Overwrite) -> Result<()> {
-        match Format::of(path)? {
-            Format::Csv => write_whole(path, overwrite, |out| csv::write(self, out)),
-            Format::JsonLines => write_whole(path, overwrite, |out| jsonl::write(self, out)),
-            Format::Parquet => write_whole(path, overwrite, |out| parquet::write(self, out)),
-        }
+        writer::write_whole(self, path, overwrite)
     }
 
     /// Whether [`write`](Self::write) would be refused now, by the file's name or by the
@@ -177,27 +199,49 @@ impl Table {
         })
     }
 
-    /// An [`Error::Cell`] about one cell.
+    /// The numbers of the rows in the file: from 0, unless the table is a batch.
+    #[must_use]
+    pub fn row_numbers(&self) -> Range<usize> {
+        let first = self.batch.unwrap_or(0);
+        first..first + self.rows
+    }
+
+    /// Whether the table is all there is, and not a batch of a file.
+    pub(crate) fn is_whole(&self) -> bool {
+        self.batch.is_none()
+    }
+
+    /// The cell of a column of this table in a row of the file, one of
+    /// [`row_numbers`](Self::row_numbers).
+    ///
+    /// # Panics
+    /// If there is no such row.
+    #[must_use]
+    pub fn cell<'a>(&self, row: usize, column: &'a Column) -> &'a str {
+        column.cell(row - self.batch.unwrap_or(0))
+    }
+
+    /// An [`Error::Cell`] about one cell, in a row of the file.
     pub(crate) fn cell_error(&self, row: usize, column: &Column, expected: String) -> Error {
         Error::Cell {
             file: self.source.clone(),
             row,
             column: column.name.clone(),
-            value: column.cell(row).to_owned(),
+            value: self.cell(row, column).to_owned(),
             expected,
         }
     }
 }
 
 /// The formats, by the end of the file name.
-enum Format {
+pub(super) enum Format {
     Csv,
     JsonLines,
     Parquet,
 }
 
 impl Format {
-    fn of(path: &Path) -> Result<Self> {
+    pub(super) fn of(path: &Path) -> Result<Self> {
         let extension = path.extension().and_then(|extension| extension.to_str());
         match extension.map(str::to_ascii_lowercase).as_deref() {
             Some("csv") => Ok(Self::Csv),
@@ -211,10 +255,6 @@ impl Format {
             }),
         }
     }
-}
-
-fn read_bytes(path: &Path) -> Result<Vec<u8>> {
-    std::fs::read(path).map_err(Error::io("read", path))
 }
 
 /// What the cells of a column are, as formats with types want to know. Empty cells do
@@ -235,17 +275,34 @@ impl Content {
     /// What the cells of the column are.
     #[must_use]
     pub fn of(column: &Column) -> Self {
-        let filled = || column.cells().filter(|cell| !cell.is_empty());
-        if filled().next().is_none() {
-            Self::Text
-        } else if filled().all(|cell| cell == "true" || cell == "false") {
-            Self::Boolean
-        } else if filled().all(is_integer) {
-            Self::Integer
-        } else if filled().all(is_json_number) {
-            Self::Real
-        } else {
-            Self::Text
+        if column.cells().all(str::is_empty) {
+            return Self::Text;
+        }
+        [Self::Boolean, Self::Integer, Self::Real]
+            .into_iter()
+            .find(|content| column.cells().all(|cell| content.fits(cell)))
+            .unwrap_or(Self::Text)
+    }
+
+    /// Whether a cell may stand in a column of this content. An empty one may in any.
+    #[must_use]
+    pub fn fits(self, cell: &str) -> bool {
+        match self {
+            _ if cell.is_empty() => true,
+            Self::Boolean => cell == "true" || cell == "false",
+            Self::Integer => is_integer(cell),
+            Self::Real => is_json_number(cell),
+            Self::Text => true,
+        }
+    }
+
+    /// What fits, in words.
+    pub(super) fn expected(self) -> &'static str {
+        match self {
+            Self::Boolean => "`true` or `false`",
+            Self::Integer => "a whole number of 64 bits",
+            Self::Real => "a number such as 12, -0.5 or 1e3",
+            Self::Text => "text",
         }
     }
 }

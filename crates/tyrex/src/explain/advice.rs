@@ -12,7 +12,8 @@ use crate::action::Overrides;
 use crate::counterfactual::{
     Budget, Counterfactual, MethodSpec, Norm, Outcome, Protocol, Reason, Tick,
 };
-use crate::data::{Column, Row, Schema, Table, Value};
+use crate::data::schema::Interval;
+use crate::data::{Column, Content, Feature, FeatureKind, Row, Schema, Table, Value};
 use crate::error::{Error, Result};
 use crate::seed::Seed;
 
@@ -155,19 +156,12 @@ impl Explainer {
     ///
     /// Where answers are points and not rows, the encoded columns stand in for the features.
     pub fn advice_table(&self, advice: &[Advice], request: &Request) -> Result<Table> {
-        let rows = answers_are_rows(request);
-        let names: Vec<String> = if rows {
-            check_advice_names(self.schema())?;
-            self.schema().features.iter().map(|feature| feature.name.clone()).collect()
-        } else {
-            self.encoder().columns()
-        };
+        let columns = self.advice_columns(request)?;
+        let mut columns: Vec<Column> =
+            columns.into_iter().map(|(name, _)| Column::new(name)).collect();
         let parameters = serde_json::to_string(&request)
             .map_err(|error| Error::param("parameters", error, "numbers that JSON can hold"))?;
         let model = self.fingerprint().to_string();
-        let head = ["row", "status", "reason"].into_iter().map(str::to_owned);
-        let mut columns: Vec<Column> =
-            head.chain(names).chain(OWN_TAIL.map(str::to_owned)).map(Column::new).collect();
         for each in advice {
             let mut cells = vec![each.applicant.row.to_string()];
             let (status, reason) = match each.outcome.reason() {
@@ -200,6 +194,43 @@ impl Explainer {
         }
         Table::new("counterfactuals", columns)
     }
+
+    /// The columns of [`advice_table`](Self::advice_table), and what their cells are.
+    pub fn advice_columns(&self, request: &Request) -> Result<Vec<(String, Content)>> {
+        let answers: Vec<(String, Content)> = if answers_are_rows(request) {
+            check_advice_names(self.schema())?;
+            let column = |feature: &Feature| (feature.name.clone(), content(self.schema(), feature));
+            self.schema().features.iter().map(column).collect()
+        } else {
+            self.encoder().columns().into_iter().map(|name| (name, Content::Real)).collect()
+        };
+        let own = |(name, content): (&str, Content)| (name.to_owned(), content);
+        let tail = OWN_TAIL.iter().copied().zip(TAIL_CONTENT).map(own);
+        Ok(HEAD.into_iter().map(own).chain(answers).chain(tail).collect())
+    }
+}
+
+/// What the cells of a feature are.
+fn content(schema: &Schema, feature: &Feature) -> Content {
+    /// Whole numbers that `f64` holds exactly.
+    const EXACT: f64 = 9_007_199_254_740_992.0;
+    let discrete = schema.special(feature).iter().flat_map(|special| &special.values);
+    let numbers: Option<Vec<f64>> = discrete
+        .chain(feature.kind.levels())
+        .map(|value| match value {
+            Value::Number(number) => Some(*number),
+            _ => None,
+        })
+        .collect();
+    let Some(numbers) = numbers else { return Content::Text };
+    let whole = numbers.iter().all(|number| number.fract() == 0.0 && number.abs() <= EXACT);
+    let is_bounded = |range: &Interval| range.lower >= -EXACT && range.upper <= EXACT;
+    match feature.kind {
+        FeatureKind::Numeric => Content::Real,
+        FeatureKind::Integer if !feature.range.as_ref().is_some_and(is_bounded) => Content::Real,
+        _ if whole => Content::Integer,
+        _ => Content::Real,
+    }
 }
 
 /// The features that differ, in the order of the schema.
@@ -218,6 +249,9 @@ pub(super) fn changes(schema: &Schema, before: &Row, after: &Row) -> Vec<Feature
         .collect()
 }
 
+/// The first columns of a file of advice.
+const HEAD: [(&str, Content); 3] =
+    [("row", Content::Integer), ("status", Content::Text), ("reason", Content::Text)];
 /// The last columns of a file of advice.
 const OWN_TAIL: [&str; 11] = [
     "score",
@@ -233,8 +267,13 @@ const OWN_TAIL: [&str; 11] = [
     "format_version",
 ];
 
+const TAIL_CONTENT: [Content; 11] = {
+    use Content::{Integer, Real, Text};
+    [Real, Real, Real, Real, Integer, Real, Text, Text, Text, Real, Integer]
+};
+
 /// Whether the features leave the names of [`Explainer::advice_table`]'s own columns free: for
 /// the end of long work, asked before it.
 pub fn check_advice_names(schema: &Schema) -> Result<()> {
-    check_names(schema, ["row", "status", "reason"].into_iter().chain(OWN_TAIL))
+    check_names(schema, HEAD.iter().map(|(name, _)| *name).chain(OWN_TAIL))
 }

@@ -11,7 +11,7 @@ use crate::points::Points;
 /// A row to explain, and what the model says of it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Applicant {
-    /// Its row in the table, counted from 0 without the header.
+    /// Its row in the file, counted from 0 without the header.
     pub row: usize,
     /// Its values, in the order of the schema's features.
     pub values: Row,
@@ -62,7 +62,7 @@ impl Explainer {
     /// Other rows of the same schema. Labels are welcome, not needed.
     pub fn read_applicants(&self, table: &Table) -> Result<Vec<Applicant>> {
         let (applicants, report) = self.read_batch(table)?;
-        report.check(table.source())?;
+        report.require_rows(table.source())?;
         Ok(applicants)
     }
 
@@ -70,7 +70,7 @@ impl Explainer {
     /// or made up.
     pub fn read_batch(&self, table: &Table) -> Result<(Vec<Applicant>, ReadReport)> {
         let schema = self.schema();
-        let Rows { rows, table_rows, report } = Rows::read_batch(schema, table)?;
+        let Rows { rows, table_rows, report } = Rows::read_valid(schema, table)?;
         let points = self.encoder().encode_rows(&rows)?;
         let scores = scores(self.model(), table.source(), &rows, &table_rows, &points)?;
         let labels = table.columns().iter().find(|column| column.name() == schema.label.column);
@@ -79,7 +79,7 @@ impl Explainer {
             .zip(table_rows)
             .zip(points.rows().zip(scores))
             .map(|((values, row), (point, score))| {
-                let label = labels.map(|column| column.cell(row));
+                let label = labels.map(|column| table.cell(row, column));
                 let favourable = label.and_then(|label| schema.is_favourable(label));
                 Applicant {
                     row,

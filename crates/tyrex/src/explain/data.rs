@@ -37,7 +37,7 @@ impl Applicants {
         let favourable: Vec<Option<bool>> = rows
             .table_rows
             .iter()
-            .map(|&row| label.and_then(|column| schema.is_favourable(column.cell(row))))
+            .map(|&row| label.and_then(|column| schema.is_favourable(table.cell(row, column))))
             .collect();
         let (train, test) = parts(schema, &table, &rows.table_rows, &favourable)?;
         Ok(Self { schema: schema.clone(), table, rows, favourable, train, test })
@@ -187,7 +187,7 @@ impl Data {
     pub fn label(&self, index: usize) -> Option<&str> {
         self.is_favourable(index)?;
         let column = self.table().column(&self.schema().label.column).ok()?;
-        Some(column.cell(self.table_rows()[index]))
+        Some(self.table().cell(self.table_rows()[index], column))
     }
 
     /// What reading left out or made up.

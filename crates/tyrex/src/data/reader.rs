@@ -1,0 +1,132 @@
+//! Tables read in batches.
+
+use std::fs::File;
+use std::path::{Path, PathBuf};
+
+use crate::data::table::{Column, Format, Table};
+use crate::data::{csv, jsonl, parquet};
+use crate::error::{Error, Result};
+
+/// A file read in batches of rows, each a [`Table`] whose rows have their numbers in the file.
+///
+/// Memory is proportional to a batch, not to the file, and nothing behind a batch is read
+/// beyond what a buffer holds. The first batch has the columns even if there are no rows; no
+/// other batch is empty. After an error there is nothing more.
+///
+/// ```no_run
+/// # use std::path::Path;
+/// # use tyrex::data::TableReader;
+/// for batch in TableReader::open(Path::new("applicants.csv"), 1024)? {
+///     println!("rows {:?}", batch?.row_numbers());
+/// }
+/// # Ok::<(), tyrex::Error>(())
+/// ```
+pub struct TableReader {
+    source: PathBuf,
+    batches: Box<dyn Batches + Send>,
+    batch_rows: usize,
+    /// The rows that were read.
+    rows: usize,
+    state: State,
+}
+
+#[derive(PartialEq)]
+enum State {
+    Opened,
+    Begun,
+    Ended,
+}
+
+impl TableReader {
+    /// Opens a file; its name says the format, as for [`Table::read`]. Batches have at most
+    /// `batch_rows` rows, and 0 counts as 1.
+    pub fn open(path: &Path, batch_rows: usize) -> Result<Self> {
+        Ok(Self {
+            source: path.to_owned(),
+            batches: open(path)?,
+            batch_rows: batch_rows.max(1),
+            rows: 0,
+            state: State::Opened,
+        })
+    }
+
+    /// The file.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.source
+    }
+
+    /// The share of the file that was read, 0 to 1; `None` for a pipe.
+    #[must_use]
+    pub fn progress(&self) -> Option<f64> {
+        self.batches.progress()
+    }
+
+    fn read(&mut self) -> Result<Option<Table>> {
+        let (rows, columns) = self.batches.read(self.rows, self.batch_rows)?;
+        if rows == 0 && self.state != State::Opened {
+            return Ok(None);
+        }
+        let table = Table::batch(&self.source, columns, self.rows)?;
+        self.rows += rows;
+        Ok(Some(table))
+    }
+}
+
+impl Iterator for TableReader {
+    type Item = Result<Table>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.state == State::Ended {
+            return None;
+        }
+        let batch = self.read().transpose();
+        self.state = if matches!(batch, Some(Ok(_))) { State::Begun } else { State::Ended };
+        batch
+    }
+}
+
+impl std::iter::FusedIterator for TableReader {}
+
+impl std::fmt::Debug for TableReader {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { source, batch_rows, rows, .. } = self;
+        f.debug_struct("TableReader")
+            .field("source", source)
+            .field("batch_rows", batch_rows)
+            .field("rows", rows)
+            .finish_non_exhaustive()
+    }
+}
+
+/// A format, as it is read.
+pub(super) trait Batches {
+    /// Reads the next rows, at most `limit` and fewer only at the end: how many they are, and
+    /// the columns. `first_row` is the number of rows read before, for errors.
+    fn read(&mut self, first_row: usize, limit: usize) -> Result<(usize, Vec<Column>)>;
+
+    /// The share that was read, 0 to 1; `None` where nobody knows how much there is.
+    fn progress(&self) -> Option<f64>;
+}
+
+/// Opens a file for reading.
+pub(super) fn open(path: &Path) -> Result<Box<dyn Batches + Send>> {
+    let format = Format::of(path)?;
+    let file = File::open(path).map_err(Error::io("read", path))?;
+    let found = file.metadata().map_err(Error::io("read", path))?;
+    let size = found.is_file().then_some(found.len());
+    Ok(match format {
+        Format::Csv => Box::new(csv::Reader::new(path, file, size)?),
+        Format::JsonLines => Box::new(jsonl::Reader::new(path, file, size)),
+        Format::Parquet => Box::new(parquet::Reader::new(path, file)?),
+    })
+}
+
+/// All rows in one table.
+pub(super) fn whole(source: &Path, batches: &mut dyn Batches) -> Result<Table> {
+    let (_, columns) = batches.read(0, usize::MAX)?;
+    Table::new(source, columns)
+}
+
+#[cfg(test)]
+mod tests;

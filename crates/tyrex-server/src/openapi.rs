@@ -3,8 +3,8 @@
 use axum::http::StatusCode;
 use utoipa::OpenApi;
 use utoipa::openapi::path::Operation;
-use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::schema::AdditionalProperties;
+use utoipa::openapi::security::{Http, HttpAuthScheme, SecurityRequirement, SecurityScheme};
 use utoipa::openapi::{Content, Ref, RefOr, ResponseBuilder, Schema};
 
 use crate::problem::{PROBLEM_JSON, Problem};
@@ -74,7 +74,8 @@ pub(crate) fn complete(api: &mut utoipa::openapi::OpenApi) {
 fn merge_asks(api: &mut utoipa::openapi::OpenApi) {
     let schemas = &mut api.components.get_or_insert_default().schemas;
     let Some(RefOr::T(Schema::Object(ask))) = schemas.get("Ask").cloned() else { return };
-    let is_ask = |item: &RefOr<Schema>| matches!(item, RefOr::Ref(to) if to.ref_location.ends_with("/Ask"));
+    let is_ask =
+        |item: &RefOr<Schema>| matches!(item, RefOr::Ref(to) if to.ref_location.ends_with("/Ask"));
     for schema in schemas.values_mut() {
         let RefOr::T(Schema::AllOf(all)) = schema else { continue };
         if !all.items.iter().any(is_ask) {

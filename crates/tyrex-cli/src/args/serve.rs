@@ -7,6 +7,8 @@ use std::time::Duration;
 
 use clap::{ArgGroup, Subcommand, ValueEnum, value_parser};
 
+use tyrex::explain::SERVED_MODELS;
+
 use super::{ModelArgs, whole};
 
 /// Arguments of `serve`.
@@ -27,9 +29,13 @@ pub struct ServeArgs {
     /// Data set of the catalogue to train a model on; `tyrex data list` shows them
     #[arg(long, value_name = "NAME", help_heading = "What is served", conflicts_with = "model")]
     pub dataset: Option<String>,
-    /// Your own rows: a .csv, .jsonl, .ndjson or .parquet file
+    /// Your own rows, to explain: a .csv, .jsonl, .ndjson or .parquet file. Without --reference
+    /// they are also the rows that train
     #[arg(long, value_name = "FILE", help_heading = "What is served")]
     pub data: Option<PathBuf>,
+    /// Rows the model was trained on, apart from the rows to explain
+    #[arg(long, value_name = "FILE", help_heading = "What is served", requires = "data")]
+    pub reference: Option<PathBuf>,
     /// What the columns of --data mean [default: what the model says]
     #[arg(
         long,
@@ -43,7 +49,7 @@ pub struct ServeArgs {
     #[command(flatten)]
     pub model: ModelArgs,
     /// Models to retrain, to see what survives
-    #[arg(long, value_name = "N", default_value_t = 50, value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "What is served")]
+    #[arg(long, value_name = "N", default_value_t = SERVED_MODELS, value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "What is served")]
     pub models: usize,
     /// Folder of `tyrex experiment run` to show, or a folder of such folders [default: a small
     /// suite that ships]

@@ -6,21 +6,22 @@ use tyrex::change::Ensemble;
 use tyrex::counterfactual::Protocol;
 use tyrex::data::{Schema, Table, TableWriter};
 use tyrex::explain::{
-    Advice, Advised, Adviser, Applicant, Ask, CALIBRATED_ROWS, Counter, Explained, Fresh,
-     Part, Performance, Request, Stage, check_advice_names,
+    Advice, Advised, Adviser, Applicant, Ask, CALIBRATED_ROWS, Counter, Explained, Fresh, Part,
+    Performance, Request, Stage, check_advice_names,
 };
 use tyrex::{Result, Seed};
 
+use super::batches::Batches;
 use super::record::{self, RecordReport, Recording};
-use super::source::{self, Batches};
 use super::summary::{
     DataSummary, FavourableClass, ModelSummary, counted, performance_table, shown, with_unit,
 };
-use super::{Answer, Context, retrain};
+use super::{Answer, Context, retrain, source};
 use crate::args::{ExplainArgs, SearchArgs, SourceArgs};
 use crate::help::Usage;
 use crate::interrupt;
 use crate::printer::{Page, Report};
+use crate::progress::Stages;
 
 /// Applicants that fit a screen.
 const SHOWN: usize = 5;
@@ -180,7 +181,7 @@ fn search(
     batches: &mut Batches<'_>,
     most: usize,
     kept: usize,
-    bars: &super::Stages,
+    bars: &Stages,
     mut take: impl FnMut(&[Advice]) -> Result<()>,
 ) -> anyhow::Result<Searched> {
     let mut searched = Searched { asked: 0, found: 0, advice: Vec::new() };
@@ -193,7 +194,8 @@ fn search(
             bars.share(Stage::Searching, batches.share_read());
             continue;
         }
-        let watch = |at: tyrex::explain::Progress| match batches.share_read() {
+        let share = batches.share_read();
+        let watch = |at: tyrex::explain::Progress| match share {
             Some(share) => bars.share(Stage::Searching, Some(share)),
             None => bars.at(at),
         };
@@ -215,7 +217,7 @@ fn certificates(
     ensemble: Option<&Ensemble>,
     steered: bool,
     ask: &Ask,
-    bars: &super::Stages,
+    bars: &Stages,
 ) -> Result<Vec<Option<Certificate>>> {
     let fresh = ensemble.map(|ensemble| Fresh { ensemble, steered });
     let found = advice.iter().filter(|advice| advice.found().is_some()).count();

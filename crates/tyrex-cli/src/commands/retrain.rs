@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tyrex::change::{Ensemble, MANIFEST, ModelChange, ObservedChange};
-use tyrex::explain::{Explainer, Part, RetrainingTerms};
+use tyrex::explain::{Part, RetrainingTerms};
 use tyrex::model::TrainParams;
 use tyrex::model::train::EpochReport;
 use tyrex::{Error, Overwrite, Result, Seed};

@@ -101,6 +101,7 @@ async fn start(
         let own = OwnModel {
             model: args.model.model.clone(),
             data: args.data.clone(),
+            reference: args.reference.clone(),
             schema: args.schema.clone(),
             class: import.model_class.clone(),
             output: import.model_output.clone(),

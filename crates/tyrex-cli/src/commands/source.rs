@@ -12,8 +12,8 @@ use tyrex::model::TrainParams;
 use tyrex::model::onnx::{Favourable, ImportOptions, OnnxModel};
 use tyrex::{Result, Seed};
 
-use super::summary::{DataSummary, FavourableClass, ModelSummary};
 use super::batches::Batches;
+use super::summary::{DataSummary, FavourableClass, ModelSummary};
 use super::{Context, train};
 use crate::args::{ImportArgs, ModelArgs, NormName, Protocol, SourceArgs};
 use crate::help::Usage;

@@ -1,11 +1,9 @@
 //! `tyrex stability`
 
-use std::ops::ControlFlow;
-
 use serde::Serialize;
 use tyrex::Seed;
 use tyrex::data::Table;
-use tyrex::explain::{Part, RowStability, StabilityTerms};
+use tyrex::explain::{Counter, Part, RowStability, StabilityTerms, Stage};
 use tyrex::measure::Gamma;
 use tyrex::model::TrainParams;
 

@@ -154,7 +154,7 @@ impl ModelSummary {
 }
 
 /// The class of a model file that counts as favourable.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub(super) struct FavourableClass {
     number: usize,
     name: Option<String>,

@@ -276,8 +276,7 @@ impl Engine {
             None => "upload".to_owned(),
         };
         let (id, created) = (stored.id.clone(), stored.created);
-        let served =
-            Served::new(id.clone(), explainer, applicants, origin, created, retraining);
+        let served = Served::new(id.clone(), explainer, applicants, origin, created, retraining);
         let served = Arc::new(served);
         self.change_models(|models| models.served.insert(id, Arc::clone(&served)));
         if served.retraining().is_some() {

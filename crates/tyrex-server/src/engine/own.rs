@@ -161,9 +161,7 @@ impl Files {
         };
         let format =
             |path: &Path| path.extension().map(|end| end.to_string_lossy().to_ascii_lowercase());
-        let named = |(path, bytes): (PathBuf, Vec<u8>)| {
-            (format(&path).unwrap_or_default(), bytes)
-        };
+        let named = |(path, bytes): (PathBuf, Vec<u8>)| (format(&path).unwrap_or_default(), bytes);
         Ok(Upload {
             name: Some(name),
             onnx,

@@ -89,7 +89,11 @@ pub(crate) async fn certify(
     let question = Certifying { terms, seed: ask.certificate_seed(), ensemble };
     let certificates = state.engine.ask(&served, question, applicants).await?;
     if wants_arrow {
-        let table = served.explainer().certificate_table(&numbers, &certificates, ask.certificate_seed())?;
+        let table = served.explainer().certificate_table(
+            &numbers,
+            &certificates,
+            ask.certificate_seed(),
+        )?;
         return arrow(&table);
     }
     let rows = numbers

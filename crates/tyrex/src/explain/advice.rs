@@ -199,7 +199,8 @@ impl Explainer {
     pub fn advice_columns(&self, request: &Request) -> Result<Vec<(String, Content)>> {
         let answers: Vec<(String, Content)> = if answers_are_rows(request) {
             check_advice_names(self.schema())?;
-            let column = |feature: &Feature| (feature.name.clone(), content(self.schema(), feature));
+            let column =
+                |feature: &Feature| (feature.name.clone(), content(self.schema(), feature));
             self.schema().features.iter().map(column).collect()
         } else {
             self.encoder().columns().into_iter().map(|name| (name, Content::Real)).collect()
@@ -214,15 +215,15 @@ impl Explainer {
 fn content(schema: &Schema, feature: &Feature) -> Content {
     /// Whole numbers that `f64` holds exactly.
     const EXACT: f64 = 9_007_199_254_740_992.0;
-    let discrete = schema.special(feature).iter().flat_map(|special| &special.values);
-    let numbers: Option<Vec<f64>> = discrete
-        .chain(feature.kind.levels())
-        .map(|value| match value {
-            Value::Number(number) => Some(*number),
-            _ => None,
-        })
-        .collect();
-    let Some(numbers) = numbers else { return Content::Text };
+    let level = |value: &Value| match value {
+        Value::Number(number) => Some(*number),
+        _ => None,
+    };
+    let levels: Option<Vec<f64>> = feature.kind.levels().iter().map(level).collect();
+    let Some(mut numbers) = levels else { return Content::Text };
+    if let Some(special) = feature.special.as_ref().or(schema.special.as_ref()) {
+        numbers.extend(&special.values);
+    }
     let whole = numbers.iter().all(|number| number.fract() == 0.0 && number.abs() <= EXACT);
     let is_bounded = |range: &Interval| range.lower >= -EXACT && range.upper <= EXACT;
     match feature.kind {

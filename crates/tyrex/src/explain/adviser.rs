@@ -162,8 +162,7 @@ impl Adviser {
         let sets = self.feasible_sets(std::slice::from_ref(applicant))?;
         let factual = Factual::new(&applicant.point, &sets[0]);
         let Prepared { problem, method } = self.method.borrow_dependent();
-        let (outcome, path) =
-            find_path(problem, &**method, &factual, self.request.budget, watch)?;
+        let (outcome, path) = find_path(problem, &**method, &factual, self.request.budget, watch)?;
         let outcomes = [outcome];
         let stability = self.stabilities(&outcomes)?.into_iter().next().flatten();
         let [outcome] = outcomes;

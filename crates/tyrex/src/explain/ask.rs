@@ -58,7 +58,10 @@ pub const PROMISE_DAYS: u32 = 90;
 #[serde(deny_unknown_fields, default, expecting = "an object")]
 pub struct Ask {
     /// The method, by its name in the catalogue.
-    #[cfg_attr(feature = "openapi", schema(required = false, default = "trex-o", example = "trex-o"))]
+    #[cfg_attr(
+        feature = "openapi",
+        schema(required = false, default = "trex-o", example = "trex-o")
+    )]
     pub method: String,
     /// Whose parameters, and whether answers are rows or points.
     #[cfg_attr(feature = "openapi", schema(required = false))]

@@ -6,7 +6,7 @@
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{Adviser, Advice, Applicant, Ask, Explainer, Fresh, Threshold};
+use super::{Advice, Adviser, Applicant, Ask, Explainer, Fresh, Threshold};
 use crate::calibrate::Goal;
 use crate::certificate::Certificate;
 use crate::change::Ensemble;
@@ -102,7 +102,8 @@ impl Explainer {
         let terms = ask.calibration()?;
         let searches = terms.searched(applicants).len() * terms.taus.len();
         let counter = Counter::new(Stage::Calibrating, searches as u64, watch);
-        let calibration = self.calibrate(applicants, &terms, ensemble, |tick| counter.tick(tick))?;
+        let calibration =
+            self.calibrate(applicants, &terms, ensemble, |tick| counter.tick(tick))?;
         let Goal { validity, .. } = terms.goal;
         let tau = calibration.tau().ok_or_else(|| {
             Error::param(

@@ -69,8 +69,7 @@ impl Advising {
         let tries = if self.examining { TRIES } else { 0 };
         let document = |advice: Advice| {
             let certificate = advice.found().and_then(|_| certificates.next());
-            let explained =
-                adviser.explained(&advice, certificate.clone(), tries, |_| go_on())?;
+            let explained = adviser.explained(&advice, certificate.clone(), tries, |_| go_on())?;
             let document = to_raw_value(&explained)
                 .map_err(|error| Error::Broken(format!("a document without text: {error}")))?;
             Ok(Found { advice, certificate, document })

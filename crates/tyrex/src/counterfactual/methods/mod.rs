@@ -3,9 +3,9 @@
 mod elastic_net;
 mod min_cost;
 mod nn;
-mod params;
 #[cfg(feature = "openapi")]
 mod openapi;
+mod params;
 mod roar;
 mod sns;
 mod trex_i;

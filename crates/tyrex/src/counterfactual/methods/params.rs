@@ -10,7 +10,11 @@ impl MethodSpec {
     /// The method with some of its parameters replaced.
     pub fn with_params(&self, params: &Map<String, Value>) -> Result<Self> {
         let wrong = |error: serde_json::Error| {
-            Error::param("params", format!("{params:?}"), format!("those of {}: {error}", self.name()))
+            Error::param(
+                "params",
+                format!("{params:?}"),
+                format!("those of {}: {error}", self.name()),
+            )
         };
         let mut spec = match serde_json::to_value(self).map_err(wrong)? {
             Value::Object(spec) => spec,

@@ -91,10 +91,7 @@ pub fn check_audit_names(schema: &Schema) -> Result<()> {
 
 impl Explainer {
     /// The document of one promise, without times.
-    pub fn audit_document<'a>(
-        &'a self,
-        promise: &'a AuditedPromise,
-    ) -> Result<AuditDocument<'a>> {
+    pub fn audit_document<'a>(&'a self, promise: &'a AuditedPromise) -> Result<AuditDocument<'a>> {
         let AuditedPromise { factual, promised, stability, repairs } = promise;
         let repairs = repairs.as_ref().map(|repairs| RepairsDocument {
             from_promised: self.advised(&repairs.from_promised, None, None),

@@ -4,18 +4,16 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use numpy::{IntoPyArray, PyArray1};
-use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError};
+use pyo3::exceptions::PyKeyboardInterrupt;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
-use tyrex::action::Overrides;
+use serde::Serialize;
 use tyrex::calibrate::{Goal, TAUS};
 use tyrex::certificate::{Certificate, CertificateDocument, Terms};
 use tyrex::change::ModelChange;
-use tyrex::counterfactual::{Budget, MethodSpec, Norm, Protocol, Reason, Tick};
+use tyrex::counterfactual::{MethodSpec, Reason, Tick};
 use tyrex::explain::{
-    Applicant, AuditSummary, CalibrationTerms, Fresh, Part, Promise, Request, RetrainingTerms,
+    Applicant, Ask, AuditSummary, CalibrationTerms, Fresh, Part, Promise, Request, RetrainingTerms,
     RowStability, StabilityTerms,
 };
 use tyrex::model::TrainParams;
@@ -29,11 +27,6 @@ use crate::model::{self, Model};
 use crate::run::{Ended, Watch, run};
 use crate::table::Table;
 
-/// Up to so many rows, the rules that stand in the way of advice are looked for.
-const EXAMINED: usize = 20;
-/// Rules let go one at a time for a row without advice. Each is a search of its own.
-const TRIES: usize = 24;
-
 /// A model and the rows it speaks about.
 #[pyclass(frozen, module = "tyrex._native")]
 #[derive(Debug)]
@@ -41,38 +34,6 @@ pub(crate) struct Explainer {
     pub(crate) inner: tyrex::explain::Explainer,
     /// Of a model that is a Python function.
     failure: Option<Arc<Failure>>,
-}
-
-/// How advice is asked for, as Python writes it.
-#[derive(Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Options {
-    method: String,
-    protocol: Protocol,
-    norm: Norm,
-    tau: Option<f64>,
-    k: Option<usize>,
-    sigma: Option<f64>,
-    /// Parameters of the method, beside its usual ones.
-    params: Map<String, Value>,
-    budget: Budget,
-    overrides: Overrides,
-    seed: u64,
-}
-
-impl Options {
-    /// The request, with the seed derived as the command line does: same seed, same advice.
-    fn request(self) -> PyResult<Request> {
-        let seed = Seed(self.seed).derive("search");
-        let mut request = Request::new(&self.method, self.protocol, self.norm, seed).or_raise()?;
-        if !self.params.is_empty() {
-            request.method = with_params(&request.method, self.params)?;
-        }
-        request.set_test(self.tau, self.k, self.sigma).or_raise()?;
-        request.budget = self.budget;
-        request.overrides = self.overrides;
-        Ok(request)
-    }
 }
 
 /// A request, with the threshold where every method has it.
@@ -89,24 +50,9 @@ impl<'a> RequestDocument<'a> {
     }
 }
 
-/// A method with some of its parameters replaced.
-fn with_params(method: &MethodSpec, params: Map<String, Value>) -> PyResult<MethodSpec> {
-    let wrong = |problem: String| error::parameter(format!("method {}: {problem}", method.name()));
-    let mut spec = serde_json::to_value(method).map_err(|error| wrong(error.to_string()))?;
-    let Value::Object(known) = &mut spec else { return Err(wrong("it has no parameters".into())) };
-    let names: Vec<String> =
-        known.keys().filter(|name| *name != "method").map(|name| format!("`{name}`")).collect();
-    for (name, value) in params {
-        if name == "method" || !known.contains_key(&name) {
-            return Err(PyTypeError::new_err(format!(
-                "explain has no parameter `{name}`; {} has {}",
-                method.name(),
-                names.join(", ")
-            )));
-        }
-        known.insert(name, value);
-    }
-    serde_json::from_value(spec).map_err(|error| wrong(error.to_string()))
+/// A question as Python writes it.
+fn ask(text: &str) -> PyResult<Ask> {
+    error::from_json("options", text)
 }
 
 impl Explainer {
@@ -339,34 +285,38 @@ impl Explainer {
 
     /// Advice for the rows of a table, or for the first own ones that are rejected: a document
     /// per row, the seconds each took, the request, and whether Ctrl-C ended the search.
-    #[pyo3(signature = (rows, options, limit = None, relax = None, progress = None))]
+    #[pyo3(signature = (rows, options, limit = None, progress = None))]
     fn explain(
         &self,
         py: Python<'_>,
         rows: Option<&Table>,
         options: &str,
         limit: Option<usize>,
-        relax: Option<bool>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<(String, Vec<f64>, String, bool)> {
-        let options: Options = error::from_json("options", options)?;
-        let request = options.request()?;
-        let Ended { value: advice, interrupt } = self.run(py, progress, |watch| {
+        let ask = ask(options)?;
+        // Checked before anything is read, and without the threads of long work.
+        ask.request().or_raise()?;
+        let ended = self.run(py, progress, |watch| {
             let mut applicants = self.asked(rows)?;
             applicants.truncate(limit.unwrap_or(usize::MAX));
             watch.expect(applicants.len());
-            self.inner.advise(&applicants, &request, |tick| self.tick(watch, tick))
+            let adviser = self.inner.adviser(&ask)?;
+            let advice = adviser.advise(&applicants, |tick| self.tick(watch, tick))?;
+            Ok((adviser, advice))
         })?;
+        let Ended { value: (adviser, advice), interrupt } = ended;
         let stopped = advice.iter().any(|each| each.outcome.reason() == Some(Reason::Cancelled));
         if let Some(other) = interrupt.filter(|error| !is_interrupt(py, error)) {
             return Err(other);
         }
-        let tries = if relax.unwrap_or(advice.len() <= EXAMINED) { TRIES } else { 0 };
+        let tries = ask.tries(advice.len());
         let documents = self.run(py, None, |watch| {
             let document = |each| {
                 // Whoever pressed Ctrl-C does not want to wait for more.
                 let going = !stopped && watch.go_on().is_continue();
-                self.inner.explained(each, None, &request, if going { tries } else { 0 })
+                let tries = if going { tries } else { 0 };
+                adviser.explained(each, None, tries, |tick| self.tick(watch, tick))
             };
             advice.iter().map(document).collect::<tyrex::Result<Vec<_>>>()
         })?;
@@ -376,7 +326,7 @@ impl Explainer {
         }
         let documents = error::json(&documents.value)?;
         let seconds = advice.iter().map(|each| each.outcome.seconds).collect();
-        Ok((documents, seconds, error::json(&RequestDocument::of(&request))?, stopped))
+        Ok((documents, seconds, error::json(&RequestDocument::of(adviser.request()))?, stopped))
     }
 
     /// The measures of the rows of a table, or of the own applicants: a column for each.
@@ -454,7 +404,7 @@ impl Explainer {
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Vec<(usize, String)>> {
         let terms: Terms = error::from_json("options", terms)?;
-        let seed = Seed(seed).derive("certificates");
+        let seed = Ask { seed, ..Ask::default() }.certificate_seed();
         let certified = self.run(py, progress, |watch| {
             let applicants = self.read(rows)?;
             watch.expect(applicants.len());
@@ -484,13 +434,13 @@ impl Explainer {
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<String> {
         let goal: Goal = error::from_json("options", goal)?;
-        let options: Options = error::from_json("options", options)?;
         let taus = taus.unwrap_or_else(|| TAUS.to_vec());
-        let terms = CalibrationTerms { goal, taus, request: options.request()?, factuals };
+        let request = ask(options)?.request().or_raise()?;
+        let terms = CalibrationTerms { goal, taus, request, factuals };
         let calibration = self.run(py, progress, |watch| {
-            let rejected = self.inner.rejected(self.inner.data().applicants()).len();
-            watch.expect(rejected.min(factuals).saturating_mul(terms.taus.len()));
-            self.inner.calibrate(&terms, &ensemble.0, |tick| self.tick(watch, tick))
+            let applicants = terms.searched(&self.asked(None)?);
+            watch.expect(applicants.len().saturating_mul(terms.taus.len()));
+            self.inner.calibrate(&applicants, &terms, &ensemble.0, |tick| self.tick(watch, tick))
         })?;
         error::json(&calibration.whole()?)
     }
@@ -508,8 +458,7 @@ impl Explainer {
         confidence: f64,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<(String, String, bool)> {
-        let options: Options = error::from_json("options", options)?;
-        let request = options.request()?;
+        let request = ask(options)?.request().or_raise()?;
         let audit = self.run(py, progress, |watch| {
             let promises = self.promises(factuals, advised, &rows)?;
             watch.expect(2 * promises.len());
@@ -519,7 +468,7 @@ impl Explainer {
             return Err(other);
         }
         let summary = AuditSummary::of(&audit.value, confidence).or_raise()?;
-        let documents = audit.value.iter().map(|each| self.inner.audit_document(each, &request));
+        let documents = audit.value.iter().map(|each| self.inner.audit_document(each));
         let documents = documents.collect::<tyrex::Result<Vec<_>>>().or_raise()?;
         let stopped = summary.from_promised.cancelled + summary.from_factual.cancelled > 0;
         Ok((error::json(&summary)?, error::json(&documents)?, stopped))

@@ -191,7 +191,7 @@ fn search(
         rejected.truncate(most - searched.asked);
         if rejected.is_empty() {
             // Those that follow are counted all the same.
-            bars.share(Stage::Searching, batches.share_read());
+            let _ = bars.share(Stage::Searching, batches.share_read());
             continue;
         }
         let share = batches.share_read();

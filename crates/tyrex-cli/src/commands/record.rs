@@ -6,8 +6,8 @@ use serde::Serialize;
 use tyrex::certificate::Certificate;
 use tyrex::data::Table;
 use tyrex::explain::{Advice, Adviser, PROMISE_DAYS};
-use tyrex_server::database::Database;
-use tyrex_server::ledger::{Head, Ledger, NewPromise, Recorded, Timestamp, check_subject};
+use tyrex_ledger::database::Database;
+use tyrex_ledger::ledger::{Head, Ledger, NewPromise, Recorded, Timestamp, check_subject};
 
 use super::batches::Batches;
 use super::block_on;

@@ -22,7 +22,7 @@ mod weight_noise;
 
 pub use architecture::Architecture;
 pub use bootstrap::Bootstrap;
-pub(crate) use ensemble::MOST_MEMBERS;
+pub use ensemble::MOST_MEMBERS;
 pub use ensemble::{Ensemble, Plan};
 pub use fine_tune::FineTune;
 pub use folder::MANIFEST;

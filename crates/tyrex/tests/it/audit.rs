@@ -190,7 +190,7 @@ fn a_model_keeps_its_own_promises() {
 /// An audit as text, without times.
 fn text(explainer: &Explainer, audit: &[AuditedPromise]) -> String {
     let documents: Vec<_> =
-        audit.iter().map(|each| explainer.audit_document(each, &request()).unwrap()).collect();
+        audit.iter().map(|each| explainer.audit_document(each).unwrap()).collect();
     let summary = AuditSummary::of(audit, 0.95).unwrap();
     serde_json::to_string(&(summary, documents)).unwrap()
 }

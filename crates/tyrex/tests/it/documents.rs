@@ -15,8 +15,8 @@ use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::data::schema::{Action, Interval};
 use tyrex::data::{Catalogue, Dataset, Schema, Table};
 use tyrex::explain::{
-    AuditDocument, AuditSummary, CalibrationTerms, Explained, Explainer, FeatureDocument, Fresh,
-    Part, Performance, Promise, Request, RetrainingTerms, RowStability, RowSurvival,
+    Adviser, AuditDocument, AuditSummary, CalibrationTerms, Explained, Explainer, FeatureDocument,
+    Fresh, Part, Performance, Promise, Request, RetrainingTerms, RowStability, RowSurvival,
     StabilityTerms,
 };
 use tyrex::lipschitz::{LipschitzBound, Region, Soundness};
@@ -66,7 +66,8 @@ fn advice_of_every_method() {
             let mut request = Request::new(name, protocol, Norm::L1, Seed(1)).unwrap();
             let _ = request.set_test(Some(0.6), Some(100), None);
             check::<Request>(&request);
-            let advice = explainer.advise(&rejected, &request, on).unwrap();
+            let adviser = Adviser::new(&explainer, request).unwrap();
+            let advice = adviser.advise(&rejected, on).unwrap();
             for each in &advice {
                 let certificate = each.found().map(|found| {
                     let mut point = Points::new(found.point.len());
@@ -76,7 +77,7 @@ fn advice_of_every_method() {
                     let made = explainer.certify(&point, fresh, &Terms::default(), Seed(2), on);
                     made.unwrap().remove(0)
                 });
-                let document = explainer.explained(each, certificate, &request, 4).unwrap();
+                let document = adviser.explained(each, certificate, 4, on).unwrap();
                 let value = check::<Explained<'_>>(&document);
                 assert!(value["sentence"].as_str().unwrap().ends_with('.'));
                 if let Some(certificate) = value["advice"].get("certificate") {
@@ -100,10 +101,11 @@ fn rules_that_stand_in_the_way() {
     let mut request = Request::new("min-cost", Protocol::Product, Norm::L1, Seed(1)).unwrap();
     request.overrides.vary = Some(vec!["own_telephone".to_owned()]);
     let rejected = explainer.rejected(Part::Test);
-    let advice = explainer.advise(&rejected[..6], &request, on).unwrap();
+    let adviser = Adviser::new(&explainer, request).unwrap();
+    let advice = adviser.advise(&rejected[..6], on).unwrap();
     let mut relaxed = 0;
     for each in &advice {
-        let document = explainer.explained(each, None, &request, 24).unwrap();
+        let document = adviser.explained(each, None, 24, on).unwrap();
         let value = check::<Explained<'_>>(&document);
         relaxed += usize::from(value["advice"]["relaxations"]["helpful"][0].is_object());
     }
@@ -206,7 +208,7 @@ fn audits_and_calibrations() {
         .collect();
     let audit = new.audit(&promises, &request, on).unwrap();
     for promise in &audit {
-        check::<AuditDocument<'_>>(&new.audit_document(promise, &request).unwrap());
+        check::<AuditDocument<'_>>(&new.audit_document(promise).unwrap());
     }
     check::<AuditSummary>(&AuditSummary::of(&audit, 0.95).unwrap());
 
@@ -215,7 +217,7 @@ fn audits_and_calibrations() {
         let goal = Goal { validity, confidence: 0.6, ..Goal::default() };
         let terms = CalibrationTerms { goal, taus, request: request.clone(), factuals: 5 };
         check::<CalibrationTerms>(&terms);
-        check::<Calibration>(&new.calibrate(&terms, &ensemble, on).unwrap());
+        check::<Calibration>(&new.calibrate(&rejected, &terms, &ensemble, on).unwrap());
     }
 }
 

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use tyrex::counterfactual::{Budget, MethodSpec, Norm, Protocol, Reason, Tick};
 use tyrex::data::Catalogue;
 use tyrex::data::catalogue::{Direction, Variant};
-use tyrex::explain::{Advice, Applicant, Explainer, Part, Request};
+use tyrex::explain::{Advice, Adviser, Applicant, Explainer, Part, Request};
 use tyrex::model::TrainParams;
 use tyrex::{Points, Seed};
 
@@ -16,6 +16,10 @@ fn explainer(dataset: &str, epochs: usize) -> Explainer {
     let dataset = catalogue.load(dataset, Variant::Product, Direction::Favourable).unwrap();
     let params = TrainParams { hidden: vec![16], epochs, ..TrainParams::default() };
     Explainer::train(dataset, &params, Seed(0), |_| ControlFlow::Continue(())).unwrap()
+}
+
+fn adviser(explainer: &Explainer, request: &Request) -> Adviser {
+    Adviser::new(explainer, request.clone()).unwrap()
 }
 
 fn request(name: &str, protocol: Protocol, norm: Norm) -> Request {
@@ -56,7 +60,8 @@ fn every_method_walks_from_the_factual_to_the_same_answer() {
                 let request = request(name, protocol, Norm::L2);
                 let all = explainer.advise(&rejected, &request, GO_ON).unwrap();
                 for (applicant, without) in rejected.iter().zip(all) {
-                    let (advice, path) = explainer.trace(applicant, &request, GO_ON).unwrap();
+                    let (advice, path) =
+                        adviser(&explainer, &request).trace(applicant, GO_ON).unwrap();
                     check(name, applicant, &advice, &path);
                     assert_eq!(timeless(advice), timeless(without), "{name}");
                     walked += path.len();
@@ -74,12 +79,12 @@ fn a_climb_goes_on_where_its_base_ends() {
     let (mut climbs, mut jumps) = (0, 0);
     for applicant in explainer.rejected(Part::All).iter().take(12) {
         let base = request("min-cost", Protocol::Paper, Norm::L2);
-        let (_, base) = explainer.trace(applicant, &base, GO_ON).unwrap();
+        let (_, base) = adviser(&explainer, &base).trace(applicant, GO_ON).unwrap();
         let mut climb = request("trex-i", Protocol::Paper, Norm::L2);
         if let MethodSpec::TrexI(method) = &mut climb.method {
             method.step = tyrex::counterfactual::Step::Unit(0.02);
         }
-        let (advice, path) = explainer.trace(applicant, &climb, GO_ON).unwrap();
+        let (advice, path) = adviser(&explainer, &climb).trace(applicant, GO_ON).unwrap();
         check("trex-i", applicant, &advice, &path);
         let shared = base.rows().zip(path.rows()).take_while(|(a, b)| a == b).count();
         assert_eq!(shared, base.len(), "the base's way comes first");
@@ -98,12 +103,12 @@ fn nothing_found_leaves_the_way_that_was_tried() {
     let applicant = explainer.rejected(Part::Test).remove(0);
     let mut request = request("min-cost", Protocol::Product, Norm::L1);
     request.budget = Budget { steps: Some(1), ..Budget::default() };
-    let (advice, path) = explainer.trace(&applicant, &request, GO_ON).unwrap();
+    let (advice, path) = adviser(&explainer, &request).trace(&applicant, GO_ON).unwrap();
     assert_eq!(advice.outcome.reason(), Some(Reason::BudgetSpent));
     check("min-cost", &applicant, &advice, &path);
 
     let accepted = explainer.applicants(Part::Test).into_iter().find(|a| !a.is_rejected()).unwrap();
-    let (advice, path) = explainer.trace(&accepted, &request, GO_ON).unwrap();
+    let (advice, path) = adviser(&explainer, &request).trace(&accepted, GO_ON).unwrap();
     assert_eq!(advice.outcome.reason(), Some(Reason::AlreadyFavourable));
     assert_eq!(path.len(), 1);
     check("min-cost", &accepted, &advice, &path);

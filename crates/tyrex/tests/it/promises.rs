@@ -10,7 +10,7 @@ use tyrex::counterfactual::{Counterfactual, Norm, Protocol, Relaxation};
 use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::data::{Catalogue, Column, Dataset, Table};
 use tyrex::explain::{
-    Applicants, CalibrationTerms, Data, Explainer, Fresh, GivenRows, Part, Request,
+    Applicant, Applicants, CalibrationTerms, Data, Explainer, Fresh, GivenRows, Part, Request,
     RetrainingTerms, StabilityTerms, embedded_schema,
 };
 use tyrex::measure::Gamma;
@@ -179,8 +179,14 @@ fn work_that_is_stopped_says_so() {
     let stopped = one.install(|| explainer.certify(&points, None, &terms, Seed(3), STOP));
     assert!(matches!(stopped, Err(Error::Cancelled(_))), "{stopped:?}");
     let ensemble = ensemble(&explainer, 2);
-    let stopped = one.install(|| explainer.calibrate(&calibration(), &ensemble, |_| STOP()));
+    let stopped = one.install(|| {
+        explainer.calibrate(&rejected(&explainer), &calibration(), &ensemble, |_| STOP())
+    });
     assert!(matches!(stopped, Err(Error::Cancelled(_))), "{stopped:?}");
+}
+
+fn rejected(explainer: &Explainer) -> Vec<Applicant> {
+    explainer.rejected(Part::Test)
 }
 
 fn calibration() -> CalibrationTerms {
@@ -196,17 +202,24 @@ fn calibration() -> CalibrationTerms {
 fn a_calibration_tries_every_threshold_on_the_first_rejected_rows() {
     let explainer = trained();
     let ensemble = ensemble(&explainer, 9);
-    let answer = explainer.calibrate(&calibration(), &ensemble, |_| GO_ON()).unwrap();
+    let answer =
+        explainer.calibrate(&rejected(&explainer), &calibration(), &ensemble, |_| GO_ON()).unwrap();
     assert_eq!((answer.factuals, answer.choosing, answer.reporting), (5, 5, 4));
     assert_eq!(answer.curve.iter().map(|p| p.tau).collect::<Vec<_>>(), [0.65, 0.6, 0.55]);
     assert!(answer.curve.windows(2).all(|pair| pair[0].coverage <= pair[1].coverage));
     let mut plain = calibration();
     plain.request = Request::new("nn", Protocol::Product, Norm::L1, Seed(2)).unwrap();
-    let error = explainer.calibrate(&plain, &ensemble, |_| GO_ON()).unwrap_err().to_string();
+    let error = explainer
+        .calibrate(&rejected(&explainer), &plain, &ensemble, |_| GO_ON())
+        .unwrap_err()
+        .to_string();
     assert!(error.starts_with("parameter `method` is nn, expected a method with a"), "{error}");
     let nobody = CalibrationTerms { factuals: 0, ..calibration() };
-    let error = explainer.calibrate(&nobody, &ensemble, |_| GO_ON()).unwrap_err().to_string();
-    assert!(error.contains("no row to search for"), "{error}");
+    let error = explainer
+        .calibrate(&rejected(&explainer), &nobody, &ensemble, |_| GO_ON())
+        .unwrap_err()
+        .to_string();
+    assert!(error.contains("at least one to search for"), "{error}");
 }
 
 #[test]

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use serde::{Deserialize, Serialize};
 
 use super::table::check_names;
-use super::{Applicant, Explainer, FORMAT_VERSION};
+use super::{Applicant, Explainer, FORMAT_VERSION, Meaning};
 use crate::action::{Actions, FeasibleSet, Overrides};
 use crate::counterfactual::{
     Budget, Counterfactual, Factual, Method, MethodSpec, Norm, Outcome, Problem, Protocol, Reason,
@@ -343,8 +343,7 @@ impl Explainer {
         } else {
             self.encoder().columns()
         };
-        let parameters = serde_json::to_string(&request)
-            .map_err(|error| Error::param("parameters", error, "numbers that JSON can hold"))?;
+        let parameters = self.parameters(request)?;
         let model = self.fingerprint().to_string();
         let head = ["row", "status", "reason"].into_iter().map(str::to_owned);
         let mut columns: Vec<Column> =
@@ -378,6 +377,20 @@ impl Explainer {
         }
         Table::new("counterfactuals", columns)
     }
+
+    /// The cell `parameters` of a file of advice: the request, and the outcome that is promised.
+    pub(super) fn parameters(&self, request: &Request) -> Result<String> {
+        let meaning = Meaning::of(self.schema());
+        serde_json::to_string(&Parameters { request, meaning })
+            .map_err(|error| Error::param("parameters", error, "numbers that JSON can hold"))
+    }
+}
+
+#[derive(Serialize)]
+struct Parameters<'a> {
+    #[serde(flatten)]
+    request: &'a Request,
+    meaning: Meaning,
 }
 
 /// The last columns of a file of advice.

@@ -307,10 +307,26 @@ fn hostile_input_is_refused_with_a_reason_or_reported() {
         "row,status,income,parameters\n0,found,1,\"{\"\"protocol\"\":\"\"paper\"\"}\"\n",
     );
     place.write("notes.txt", "hello");
+    place.write("none-found.csv", "row,status,income\n0,not_found,\n1,not_found,\n");
+    place.write("status.csv", "row,status,income\n0,not_found,\n1,Found,1\n");
     std::fs::copy(place.path("mid.onnx"), place.path("copy.onnx")).unwrap();
-    let cases: [(&[&str], i32, &[&str]); 22] = [
+    let cases: [(&[&str], i32, &[&str]); 24] = [
         (&["--counterfactuals", "empty.csv", "--model", "mid.onnx"], 2, &["empty.csv"]),
-        (&["--counterfactuals", "header.csv", "--model", "mid.onnx"], 0, &["no open promises"]),
+        (
+            &["--counterfactuals", "header.csv", "--model", "mid.onnx"],
+            2,
+            &["header.csv: it has no lines, expected counterfactuals"],
+        ),
+        (
+            &["--counterfactuals", "none-found.csv", "--model", "mid.onnx"],
+            2,
+            &["none-found.csv: no line has a counterfactual, expected `found` in column `status`"],
+        ),
+        (
+            &["--counterfactuals", "status.csv", "--model", "mid.onnx"],
+            2,
+            &["row 1, column `status`", "`Found`", "expected `found` or `not_found`"],
+        ),
         (
             &["--counterfactuals", "missing.csv", "--model", "mid.onnx"],
             1,

@@ -8,6 +8,7 @@ use super::{Promise, output::is_own_name};
 use crate::data::schema::MissingPolicy;
 use crate::data::{Column, Feature, Row, Schema, Table, Value, listed};
 use crate::error::{Error, Result};
+use crate::explain::certify::{check_rows, found_lines};
 use crate::explain::{Applicants, Data, Meaning};
 
 /// Values under the names of their features.
@@ -34,21 +35,19 @@ pub struct WrittenPromise {
 
 impl WrittenPromise {
     /// The promises of a file of advice, such as [`advice_table`] writes: the lines that say
-    /// `found` in column `status`, or all if there is no such column. The people are the rows of
+    /// `found` in column `status`, or all if there is no such column. A file without any is
+    /// refused, and so is a status other than `found` and `not_found`. The people are the rows of
     /// the table `factuals` whose numbers stand in column `row`.
     ///
     /// [`advice_table`]: crate::explain::Explainer::advice_table
     pub fn of_advice(advice: &Table, factuals: Option<&Table>) -> Result<Vec<Self>> {
-        crate::explain::certify::check_rows(advice)?;
+        check_rows(advice)?;
         let column = |name: &str| advice.columns().iter().find(|own| own.name() == name);
         let (status, rows, parameters) = (column("status"), column("row"), column("parameters"));
         // What this crate wrote has columns beside the features, which no feature is called.
         let is_ours = column("format_version").is_some();
         let mut promises = Vec::new();
-        for line in 0..advice.rows() {
-            if status.is_some_and(|status| status.cell(line) != "found") {
-                continue;
-            }
+        for line in found_lines(advice)? {
             let row = match rows {
                 None => line,
                 Some(rows) => rows.cell(line).parse().map_err(|_| Error::Cell {

@@ -86,6 +86,9 @@ pub(crate) fn remedy(error: &anyhow::Error) -> Option<String> {
                 .to_owned()
         }
         Error::Model { problem, .. } => match problem {
+            it if it.starts_with("its own schema") => {
+                "leave --schema out to use the model's own, or correct the `[label]` of one of them"
+            }
             it if it.contains("favourable") || it.contains("no class") => {
                 "name the favourable class with --model-class or --model-class-number"
             }

@@ -34,8 +34,6 @@ pub fn run(args: Args) -> ExitCode {
     match dispatch(args, &mut printer) {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::from(NO),
-        // Whoever read the output has read enough.
-        Err(error) if printer::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             printer::error(&error);
             ExitCode::from(BAD_INPUT)

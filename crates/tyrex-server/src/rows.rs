@@ -15,6 +15,7 @@ use tyrex::data::schema::Split;
 use tyrex::data::{Schema, Table};
 use tyrex::explain::Applicant;
 
+use crate::access::{Caller, Role};
 use crate::config::Limits;
 use crate::engine::Served;
 use crate::engine::jobs::KeptRows;
@@ -30,10 +31,12 @@ pub(crate) enum Rows {
 }
 
 impl Rows {
-    /// The rows that were asked about, in whichever way.
+    /// The rows that were asked about, in whichever way. An answer about rows of the model's own
+    /// data can tell their values, so it needs the role that may see them.
     pub(crate) fn of(
         served: &Served,
         limits: &Limits,
+        caller: &Caller,
         rows: Option<JsonRows>,
         indices: Option<Vec<usize>>,
         sent: Option<Table>,
@@ -44,6 +47,7 @@ impl Rows {
                 Self::Sent(rows.table(served.explainer().schema())?)
             }
             (None, Some(indices), None) => {
+                caller.demand(Role::Explain).map_err(|problem| problem.at("indices"))?;
                 limits.check_rows("indices", indices.len())?;
                 Self::Own(indices)
             }

@@ -10,7 +10,8 @@ use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::data::{Catalogue, Dataset, Schema, Table};
 use tyrex::explain::{
     Applicants, Candidate, Data, Explainer, Gate, GateReport, GateVerdict, Group, JudgedCandidate,
-    JudgedPromise, PromiseStatus, Repair, Request, WrittenPromise, embedded_schema, import,
+    JudgedPromise, Meaning, PromiseStatus, Repair, Request, WrittenPromise, embedded_schema,
+    import,
 };
 use tyrex::file::{check_writable, write_whole};
 use tyrex::model::onnx::OnnxModel;
@@ -41,7 +42,15 @@ pub(crate) fn run(context: &mut Context<'_>, args: &AuditArgs) -> anyhow::Result
         confidence: args.confidence,
     };
     let rows = Rows::read(context, args)?;
-    let promises = promises(args, rows.as_ref())?;
+    let mut promises = promises(args, rows.as_ref())?;
+    if let Some(Rows::Named(dataset)) = &rows {
+        // Promises of earlier versions do not say what was promised; the schema of the people's
+        // data set does.
+        let meaning = Meaning::of(dataset.schema());
+        for promise in &mut promises {
+            promise.meaning.get_or_insert_with(|| meaning.clone());
+        }
+    }
     let explainers: Vec<Explainer> = args
         .model
         .iter()

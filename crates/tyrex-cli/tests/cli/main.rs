@@ -13,6 +13,8 @@ mod explain;
 mod ledger;
 mod model;
 mod output;
+#[cfg(unix)]
+mod pipes;
 mod report;
 mod retrain;
 mod schema;

@@ -5,6 +5,7 @@ use std::fmt;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tyrex::explain::Meaning;
 use uuid::Uuid;
 
 use super::chain::{Hash, Line};
@@ -104,6 +105,9 @@ pub struct Document {
     pub cost_l2: Option<f64>,
     /// What is promised of it once the model changes.
     pub certificate: Option<Value>,
+    /// The outcome that is promised. Entries of earlier versions do not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub meaning: Option<Meaning>,
 }
 
 /// The kinds of entries.

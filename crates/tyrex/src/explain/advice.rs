@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::adviser::answers_are_rows;
 use super::ask::no_test;
 use super::table::check_names;
-use super::{Adviser, Applicant, Explainer, FORMAT_VERSION};
+use super::{Adviser, Applicant, Explainer, FORMAT_VERSION, Meaning};
 use crate::action::Overrides;
 use crate::counterfactual::{
     Budget, Counterfactual, MethodSpec, Norm, Outcome, Protocol, Reason, Tick,
@@ -159,8 +159,7 @@ impl Explainer {
         let columns = self.advice_columns(request)?;
         let mut columns: Vec<Column> =
             columns.into_iter().map(|(name, _)| Column::new(name)).collect();
-        let parameters = serde_json::to_string(&request)
-            .map_err(|error| Error::param("parameters", error, "numbers that JSON can hold"))?;
+        let parameters = self.parameters(request)?;
         let model = self.fingerprint().to_string();
         for each in advice {
             let mut cells = vec![each.applicant.row.to_string()];
@@ -209,6 +208,20 @@ impl Explainer {
         let tail = OWN_TAIL.iter().copied().zip(TAIL_CONTENT).map(own);
         Ok(HEAD.into_iter().map(own).chain(answers).chain(tail).collect())
     }
+
+    /// The cell `parameters` of a file of advice: the request, and the outcome that is promised.
+    pub(super) fn parameters(&self, request: &Request) -> Result<String> {
+        let meaning = Meaning::of(self.schema());
+        serde_json::to_string(&Parameters { request, meaning })
+            .map_err(|error| Error::param("parameters", error, "numbers that JSON can hold"))
+    }
+}
+
+#[derive(Serialize)]
+struct Parameters<'a> {
+    #[serde(flatten)]
+    request: &'a Request,
+    meaning: Meaning,
 }
 
 /// What the cells of a feature are.

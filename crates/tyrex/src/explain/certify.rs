@@ -40,22 +40,12 @@ pub struct GivenRows {
 
 impl GivenRows {
     /// Reads a table with the features under their own names. Where it has a column `status`,
-    /// only lines that say `found` are counterfactuals; where it has a column `row`, that is
+    /// only lines that say `found` are counterfactuals, and the others say `not_found`; where it has a column `row`, that is
     /// the row of the factual.
     pub fn read(schema: &Schema, table: &Table) -> Result<Self> {
         let column = |name: &str| table.columns().iter().find(|column| column.name() == name);
         check_rows(table)?;
-        let status = column("status");
-        let lines: Vec<usize> = (0..table.rows())
-            .filter(|&line| status.is_none_or(|status| status.cell(line) == "found"))
-            .collect();
-        if lines.is_empty() {
-            return Err(Error::Table {
-                file: table.source().to_owned(),
-                problem: "no line has a counterfactual, expected `found` in column `status`"
-                    .to_owned(),
-            });
-        }
+        let lines = found_lines(table)?;
         let factuals: Vec<usize> = match column("row") {
             None => lines.clone(),
             Some(rows) => lines
@@ -86,6 +76,38 @@ impl GivenRows {
         let factuals = data.table_rows().iter().map(|&line| factuals[line]).collect();
         Ok(Self { data, factuals, not_found: table.rows() - lines.len(), model })
     }
+}
+
+/// The lines of a file of advice that hold a counterfactual: those that say `found` in column
+/// `status`, or all if there is no such column. Another word than `found` and `not_found` is
+/// refused, since its line would be left out in silence, and so is a file without any
+/// counterfactual.
+pub(super) fn found_lines(table: &Table) -> Result<Vec<usize>> {
+    let status = table.columns().iter().find(|column| column.name() == "status");
+    let mut lines = Vec::new();
+    for line in 0..table.rows() {
+        match status.map_or("found", |status| status.cell(line)) {
+            "found" => lines.push(line),
+            "not_found" => {}
+            other => {
+                return Err(Error::Cell {
+                    file: table.source().to_owned(),
+                    row: line,
+                    column: "status".to_owned(),
+                    value: other.to_owned(),
+                    expected: "`found` or `not_found`".to_owned(),
+                });
+            }
+        }
+    }
+    if lines.is_empty() {
+        let problem = match table.rows() {
+            0 => "it has no lines, expected counterfactuals",
+            _ => "no line has a counterfactual, expected `found` in column `status`",
+        };
+        return Err(Error::Table { file: table.source().to_owned(), problem: problem.to_owned() });
+    }
+    Ok(lines)
 }
 
 /// Refuses what [`Explainer::advice_table`] writes where answers are points and not rows: its

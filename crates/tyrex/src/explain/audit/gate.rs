@@ -14,7 +14,7 @@ use crate::data::{Row, Value, listed};
 use crate::error::{Error, Result};
 use crate::explain::advice::changes;
 use crate::explain::sentence::in_words;
-use crate::explain::{Advice, Explainer, FORMAT_VERSION, Request};
+use crate::explain::{Advice, Explainer, FORMAT_VERSION, Meaning, Request};
 use crate::statistics::{Proportion, fisher_exact, holm, mean};
 
 /// A model that may follow the one that gave the promises.
@@ -70,6 +70,7 @@ impl Gate {
         watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
     ) -> Result<GateReport> {
         self.check(candidates)?;
+        check_meaning(candidates, promises)?;
         let schemas = candidates.iter().map(|candidate| candidate.explainer.schema());
         let partitions: Vec<Partition> = self
             .by
@@ -338,6 +339,27 @@ impl Gate {
             ),
         }
     }
+}
+
+/// Refuses candidates whose acceptance is another outcome than the one that was promised: they
+/// would keep promises by rejecting people.
+fn check_meaning(candidates: &[Candidate<'_>], promises: &[WrittenPromise]) -> Result<()> {
+    for Candidate { name, explainer, .. } in candidates {
+        let own = Meaning::of(explainer.schema());
+        let other = |promise: &&WrittenPromise| {
+            promise.meaning.as_ref().is_some_and(|promised| !promised.is(&own))
+        };
+        if let Some(promise) = promises.iter().find(other)
+            && let Some(promised) = &promise.meaning
+        {
+            return Err(Error::InvalidModel(format!(
+                "{name} calls {own} favourable, but the promise `{}` is {promised}; expected a \
+                 candidate whose schema has the promised `[label]`",
+                promise.name
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// The best first: by promises kept, then by mean stability, then by name.

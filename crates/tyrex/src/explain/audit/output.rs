@@ -5,7 +5,7 @@ use serde::Serialize;
 use super::AuditedPromise;
 use crate::counterfactual::Reason;
 use crate::data::{Column, Schema, Table};
-use crate::error::{Error, Result};
+use crate::error::Result;
 use crate::explain::advice::changes;
 use crate::explain::table::check_names;
 use crate::explain::{Advice, Advised, Explainer, FORMAT_VERSION, FeatureChange, Named, Request};
@@ -122,11 +122,9 @@ impl Explainer {
     /// promised row, and those of the repair from the factual row behind them.
     pub fn audit_table(&self, promises: &[AuditedPromise], request: &Request) -> Result<Table> {
         check_audit_names(self.schema())?;
-        let parameters = serde_json::to_string(request)
-            .map_err(|error| Error::param("parameters", error, "numbers that JSON can hold"))?;
         let rests_on = [
             request.method.name().to_owned(),
-            parameters,
+            self.parameters(request)?,
             self.fingerprint().to_string(),
             request.seed.0.to_string(),
             FORMAT_VERSION.to_string(),

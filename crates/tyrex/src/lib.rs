@@ -34,6 +34,8 @@ pub mod file;
 mod openapi;
 pub mod seed;
 
+mod catalogue;
+
 pub mod points;
 
 pub mod data;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
-use tyrex::counterfactual::{Protocol, Reason, Tick};
+use tyrex::counterfactual::{Protocol, Reason, ReferenceUse, Tick};
 use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::data::{Catalogue, Dataset, Schema, Table};
 use tyrex::explain::{
@@ -112,7 +112,8 @@ fn request(args: &AuditArgs) -> anyhow::Result<Request> {
         }
         .into());
     }
-    if ["nn", "trex-nn"].contains(&search.method.as_str())
+    let request = explain::request(search, Protocol::Product)?;
+    if request.method.reference() == ReferenceUse::Required
         && args.data.is_none()
         && args.dataset.is_none()
     {
@@ -122,7 +123,7 @@ fn request(args: &AuditArgs) -> anyhow::Result<Request> {
         }
         .into());
     }
-    explain::request(search, Protocol::Product)
+    Ok(request)
 }
 
 /// Where the promises come from. The address of a ledger may hold a password.

@@ -9,7 +9,7 @@ use tyrex::action::Overrides;
 use tyrex::calibrate::{Goal, Missing, TAUS, Test, usual_models};
 use tyrex::certificate::{Certificate, Terms};
 use tyrex::change::Ensemble;
-use tyrex::counterfactual::{Budget, Protocol, Tick};
+use tyrex::counterfactual::{Budget, MethodSpec, Protocol, Tick};
 use tyrex::data::schema::Action;
 use tyrex::data::{Schema, Table};
 use tyrex::explain::{
@@ -132,7 +132,10 @@ pub(super) fn request(search: &SearchArgs, protocol: Protocol) -> anyhow::Result
     } else if tau.is_some() || k.is_some() || sigma.is_some() {
         return Err(Usage {
             problem: format!("{method} has no test of stability for --tau, --k and --sigma"),
-            help: "leave them out, or choose trex-o, trex-i or trex-nn with --method".to_owned(),
+            help: format!(
+                "leave them out, or choose {} with --method",
+                MethodSpec::listed(MethodSpec::is_robust)
+            ),
         }
         .into());
     }

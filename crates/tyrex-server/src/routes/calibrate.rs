@@ -5,7 +5,7 @@ use axum::response::Response;
 use serde::Deserialize;
 use tyrex::Seed;
 use tyrex::calibrate::{Goal, Missing, TAUS, Test, usual_models};
-use tyrex::counterfactual::Norm;
+use tyrex::counterfactual::{MethodSpec, Norm};
 use tyrex::explain::CalibrationTerms;
 use utoipa::ToSchema;
 
@@ -30,7 +30,7 @@ const MOST_TAUS: usize = 50;
 pub(crate) struct CalibrateQuestion {
     /// The model; the active one, if none is named.
     model: Option<String>,
-    /// The method whose threshold it is: trex-i, trex-o or trex-nn.
+    /// The method whose threshold it is: one with a test of stability.
     #[schema(example = "trex-i")]
     method: Option<String>,
     /// What a change costs.
@@ -100,7 +100,8 @@ pub(crate) async fn calibrate(
     let search = Search { method: question.method, norm: question.norm, seed, ..Search::default() };
     let request = search.request(&served)?;
     if request.method.robustness().is_none() {
-        let problem = "expected a method with a threshold: trex-i, trex-o or trex-nn";
+        let robust = MethodSpec::listed(MethodSpec::is_robust);
+        let problem = format!("expected a method with a threshold: {robust}");
         return Err(Problem::field("method", problem));
     }
     let goal = Goal { validity, confidence, missing: Missing::LeftOut, test: Test::Betting };

@@ -20,9 +20,6 @@ use crate::state::AppState;
 
 /// The most applicants of one answer.
 const MOST_APPLICANTS: usize = 1000;
-/// The methods in the order in which people should think of them; the first is the usual one.
-const METHODS: [&str; 8] =
-    ["trex-i", "trex-o", "trex-nn", "min-cost", "nn", "sns", "roar", "elastic-net"];
 
 /// The models there are.
 #[derive(Debug, Serialize, ToSchema)]
@@ -191,7 +188,7 @@ impl ModelDetail {
 fn methods(served: &Served) -> Result<Vec<MethodDocument>, Problem> {
     let has_gradients = served.explainer().differentiable().is_some();
     let mut methods = Vec::new();
-    for name in METHODS {
+    for name in MethodSpec::NAMES {
         let method = MethodSpec::named(name, Protocol::Product)?;
         if method.needs_gradients() && !has_gradients {
             continue;

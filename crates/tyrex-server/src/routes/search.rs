@@ -6,7 +6,7 @@ use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 use tyrex::Seed;
 use tyrex::action::Overrides;
-use tyrex::counterfactual::{Budget, Norm, Protocol};
+use tyrex::counterfactual::{Budget, MethodSpec, Norm, Protocol};
 use tyrex::data::schema::Action;
 use tyrex::data::{Schema, Table, nearest_name};
 use tyrex::explain::{Applicant, Request};
@@ -55,7 +55,10 @@ impl Search {
         let (norm, seed) = (self.norm.unwrap_or_default(), Seed(self.seed).derive("search"));
         let mut request = Request::new(method, Protocol::Product, norm, seed)?;
         if request.method.needs_gradients() && served.explainer().differentiable().is_none() {
-            let problem = "it needs gradients, which trees do not have; expected nn or trex-nn";
+            let problem = format!(
+                "it needs gradients, which trees do not have; expected {}",
+                MethodSpec::listed(|method| !method.needs_gradients())
+            );
             return Err(Problem::field("method", problem));
         }
         request.set_test(self.tau, self.samples, self.sigma)?;

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use super::field::Reader;
 use super::search::settle::{Finish, settle};
 use super::search::{Candidate, Test};
-use super::{Factual, Meter, Norm, Reason};
+use super::{Factual, Meter, Norm, Protocol, Reason};
 use crate::counterfactual::field::Field;
 use crate::error::{Error, Result};
 use crate::measure::{Gauge, Measure, Neighbourhood, Sampling};
@@ -69,6 +69,15 @@ impl Robustness {
     pub fn paper() -> Self {
         let search = Cloud { sampling: Sampling::MonteCarlo, samples: 1000 };
         Self { search, ..Self::default() }
+    }
+
+    /// With a protocol's parameters.
+    pub(super) fn under(protocol: Protocol) -> Self {
+        match protocol {
+            Protocol::Product => Self::default(),
+            Protocol::Paper => Self::paper(),
+            Protocol::Reference => Self { tau: 0.75, sigma: 0.05, ..Self::paper() },
+        }
     }
 
     pub(crate) fn check(&self) -> Result<()> {

@@ -65,12 +65,11 @@ impl Request {
         }
         let name = self.method.name();
         let Some(test) = self.method.robustness_mut() else {
-            return Err(Error::param(
-                "method",
-                name,
-                "trex-o, trex-i or trex-nn where tau, k or sigma is given: the others have no \
-                 test of stability",
-            ));
+            let robust = MethodSpec::listed(MethodSpec::is_robust);
+            let expected = format!(
+                "{robust} where tau, k or sigma is given: the others have no test of stability"
+            );
+            return Err(Error::param("method", name, expected));
         };
         test.tau = tau.unwrap_or(test.tau);
         test.samples = samples.unwrap_or(test.samples);

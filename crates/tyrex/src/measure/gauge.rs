@@ -253,7 +253,8 @@ impl<'a> Gauge<'a> {
     fn differentiable(&self) -> Result<&dyn DifferentiableModel> {
         self.model.differentiable().ok_or_else(|| {
             Error::InvalidModel(
-                "this needs gradients, which trees and black boxes do not have; use nn or trex-nn"
+                "the gradient of a measure needs gradients of the model, which trees and black \
+                 boxes do not have"
                     .into(),
             )
         })

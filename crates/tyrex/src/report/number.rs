@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use crate::counterfactual::Protocol;
+use crate::counterfactual::{MethodSpec, Protocol};
 use crate::experiment::Contender;
 use crate::metric::Summary;
 
@@ -88,16 +88,11 @@ fn unsigned_zero(text: String) -> String {
 /// What a method, or a variant of it such as `trex-i (paper's step)`, is called.
 pub(super) fn method_name(label: &str) -> String {
     let (method, variant) = label.split_once(' ').unwrap_or((label, ""));
-    let name = match method {
-        "trex-i" => "T-Rex:I",
-        "trex-o" => "T-Rex:O (ours)",
-        "trex-nn" => "T-Rex:NN",
-        "sns" => "SNS",
-        "roar" => "ROAR",
-        "nn" => "NN",
-        other => other,
-    };
-    format!("{name} {variant}").trim_end().to_owned()
+    let known = MethodSpec::all().into_iter().find(|known| known.name() == method);
+    let title = known.map_or(method, |known| known.title());
+    // The others are the paper's.
+    let whose = if method == "trex-o" { " (ours)" } else { "" };
+    format!("{title}{whose} {variant}").trim_end().to_owned()
 }
 
 /// What a contender is called: its label, and what tells it from others of that label.
@@ -109,7 +104,7 @@ pub(super) fn contender_name(contender: &Contender) -> String {
     name
 }
 
-/// The colour and shape of a method.
+/// The colour and shape of a method. Those that the paper does not compare look like its base.
 pub(super) fn method_style(method: &str) -> Style {
     Style::of(match method {
         "trex-i" => 1,

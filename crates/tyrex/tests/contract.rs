@@ -10,7 +10,7 @@ use tyrex::counterfactual::{
 };
 use tyrex::data::catalogue::{Catalogue, Direction, Variant};
 use tyrex::data::moons::moons;
-use tyrex::measure::{Gauge, Measure};
+use tyrex::measure::{Gauge, RelaxedStability};
 use tyrex::model::trees::{Aggregate, Comparison, Transform, TreeNode};
 use tyrex::model::{Activation, Examples, Mlp, Model, THRESHOLD, TrainParams, TreeEnsemble, train};
 use tyrex::neighbourhood::{Neighbourhood, Sampling};
@@ -124,7 +124,7 @@ fn what_is_found_is_valid_feasible_stable_and_costs_what_it_says() {
         let cloud =
             Neighbourhood::draw(Sampling::MonteCarlo, world.data.dim(), 10_000, 0.1, Seed(99))
                 .unwrap();
-        let gauge = Gauge::new(Measure::RelaxedStability, &*world.model, &cloud).unwrap();
+        let gauge = Gauge::new(RelaxedStability {}, &*world.model, &cloud).unwrap();
         for spec in specs() {
             for norm in [Norm::L1, Norm::L2] {
                 let outcomes = world.answers(&spec, norm, Budget::default());

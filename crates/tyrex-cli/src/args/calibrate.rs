@@ -2,12 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::ValueEnum;
 use clap::builder::PossibleValuesParser;
-use tyrex::calibrate::TAUS;
-use tyrex::counterfactual::MethodSpec;
+use tyrex::calibrate::{Missing, TAUS, Test};
+use tyrex::counterfactual::{MethodSpec, Norm};
 
-use super::{ChangeArgs, ModelArgs, SourceArgs, whole};
+use super::{ChangeArgs, ModelArgs, SourceArgs, choice, whole};
 
 /// Arguments of `calibrate`.
 #[derive(Debug, clap::Args)]
@@ -42,17 +41,17 @@ pub struct CalibrateArgs {
     )]
     pub confidence: f64,
     /// What a counterfactual that is not found counts as
-    #[arg(long, value_name = "NAME", default_value = "invalid", help_heading = "Promise")]
-    pub missing: MissingName,
+    #[arg(long, value_name = "NAME", default_value = "invalid", value_parser = choice::<Missing>(), help_heading = "Promise")]
+    pub missing: Missing,
     /// Where the p-values come from; choose before looking
-    #[arg(long, value_name = "NAME", default_value = "betting", help_heading = "Promise")]
-    pub test: TestName,
+    #[arg(long, value_name = "NAME", default_value = "betting", value_parser = choice::<Test>(), help_heading = "Promise")]
+    pub test: Test,
     /// Method whose threshold is chosen
     #[arg(long, value_name = "NAME", default_value = "trex-o", value_parser = PossibleValuesParser::new(MethodSpec::NAMES), help_heading = "Search")]
     pub method: String,
     /// What a change costs
-    #[arg(long, value_name = "NAME", default_value = "l1", help_heading = "Search")]
-    pub norm: NormName,
+    #[arg(long, value_name = "NAME", default_value = "l1", value_parser = choice::<Norm>(), help_heading = "Search")]
+    pub norm: Norm,
     /// Thresholds to try
     #[arg(
         long,
@@ -84,31 +83,4 @@ pub struct CalibrateArgs {
     /// Models to train [default: twice the least that could show the promise]
     #[arg(long, value_name = "N", value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "Change")]
     pub models: Option<usize>,
-}
-
-/// What a counterfactual that is not found counts as.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum MissingName {
-    /// As one that is not valid: the promise is to everyone who asks
-    Invalid,
-    /// As nothing: the promise is to those who were given one
-    LeftOut,
-}
-
-/// Where the p-values come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum TestName {
-    /// For many applicants, of which every model fails some
-    Betting,
-    /// For few applicants, all of which a model may fail
-    HoeffdingBentkus,
-}
-
-/// What a change costs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum NormName {
-    /// The sum of the changes: few features change
-    L1,
-    /// The length of the change: many features change a little
-    L2,
 }

@@ -3,9 +3,9 @@
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
-use tyrex::counterfactual::MethodSpec;
+use tyrex::counterfactual::{MethodSpec, Norm};
 
-use super::{ChangeArgs, ForceArgs, ModelArgs, NormName, RecordArgs, SourceArgs, whole};
+use super::{ChangeArgs, ForceArgs, ModelArgs, RecordArgs, SourceArgs, choice, whole};
 
 /// Arguments of `explain`.
 #[derive(Debug, clap::Args)]
@@ -59,8 +59,8 @@ pub struct SearchArgs {
     #[arg(long, value_name = "NAME", default_value = "trex-o", value_parser = PossibleValuesParser::new(MethodSpec::NAMES))]
     pub method: String,
     /// What a change costs
-    #[arg(long, value_name = "NAME", default_value = "l1")]
-    pub norm: NormName,
+    #[arg(long, value_name = "NAME", default_value = "l1", value_parser = choice::<Norm>())]
+    pub norm: Norm,
     /// Stability that advice must have: a number, or `auto` for the least that keeps 95 % valid
     /// under retrained models [default: the protocol's; 0.8]
     #[arg(long, value_name = "TAU", value_parser = threshold, allow_negative_numbers = true)]

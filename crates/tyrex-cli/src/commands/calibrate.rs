@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
-use tyrex::calibrate::{Calibration, Goal, Missing, Test, Verdict, usual_models};
+use tyrex::calibrate::{Calibration, Goal, Missing, Verdict, usual_models};
 use tyrex::change::{Ensemble, ModelChange};
 use tyrex::counterfactual::Tick;
 use tyrex::explain::{CalibrationTerms, Explainer, Request, RetrainingTerms};
@@ -13,7 +13,7 @@ use tyrex::{Result, Seed};
 
 use super::summary::{DataSummary, FavourableClass, ModelSummary, counted};
 use super::{Answer, Context, retrain, source};
-use crate::args::{CalibrateArgs, MissingName, TestName};
+use crate::args::CalibrateArgs;
 use crate::printer::{Page, Report, Stand};
 use crate::progress::Unit;
 
@@ -55,8 +55,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &CalibrateArgs) -> anyhow::Re
 
 fn terms(args: &CalibrateArgs) -> Result<CalibrationTerms> {
     let seed = Seed(args.seed).derive("search");
-    let protocol = args.source.protocol.into();
-    let mut request = Request::new(&args.method, protocol, args.norm.into(), seed)?;
+    let mut request = Request::new(&args.method, args.source.protocol, args.norm, seed)?;
     if let Some(robustness) = request.method.robustness_mut() {
         robustness.samples = args.k.unwrap_or(robustness.samples);
         robustness.sigma = args.sigma.unwrap_or(robustness.sigma);
@@ -64,14 +63,8 @@ fn terms(args: &CalibrateArgs) -> Result<CalibrationTerms> {
     let goal = Goal {
         validity: args.target,
         confidence: args.confidence,
-        missing: match args.missing {
-            MissingName::Invalid => Missing::Invalid,
-            MissingName::LeftOut => Missing::LeftOut,
-        },
-        test: match args.test {
-            TestName::Betting => Test::Betting,
-            TestName::HoeffdingBentkus => Test::HoeffdingBentkus,
-        },
+        missing: args.missing,
+        test: args.test,
     };
     Ok(CalibrationTerms { goal, taus: args.tau.clone(), request, factuals: args.limit })
 }

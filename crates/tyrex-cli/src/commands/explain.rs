@@ -50,7 +50,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
         source::keep_inputs(out, &[data.as_ref(), schema.as_ref(), args.model.model.as_ref()])?;
         Table::check_writable(out, overwrite)?;
     }
-    let mut request = request(&args.search, args.source.protocol.into())?;
+    let mut request = request(&args.search, args.source.protocol)?;
     let seed = Seed(args.search.seed);
     let params = TrainParams::default();
     let subject = source::subject(context, &args.source, &args.model, &params, seed)?;
@@ -122,7 +122,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
 pub(super) fn request(search: &SearchArgs, protocol: Protocol) -> anyhow::Result<Request> {
     let SearchArgs { method, norm, tau, k, sigma, vary, keep, seed, .. } = search;
     let seed = Seed(*seed).derive("search");
-    let mut request = Request::new(method, protocol, (*norm).into(), seed)?;
+    let mut request = Request::new(method, protocol, *norm, seed)?;
     if request.method.robustness().is_some() {
         let tau = tau.as_ref().and_then(|tau| match tau {
             Threshold::Given(tau) => Some(*tau),

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 use tyrex::certificate::Certificate;
+use tyrex::counterfactual::Protocol;
 use tyrex::explain::{Advice, Explainer, Request};
 use tyrex_server::database::Database;
 use tyrex_server::ledger::{Head, Ledger, NewPromise, Recorded, Timestamp, check_subject};
@@ -9,7 +10,7 @@ use tyrex_server::ledger::{Head, Ledger, NewPromise, Recorded, Timestamp, check_
 use super::block_on;
 use super::ledger::close;
 use super::summary::{counted, shown};
-use crate::args::{Protocol, RecordArgs, SourceArgs};
+use crate::args::{RecordArgs, SourceArgs};
 use crate::help::Usage;
 use crate::interrupt;
 use crate::printer::Page;

@@ -106,8 +106,7 @@ impl Served {
         let mut applicants = explainer.data().part(explainer.data().applicants());
         applicants.sort_unstable();
         let below = |index: &usize| explainer.scores()[*index] < THRESHOLD;
-        let layers = explainer.network().map(tyrex::model::Mlp::layers).unwrap_or_default();
-        let width = layers.first().map_or(0, |first| first.bias.len());
+        let width = explainer.model().summary().widths().first().copied().unwrap_or(0);
         Self {
             id,
             fingerprint: explainer.fingerprint().to_string(),

@@ -8,7 +8,7 @@ use super::search::{Candidate, Test};
 use super::{Factual, Meter, Norm, Protocol, Reason};
 use crate::counterfactual::field::Field;
 use crate::error::{Error, Result};
-use crate::measure::{Gauge, Measure, Neighbourhood, Sampling};
+use crate::measure::{Gauge, Measure, Neighbourhood, RelaxedStability, Sampling};
 use crate::model::Model;
 use crate::seed::Seed;
 
@@ -54,7 +54,7 @@ impl Default for Cloud {
 impl Default for Robustness {
     fn default() -> Self {
         Self {
-            measure: Measure::RelaxedStability,
+            measure: Measure::RelaxedStability(RelaxedStability {}),
             tau: 0.8,
             samples: 1000,
             sigma: 0.1,
@@ -113,10 +113,8 @@ impl<'a> Judge<'a> {
     pub(crate) fn new(robustness: &Robustness, model: &'a dyn Model, seed: Seed) -> Result<Self> {
         robustness.check()?;
         let (dim, sigma) = (model.dim(), robustness.sigma);
-        let Cloud { mut sampling, samples } = robustness.search;
-        if sampling == Sampling::Sobol && dim > Neighbourhood::SOBOL_DIMENSIONS {
-            sampling = Sampling::Orthogonal;
-        }
+        let Cloud { sampling, samples } = robustness.search;
+        let sampling = sampling.for_coordinates(dim);
         let cloud =
             Neighbourhood::for_model(sampling, model, samples, sigma, seed.derive("search"))?;
         let search = Gauge::new(robustness.measure, model, &cloud)?;

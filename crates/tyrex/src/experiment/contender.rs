@@ -173,7 +173,7 @@ impl Entrant {
             robustness(contender, &|test: &mut crate::counterfactual::Robustness| {
                 test.measure = *measure;
             });
-            Ok(name_of(*measure))
+            Ok(measure.symbol().to_owned())
         })?;
         contenders = each(&contenders, &self.sigmas, "sigma", |contender, sigma| {
             robustness(contender, &|test| test.sigma = *sigma);
@@ -237,18 +237,6 @@ fn with(method: &MethodSpec, name: &str, value: &Value) -> Result<MethodSpec> {
     *place = value.clone();
     serde_json::from_value(all)
         .map_err(|error| wrong(format!("a parameter of {}: {error}", method.name())))
-}
-
-fn name_of(measure: Measure) -> String {
-    match measure {
-        Measure::Prediction => "m",
-        Measure::Mean => "r_k",
-        Measure::RelaxedStability => "R^",
-        Measure::Stability { .. } => "R",
-        Measure::MeanMinusDeviation => "mean - deviation",
-        Measure::PathIntegral { .. } => "path integral",
-    }
-    .to_owned()
 }
 
 #[cfg(test)]

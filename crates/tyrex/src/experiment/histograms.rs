@@ -6,7 +6,7 @@ use super::result::{Histogram, Histograms};
 use super::setup::Setup;
 use super::spec::HistogramsTask;
 use crate::error::Result;
-use crate::measure::{Gauge, Measure, Neighbourhood, Sampling};
+use crate::measure::{Gauge, Neighbourhood, RelaxedStability, Sampling};
 use crate::metric::Summary;
 use crate::model::{Model as _, THRESHOLD};
 use crate::points::Points;
@@ -32,7 +32,7 @@ pub(super) fn run(
         task.sigma,
         seed.derive("histograms"),
     )?;
-    let gauge = Gauge::new(Measure::RelaxedStability, model, &cloud)?;
+    let gauge = Gauge::new(RelaxedStability {}, model, &cloud)?;
     let scores = model.score(setup.train());
     let first = |accepted: bool| {
         let rows: Vec<usize> = (0..setup.train().len())

@@ -7,7 +7,7 @@ use super::setup::Setup;
 use super::spec::MoonsTask;
 use crate::counterfactual::{Norm, Protocol};
 use crate::error::{Error, Result};
-use crate::measure::{Gauge, Measure, Neighbourhood, Sampling};
+use crate::measure::{Gauge, Neighbourhood, RelaxedStability, Sampling};
 use crate::model::{Mlp, Model as _, THRESHOLD};
 use crate::points::Points;
 use crate::seed::Seed;
@@ -31,7 +31,7 @@ pub(super) fn run(setup: &Setup, task: &MoonsTask, seed: Seed, share: &Share<'_>
     let retrained: Vec<&Mlp> = setup.reinitialised(0).collect();
     let cloud =
         Neighbourhood::draw(Sampling::MonteCarlo, 2, SAMPLES, task.sigma, seed.derive("moons"))?;
-    let gauge = Gauge::new(Measure::RelaxedStability, base, &cloud)?;
+    let gauge = Gauge::new(RelaxedStability {}, base, &cloud)?;
     let score = |title: String, model: &Mlp| Map { title, values: model.score(&grid) };
     let mut maps = vec![score("base model".to_owned(), base)];
     for (index, model) in retrained.iter().take(task.shown).enumerate() {

@@ -13,7 +13,7 @@ use crate::counterfactual::{
 };
 use crate::data::{Column, Row, Table, Value};
 use crate::error::{Error, Result};
-use crate::measure::{Gauge, Measure};
+use crate::measure::{Gauge, Measure, RelaxedStability};
 use crate::neighbourhood::{Neighbourhood, Sampling};
 use crate::points::Points;
 use crate::seed::Seed;
@@ -265,7 +265,9 @@ impl Explainer {
     /// `R^` of what was found: what the method's own test read, if that was `R^`; else read now.
     fn stabilities(&self, outcomes: &[Outcome], request: &Request) -> Result<Vec<Option<f64>>> {
         let robustness = request.method.robustness();
-        if robustness.is_some_and(|robustness| robustness.measure == Measure::RelaxedStability) {
+        if robustness.is_some_and(|robustness| {
+            robustness.measure == Measure::RelaxedStability(RelaxedStability {})
+        }) {
             return Ok(outcomes.iter().map(|outcome| Some(outcome.found()?.value)).collect());
         }
         let found = outcomes.iter().filter_map(Outcome::found).map(|found| &*found.point);
@@ -287,7 +289,7 @@ impl Explainer {
         points.for_each(|point| read.push(point));
         let seed = request.seed.derive(purpose);
         let cloud = Neighbourhood::draw(Sampling::MonteCarlo, read.dim(), samples, sigma, seed)?;
-        let gauge = Gauge::new(Measure::RelaxedStability, self.model(), &cloud)?;
+        let gauge = Gauge::new(RelaxedStability {}, self.model(), &cloud)?;
         Ok(gauge.read(&read).into_iter().map(|reading| reading.value).collect())
     }
 

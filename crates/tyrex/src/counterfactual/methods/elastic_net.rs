@@ -16,7 +16,7 @@ use crate::counterfactual::field::{Field as _, Reader};
 use crate::counterfactual::search::{Candidate, Test};
 use crate::counterfactual::{Answer, Factual, Meter, Method, Norm, Problem};
 use crate::error::{Error, Result};
-use crate::measure::{Gauge, Measure};
+use crate::measure::{Gauge, Prediction};
 use crate::seed::Seed;
 
 use super::{Finish, MethodSpec, Named, Protocol, ReferenceUse, Spec, conclude, unread};
@@ -106,7 +106,7 @@ impl Spec for ElasticNet {
         });
         Ok(Box::new(Prepared {
             problem: *problem,
-            gauge: Gauge::new(Measure::Prediction, problem.model, &unread(problem.model)?)?,
+            gauge: Gauge::new(Prediction {}, problem.model, &unread(problem.model)?)?,
             params: self.clone(),
             beta,
         }))

@@ -12,7 +12,7 @@ use crate::counterfactual::search::neighbours::Neighbours;
 use crate::counterfactual::search::{Candidate, Test, min_cost};
 use crate::counterfactual::{Answer, Factual, Meter, Method, Problem};
 use crate::error::{Error, Result};
-use crate::measure::{Gauge, Measure};
+use crate::measure::{Gauge, Prediction};
 use crate::seed::Seed;
 
 use super::{
@@ -68,7 +68,7 @@ impl Spec for MinCost {
         if self.steps == 0 {
             return Err(Error::param("steps", 0, "at least 1"));
         }
-        let gauge = || Gauge::new(Measure::Prediction, problem.model, &unread(problem.model)?);
+        let gauge = || Gauge::new(Prediction {}, problem.model, &unread(problem.model)?);
         Ok(Box::new(Prepared {
             problem: *problem,
             search: min_cost::MinCost {

@@ -17,6 +17,8 @@ use super::search::{Candidate, Test};
 use super::{Answer, Counterfactual, Factual, Meter, Method, Problem, Reason, Stopped};
 use crate::action::FeasibleSet;
 use crate::catalogue::{Named, catalogue, listed};
+use crate::choice::Choice as _;
+use crate::data::catalogue::Variant;
 use crate::error::{Error, Result};
 use crate::measure::{Neighbourhood, Sampling};
 use crate::model::Model;
@@ -96,6 +98,13 @@ pub enum Protocol {
     Reference,
 }
 
+choices! { Protocol "protocol" {
+    Product = "product":
+        "For use: scaling fitted on training rows only; answers are rows that obey the rules",
+    Paper = "paper": "As in the paper's text, on the authors' arrays: answers are any points",
+    Reference = "reference": "As in the authors' released code, to compare numbers",
+} }
+
 impl Protocol {
     /// Where any factual's answers may lie, by the training points. None for `product`, where
     /// that depends on the row.
@@ -114,14 +123,19 @@ impl Protocol {
         }
     }
 
+    /// Whose encoding of a named data set goes with it.
+    #[must_use]
+    pub fn variant(self) -> Variant {
+        match self {
+            Self::Product => Variant::Product,
+            Self::Paper | Self::Reference => Variant::Reference,
+        }
+    }
+
     /// The name, the same everywhere.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Product => "product",
-            Self::Paper => "paper",
-            Self::Reference => "reference",
-        }
+        self.word()
     }
 }
 

@@ -11,7 +11,7 @@ use crate::counterfactual::search::Test;
 use crate::counterfactual::search::neighbours::Neighbours;
 use crate::counterfactual::{Answer, Factual, Meter, Method, Problem, Reason, Robustness, Stopped};
 use crate::error::{Error, Result};
-use crate::measure::{Gauge, Measure};
+use crate::measure::{Gauge, Prediction};
 use crate::seed::Seed;
 
 use super::{MethodSpec, Named, Protocol, ReferenceUse, Spec, found, not_found, unread};
@@ -59,7 +59,7 @@ impl Spec for Nn {
     }
 
     fn prepare<'a>(&self, problem: &Problem<'a>, _: Seed) -> Result<Box<dyn Method + 'a>> {
-        let gauge = Gauge::new(Measure::Prediction, problem.model, &unread(problem.model)?)?;
+        let gauge = Gauge::new(Prediction {}, problem.model, &unread(problem.model)?)?;
         prepared(problem, gauge, 0.5, usize::MAX)
     }
 }

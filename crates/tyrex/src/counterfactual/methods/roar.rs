@@ -16,7 +16,7 @@ use crate::counterfactual::field::{Field, Logit, Reader};
 use crate::counterfactual::search::min_cost;
 use crate::counterfactual::{Answer, Factual, Meter, Method, Problem};
 use crate::error::{Error, Result};
-use crate::measure::{Gauge, Measure, Reading};
+use crate::measure::{Gauge, Prediction, Reading};
 use crate::seed::Seed;
 
 use super::min_cost::ACCEPTED;
@@ -79,7 +79,7 @@ impl Spec for Roar {
                 margin: 1e-3,
                 precision: min_cost::Precision::FINE,
             },
-            gauge: Gauge::new(Measure::Prediction, problem.model, &unread(problem.model)?)?,
+            gauge: Gauge::new(Prediction {}, problem.model, &unread(problem.model)?)?,
         }))
     }
 }

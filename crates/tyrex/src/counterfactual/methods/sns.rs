@@ -13,7 +13,7 @@ use crate::counterfactual::search::Test;
 use crate::counterfactual::search::ascent::{Ascent, Ball, Step};
 use crate::counterfactual::{Answer, Factual, Meter, Method, Problem};
 use crate::error::{Error, Result};
-use crate::measure::{Gauge, Measure};
+use crate::measure::{Gauge, Measure, PathIntegral};
 use crate::seed::Seed;
 
 use super::{Finish, MethodSpec, Named, Protocol, ReferenceUse, Spec, base, conclude, unread};
@@ -75,7 +75,7 @@ impl Spec for Sns {
                 return Err(Error::param(name, value, "a number above 0"));
             }
         }
-        let measure = Measure::PathIntegral { steps: self.path };
+        let measure = Measure::PathIntegral(PathIntegral { steps: self.path });
         Ok(Box::new(Prepared {
             problem: *problem,
             base: self.base.prepare(problem, seed)?,

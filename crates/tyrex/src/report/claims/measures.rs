@@ -2,7 +2,7 @@
 
 use super::{Claim, Decision, Verdict, above_zero, all_of, place_title, points};
 use crate::counterfactual::Norm;
-use crate::measure::Measure;
+use crate::measure::{Measure, RelaxedStability};
 use crate::report::compare::Entry;
 use crate::report::number::{amount, family, method_name, percent};
 use crate::report::printed::ABLATION;
@@ -107,7 +107,7 @@ pub(super) fn estimated_gamma(entries: &[Entry<'_>]) -> Vec<Claim> {
     };
     let mut seen: Vec<(&str, Norm, &str)> = Vec::new();
     let mut claims = Vec::new();
-    for entry in entries.iter().filter(|e| matches!(measure(e), Some(Measure::Stability { .. }))) {
+    for entry in entries.iter().filter(|e| matches!(measure(e), Some(Measure::Stability(_)))) {
         let label = entry.line.contender.label.as_str();
         let key = (entry.experiment.name.as_str(), entry.line.norm, label);
         if seen.contains(&key) {
@@ -121,8 +121,9 @@ pub(super) fn estimated_gamma(entries: &[Entry<'_>]) -> Vec<Claim> {
                     && other.line.contender.method.name() == entry.line.contender.method.name()
             })
         };
-        let relaxed: Vec<&Entry<'_>> =
-            here().filter(|other| measure(other) == Some(Measure::RelaxedStability)).collect();
+        let relaxed: Vec<&Entry<'_>> = here()
+            .filter(|other| measure(other) == Some(Measure::RelaxedStability(RelaxedStability {})))
+            .collect();
         let estimated: Vec<&Entry<'_>> =
             here().filter(|other| other.line.contender.label == label).collect();
         let (verdict, evidence) = is_same_ballpark(&estimated, &relaxed);

@@ -4,7 +4,8 @@ use std::io::ErrorKind;
 
 use tyrex::Error;
 use tyrex::change::PLAN;
-use tyrex_server::{database, ledger, serve};
+use tyrex_ledger::{database, ledger};
+use tyrex_server::serve;
 
 /// Something wrong with the arguments that the parser cannot see.
 #[derive(Debug)]

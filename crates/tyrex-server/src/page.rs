@@ -11,7 +11,7 @@ use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use sha2::{Digest as _, Sha256};
 
-use crate::hex::hex;
+use tyrex::file::hex;
 
 /// A file of the page.
 struct File {

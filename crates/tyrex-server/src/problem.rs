@@ -11,9 +11,10 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use tyrex::Error;
+use tyrex_ledger::{database, ledger};
 use utoipa::ToSchema;
 
-use crate::{access, database, ledger};
+use crate::access;
 
 /// The media type of problems.
 pub(crate) const PROBLEM_JSON: &str = "application/problem+json";

@@ -3,8 +3,9 @@
 use std::path::Path;
 
 use axum::body::Bytes;
-use tyrex::experiment::{RESULTS, Results, read_timings};
-use tyrex::{Error, Result, report};
+use tyrex::{Error, Result};
+use tyrex_lab::experiment::{RESULTS, Results, read_timings};
+use tyrex_lab::report;
 
 /// What `scripts/shipped-results` made.
 const SHIPPED: &[u8] = include_bytes!("../results/results.json");

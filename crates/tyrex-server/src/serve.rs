@@ -7,11 +7,11 @@ use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
 use axum_server::{Handle, Server};
 use hyper_util::rt::TokioTimer;
 use tokio::time::{Instant, timeout_at};
+use tyrex_ledger::database::{self, Claim, Database};
 
 use crate::access::{self, Tokens};
 use crate::config::{Config, Limits};
 use crate::connection::Doorman;
-use crate::database::{self, Claim, Database};
 use crate::state::AppState;
 use crate::{app, tls};
 

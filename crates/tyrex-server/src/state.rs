@@ -5,12 +5,12 @@ use std::ops::Deref;
 use std::sync::Arc;
 
 use tyrex::Result;
+use tyrex_ledger::database::Database;
+use tyrex_ledger::ledger::Ledger;
 
 use crate::access::{Rate, Tokens};
 use crate::config::Config;
-use crate::database::Database;
 use crate::engine::Engine;
-use crate::ledger::Ledger;
 use crate::limits::Room;
 use crate::metrics::Metrics;
 use crate::results::Reports;

@@ -269,7 +269,7 @@ pub fn calibrate(
 }
 
 /// Which counterfactuals are valid under which model.
-pub(crate) fn judged(tau: f64, outcomes: &[Outcome], models: &[&dyn Model]) -> Result<Candidate> {
+pub fn judged(tau: f64, outcomes: &[Outcome], models: &[&dyn Model]) -> Result<Candidate> {
     let dim = models.first().map_or(0, |model| model.dim());
     let fits = |what: &str, got: usize| {
         if got == dim {

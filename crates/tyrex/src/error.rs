@@ -128,7 +128,8 @@ pub enum Error {
 
 /// The text with every line cut to what a person reads: an error that quotes a line of a file
 /// may quote a very long one.
-pub(crate) fn in_short_lines(text: &str) -> String {
+#[must_use]
+pub fn in_short_lines(text: &str) -> String {
     let cut = |line: &str| {
         // Lines of the file stand behind a bar; the others say what was expected.
         let shown = if line.contains(" | ") { 120 } else { 400 };

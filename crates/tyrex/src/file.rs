@@ -58,7 +58,8 @@ pub fn check_writable(path: &Path, overwrite: Overwrite) -> Result<()> {
 }
 
 /// Bytes as text, two letters each.
-pub(crate) fn hex(bytes: &[u8]) -> String {
+#[must_use]
+pub fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {
         // Writing to a string does not fail.

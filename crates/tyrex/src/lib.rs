@@ -1,7 +1,7 @@
 //! Counterfactual explanations that still hold after the model is retrained.
 //!
 //! The modules stand in the order of the mathematics, and a module may use only
-//! modules above it (`tests/layering.rs` checks that).
+//! modules above it (`tests/it/layering.rs` checks that).
 //!
 //! Train a network, and ask how stable its answer is around two points:
 //!
@@ -66,8 +66,6 @@ pub mod metric;
 pub mod calibrate;
 
 pub mod explain;
-
-pub mod experiment;
 
 pub mod report;
 

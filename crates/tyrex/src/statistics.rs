@@ -7,7 +7,8 @@
 use crate::error::{Error, Result};
 
 /// The mean of some numbers; nothing of none.
-pub(crate) fn mean(values: &[f64]) -> Option<f64> {
+#[must_use]
+pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
 

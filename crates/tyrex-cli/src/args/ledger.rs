@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Subcommand, ValueEnum};
-use tyrex_server::ledger::{Closing, Hash, Status};
+use tyrex_ledger::ledger::{Closing, Hash, Status};
 
 use super::{ForceArgs, whole};
 

@@ -15,7 +15,7 @@ use tyrex::explain::{
 use tyrex::file::{check_writable, write_whole};
 use tyrex::model::onnx::OnnxModel;
 use tyrex::{Overwrite, report};
-use tyrex_server::ledger::Entry;
+use tyrex_ledger::ledger::Entry;
 
 use super::ledger::{close, typed_or_named};
 use super::summary::{counted, shown};

@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tyrex::data::catalogue::Catalogue;
-use tyrex::experiment::result::{Comparison, Finding};
-use tyrex::experiment::{self, Experiment, Results, Suite, Task};
 use tyrex::{Error, Result, Seed};
+use tyrex_lab::experiment::result::{Comparison, Finding};
+use tyrex_lab::experiment::{self, Experiment, Results, Suite, Task};
 
 use super::Context;
 use super::summary::{counted, shown};

@@ -4,8 +4,8 @@ use std::io::IsTerminal as _;
 
 use serde::Serialize;
 use tyrex::data::Table;
-use tyrex_server::database::Database;
-use tyrex_server::ledger::{
+use tyrex_ledger::database::Database;
+use tyrex_ledger::ledger::{
     self, Closing, Content, Entry, Filter, Forgotten, Given, Head, Ledger, Promised, Timestamp,
     Uuid, Verification,
 };

@@ -4,8 +4,8 @@ use serde::Serialize;
 use tyrex::certificate::Certificate;
 use tyrex::counterfactual::Protocol;
 use tyrex::explain::{Advice, Explainer, Request};
-use tyrex_server::database::Database;
-use tyrex_server::ledger::{Head, Ledger, NewPromise, Recorded, Timestamp, check_subject};
+use tyrex_ledger::database::Database;
+use tyrex_ledger::ledger::{Head, Ledger, NewPromise, Recorded, Timestamp, check_subject};
 
 use super::block_on;
 use super::ledger::close;

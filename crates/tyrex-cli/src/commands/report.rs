@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use serde::Serialize;
-use tyrex::experiment::{RESULTS, Results, TIMINGS, read_timings};
 use tyrex::file::{check_writable, write_whole};
-use tyrex::report::{self, Claim, Verdict};
 use tyrex::{Overwrite, Result};
+use tyrex_lab::experiment::{RESULTS, Results, TIMINGS, read_timings};
+use tyrex_lab::report::{self, Claim, Verdict};
 
 use super::summary::{counted, shown};
 use super::{Context, source};

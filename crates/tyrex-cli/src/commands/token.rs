@@ -1,9 +1,9 @@
 //! `tyrex token`
 
 use serde::Serialize;
+use tyrex_ledger::database::Database;
+use tyrex_ledger::ledger::Timestamp;
 use tyrex_server::access::{Role, Token, Tokens};
-use tyrex_server::database::Database;
-use tyrex_server::ledger::Timestamp;
 
 use super::{Context, block_on, serve};
 use crate::args::{CreateTokenArgs, RevokeTokenArgs, RoleName, TokenArgs};

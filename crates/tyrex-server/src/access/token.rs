@@ -10,10 +10,10 @@ use jiff::Timestamp;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use subtle::ConstantTimeEq as _;
+use tyrex::file::hex;
+use tyrex_ledger::database::{self, Database, from_row, on};
 
 use super::{Caller, Role};
-use crate::database::{self, Database, from_row, on};
-use crate::hex::hex;
 
 const PREFIX: &str = "tyrex";
 /// Bytes of the public part.

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
+use tyrex_ledger::{database, ledger};
+
 use crate::problem::Problem;
-use crate::{database, ledger};
 
 /// The result of anything the engine does.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

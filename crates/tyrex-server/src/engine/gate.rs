@@ -10,12 +10,12 @@ use tyrex::explain::{
     Candidate, Data, Gate, GateReport, WrittenPromise, embedded_schema, import_bytes,
 };
 use tyrex::model::onnx::{ImportOptions, OnnxModel};
+use tyrex_ledger::ledger::Entry;
 
 use super::error::{Error, Result};
 use super::import::check_size;
 use super::pool::Stop;
 use super::{Engine, Served};
-use crate::ledger::Entry;
 
 /// A model that may follow.
 #[derive(Debug, Clone)]

@@ -11,8 +11,8 @@ use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::data::schema::Split;
 use tyrex::data::{Catalogue, Schema, Table};
 use tyrex::explain::{Applicants, Data, embedded_schema, import_bytes};
+use tyrex::model::TrainParams;
 use tyrex::model::onnx::{Favourable, ImportOptions, OnnxModel};
-use tyrex::model::{Model as _, TrainParams};
 use tyrex::{Explainer, Seed};
 
 use super::Engine;

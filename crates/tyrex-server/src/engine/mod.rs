@@ -35,11 +35,11 @@ pub(crate) use recording::Recording;
 pub(crate) use served::EnsembleSummary;
 pub use served::Served;
 
-use crate::database::Database;
-use crate::ledger::Ledger;
 use jobs::Jobs;
 use pool::{Pool, Question, Stop};
 use store::Store;
+use tyrex_ledger::database::Database;
+use tyrex_ledger::ledger::Ledger;
 
 /// How much the engine takes on, and what it starts with.
 ///

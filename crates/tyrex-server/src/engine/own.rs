@@ -6,13 +6,13 @@ use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
 use tyrex::data::{Dataset, Schema, Table};
+use tyrex::file::hex;
 use tyrex::model::TrainParams;
 use tyrex::{Explainer, Seed};
 
 use super::error::Result;
 use super::import::{Reading, Upload};
 use super::{Engine, Error};
-use crate::hex::hex;
 
 /// Bytes of the digest that a model's name ends with.
 const DIGEST: usize = 4;

@@ -9,10 +9,10 @@ use tyrex::change::{Ensemble, ModelChange, Reinitialise};
 use tyrex::counterfactual::{MethodSpec, Norm, Protocol, Reason};
 use tyrex::data::Catalogue;
 use tyrex::data::catalogue::{Direction, Variant};
-use tyrex::experiment::{map_bounds, map_grid};
 use tyrex::explain::{Applicant, Request, RetrainingTerms, StabilityTerms};
 use tyrex::model::TrainParams;
 use tyrex::{Explainer, Points, Seed};
+use tyrex_lab::experiment::{map_bounds, map_grid};
 use utoipa::ToSchema;
 
 use super::Engine;

@@ -4,12 +4,12 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use tyrex::explain::Request;
+use tyrex_ledger::ledger::NewPromise;
 use uuid::Uuid;
 
 use super::error::Result;
 use super::questions::Found;
 use super::{Engine, Served};
-use crate::ledger::NewPromise;
 
 /// To whom advice is given, and how long it holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,9 +4,9 @@ use std::collections::BTreeSet;
 
 use jiff::Timestamp;
 use sqlx::Row as _;
+use tyrex_ledger::database::{Database, on};
 
 use super::error::{Error, Result};
-use crate::database::{Database, on};
 
 /// The engine's tables.
 #[derive(Debug, Clone)]
@@ -309,5 +309,5 @@ impl Store {
 
 /// What went wrong in the database.
 fn broken(error: sqlx::Error) -> Error {
-    crate::database::Error::from(error).into()
+    tyrex_ledger::database::Error::from(error).into()
 }

@@ -14,6 +14,7 @@ use tyrex::certificate::Terms;
 use tyrex::counterfactual::{Budget, Norm};
 use tyrex::data::Table;
 use tyrex::explain::{Applicant, Explained, Request, check_advice_names};
+use tyrex_ledger::ledger::check_subject;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
@@ -23,7 +24,6 @@ use crate::engine::jobs::{ExplainAnswer, ExplainWork, Job, KeptCertifying, Work}
 use crate::engine::questions::{Advising, Certifying};
 use crate::engine::{Recording, Served};
 use crate::extract::Json;
-use crate::ledger::check_subject;
 use crate::problem::Problem;
 use crate::rows::{Asked, JsonRows, Rows};
 use crate::state::AppState;

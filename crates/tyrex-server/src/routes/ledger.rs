@@ -4,12 +4,12 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use tyrex_ledger::ledger::{Closing, Entry, Filter, Forgotten, Hash, Status, Verification};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use crate::access::{Admin, Explaining, Reader};
 use crate::extract::{Json, Path, Query};
-use crate::ledger::{Closing, Entry, Filter, Forgotten, Hash, Status, Verification};
 use crate::problem::Problem;
 use crate::state::AppState;
 

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use tyrex_ledger::database::Database;
 use tyrex_server::access::Role;
 use tyrex_server::config::Config;
-use tyrex_server::database::Database;
 use tyrex_server::serve::{Error, Service};
 
 use crate::support::{Server, start};

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
+use tyrex_ledger::database::{self, Database};
 use tyrex_server::config::Config;
-use tyrex_server::database::{self, Database};
 use tyrex_server::serve::{Error, Service};
 
 use crate::support::{Answer, eventually, start, until_closed};

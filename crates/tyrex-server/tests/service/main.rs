@@ -3,7 +3,7 @@
 mod access;
 mod answers;
 mod browsers;
-#[path = "../common/mod.rs"]
+#[path = "../../../tyrex-ledger/tests/ledger/common/mod.rs"]
 mod common;
 mod ending;
 mod limits;

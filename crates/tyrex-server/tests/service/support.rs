@@ -8,12 +8,12 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tokio::sync::oneshot;
+use tyrex_ledger::database::Database;
+use tyrex_ledger::ledger::Ledger;
 use tyrex_server::AppState;
 use tyrex_server::access::{NewToken, Role, Tokens};
 use tyrex_server::config::Config;
-use tyrex_server::database::Database;
 use tyrex_server::engine::{Engine, EngineConfig};
-use tyrex_server::ledger::Ledger;
 use tyrex_server::serve::{Error, Service};
 
 /// How long a client waits for anything.

@@ -85,8 +85,8 @@ fn the_certificate_is_read_again_on_request() {
 
 #[tokio::test]
 async fn files_that_are_no_certificate_are_named() {
+    use tyrex_ledger::database::Database;
     use tyrex_server::config::Config;
-    use tyrex_server::database::Database;
     use tyrex_server::serve::Service;
 
     let folder = tempfile::tempdir().expect("a folder");

@@ -150,7 +150,7 @@ impl<'a> Plan<'a> {
 }
 
 /// The most members: what a machine can hold.
-pub(crate) const MOST_MEMBERS: usize = 10_000;
+pub const MOST_MEMBERS: usize = 10_000;
 
 /// A base model and what one change made of it, many times.
 ///

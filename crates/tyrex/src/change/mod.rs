@@ -20,7 +20,7 @@ mod resume;
 mod targeted;
 mod weight_noise;
 
-pub(crate) use ensemble::MOST_MEMBERS;
+pub use ensemble::MOST_MEMBERS;
 pub use ensemble::{Ensemble, Plan};
 pub use folder::MANIFEST;
 pub use observed::ObservedChange;

@@ -29,7 +29,7 @@ pub use methods::*;
 pub use outcome::{Answer, Counterfactual, Outcome, Reason, Stopped};
 pub use relax::{Relaxation, Relaxations, relaxations};
 pub use search::ascent::Step;
-pub(crate) use search::neighbours::Memory;
+pub use search::neighbours::Memory;
 
 use path::Path;
 
@@ -66,7 +66,7 @@ impl<'a> Problem<'a> {
     /// The same, with what was read of the data points kept for other methods and norms. The
     /// memory must be of these data points.
     #[must_use]
-    pub(crate) fn with_memory(self, memory: &'a Memory) -> Self {
+    pub fn with_memory(self, memory: &'a Memory) -> Self {
         Self { memory: Some(memory), ..self }
     }
 }

@@ -9,7 +9,8 @@ use super::svg;
 const STYLE: &str = include_str!("style.css");
 
 /// Writes a report.
-pub(super) fn render(document: &Document) -> String {
+#[must_use]
+pub fn render(document: &Document) -> String {
     let mut out = String::new();
     let title = escape(&document.title);
     let _ = write!(

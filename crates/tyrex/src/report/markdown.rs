@@ -6,7 +6,8 @@ use std::fmt::Write as _;
 use super::document::{Block, Document, Figures, Table, TableCell, Tone};
 
 /// Writes a report.
-pub(super) fn render(document: &Document) -> String {
+#[must_use]
+pub fn render(document: &Document) -> String {
     let mut out = format!("# {}\n\n{}\n", line(&document.title), line(&document.subtitle));
     if let Some((yes, text)) = &document.answer {
         let _ = writeln!(out, "\n**{}** {}", if *yes { "Yes" } else { "No" }, line(text));

@@ -1,90 +1,20 @@
-//! Reports: the results of a suite as one HTML file, and as Markdown; what the gate says of
-//! candidates as one HTML file.
+//! Pages: a document of sections, tables and figures, and what writes it as HTML or Markdown.
 //!
-//! The results become a document first: sections of text, tables and figures. It is the same for
-//! both forms. Every table stands beside the numbers the paper prints, and every claim is decided
-//! from the results.
+//! What the gate says of candidates becomes such a document here; the results of experiments do
+//! in `tyrex-lab`.
 
-mod certified;
-mod claims;
-mod compare;
-mod comparison;
-mod details;
-mod document;
+pub mod document;
 mod gate;
-mod histogram;
-mod html;
-mod markdown;
-mod moons;
-mod number;
-mod opening;
-pub mod printed;
-mod scale;
-mod sensitivity;
-mod svg;
-mod tradeoff;
+pub mod html;
+pub mod markdown;
+pub mod number;
+pub mod scale;
+pub mod svg;
 
-pub use claims::{Claim, Verdict, claims};
-
-use document::{Document, Section};
-
-use crate::error::Result;
-use crate::experiment::Results;
-use crate::experiment::result::{Finding, Shown, Timing};
 use crate::explain::GateReport;
-
-/// The report as one HTML file that needs nothing else.
-pub fn html(results: &Results, timings: &[Timing]) -> Result<String> {
-    Ok(html::render(&document(results, timings)?))
-}
-
-/// The same tables and sentences as Markdown, without the figures.
-pub fn markdown(results: &Results, timings: &[Timing]) -> Result<String> {
-    Ok(markdown::render(&document(results, timings)?))
-}
 
 /// What candidates make of promises as one HTML file that needs nothing else.
 #[must_use]
 pub fn gate_html(gate: &GateReport) -> String {
     html::render(&gate::document(gate))
 }
-
-fn document(results: &Results, timings: &[Timing]) -> Result<Document> {
-    let entries = compare::entries(results)?;
-    let claims = claims(results)?;
-    let mut sections = vec![opening::run(results, timings)];
-    sections.extend(opening::claims(&claims));
-    sections.extend(tradeoff::overview(&entries));
-    sections.extend(certified::overview(results));
-    for shown in &results.experiments {
-        sections.push(section(shown, &entries, timings));
-    }
-    sections.extend(opening::times(results, timings));
-    sections.extend(opening::evidence(&claims));
-    let (title, subtitle) = (results.title.clone(), opening::subtitle(results));
-    Ok(Document { title, subtitle, answer: None, sections })
-}
-
-fn section(shown: &Shown, entries: &[compare::Entry<'_>], timings: &[Timing]) -> Section {
-    let experiment = &shown.experiment;
-    let mut section = Section::new(&format!("experiment-{}", experiment.name), &experiment.title);
-    section.text(&experiment.about);
-    section.text(opening::terms(experiment));
-    match &shown.finding {
-        Finding::Comparison(_) => {
-            let own: Vec<compare::Entry<'_>> = entries
-                .iter()
-                .filter(|entry| std::ptr::eq(entry.experiment, experiment))
-                .cloned()
-                .collect();
-            comparison::describe(&mut section, &own, timings);
-        }
-        Finding::Moons(found) => moons::describe(&mut section, found),
-        Finding::Histograms(found) => histogram::describe(&mut section, found),
-        Finding::Certificates(found) => certified::describe(&mut section, found),
-    }
-    section
-}
-
-#[cfg(test)]
-mod tests;

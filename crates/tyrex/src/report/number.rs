@@ -1,15 +1,10 @@
-//! Numbers and names as people read them.
+//! Numbers as people read them.
 
-use std::fmt::Write as _;
-
-use crate::counterfactual::{MethodSpec, Protocol};
-use crate::experiment::Contender;
 use crate::metric::Summary;
 
-use super::svg::Style;
-
 /// A cost or another amount: two digits after the point from 1 on, three below.
-pub(super) fn amount(value: f64) -> String {
+#[must_use]
+pub fn amount(value: f64) -> String {
     if !value.is_finite() {
         return "none".to_owned();
     }
@@ -24,7 +19,8 @@ pub(super) fn amount(value: f64) -> String {
 }
 
 /// A share in per cent.
-pub(super) fn percent(share: f64) -> String {
+#[must_use]
+pub fn percent(share: f64) -> String {
     if !share.is_finite() {
         return "none".to_owned();
     }
@@ -32,17 +28,20 @@ pub(super) fn percent(share: f64) -> String {
 }
 
 /// A number between -1 and 1.
-pub(super) fn two_digits(value: f64) -> String {
+#[must_use]
+pub fn two_digits(value: f64) -> String {
     if value.is_finite() { unsigned_zero(format!("{value:.2}")) } else { "none".to_owned() }
 }
 
 /// The same with its sign, always.
-pub(super) fn signed(text: &str) -> String {
+#[must_use]
+pub fn signed(text: &str) -> String {
     if text.starts_with('-') { text.replacen('-', "\u{2212}", 1) } else { format!("+{text}") }
 }
 
 /// Seconds by the clock.
-pub(super) fn seconds(value: f64) -> String {
+#[must_use]
+pub fn seconds(value: f64) -> String {
     match value {
         v if !v.is_finite() => "none".to_owned(),
         0.0 => "\u{2013}".to_owned(),
@@ -54,12 +53,14 @@ pub(super) fn seconds(value: f64) -> String {
 }
 
 /// "1 model", "2 models".
-pub(super) fn counted(count: usize, what: &str) -> String {
+#[must_use]
+pub fn counted(count: usize, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
 /// The interval of a mean, where there is one.
-pub(super) fn interval(summary: &Summary, text: impl Fn(f64) -> String) -> String {
+#[must_use]
+pub fn interval(summary: &Summary, text: impl Fn(f64) -> String) -> String {
     match (summary.low, summary.high) {
         (Some(low), Some(high)) => format!("[{}, {}]", text(low), text(high)),
         _ => String::new(),
@@ -67,65 +68,14 @@ pub(super) fn interval(summary: &Summary, text: impl Fn(f64) -> String) -> Strin
 }
 
 /// "98.2 % [97.9 %, 98.5 %]"
-pub(super) fn percent_with_interval(summary: &Summary) -> String {
+#[must_use]
+pub fn percent_with_interval(summary: &Summary) -> String {
     let text = format!("{} {}", percent(summary.mean), interval(summary, percent));
     text.trim_end().to_owned()
 }
 
-/// The letters of a family of retrained models in the paper, or its own name.
-pub(super) fn family(change: &str) -> &str {
-    match change {
-        change if change.starts_with("reinit") => "WI",
-        change if change.starts_with("leave") => "LO",
-        other => other,
-    }
-}
-
 fn unsigned_zero(text: String) -> String {
     if text.trim_matches(['-', '0', '.']).is_empty() { text.replace('-', "") } else { text }
-}
-
-/// What a method, or a variant of it such as `trex-i (paper's step)`, is called.
-pub(super) fn method_name(label: &str) -> String {
-    let (method, variant) = label.split_once(' ').unwrap_or((label, ""));
-    let known = MethodSpec::all().into_iter().find(|known| known.name() == method);
-    let title = known.map_or(method, |known| known.title());
-    // The others are the paper's.
-    let whose = if method == "trex-o" { " (ours)" } else { "" };
-    format!("{title}{whose} {variant}").trim_end().to_owned()
-}
-
-/// What a contender is called: its label, and what tells it from others of that label.
-pub(super) fn contender_name(contender: &Contender) -> String {
-    let mut name = method_name(&contender.label);
-    for (setting, value) in &contender.settings {
-        let _ = write!(name, ", {setting} {value}");
-    }
-    name
-}
-
-/// The colour and shape of a method. Those that the paper does not compare look like its base.
-pub(super) fn method_style(method: &str) -> Style {
-    Style::of(match method {
-        "trex-i" => 1,
-        "trex-o" => 2,
-        "sns" => 3,
-        "roar" => 4,
-        "nn" => 5,
-        "trex-nn" => 6,
-        "factual" => 7,
-        _ => 0,
-    })
-}
-
-/// The colour of a contender's method; its shape too, unless it is a variant of it.
-pub(super) fn style(contender: &Contender) -> Style {
-    let style = method_style(contender.method.name());
-    match contender.protocol {
-        Protocol::Reference => Style { shape: 8, ..style },
-        _ if contender.label != contender.method.name() => Style { shape: 9, ..style },
-        _ => style,
-    }
 }
 
 #[cfg(test)]
@@ -145,10 +95,6 @@ mod tests {
             ["4 \u{b5}s", "12.3 ms", "12.0 s", "5.0 min"]
         );
         assert_eq!(["0.1", "-0.1"].map(signed), ["+0.1", "\u{2212}0.1"]);
-        assert_eq!(
-            ["reinitialise", "leave-out", "bootstrap"].map(family),
-            ["WI", "LO", "bootstrap"]
-        );
         assert_eq!([counted(1, "model"), counted(2, "model")], ["1 model", "2 models"]);
     }
 }

@@ -11,7 +11,7 @@ pub(super) enum Spread {
 
 /// An axis: what part of the numbers it shows, and how.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Scale {
+pub struct Scale {
     low: f64,
     high: f64,
     spread: Spread,
@@ -26,7 +26,8 @@ pub(super) struct Tick {
 
 impl Scale {
     /// From `low` to `high`; some room around it if they are equal or no numbers.
-    pub(super) fn linear(low: f64, high: f64) -> Self {
+    #[must_use]
+    pub fn linear(low: f64, high: f64) -> Self {
         let is_sound = low.is_finite() && high.is_finite() && (high - low).is_finite();
         let (low, high) = if is_sound { (low.min(high), low.max(high)) } else { (0.0, 1.0) };
         // Wide enough that steps between the ends can be told apart.
@@ -40,7 +41,8 @@ impl Scale {
 
     /// The scale on which all of these can be seen: logarithmic if the largest is many times
     /// the smallest and all are positive, else from zero.
-    pub(super) fn of_amounts(values: impl Iterator<Item = f64>) -> Self {
+    #[must_use]
+    pub fn of_amounts(values: impl Iterator<Item = f64>) -> Self {
         let (low, high) = range(values);
         if low > 1e-300 && high / low > 12.0 && (high / low).is_finite() {
             return Self { low: low / 1.3, high: high * 1.3, spread: Spread::Logarithmic };
@@ -50,7 +52,8 @@ impl Scale {
     }
 
     /// The scale between the least and the largest of these, with a little room.
-    pub(super) fn around(values: impl Iterator<Item = f64>) -> Self {
+    #[must_use]
+    pub fn around(values: impl Iterator<Item = f64>) -> Self {
         let (low, high) = range(values);
         let room = 0.05 * (high - low);
         Self::linear(low - room, high + room)

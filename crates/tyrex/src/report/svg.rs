@@ -24,14 +24,17 @@ const COLOURS: usize = 8;
 
 /// How a series looks: a colour and a shape, by number, so that either tells it from others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Style {
-    pub(super) colour: usize,
-    pub(super) shape: usize,
+pub struct Style {
+    /// The number of the colour.
+    pub colour: usize,
+    /// The number of the shape.
+    pub shape: usize,
 }
 
 impl Style {
     /// The colour and the shape of this number.
-    pub(super) fn of(number: usize) -> Self {
+    #[must_use]
+    pub fn of(number: usize) -> Self {
         Self { colour: number % COLOURS, shape: number % COLOURS }
     }
 
@@ -42,7 +45,7 @@ impl Style {
 
 /// How a dot is drawn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Fill {
+pub enum Fill {
     /// One of our results.
     Full,
     /// A printed number.
@@ -55,38 +58,81 @@ pub(super) enum Fill {
 
 /// Something on a chart.
 #[derive(Debug, Clone)]
-pub(super) enum Mark {
+pub enum Mark {
     /// A line through points.
-    Line { points: Vec<(f64, f64)>, style: Style, dashed: bool },
+    Line {
+        /// Its corners.
+        points: Vec<(f64, f64)>,
+        /// The series it belongs to.
+        style: Style,
+        /// Whether it is dashed.
+        dashed: bool,
+    },
     /// A dot, with the range its height may have.
-    Dot { at: (f64, f64), range: Option<(f64, f64)>, style: Style, fill: Fill, tip: String },
+    Dot {
+        /// Where it stands.
+        at: (f64, f64),
+        /// The ends of the range.
+        range: Option<(f64, f64)>,
+        /// The series it belongs to.
+        style: Style,
+        /// How it is drawn.
+        fill: Fill,
+        /// What it says when the pointer rests on it.
+        tip: String,
+    },
     /// A bar from zero, between two numbers of the lower axis.
-    Bar { from: f64, to: f64, height: f64, style: Style, tip: String },
+    Bar {
+        /// Its left end.
+        from: f64,
+        /// Its right end.
+        to: f64,
+        /// Its height.
+        height: f64,
+        /// The series it belongs to.
+        style: Style,
+        /// What it says when the pointer rests on it.
+        tip: String,
+    },
     /// Words beside a point, moved until they stand on nothing else.
-    Word { at: (f64, f64), text: String },
+    Word {
+        /// The point.
+        at: (f64, f64),
+        /// The words.
+        text: String,
+    },
     /// The line on which both numbers are equal.
     Diagonal,
     /// A level that is aimed at.
-    Level { y: f64 },
+    Level {
+        /// Its height.
+        y: f64,
+    },
 }
 
 /// A chart.
 #[derive(Debug, Clone)]
-pub(super) struct Chart {
+pub struct Chart {
     /// What stands above it.
-    pub(super) title: String,
+    pub title: String,
     /// What it shows, in words, for those who cannot see it.
-    pub(super) description: String,
-    pub(super) x: Scale,
-    pub(super) y: Scale,
-    pub(super) x_label: String,
-    pub(super) y_label: String,
-    pub(super) marks: Vec<Mark>,
+    pub description: String,
+    /// The lower axis.
+    pub x: Scale,
+    /// The left axis.
+    pub y: Scale,
+    /// What the lower axis shows.
+    pub x_label: String,
+    /// What the left axis shows.
+    pub y_label: String,
+    /// What is drawn.
+    pub marks: Vec<Mark>,
 }
 
 impl Chart {
     /// The chart as an SVG element.
-    pub(super) fn svg(&self) -> String {
+    #[must_use]
+    pub fn svg(&self) -> String {
         let mut out = String::new();
         open(&mut out, WIDTH, HEIGHT, &self.title, &self.description);
         text(&mut out, LEFT, 13.0, "start", "t", &self.title);
@@ -227,11 +273,15 @@ impl Mark {
 
 /// Where something stands already.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Taken {
-    pub(super) left: f64,
-    pub(super) right: f64,
-    pub(super) top: f64,
-    pub(super) bottom: f64,
+pub struct Taken {
+    /// Its left edge.
+    pub left: f64,
+    /// Its right edge.
+    pub right: f64,
+    /// Its upper edge.
+    pub top: f64,
+    /// Its lower edge.
+    pub bottom: f64,
 }
 
 impl Taken {
@@ -251,13 +301,8 @@ impl Taken {
 }
 
 /// The nearest place beside a point where a word meets nothing; none if all are taken.
-pub(super) fn free_place(
-    x: f64,
-    y: f64,
-    word: &str,
-    room: &Taken,
-    taken: &[Taken],
-) -> Option<Taken> {
+#[must_use]
+pub fn free_place(x: f64, y: f64, word: &str, room: &Taken, taken: &[Taken]) -> Option<Taken> {
     let width = LETTER * word.chars().count() as f64;
     let beside = [0.0, LINE, -LINE, 2.0 * LINE, -2.0 * LINE, 3.0 * LINE, -3.0 * LINE];
     let places = beside.iter().flat_map(|down| {
@@ -274,7 +319,7 @@ pub(super) fn free_place(
 }
 
 /// Opens an SVG element that grows with the page and says what it shows.
-pub(super) fn open(out: &mut String, width: f64, height: f64, title: &str, description: &str) {
+pub fn open(out: &mut String, width: f64, height: f64, title: &str, description: &str) {
     let _ = write!(
         out,
         r#"<svg viewBox="0 0 {width} {height}" role="img" aria-label="{}">"#,
@@ -283,7 +328,7 @@ pub(super) fn open(out: &mut String, width: f64, height: f64, title: &str, descr
 }
 
 /// Writes words at a place.
-pub(super) fn text(out: &mut String, x: f64, y: f64, anchor: &str, class: &str, words: &str) {
+pub fn text(out: &mut String, x: f64, y: f64, anchor: &str, class: &str, words: &str) {
     let _ = write!(
         out,
         r#"<text class="{class}" x="{x:.1}" y="{y:.1}" text-anchor="{anchor}">{}</text>"#,
@@ -292,7 +337,7 @@ pub(super) fn text(out: &mut String, x: f64, y: f64, anchor: &str, class: &str, 
 }
 
 /// Draws a dot in the shape of its series.
-pub(super) fn dot(out: &mut String, x: f64, y: f64, style: Style, fill: Fill, tip: &str) {
+pub fn dot(out: &mut String, x: f64, y: f64, style: Style, fill: Fill, tip: &str) {
     let size = match fill {
         Fill::Full | Fill::Ringed => 4.4,
         Fill::Hollow => 4.6,
@@ -377,7 +422,8 @@ fn shape(x: f64, y: f64, size: f64, style: Style) -> String {
 }
 
 /// A series' mark alone, for a legend.
-pub(super) fn key(style: Style, fill: Fill) -> String {
+#[must_use]
+pub fn key(style: Style, fill: Fill) -> String {
     let mut out = String::from(r#"<svg class="key" viewBox="0 0 18 18" aria-hidden="true">"#);
     dot(&mut out, 9.0, 9.0, style, fill, "");
     out.push_str("</svg>");

@@ -3,7 +3,7 @@
     python3 crates/tyrex/tests/golden/catalogue.py ../shared/data
 
 writes catalogue.json beside this file: for each data set the number of rows and columns, the
-sum of every column over all rows, and a few encoded rows. `tests/catalogue.rs` compares them
+sum of every column over all rows, and a few encoded rows. `tests/it/catalogue.rs` compares them
 with what the `reference` schemas give. Nothing here is read from the schemas. The expected
 arrays are built column by column from the description of the authors' released data.
 """

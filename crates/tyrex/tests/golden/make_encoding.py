@@ -1,4 +1,4 @@
-"""Computes the encodings that crates/tyrex/tests/golden.rs expects, with numpy only.
+"""Computes the encodings that crates/tyrex/tests/it/golden_encoding.rs expects, with numpy only.
 
 Usage: python make_encoding.py CTG_CSV
 

@@ -2,7 +2,7 @@
 
 Usage: python make_measures.py
 
-Writes measures.json, which crates/tyrex/tests/measures.rs compares with. Weights, points and
+Writes measures.json, which crates/tyrex/tests/it/measures.rs compares with. Weights, points and
 offsets are numbers that single precision holds exactly.
 """
 

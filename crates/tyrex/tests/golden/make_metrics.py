@@ -1,4 +1,4 @@
-"""The values of tests/metrics.rs, computed with scikit-learn and scipy.
+"""The values of tests/it/metrics.rs, computed with scikit-learn and scipy.
 
 Usage: python make_metrics.py
 

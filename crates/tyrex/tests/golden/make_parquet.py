@@ -1,4 +1,4 @@
-"""Writes the Parquet files that crates/tyrex/tests/tables.rs reads, with the real packages.
+"""Writes the Parquet files that crates/tyrex/tests/it/tables.rs reads, with the real packages.
 
 Usage: python make_parquet.py   (needs pandas, pyarrow and polars)
 

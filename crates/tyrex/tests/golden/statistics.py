@@ -1,4 +1,4 @@
-"""The values of tests/statistics.rs, computed with scipy.
+"""The values of tests/it/statistics.rs, computed with scipy.
 
     python3 crates/tyrex/tests/golden/statistics.py
 

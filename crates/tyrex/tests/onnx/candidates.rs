@@ -13,26 +13,7 @@ use tyrex::explain::{
 };
 use tyrex::model::onnx::ImportOptions;
 
-const SCHEMA: &str = r#"
-format_version = 1
-[label]
-column = "paid"
-favourable = 1
-[scaling]
-method = "none"
-[model]
-input = "INPUT"
-[[feature]]
-name = "age"
-kind = "integer"
-[[feature]]
-name = "income"
-kind = "numeric"
-[[feature]]
-name = "purpose"
-kind = "categorical"
-levels = ["car", "house", "school"]
-"#;
+const SCHEMA: &str = include_str!("../schemas/purposes.toml");
 
 /// Promised rows as a file that no model made.
 fn promised() -> String {

@@ -6,12 +6,12 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 use sqlx::ConnectOptions as _;
 use sqlx::postgres::{PgConnectOptions, PgConnection};
+use tyrex_ledger::database::{self, Database};
+use tyrex_ledger::ledger::{Ledger, Timestamp};
 use tyrex_server::AppState;
 use tyrex_server::access::{Role, Tokens};
 use tyrex_server::config::Config;
-use tyrex_server::database::{self, Database};
 use tyrex_server::engine::{Engine, EngineConfig};
-use tyrex_server::ledger::{Ledger, Timestamp};
 use tyrex_server::serve::{Error, Service};
 
 use super::jobs::{result, submit};

@@ -1,8 +1,8 @@
 //! Advice becomes a promise; the ledger's routes; the gate.
 
 use serde_json::{Value, json};
-use tyrex_server::database::Database;
-use tyrex_server::ledger::{Error, Ledger};
+use tyrex_ledger::database::Database;
+use tyrex_ledger::ledger::{Error, Ledger};
 
 use crate::answers::jobs::submit;
 use crate::answers::world::{World, indices, world};

@@ -10,10 +10,10 @@ use axum::http::{HeaderMap, Request, StatusCode};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tower::ServiceExt as _;
+use tyrex_ledger::database::Database;
+use tyrex_ledger::ledger::Ledger;
 use tyrex_server::config::Config;
-use tyrex_server::database::Database;
 use tyrex_server::engine::{Engine, EngineConfig};
-use tyrex_server::ledger::Ledger;
 use tyrex_server::{AppState, app};
 
 /// Retrained models of every world.

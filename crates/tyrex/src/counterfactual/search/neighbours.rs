@@ -16,7 +16,7 @@ use crate::points::Points;
 /// What measures said of one set of data points, for the next search that asks the same: a
 /// reading depends on neither the threshold nor the norm.
 #[derive(Debug, Default)]
-pub(crate) struct Memory {
+pub struct Memory {
     readings: Mutex<BTreeMap<String, Arc<Readings>>>,
 }
 

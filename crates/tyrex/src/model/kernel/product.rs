@@ -342,8 +342,7 @@ mod tests {
         c
     }
 
-    proptest! {
-        /// Two strides whose last index wraps around to 0 in a `usize`.
+    /// Two strides whose last index wraps around to 0 in a `usize`.
     #[test]
     #[should_panic(expected = "A is too short")]
     fn strides_that_wrap_around_are_refused() {
@@ -359,7 +358,8 @@ mod tests {
         );
     }
 
-    #[test]
+    proptest! {
+        #[test]
         fn all_instruction_sets_agree_with_the_oracle_and_with_each_other(
             rows in 1..40_usize,
             depth in 1..70_usize,

@@ -1,0 +1,343 @@
+//! The one database: a SQLite file, or PostgreSQL.
+//!
+//! Statements are written once. They number their parameters (`$1`), which both understand, and
+//! `on!` runs them on whichever database it is.
+
+mod claim;
+mod error;
+
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator};
+use sqlx::pool::{PoolConnection, PoolOptions};
+use sqlx::postgres::PgConnectOptions;
+use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
+use sqlx::{
+    ConnectOptions as _, Connection as _, PgPool, Postgres, SqlSafeStr as _, Sqlite, SqlitePool,
+};
+
+pub use claim::Claim;
+pub use error::{Error, Result};
+
+/// How long a writer waits for the others.
+pub const PATIENCE: Duration = Duration::from_secs(30);
+/// How long to wait for a connection of the pool.
+const CONNECTING: Duration = Duration::from_secs(10);
+/// Connections of one process.
+const CONNECTIONS: u32 = 8;
+/// Where the database remembers which migrations it has seen.
+const MIGRATIONS: &str = "tyrex_migrations";
+
+/// One of the two databases, or something that belongs to one of them.
+#[derive(Debug, Clone)]
+pub enum Either<S, P> {
+    /// SQLite.
+    Sqlite(S),
+    /// PostgreSQL.
+    Postgres(P),
+}
+
+/// Runs the same code on the database's own type: `on!(database, pool => ...)` for a
+/// [`Database`], `on!(transaction, connection => ...)` for a [`Transaction`].
+#[macro_export]
+macro_rules! on {
+    ($database:expr, $own:ident => $code:expr) => {
+        match $database.either() {
+            $crate::database::Either::Sqlite($own) => $code,
+            $crate::database::Either::Postgres($own) => $code,
+        }
+    };
+}
+pub use on;
+
+/// Reads a type from a row of either database: each field from the column of its name, and
+/// `..field` from the row as a whole. (The derive that sqlx has for this builds all of sqlx,
+/// SQLite included, a second time for the compiler's own use.)
+#[macro_export]
+macro_rules! from_row {
+    ($type:ident $fields:tt) => {
+        $crate::database::from_row!(sqlx::sqlite::SqliteRow => $type $fields);
+        $crate::database::from_row!(sqlx::postgres::PgRow => $type $fields);
+    };
+    ($row:ty => $type:ident { $($column:ident),+ $(, ..$inner:ident)? }) => {
+        impl sqlx::FromRow<'_, $row> for $type {
+            fn from_row(row: &$row) -> sqlx::Result<Self> {
+                Ok(Self {
+                    $($column: sqlx::Row::try_get(row, stringify!($column))?,)+
+                    $($inner: sqlx::FromRow::from_row(row)?,)?
+                })
+            }
+        }
+    };
+}
+pub use from_row;
+
+/// The migrations of one database, compiled in. Their numbers, names and text never change: a
+/// database remembers those it has seen, with a checksum.
+macro_rules! migrations {
+    ($folder:literal) => {
+        [
+            (1, "ledger", include_str!(concat!("../migrations/", $folder, "/0001_ledger.sql"))),
+            (2, "tokens", include_str!(concat!("../migrations/", $folder, "/0002_tokens.sql"))),
+            (3, "engine", include_str!(concat!("../migrations/", $folder, "/0003_engine.sql"))),
+        ]
+    };
+}
+
+/// The database, open and up to date. Clones share the connections.
+#[derive(Debug, Clone)]
+pub struct Database {
+    address: String,
+    pools: Either<SqlitePool, PgPool>,
+}
+
+/// Where a database is.
+#[derive(Debug, Clone)]
+enum Address {
+    File(PathBuf),
+    Server(Box<PgConnectOptions>),
+}
+
+impl Address {
+    fn parse(address: &str) -> Result<Self> {
+        if address.starts_with("postgres://") || address.starts_with("postgresql://") {
+            // The reason may quote the address, which may hold a password.
+            let options = PgConnectOptions::from_str(address).map_err(|_| Error::Address)?;
+            return Ok(Self::Server(Box::new(options.disable_statement_logging())));
+        }
+        match address.split_once("://") {
+            Some(("sqlite", file)) => Ok(Self::File(file.into())),
+            Some(_) => Err(Error::Address),
+            None => Ok(Self::File(address.into())),
+        }
+    }
+
+    /// What people are shown: never a password.
+    fn shown(&self) -> String {
+        match self {
+            Self::File(path) => path.display().to_string(),
+            Self::Server(options) => {
+                let host = match options.get_socket() {
+                    Some(socket) => socket.display().to_string(),
+                    None => format!("{}:{}", options.get_host(), options.get_port()),
+                };
+                let database = options.get_database().unwrap_or(options.get_username());
+                format!("postgres://{}@{host}/{database}", options.get_username())
+            }
+        }
+    }
+}
+
+impl Database {
+    /// Opens a SQLite file or a PostgreSQL database (`postgres://user:password@host/database`)
+    /// and brings it up to date. A file that is not there is created; so are the tables.
+    pub async fn open(address: &str) -> Result<Self> {
+        Self::open_as(address, Opening::MayCreate).await
+    }
+
+    /// As [`open`](Self::open), but what is not a database of tyrex yet does not become one.
+    pub async fn open_existing(address: &str) -> Result<Self> {
+        Self::open_as(address, Opening::MustExist).await
+    }
+
+    async fn open_as(address: &str, opening: Opening) -> Result<Self> {
+        let address = Address::parse(address)?;
+        let shown = address.shown();
+        let pools = match &address {
+            Address::File(path) => Either::Sqlite(open_file(path, &shown, opening).await?),
+            Address::Server(options) => {
+                Either::Postgres(open_server(options, &shown, opening).await?)
+            }
+        };
+        Ok(Self { address: shown, pools })
+    }
+
+    /// Where it is, without a password.
+    #[must_use]
+    pub fn address(&self) -> &str {
+        &self.address
+    }
+
+    /// Whether it answers.
+    pub async fn ping(&self) -> Result<()> {
+        on!(self, pool => sqlx::query("SELECT 1").execute(pool).await?.rows_affected());
+        Ok(())
+    }
+
+    /// Ends all connections, once they are idle. SQLite then tidies up its files.
+    pub async fn close(&self) {
+        on!(self, pool => pool.close().await);
+    }
+
+    /// For [`on!`].
+    pub fn either(&self) -> &Either<SqlitePool, PgPool> {
+        &self.pools
+    }
+
+    /// A transaction that writes. SQLite lets one of them in at a time; PostgreSQL lets others
+    /// in until they want the same rows.
+    pub async fn write(&self) -> Result<Transaction> {
+        self.begin("BEGIN IMMEDIATE", "BEGIN").await
+    }
+
+    /// A transaction that reads everything as it was at one moment.
+    pub async fn snapshot(&self) -> Result<Transaction> {
+        self.begin("BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await
+    }
+
+    async fn begin(&self, sqlite: &'static str, postgres: &'static str) -> Result<Transaction> {
+        // The transaction exists first, so that one that fails to begin is never reused either.
+        let connection = match &self.pools {
+            Either::Sqlite(pool) => Either::Sqlite(pool.acquire().await?),
+            Either::Postgres(pool) => Either::Postgres(pool.acquire().await?),
+        };
+        let mut transaction = Transaction { connection, ended: false };
+        let begin = match transaction.connection {
+            Either::Sqlite(_) => sqlite,
+            Either::Postgres(_) => postgres,
+        };
+        on!(transaction, connection => sqlx::query(begin).execute(&mut **connection).await?.rows_affected());
+        Ok(transaction)
+    }
+}
+
+/// Statements that happen together or not at all. One that is dropped did not happen: its
+/// connection is closed, whatever state an error has left it in.
+#[derive(Debug)]
+pub struct Transaction {
+    connection: Either<PoolConnection<Sqlite>, PoolConnection<Postgres>>,
+    ended: bool,
+}
+
+impl Transaction {
+    /// For [`on!`].
+    pub fn either(&mut self) -> &mut Either<PoolConnection<Sqlite>, PoolConnection<Postgres>> {
+        &mut self.connection
+    }
+
+    /// Whether it is PostgreSQL's.
+    pub fn is_postgres(&self) -> bool {
+        matches!(self.connection, Either::Postgres(_))
+    }
+
+    /// Makes it happen. It is on the disk when this returns.
+    pub async fn commit(self) -> Result<()> {
+        self.end("COMMIT").await
+    }
+
+    /// Ends a transaction that only read.
+    pub async fn rollback(self) -> Result<()> {
+        self.end("ROLLBACK").await
+    }
+
+    async fn end(mut self, how: &'static str) -> Result<()> {
+        on!(self, connection => sqlx::query(how).execute(&mut **connection).await?.rows_affected());
+        self.ended = true;
+        Ok(())
+    }
+}
+
+impl Drop for Transaction {
+    fn drop(&mut self) {
+        if !self.ended {
+            on!(self, connection => connection.close_on_drop());
+        }
+    }
+}
+
+/// Whether opening may make something.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Opening {
+    MayCreate,
+    MustExist,
+}
+
+async fn open_file(path: &Path, shown: &str, opening: Opening) -> Result<SqlitePool> {
+    if opening == Opening::MustExist && !path.exists() {
+        return Err(Error::Absent { address: shown.to_owned() });
+    }
+    let options = SqliteConnectOptions::new()
+        .filename(path)
+        .create_if_missing(opening == Opening::MayCreate)
+        .journal_mode(SqliteJournalMode::Wal)
+        // With a write-ahead log this makes every commit wait for the disk.
+        .synchronous(SqliteSynchronous::Full)
+        .busy_timeout(PATIENCE)
+        .foreign_keys(true)
+        .pragma("secure_delete", "ON")
+        .disable_statement_logging();
+    // The first to open a new file turns it into one with a log, which others may run into.
+    let started = Instant::now();
+    loop {
+        match prepare_file(&options, shown, opening).await {
+            Err(Error::Busy) if started.elapsed() < PATIENCE => {
+                tokio::time::sleep(Duration::from_millis(20)).await;
+            }
+            Err(error) => return Err(error.opening(shown)),
+            Ok(()) => break,
+        }
+    }
+    let pool = PoolOptions::new().max_connections(CONNECTIONS).acquire_timeout(PATIENCE);
+    Ok(pool.connect_lazy_with(options))
+}
+
+/// Checks what the file is and runs the migrations, one process at a time.
+async fn prepare_file(options: &SqliteConnectOptions, shown: &str, opening: Opening) -> Result<()> {
+    let mut connection = options.connect().await?;
+    let (tables, ours): (i64, i64) = sqlx::query_as(
+        "SELECT count(*), count(CASE WHEN name = 'tyrex_migrations' THEN 1 END) \
+         FROM sqlite_schema WHERE type = 'table'",
+    )
+    .fetch_one(&mut connection)
+    .await?;
+    check_ours(shown, opening, tables > 0, ours > 0)?;
+    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
+    migrate(migrations!("sqlite"), &mut *transaction, shown).await?;
+    transaction.commit().await?;
+    connection.close().await?;
+    Ok(())
+}
+
+async fn open_server(options: &PgConnectOptions, shown: &str, opening: Opening) -> Result<PgPool> {
+    let mut connection =
+        options.connect().await.map_err(|error| Error::from(error).opening(shown))?;
+    let ours: bool = sqlx::query_scalar("SELECT to_regclass('tyrex_migrations') IS NOT NULL")
+        .fetch_one(&mut connection)
+        .await?;
+    // Tables of others do not matter here: the names of ours are checked when they are created.
+    check_ours(shown, opening, false, ours)?;
+    migrate(migrations!("postgres"), &mut connection, shown).await?;
+    connection.close().await?;
+    let pool = PoolOptions::new().max_connections(CONNECTIONS).acquire_timeout(CONNECTING);
+    Ok(pool.connect_lazy_with(options.clone()))
+}
+
+/// Refuses a database that belongs to something else, and one that is none yet if it must be.
+fn check_ours(shown: &str, opening: Opening, tables: bool, ours: bool) -> Result<()> {
+    match (ours, tables, opening) {
+        (true, _, _) | (false, false, Opening::MayCreate) => Ok(()),
+        (false, true, _) => Err(Error::Foreign { address: shown.to_owned() }),
+        (false, false, Opening::MustExist) => Err(Error::Empty { address: shown.to_owned() }),
+    }
+}
+
+async fn migrate<C: Migrate, const N: usize>(
+    migrations: [(i64, &'static str, &'static str); N],
+    connection: &mut C,
+    shown: &str,
+) -> Result<()> {
+    let migrations = migrations.map(|(number, name, text)| {
+        Migration::new(number, name.into(), MigrationType::Simple, text.into_sql_str(), false)
+    });
+    let mut migrator = Migrator::with_migrations(migrations.into());
+    migrator.dangerous_set_table_name(MIGRATIONS);
+    migrator.run_direct(None, connection, false).await.map_err(|error| match error {
+        MigrateError::VersionMissing(_) | MigrateError::VersionMismatch(_) => {
+            Error::Newer { address: shown.to_owned() }
+        }
+        MigrateError::Execute(error) | MigrateError::ExecuteMigration(error, _) => error.into(),
+        other => sqlx::Error::from(other).into(),
+    })
+}

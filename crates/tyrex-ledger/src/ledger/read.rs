@@ -1,0 +1,180 @@
+//! Looking things up.
+
+use std::collections::BTreeSet;
+
+use jiff::Timestamp;
+use serde::Serialize;
+use uuid::Uuid;
+
+use super::Ledger;
+use super::chain::Hash;
+use super::entry::{Entry, Found, Status, forgets, written};
+use super::error::{Error, Result};
+use crate::database::on;
+
+/// A statement over entries and their status at a moment (`$1`).
+///
+/// Whoever asked to be forgotten is; what was closed stays closed when its time is over.
+macro_rules! entries {
+    ($which:literal) => {
+        concat!(
+            "SELECT * FROM ( \
+               SELECT e.*, p.subject, p.document, \
+                 CASE \
+                   WHEN e.kind <> 'promise' THEN '' \
+                   WHEN p.sequence IS NULL THEN 'forgotten' \
+                   WHEN c.closed_as IS NOT NULL THEN c.closed_as \
+                   WHEN e.holds_until <= $1 THEN 'expired' \
+                   ELSE 'open' \
+                 END AS status \
+               FROM entries e \
+               LEFT JOIN payloads p ON p.sequence = e.sequence \
+               LEFT JOIN entries c ON c.closes = e.sequence \
+             ) found ",
+            $which
+        )
+    };
+}
+
+/// Which entries are wanted. The default is every promise.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Filter {
+    /// What became of the promise.
+    pub status: Option<Status>,
+    /// To whom it was given.
+    pub subject: Option<String>,
+    /// The fingerprint of the model, or how it begins.
+    pub model: Option<String>,
+    /// Recorded then or later.
+    pub since: Option<Timestamp>,
+    /// Behind this place: the sequence of the last entry of the page before.
+    pub after: Option<u64>,
+    /// At most so many.
+    pub limit: Option<usize>,
+    /// Closings and forgettings too, not only promises.
+    pub all_kinds: bool,
+}
+
+/// Where the ledger ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Head {
+    /// How many entries there are.
+    pub count: u64,
+    /// The hash of the last one.
+    #[cfg_attr(feature = "openapi", schema(value_type = String))]
+    pub hash: Hash,
+}
+
+impl Ledger {
+    /// The entries a filter lets through, the oldest first.
+    pub async fn list(&self, filter: &Filter) -> Result<Vec<Entry>> {
+        let found: Vec<Found> = on!(self.database, pool => sqlx::query_as(entries!(
+            "WHERE ($2 OR kind = 'promise') \
+               AND (CAST($3 AS TEXT) IS NULL OR status = $3) \
+               AND (CAST($4 AS TEXT) IS NULL OR subject = $4) \
+               AND (CAST($5 AS TEXT) IS NULL \
+                    OR substr(model, 1, length(CAST($5 AS TEXT))) = $5) \
+               AND (CAST($6 AS TEXT) IS NULL OR time >= $6) \
+               AND sequence > $7 \
+             ORDER BY sequence LIMIT $8"
+        ))
+            .bind(written(Timestamp::now()))
+            .bind(filter.all_kinds)
+            .bind(filter.status.map(Status::name))
+            .bind(filter.subject.as_deref())
+            .bind(filter.model.as_deref())
+            .bind(filter.since.map(written))
+            .bind(filter.after.map_or(0, whole))
+            .bind(filter.limit.map_or(i64::MAX, |limit| whole(limit as u64)))
+            .fetch_all(pool)
+            .await?);
+        // Not only of those found: what seems forgotten and is not could be an open promise.
+        self.check_forgotten().await?;
+        found.into_iter().map(Found::entry).collect()
+    }
+
+    /// Refuses a ledger where personal data are gone and no entry says that they were forgotten.
+    async fn check_forgotten(&self) -> Result<()> {
+        // In this order: what is forgotten meanwhile is in the second answer at least.
+        let bare: Vec<i64> = on!(self.database, pool => sqlx::query_scalar(
+            "SELECT e.sequence FROM entries e LEFT JOIN payloads p ON p.sequence = e.sequence \
+             WHERE e.kind = 'promise' AND p.sequence IS NULL ORDER BY e.sequence",
+        )
+        .fetch_all(pool)
+        .await?);
+        if bare.is_empty() {
+            return Ok(());
+        }
+        let lists: Vec<(i64, Option<String>)> = on!(self.database, pool => sqlx::query_as(
+            "SELECT sequence, forgets FROM entries WHERE kind = 'forgotten'",
+        )
+        .fetch_all(pool)
+        .await?);
+        let mut forgotten = BTreeSet::new();
+        for (sequence, list) in lists {
+            let named = forgets(list.as_deref())
+                .map_err(|problem| Error::Damaged { sequence: sequence as u64, problem })?;
+            forgotten.extend(named);
+        }
+        match bare.into_iter().map(|sequence| sequence as u64).find(|own| !forgotten.contains(own))
+        {
+            None => Ok(()),
+            Some(sequence) => Err(Error::Damaged {
+                sequence,
+                problem: "its personal data are gone, and no entry says that they were forgotten"
+                    .to_owned(),
+            }),
+        }
+    }
+
+    /// One entry.
+    pub async fn entry(&self, id: Uuid) -> Result<Entry> {
+        let found: Option<Found> = on!(self.database, pool => sqlx::query_as(entries!("WHERE id = $2"))
+            .bind(written(Timestamp::now()))
+            .bind(id.to_string())
+            .fetch_optional(pool)
+            .await?);
+        let found = found.ok_or(Error::Absent(id))?;
+        self.check_forgotten().await?;
+        found.entry()
+    }
+
+    /// The entry at a place.
+    pub async fn at(&self, sequence: u64) -> Result<Entry> {
+        let found: Option<Found> = on!(self.database, pool => {
+            sqlx::query_as(entries!("WHERE sequence = $2"))
+                .bind(written(Timestamp::now()))
+                .bind(whole(sequence))
+                .fetch_optional(pool)
+                .await?
+        });
+        let found = found.ok_or(Error::Beyond(sequence))?;
+        self.check_forgotten().await?;
+        found.entry()
+    }
+
+    /// The promises that hold now: neither closed, nor over, nor forgotten.
+    pub async fn open_promises(&self) -> Result<Vec<Entry>> {
+        self.list(&Filter { status: Some(Status::Open), ..Filter::default() }).await
+    }
+
+    /// Where the ledger ends, as it says itself.
+    pub async fn head(&self) -> Result<Head> {
+        let head: Option<(i64, Vec<u8>)> = on!(self.database, pool => {
+            sqlx::query_as("SELECT count, hash FROM head WHERE one = 1").fetch_optional(pool).await?
+        });
+        let read = |(count, hash): (i64, Vec<u8>)| {
+            Some(Head { count: u64::try_from(count).ok()?, hash: Hash::of_bytes(&hash)? })
+        };
+        head.and_then(read).ok_or_else(|| Error::Damaged {
+            sequence: 0,
+            problem: "where the ledger ends cannot be read".to_owned(),
+        })
+    }
+}
+
+/// As the database counts.
+fn whole(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}

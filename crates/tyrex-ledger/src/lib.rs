@@ -1,0 +1,7 @@
+//! The ledger of promises that were given, and the database it is kept in.
+//!
+//! [`database`] is a SQLite file or PostgreSQL; [`ledger`] is the append-only chain of promises in
+//! it. The service keeps its own tables in the same database.
+
+pub mod database;
+pub mod ledger;

@@ -1,0 +1,14 @@
+//! The ledger in a SQLite file, and in PostgreSQL.
+
+mod book;
+mod common;
+mod crash;
+mod forgetting;
+mod postgres;
+mod tampering;
+
+/// What tests of crashes start: nothing, unless the environment names a task.
+#[test]
+fn child() {
+    common::crash::act_as_child();
+}

@@ -1,0 +1,34 @@
+//! The library from outside, without Python: one program, since each one is linked by itself.
+
+mod actionable;
+mod actions;
+mod advice;
+mod audit;
+mod bad_input;
+mod calibration;
+mod catalogue;
+mod certificates;
+mod change;
+mod company;
+mod contract;
+mod coverage;
+#[cfg(feature = "openapi")]
+mod documents;
+mod encoding;
+mod explain;
+mod golden_encoding;
+mod interval_certificates;
+mod layering;
+mod lipschitz;
+mod measures;
+mod metrics;
+mod neighbourhood;
+mod network;
+mod paths;
+mod promises;
+mod standardised;
+mod statistics;
+mod support;
+mod tables;
+mod targeted;
+mod training;

@@ -224,11 +224,7 @@ impl Explainer {
     /// `network`, `trees` or `function`.
     #[getter]
     fn kind(&self) -> &'static str {
-        match (self.inner.network(), self.inner.model().trees()) {
-            (Some(_), _) => "network",
-            (None, Some(_)) => "trees",
-            (None, None) => "function",
-        }
+        self.inner.model().summary().kind()
     }
 
     /// Whether the model has gradients.

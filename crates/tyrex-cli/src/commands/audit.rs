@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
-use tyrex::counterfactual::{Protocol, Reason, Tick};
+use tyrex::counterfactual::{Protocol, Reason, ReferenceUse, Tick};
 use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::data::{Catalogue, Dataset, Schema, Table};
 use tyrex::explain::{
@@ -122,7 +122,8 @@ fn request(args: &AuditArgs) -> anyhow::Result<Request> {
         }
         .into());
     }
-    if ["nn", "trex-nn"].contains(&ask.method.as_str())
+    let request = ask.request()?;
+    if request.method.reference() == ReferenceUse::Required
         && args.data.is_none()
         && args.dataset.is_none()
     {
@@ -132,7 +133,7 @@ fn request(args: &AuditArgs) -> anyhow::Result<Request> {
         }
         .into());
     }
-    Ok(ask.request()?)
+    Ok(request)
 }
 
 /// Where the promises come from. The address of a ledger may hold a password.

@@ -11,8 +11,8 @@ use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::data::schema::Split;
 use tyrex::data::{Catalogue, Schema, Table};
 use tyrex::explain::{Applicant, Applicants, Ask, Data, embedded_schema, import_bytes};
+use tyrex::model::TrainParams;
 use tyrex::model::onnx::{Favourable, ImportOptions, OnnxModel};
-use tyrex::model::{Model as _, TrainParams};
 use tyrex::{Explainer, Seed};
 
 use super::Engine;
@@ -133,13 +133,13 @@ impl Upload {
 
 /// Refuses a network that would need too much room to be asked anything.
 pub(super) fn check_size(model: &OnnxModel) -> Result<(), String> {
-    let Some(network) = model.model().network() else { return Ok(()) };
-    let widest = network.layers().iter().map(|layer| layer.bias.len()).max().unwrap_or(0);
-    if widest.max(network.dim()) > WIDEST {
+    let summary = model.model().summary();
+    let Some(&widest) = summary.widths().iter().max() else { return Ok(()) };
+    if widest.max(model.model().dim()) > WIDEST {
         return Err(format!("a layer has {widest} neurons, expected at most {WIDEST}"));
     }
-    if network.parameters() > MOST_WEIGHTS {
-        let found = network.parameters();
+    let found = summary.parameters();
+    if found > MOST_WEIGHTS {
         return Err(format!("it has {found} weights, expected at most {MOST_WEIGHTS}"));
     }
     Ok(())
@@ -147,7 +147,7 @@ pub(super) fn check_size(model: &OnnxModel) -> Result<(), String> {
 
 /// Refuses more retrained versions than there is room for.
 fn check_ensemble(explainer: &Explainer, models: usize) -> Result<()> {
-    let weights = explainer.network().map_or(0, tyrex::model::Mlp::parameters);
+    let weights = explainer.model().summary().parameters();
     match weights.checked_mul(models) {
         Some(all) if all <= MOST_RETRAINED => Ok(()),
         _ => {

@@ -242,20 +242,8 @@ impl Ask {
 
 /// A method without a test of stability was given a threshold for one.
 pub(super) fn no_test(method: &str) -> Error {
-    Error::param(
-        "method",
-        method,
-        format!(
-            "{} where tau, k or sigma is given: the other methods have no test of stability",
-            crate::data::listed(&tested_methods())
-        ),
-    )
-}
-
-/// The methods with a test of stability.
-fn tested_methods() -> Vec<&'static str> {
-    let has_test = |name: &&&'static str| {
-        MethodSpec::named(name, Protocol::Product).is_ok_and(|spec| spec.robustness().is_some())
-    };
-    MethodSpec::NAMES.iter().filter(has_test).copied().collect()
+    let robust = MethodSpec::listed(MethodSpec::is_robust);
+    let expected =
+        format!("{robust} where tau, k or sigma is given: the others have no test of stability");
+    Error::param("method", method, expected)
 }

@@ -199,56 +199,36 @@ impl Explainer {
         certificates: &[Certificate],
         seed: Seed,
     ) -> Result<Table> {
-        let names = [
-            "row",
-            "score",
-            "verdict",
-            "theorem",
-            "theorem_at_least",
-            "theorem_probability",
-            "interval",
-            "interval_largest_delta",
-            "ensemble",
-            "ensemble_valid",
-            "ensemble_models",
-            "ensemble_probability",
-            "model",
-            "seed",
-            "format_version",
-        ];
+        let columns = Tier::KINDS.iter().flat_map(|kind| {
+            let numbers = kind.numbers.iter().map(|number| format!("{}_{number}", kind.name));
+            std::iter::once(kind.name.to_owned()).chain(numbers)
+        });
+        let names: Vec<String> = ["row", "score", "verdict"]
+            .map(str::to_owned)
+            .into_iter()
+            .chain(columns)
+            .chain(["model", "seed", "format_version"].map(str::to_owned))
+            .collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let model = self.fingerprint().to_string();
         let lines = factuals.iter().zip(certificates).map(|(factual, certificate)| {
-            let mut theorem = vec![String::new(); 3];
-            let mut interval = vec![String::new(); 2];
-            let mut ensemble = vec![String::new(); 4];
-            for tier in certificate.tiers() {
-                let verdict = tier.verdict().to_string();
-                match tier {
-                    Tier::Theorem(tier) => {
-                        let bound = tier.bound;
-                        let numbers = [bound.at_least, bound.probability];
-                        theorem = [verdict].into_iter().chain(numbers.map(text)).collect();
-                    }
-                    Tier::Interval(tier) => interval = vec![verdict, text(tier.largest_delta)],
-                    Tier::Ensemble(tier) => {
-                        let counts = [tier.valid, tier.models].map(|count| count.to_string());
-                        ensemble = [verdict].into_iter().chain(counts).collect();
-                        ensemble.push(text(tier.probability));
-                    }
-                }
-            }
-            let whole = [
+            let mut cells = vec![
                 factual.to_string(),
                 certificate.score().to_string(),
                 certificate.verdict().to_string(),
             ];
-            let rests_on = [model.clone(), seed.0.to_string(), FORMAT_VERSION.to_string()];
-            [&whole[..], &theorem, &interval, &ensemble, &rests_on].concat()
+            for kind in &Tier::KINDS {
+                match certificate.tiers().iter().find(|tier| tier.name() == kind.name) {
+                    Some(tier) => {
+                        cells.push(tier.verdict().to_string());
+                        cells.extend(tier.numbers());
+                    }
+                    None => cells.extend(vec![String::new(); 1 + kind.numbers.len()]),
+                }
+            }
+            cells.extend([model.clone(), seed.0.to_string(), FORMAT_VERSION.to_string()]);
+            cells
         });
         table("certificates", &names, lines)
     }
-}
-
-fn text(number: f64) -> String {
-    number.to_string()
 }

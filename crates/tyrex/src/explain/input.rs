@@ -31,7 +31,7 @@ pub(super) fn standardised(data: &Data, encoder: Encoder, core: Core) -> Result<
     };
     // A threshold on a scale of the model's own may lie right at a value, where a rounding on
     // the way through another scale would change the answer.
-    let plain = matches!(core, Core::Trees(_));
+    let plain = core.has_thresholds();
     let (encoder, affines) = encoder.standardised(schema, &rows, plain)?;
     Ok((encoder, core.standardised(&affines)?))
 }

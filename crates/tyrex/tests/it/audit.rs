@@ -10,7 +10,7 @@ use tyrex::data::{Catalogue, Dataset, Row, Table};
 use tyrex::explain::{
     Advice, AuditSummary, AuditedPromise, Explainer, GivenRows, Part, Promise, Repairs, Request,
 };
-use tyrex::measure::{Gauge, Measure, Neighbourhood, Sampling};
+use tyrex::measure::{Gauge, Neighbourhood, RelaxedStability, Sampling};
 use tyrex::model::TrainParams;
 use tyrex::{Points, Seed};
 
@@ -80,7 +80,7 @@ fn kept_and_broken_promises_are_counted_as_by_hand() {
         assert_eq!(audited.repairs.is_none(), now >= 0.5);
         kept += usize::from(now >= 0.5);
         let point = Points::from_rows(new.points().dim(), audited.promised.point.clone()).unwrap();
-        let gauge = Gauge::new(Measure::RelaxedStability, new.model(), &cloud).unwrap();
+        let gauge = Gauge::new(RelaxedStability {}, new.model(), &cloud).unwrap();
         assert!((gauge.read(&point)[0].value - audited.stability).abs() < 1e-6);
     }
     // The test means nothing unless both occur.

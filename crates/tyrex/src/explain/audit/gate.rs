@@ -9,7 +9,7 @@ use super::verdict::{
 };
 use super::written::{Read, WrittenPromise, ignored};
 use super::{AuditedPromise, RepairSummary, Repairs};
-use crate::counterfactual::{MethodSpec, Reason, Tick};
+use crate::counterfactual::{Reason, ReferenceUse, Tick};
 use crate::data::{Row, Value, listed};
 use crate::error::{Error, Result};
 use crate::explain::advice::changes;
@@ -198,17 +198,11 @@ impl Gate {
     /// needs gradients and the model has none; not at all, where there are no data.
     fn search(&self, candidate: &Candidate<'_>) -> Option<Request> {
         let mut request = self.request.clone();
-        let among_data =
-            |method: &MethodSpec| matches!(method, MethodSpec::Nn(_) | MethodSpec::TrexNn(_));
-        if !among_data(&request.method) && candidate.explainer.differentiable().is_none() {
-            let test = request.method.robustness().cloned();
-            let name = if test.is_some() { "trex-nn" } else { "nn" };
-            request.method = MethodSpec::named(name, request.protocol).ok()?;
-            if let (Some(own), Some(test)) = (request.method.robustness_mut(), test) {
-                *own = test;
-            }
+        if candidate.explainer.differentiable().is_none() {
+            request.method = request.method.without_gradients(request.protocol)?;
         }
-        let is_possible = !(among_data(&request.method) && candidate.has_only_promises);
+        let among_data = request.method.reference() == ReferenceUse::Required;
+        let is_possible = !(among_data && candidate.has_only_promises);
         is_possible.then_some(request)
     }
 

@@ -42,23 +42,19 @@ impl WrittenPromise {
         // What this crate wrote has columns beside the features, which no feature is called.
         let is_ours = column("format_version").is_some();
         let mut promises = Vec::new();
-        for line in 0..advice.rows() {
-            if status.is_some_and(|status| status.cell(line) != "found") {
+        for line in advice.row_numbers() {
+            if status.is_some_and(|status| advice.cell(line, status) != "found") {
                 continue;
             }
             let row = match rows {
                 None => line,
-                Some(rows) => rows.cell(line).parse().map_err(|_| Error::Cell {
-                    file: advice.source().to_owned(),
-                    row: line,
-                    column: "row".to_owned(),
-                    value: rows.cell(line).to_owned(),
-                    expected: "the number of a row, from 0".to_owned(),
+                Some(rows) => advice.cell(line, rows).parse().map_err(|_| {
+                    advice.cell_error(line, rows, "the number of a row, from 0".to_owned())
                 })?,
             };
             let factual = match factuals {
                 None => None,
-                Some(table) if row < table.rows() => Some(line_of(table, row)),
+                Some(table) if table.row_numbers().contains(&row) => Some(line_of(table, row)),
                 Some(table) => {
                     return Err(Error::Table {
                         file: advice.source().to_owned(),
@@ -112,7 +108,7 @@ pub(super) struct Read {
 
 /// The cells of a line under the names of their columns.
 fn line_of(table: &Table, line: usize) -> Values {
-    let cell = |column: &Column| (column.name().to_owned(), Value::from(column.cell(line)));
+    let cell = |column: &Column| (column.name().to_owned(), Value::from(table.cell(line, column)));
     table.columns().iter().map(cell).collect()
 }
 

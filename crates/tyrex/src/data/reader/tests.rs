@@ -264,7 +264,16 @@ fn bytes_may_come_one_at_a_time() {
         whole(source, batches).map(|table| cells(&table)).map_err(|error| error.to_string())
     };
     let quoted = "\u{feff}a,ü\r\n\"x\ny\",€\r\n".as_bytes();
-    for csv in [quoted, b"a\n\xe2\x82", b"a\n\xe2\x82x", b"\xff"] {
+    for csv in [
+        quoted,
+        b"a\n\xe2\x82",
+        b"a\n\xe2\x82x",
+        b"\xff",
+        b"\xef\xbb\xbf",
+        b"\xef\xbb\xbf\xff",
+        b"\xef\xbb\xbf\xc3",
+        b"\xef\xbb",
+    ] {
         let one = csv::Reader::new(source, Slow(csv), None).and_then(|mut one| {
             let table = whole(source, &mut one)?;
             Ok(cells(&table))

@@ -45,6 +45,8 @@ fn names(folder: &Path) -> Vec<String> {
     entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect()
 }
 
+type Cells = (Option<i64>, String, bool, f64);
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
 
@@ -52,7 +54,7 @@ proptest! {
     fn batches_make_the_file_that_the_whole_makes(
         rows in proptest::collection::vec((any::<Option<i64>>(), any::<String>(), any::<bool>(), -1e6..1e6), 1..40)
     ) {
-        let cells = |cell: &dyn Fn(&(Option<i64>, String, bool, f64)) -> String| {
+        let cells = |cell: &dyn Fn(&Cells) -> String| {
             rows.iter().map(cell).collect::<Vec<_>>()
         };
         let given = table(&[
@@ -129,7 +131,7 @@ fn a_cell_that_does_not_fit_is_an_error_with_its_row_in_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let prefix = format!("{}/", folder.path().display());
     let row = |cells: [&str; 4]| {
-        let cells = cells.map(|cell| vec!["".to_owned(), cell.to_owned()]);
+        let cells = cells.map(|cell| vec![String::new(), cell.to_owned()]);
         let [a, b, c, d] = cells;
         table(&[("a", a), ("b", b), ("c", c), ("d", d)])
     };
@@ -166,12 +168,13 @@ fn a_cell_that_does_not_fit_is_an_error_with_its_row_in_the_file() {
 
 #[test]
 fn small_batches_share_a_row_group() {
+    use ::parquet::file::metadata::RowGroupMetaData;
     use ::parquet::file::reader::{FileReader as _, SerializedFileReader};
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("out.parquet");
     let groups = || {
         let file = SerializedFileReader::new(fs::File::open(&path).unwrap()).unwrap();
-        file.metadata().row_groups().iter().map(|group| group.num_rows()).collect::<Vec<_>>()
+        file.metadata().row_groups().iter().map(RowGroupMetaData::num_rows).collect::<Vec<_>>()
     };
     let all = table(&[("a", (0..40_000).map(|row| row.to_string()).collect())]);
     all.write(&path, Overwrite::Force).unwrap();

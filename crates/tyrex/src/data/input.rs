@@ -99,7 +99,7 @@ impl<R: Read> Read for Utf8<R> {
                 self.begun = bytes.to_vec();
                 continue;
             }
-            self.has_begun = true;
+            self.has_begun |= valid > 0;
             self.line += bytes[..valid].split(|&byte| byte == b'\n').skip(1).count();
             if valid > 0 || (count == 0 && !self.is_bad) {
                 return Ok(valid);

@@ -12,7 +12,7 @@ use crate::action::Overrides;
 use crate::counterfactual::{
     Budget, Counterfactual, MethodSpec, Norm, Outcome, Protocol, Reason, Tick,
 };
-use crate::data::schema::Interval;
+use crate::data::schema::MissingPolicy;
 use crate::data::{Column, Content, Feature, FeatureKind, Row, Schema, Table, Value};
 use crate::error::{Error, Result};
 use crate::seed::Seed;
@@ -226,25 +226,22 @@ struct Parameters<'a> {
 
 /// What the cells of a feature are.
 fn content(schema: &Schema, feature: &Feature) -> Content {
-    /// Whole numbers that `f64` holds exactly.
-    const EXACT: f64 = 9_007_199_254_740_992.0;
-    let level = |value: &Value| match value {
+    let keeps_missing = *schema.missing_policy(feature) == MissingPolicy::Level;
+    let has_words = feature.kind.levels().iter().any(|level| !matches!(level, Value::Number(_)));
+    if has_words || (keeps_missing && !schema.cell_of_value(feature, &Value::Missing).is_empty()) {
+        return Content::Text;
+    }
+    let special = feature.special.as_ref().or(schema.special.as_ref());
+    let special = special.into_iter().flat_map(|special| special.values.iter().copied());
+    let levels = feature.kind.levels().iter().filter_map(|level| match level {
         Value::Number(number) => Some(*number),
         _ => None,
-    };
-    let levels: Option<Vec<f64>> = feature.kind.levels().iter().map(level).collect();
-    let Some(mut numbers) = levels else { return Content::Text };
-    if let Some(special) = feature.special.as_ref().or(schema.special.as_ref()) {
-        numbers.extend(&special.values);
+    });
+    let is_whole = |number: f64| number.fract() == 0.0;
+    if feature.kind != FeatureKind::Numeric && levels.chain(special).all(is_whole) {
+        return Content::Integer;
     }
-    let whole = numbers.iter().all(|number| number.fract() == 0.0 && number.abs() <= EXACT);
-    let is_bounded = |range: &Interval| range.lower >= -EXACT && range.upper <= EXACT;
-    match feature.kind {
-        FeatureKind::Numeric => Content::Real,
-        FeatureKind::Integer if !feature.range.as_ref().is_some_and(is_bounded) => Content::Real,
-        _ if whole => Content::Integer,
-        _ => Content::Real,
-    }
+    Content::Real
 }
 
 /// The features that differ, in the order of the schema.

@@ -51,17 +51,13 @@ impl GivenRows {
             Some(rows) => lines
                 .iter()
                 .map(|&line| {
-                    rows.cell(line).parse().map_err(|_| Error::Cell {
-                        file: table.source().to_owned(),
-                        row: line,
-                        column: "row".to_owned(),
-                        value: rows.cell(line).to_owned(),
-                        expected: "the number of a row, from 0".to_owned(),
-                    })
+                    let expected = || "the number of a row, from 0".to_owned();
+                    let row = table.cell(line, rows).parse();
+                    row.map_err(|_| table.cell_error(line, rows, expected()))
                 })
                 .collect::<Result<_>>()?,
         };
-        let model = column("model").map(|model| model.cell(lines[0]).to_owned());
+        let model = column("model").map(|model| table.cell(lines[0], model).to_owned());
         let applicants = Applicants::read(schema, selected(table, &lines)?).map_err(|error| {
             match error {
                 // The line of the whole file.
@@ -117,9 +113,9 @@ pub(super) fn check_rows(table: &Table) -> Result<()> {
     else {
         return Ok(());
     };
-    for line in 0..table.rows() {
+    for line in table.row_numbers() {
         let request: serde_json::Value =
-            serde_json::from_str(parameters.cell(line)).unwrap_or_default();
+            serde_json::from_str(table.cell(line, parameters)).unwrap_or_default();
         if let Some(protocol) = request["protocol"].as_str().filter(|name| *name != "product") {
             return Err(Error::Table {
                 file: table.source().to_owned(),
@@ -138,7 +134,7 @@ fn selected(table: &Table, lines: &[usize]) -> Result<Table> {
     let columns = table.columns().iter().map(|whole| {
         let mut column = Column::new(whole.name());
         for &line in lines {
-            column.push(whole.cell(line));
+            column.push(table.cell(line, whole));
         }
         column
     });

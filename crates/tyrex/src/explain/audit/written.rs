@@ -50,17 +50,13 @@ impl WrittenPromise {
         for line in found_lines(advice)? {
             let row = match rows {
                 None => line,
-                Some(rows) => rows.cell(line).parse().map_err(|_| Error::Cell {
-                    file: advice.source().to_owned(),
-                    row: line,
-                    column: "row".to_owned(),
-                    value: rows.cell(line).to_owned(),
-                    expected: "the number of a row, from 0".to_owned(),
+                Some(rows) => advice.cell(line, rows).parse().map_err(|_| {
+                    advice.cell_error(line, rows, "the number of a row, from 0".to_owned())
                 })?,
             };
             let factual = match factuals {
                 None => None,
-                Some(table) if row < table.rows() => Some(line_of(table, row)),
+                Some(table) if table.row_numbers().contains(&row) => Some(line_of(table, row)),
                 Some(table) => {
                     return Err(Error::Table {
                         file: advice.source().to_owned(),
@@ -135,7 +131,7 @@ pub(super) struct Read {
 
 /// The cells of a line under the names of their columns.
 fn line_of(table: &Table, line: usize) -> Values {
-    let cell = |column: &Column| (column.name().to_owned(), Value::from(column.cell(line)));
+    let cell = |column: &Column| (column.name().to_owned(), Value::from(table.cell(line, column)));
     table.columns().iter().map(cell).collect()
 }
 

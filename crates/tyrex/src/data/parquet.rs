@@ -67,6 +67,13 @@ fn table(path: &Path, content: impl ChunkReader + 'static) -> Result<Table> {
         if !sound {
             return Err(wrong("not a readable Parquet file: a negative size or offset".to_owned()));
         }
+        let codecs = group.metadata().columns().iter().map(|chunk| chunk.compression());
+        if let Some(codec) = codecs.into_iter().find_map(missing_codec) {
+            return Err(wrong(format!(
+                "compressed with {codec}, which this build of tyrex cannot read; write the file \
+                 with Snappy, or build tyrex with the feature `parquet-codecs`"
+            )));
+        }
         for (index, column) in columns.iter_mut().enumerate() {
             let pages = group.get_column_page_reader(index).map_err(broken)?;
             let pages = Box::new(CheckedPages { pages, has_dictionary: false });
@@ -96,6 +103,17 @@ fn table(path: &Path, content: impl ChunkReader + 'static) -> Result<Table> {
         return Err(wrong("the file has no columns".to_owned()));
     }
     Table::new(path, columns)
+}
+
+/// The name of a codec that is compiled in with the feature `parquet-codecs` only.
+fn missing_codec(codec: Compression) -> Option<&'static str> {
+    match codec {
+        _ if cfg!(feature = "parquet-codecs") => None,
+        Compression::GZIP(_) => Some("gzip"),
+        Compression::LZ4 | Compression::LZ4_RAW => Some("LZ4"),
+        Compression::ZSTD(_) => Some("Zstandard"),
+        _ => None,
+    }
 }
 
 /// What a column holds, in words, if it is not something a cell can be.

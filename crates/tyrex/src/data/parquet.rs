@@ -97,6 +97,13 @@ impl<R: ChunkReader + 'static> Reader<R> {
                 let problem = "not a readable Parquet file: a negative size or offset";
                 return Err(self.wrong(problem.to_owned()));
             }
+            let codecs = metadata.columns().iter().map(|chunk| chunk.compression());
+            if let Some(codec) = codecs.into_iter().find_map(missing_codec) {
+                return Err(self.wrong(format!(
+                    "compressed with {codec}, which this build of tyrex cannot read; write the \
+                     file with Snappy, or build tyrex with the feature `parquet-codecs`"
+                )));
+            }
             let schema = self.file.metadata().file_metadata().schema_descr();
             let columns = (0..self.names.len())
                 .map(|index| {
@@ -162,6 +169,17 @@ impl<R: ChunkReader + 'static> Batches for Reader<R> {
     fn progress(&self) -> Option<f64> {
         let rows = self.file.metadata().file_metadata().num_rows();
         Some(share(self.rows, u64::try_from(rows).unwrap_or(0)))
+    }
+}
+
+/// The name of a codec that is compiled in with the feature `parquet-codecs` only.
+fn missing_codec(codec: Compression) -> Option<&'static str> {
+    match codec {
+        _ if cfg!(feature = "parquet-codecs") => None,
+        Compression::GZIP(_) => Some("gzip"),
+        Compression::LZ4 | Compression::LZ4_RAW => Some("LZ4"),
+        Compression::ZSTD(_) => Some("Zstandard"),
+        _ => None,
     }
 }
 

@@ -9,7 +9,7 @@ use tokio::sync::OwnedSemaphorePermit;
 use tyrex::change::{ModelChange, Reinitialise};
 use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::data::schema::Split;
-use tyrex::data::{Catalogue, Schema, Table};
+use tyrex::data::{Catalogue, Schema, Table, TableLimits};
 use tyrex::explain::{Applicants, Data, embedded_schema, import_bytes};
 use tyrex::model::onnx::{Favourable, ImportOptions, OnnxModel};
 use tyrex::model::{Model as _, TrainParams};
@@ -76,7 +76,7 @@ impl Reading {
 
 impl Upload {
     /// Reads the model and its rows through the library's hardened reader.
-    pub(super) fn explainer(&self) -> Result<Explainer> {
+    pub(super) fn explainer(&self, limits: TableLimits) -> Result<Explainer> {
         let options = self.reading.options();
         let schema = self.checked_schema(&options)?;
         let model = import_bytes(&self.onnx, &schema, &options).map_err(at("model"))?;
@@ -84,7 +84,7 @@ impl Upload {
         let applicants = match &self.data {
             None => Applicants::of_rows(&schema, Vec::new())?,
             Some((format, file)) => {
-                let table = table(format, file)?;
+                let table = table(format, file, limits)?;
                 Applicants::read(&schema, table).map_err(at("data"))?
             }
         };
@@ -142,13 +142,13 @@ fn check_ensemble(explainer: &Explainer, models: usize) -> Result<()> {
 }
 
 /// The rows of an uploaded file.
-pub(crate) fn table(format: &str, file: &[u8]) -> Result<Table> {
+pub(crate) fn table(format: &str, file: &[u8], limits: TableLimits) -> Result<Table> {
     if matches!(format, "arrow" | "arrows" | "ipc" | "feather") {
-        return rows::read_arrow(file, usize::MAX)
+        return rows::read_arrow(file, limits)
             .map_err(|problem| Error::field("data", problem.detail().to_owned()));
     }
     let name = format!("data.{format}");
-    Table::from_bytes(Path::new(&name), file.to_vec()).map_err(at("data"))
+    Table::from_bytes_within(Path::new(&name), file.to_vec(), limits).map_err(at("data"))
 }
 
 /// Says which part of an upload an error of the library is about.
@@ -211,7 +211,7 @@ impl Engine {
         let (upload, explainer, params) = self
             .aside(move |_| {
                 let _alone = alone;
-                let explainer = upload.explainer()?;
+                let explainer = upload.explainer(rows::UPLOADED)?;
                 check_ensemble(&explainer, upload.ensemble)?;
                 let params = match upload.ensemble {
                     0 => None,
@@ -370,7 +370,8 @@ fn restored(
                 reading: serde_json::from_str(&stored.options).map_err(damaged)?,
                 ensemble: 0,
             };
-            upload.explainer()?
+            // Earlier versions took larger files.
+            upload.explainer(TableLimits::default())?
         }
     };
     let (found, expected) = (explainer.fingerprint().to_string(), &stored.fingerprint);

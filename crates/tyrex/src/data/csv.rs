@@ -3,11 +3,12 @@
 use std::io::{self, Write};
 use std::path::Path;
 
+use crate::data::limits::{Room, TableLimits};
 use crate::data::table::{Column, Table};
 use crate::error::{Error, Result};
 
 /// Reads CSV.
-pub(super) fn parse(source: &Path, bytes: &[u8]) -> Result<Table> {
+pub(super) fn parse(source: &Path, bytes: &[u8], limits: TableLimits) -> Result<Table> {
     let wrong = |problem: String| Error::Table { file: source.to_owned(), problem };
     let text = std::str::from_utf8(bytes).map_err(|error| {
         let line = bytes[..error.valid_up_to()].split(|&byte| byte == b'\n').count();
@@ -25,6 +26,7 @@ pub(super) fn parse(source: &Path, bytes: &[u8]) -> Result<Table> {
     }
     let mut columns: Vec<Column> = header.iter().map(Column::new).collect();
     let mut record = csv::StringRecord::new();
+    let mut room = Room::new(limits);
     let mut row = 0;
     while reader.read_record(&mut record).map_err(|error| wrong(error.to_string()))? {
         if record.len() != columns.len() {
@@ -36,6 +38,7 @@ pub(super) fn parse(source: &Path, bytes: &[u8]) -> Result<Table> {
             )));
         }
         for (column, cell) in columns.iter_mut().zip(&record) {
+            room.take(row, cell.len()).map_err(wrong)?;
             column.push(cell);
         }
         row += 1;

@@ -8,16 +8,18 @@ use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
 use crate::data::cell::listed;
+use crate::data::limits::{Room, TableLimits};
 use crate::data::table::{Column, Content, Table};
 use crate::error::{Error, Result};
 
 /// Reads JSON lines. The first line names the columns; a key that a later line leaves out
 /// is an empty cell.
-pub(super) fn parse(source: &Path, bytes: &[u8]) -> Result<Table> {
+pub(super) fn parse(source: &Path, bytes: &[u8], limits: TableLimits) -> Result<Table> {
     let wrong = |problem: String| Error::Table { file: source.to_owned(), problem };
     // Some programs put a byte order mark before the text.
     let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
     let mut columns: Vec<Column> = Vec::new();
+    let mut room = Room::new(limits);
     let mut row = 0;
     for (index, line) in bytes.split(|&byte| byte == b'\n').enumerate() {
         if line.iter().all(u8::is_ascii_whitespace) {
@@ -40,6 +42,7 @@ pub(super) fn parse(source: &Path, bytes: &[u8]) -> Result<Table> {
             if column.len() > row {
                 return Err(wrong(format!("{at} has the key `{key}` twice")));
             }
+            room.take(row, value.get().len()).map_err(wrong)?;
             push(column, value.get()).map_err(|found| Error::Cell {
                 file: source.to_owned(),
                 row,
@@ -50,6 +53,7 @@ pub(super) fn parse(source: &Path, bytes: &[u8]) -> Result<Table> {
         }
         row += 1;
         for column in columns.iter_mut().filter(|column| column.len() < row) {
+            room.take(row - 1, 0).map_err(wrong)?;
             column.push("");
         }
     }

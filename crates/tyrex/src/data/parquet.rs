@@ -21,6 +21,7 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{ColumnDescriptor, Type};
 use prost::bytes::Bytes;
 
+use crate::data::limits::{Room, TableLimits};
 use crate::data::table::{Column, Content, Table};
 use crate::error::{Error, Result};
 
@@ -28,17 +29,17 @@ use crate::error::{Error, Result};
 const BATCH: usize = 8192;
 
 /// Reads Parquet. Numbers become their shortest text, a null an empty cell.
-pub(super) fn read(path: &Path) -> Result<Table> {
+pub(super) fn read(path: &Path, limits: TableLimits) -> Result<Table> {
     let file = File::open(path).map_err(Error::io("read", path))?;
-    table(path, file)
+    table(path, file, limits)
 }
 
 /// The same from memory.
-pub(super) fn parse(source: &Path, bytes: Vec<u8>) -> Result<Table> {
-    table(source, Bytes::from(bytes))
+pub(super) fn parse(source: &Path, bytes: Vec<u8>, limits: TableLimits) -> Result<Table> {
+    table(source, Bytes::from(bytes), limits)
 }
 
-fn table(path: &Path, content: impl ChunkReader + 'static) -> Result<Table> {
+fn table(path: &Path, content: impl ChunkReader + 'static, limits: TableLimits) -> Result<Table> {
     let wrong = |problem: String| Error::Table { file: path.to_owned(), problem };
     let broken = |error: ParquetError| wrong(format!("not a readable Parquet file: {error}"));
     let reader = SerializedFileReader::new(content).map_err(broken)?;
@@ -54,6 +55,15 @@ fn table(path: &Path, content: impl ChunkReader + 'static) -> Result<Table> {
         }
         columns.push(Column::new(name));
     }
+    // A few bytes can declare and hold any number of equal rows.
+    let mut declared = 0_usize;
+    for group in reader.metadata().row_groups() {
+        let rows = usize::try_from(group.num_rows())
+            .map_err(|_| wrong("a row group has a negative number of rows".to_owned()))?;
+        declared = declared.saturating_add(rows);
+    }
+    limits.check(declared, columns.len()).map_err(wrong)?;
+    let mut room = Room::new(limits);
     for group in 0..reader.num_row_groups() {
         let group = reader.get_row_group(group).map_err(broken)?;
         let rows = usize::try_from(group.metadata().num_rows())
@@ -73,16 +83,19 @@ fn table(path: &Path, content: impl ChunkReader + 'static) -> Result<Table> {
             let cells = get_column_reader(schema.column(index), pages);
             let is_unsigned = is_unsigned(&schema.column(index));
             let before = column.len();
-            read_cells(cells, is_unsigned, rows, column).map_err(|error| match error {
-                CellError::Broken(error) => broken(error),
-                CellError::NotText(row) => Error::Cell {
-                    file: path.to_owned(),
-                    row,
-                    column: column.name().to_owned(),
-                    value: "bytes".to_owned(),
-                    expected: "UTF-8 text".to_owned(),
+            read_cells(cells, is_unsigned, rows, column, &mut room).map_err(
+                |error| match error {
+                    CellError::Broken(error) => broken(error),
+                    CellError::TooMuch(problem) => wrong(problem),
+                    CellError::NotText(row) => Error::Cell {
+                        file: path.to_owned(),
+                        row,
+                        column: column.name().to_owned(),
+                        value: "bytes".to_owned(),
+                        expected: "UTF-8 text".to_owned(),
+                    },
                 },
-            })?;
+            )?;
             if column.len() - before != rows {
                 return Err(wrong(format!(
                     "not a readable Parquet file: column `{}` has {} cells in a group of {rows} rows",
@@ -189,6 +202,7 @@ impl Iterator for CheckedPages {
 
 enum CellError {
     Broken(ParquetError),
+    TooMuch(String),
     NotText(usize),
 }
 
@@ -198,32 +212,37 @@ fn read_cells(
     is_unsigned: bool,
     rows: usize,
     column: &mut Column,
+    room: &mut Room,
 ) -> Result<(), CellError> {
     match reader {
         ColumnReader::BoolColumnReader(reader) => {
-            typed(reader, rows, column, |column, value| column.push_display(value))
+            typed(reader, rows, column, room, |column, value| column.push_display(value))
         }
         ColumnReader::Int32ColumnReader(reader) if is_unsigned => {
-            typed(reader, rows, column, |column, value| column.push_display(value.cast_unsigned()))
+            typed(reader, rows, column, room, |column, value| {
+                column.push_display(value.cast_unsigned())
+            })
         }
         ColumnReader::Int32ColumnReader(reader) => {
-            typed(reader, rows, column, |column, value| column.push_display(value))
+            typed(reader, rows, column, room, |column, value| column.push_display(value))
         }
         ColumnReader::Int64ColumnReader(reader) if is_unsigned => {
-            typed(reader, rows, column, |column, value| column.push_display(value.cast_unsigned()))
+            typed(reader, rows, column, room, |column, value| {
+                column.push_display(value.cast_unsigned())
+            })
         }
         ColumnReader::Int64ColumnReader(reader) => {
-            typed(reader, rows, column, |column, value| column.push_display(value))
+            typed(reader, rows, column, room, |column, value| column.push_display(value))
         }
         ColumnReader::FloatColumnReader(reader) => {
-            typed(reader, rows, column, |column, value| column.push_display(value))
+            typed(reader, rows, column, room, |column, value| column.push_display(value))
         }
         ColumnReader::DoubleColumnReader(reader) => {
-            typed(reader, rows, column, |column, value| column.push_display(value))
+            typed(reader, rows, column, room, |column, value| column.push_display(value))
         }
         ColumnReader::ByteArrayColumnReader(reader) => {
             let mut not_text = None;
-            typed(reader, rows, column, |column, value| {
+            typed(reader, rows, column, room, |column, value| {
                 let text = std::str::from_utf8(value.data());
                 if text.is_err() {
                     not_text.get_or_insert(column.len());
@@ -242,6 +261,7 @@ fn typed<T: DataType>(
     mut reader: ColumnReaderImpl<T>,
     rows: usize,
     column: &mut Column,
+    room: &mut Room,
     mut push: impl FnMut(&mut Column, &T::T),
 ) -> Result<(), CellError> {
     let (mut values, mut levels) = (Vec::new(), Vec::new());
@@ -259,6 +279,7 @@ fn typed<T: DataType>(
         // A column that has no nulls has no levels either.
         let mut present = values.iter();
         for row in 0..records {
+            let before = column.text_len();
             match levels.get(row) {
                 Some(0) => column.push(""),
                 _ => match present.next() {
@@ -266,6 +287,8 @@ fn typed<T: DataType>(
                     None => column.push(""),
                 },
             }
+            let added = column.text_len() - before;
+            room.take(column.len() - 1, added).map_err(CellError::TooMuch)?;
         }
     }
     Ok(())

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use crate::data::cell::listed;
+use crate::data::limits::TableLimits;
 use crate::data::value::nearest_name;
 use crate::data::{csv, jsonl, parquet};
 use crate::error::{Error, Result};
@@ -67,6 +68,11 @@ impl Column {
         self.ends.push(self.text.len());
     }
 
+    /// The bytes of all cells.
+    pub(super) fn text_len(&self) -> usize {
+        self.text.len()
+    }
+
     /// One cell.
     ///
     /// # Panics
@@ -104,28 +110,39 @@ impl Table {
         Ok(Self { source, columns, rows })
     }
 
-    /// Reads a file; its name says the format: `.csv`, `.jsonl`, `.ndjson` or `.parquet`.
+    /// Reads a file; its name says the format: `.csv`, `.jsonl`, `.ndjson` or `.parquet`. It may
+    /// hold as much as [`TableLimits`] allow unless told otherwise.
     pub fn read(path: &Path) -> Result<Self> {
+        Self::read_within(path, TableLimits::default())
+    }
+
+    /// Reads a file that holds at most so much. The limits hold while it is decoded.
+    pub fn read_within(path: &Path, limits: TableLimits) -> Result<Self> {
         match Format::of(path)? {
-            Format::Csv => csv::parse(path, &read_bytes(path)?),
-            Format::JsonLines => jsonl::parse(path, &read_bytes(path)?),
-            Format::Parquet => parquet::read(path),
+            Format::Csv => csv::parse(path, &read_bytes(path)?, limits),
+            Format::JsonLines => jsonl::parse(path, &read_bytes(path)?, limits),
+            Format::Parquet => parquet::read(path, limits),
         }
     }
 
     /// Reads a file that is in memory already; the name of `source` says the format, and errors
     /// name it as the file.
     pub fn from_bytes(source: &Path, bytes: Vec<u8>) -> Result<Self> {
+        Self::from_bytes_within(source, bytes, TableLimits::default())
+    }
+
+    /// Reads a file that is in memory already and holds at most so much.
+    pub fn from_bytes_within(source: &Path, bytes: Vec<u8>, limits: TableLimits) -> Result<Self> {
         match Format::of(source)? {
-            Format::Csv => csv::parse(source, &bytes),
-            Format::JsonLines => jsonl::parse(source, &bytes),
-            Format::Parquet => parquet::parse(source, bytes),
+            Format::Csv => csv::parse(source, &bytes, limits),
+            Format::JsonLines => jsonl::parse(source, &bytes, limits),
+            Format::Parquet => parquet::parse(source, bytes, limits),
         }
     }
 
     /// Reads CSV that is already in memory; errors name `source` as the file.
     pub fn from_csv(source: &Path, bytes: &[u8]) -> Result<Self> {
-        csv::parse(source, bytes)
+        csv::parse(source, bytes, TableLimits::default())
     }
 
     /// Writes a file; its name says the format.

@@ -12,7 +12,7 @@ pub(crate) use asked::{Asked, wants_arrow};
 pub(crate) use json::JsonRows;
 
 use tyrex::data::schema::Split;
-use tyrex::data::{Schema, Table};
+use tyrex::data::{Schema, Table, TableLimits};
 use tyrex::explain::Applicant;
 
 use crate::access::{Caller, Role};
@@ -20,6 +20,11 @@ use crate::config::Limits;
 use crate::engine::Served;
 use crate::engine::jobs::KeptRows;
 use crate::problem::Problem;
+
+/// The most that a stranger's file may hold, whatever its size: read, it takes two gibibytes or
+/// less.
+pub(crate) const UPLOADED: TableLimits =
+    TableLimits { rows: 2_000_000, cells: 20_000_000, text: 256 << 20 };
 
 /// The rows of a question: some that are sent along, or some of the model's own.
 #[derive(Debug, Clone)]

@@ -6,9 +6,9 @@ use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use tyrex::data::Table;
+use tyrex::data::{Table, TableLimits};
 
-use super::{ARROW, read_arrow};
+use super::{ARROW, UPLOADED, read_arrow};
 use crate::access::Caller;
 use crate::problem::Problem;
 use crate::state::AppState;
@@ -46,7 +46,8 @@ impl<T: DeserializeOwned> FromRequest<AppState> for Asked<T> {
             .map_err(|rejection| Problem::new(rejection.status(), rejection.body_text()))?;
         if kind == ARROW {
             let question = parameters(&query)?;
-            let table = read_arrow(&body, state.config.limits.rows)?;
+            let most = TableLimits { rows: state.config.limits.rows, ..UPLOADED };
+            let table = read_arrow(&body, most)?;
             return Ok(Self { question, table: Some(table), arrow, caller });
         }
         // A struct could be read from a list of its values, too.

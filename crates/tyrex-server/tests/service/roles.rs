@@ -56,10 +56,17 @@ fn rows() -> String {
 
 /// It accepts incomes from 50,000 on.
 fn onnx() -> Vec<u8> {
-    let schema = Schema::from_toml(SCHEMA).unwrap();
-    let layer =
-        Dense { weights: vec![0.001, 0.0], bias: vec![-50.0], activation: Activation::Identity };
-    let network = Mlp::new(2, &[layer], Output::Sigmoid { favourable: true }).unwrap();
+    onnx_of(SCHEMA)
+}
+
+/// A network of one layer that looks at the first of a schema's numbers.
+pub(crate) fn onnx_of(schema: &str) -> Vec<u8> {
+    let schema = Schema::from_toml(schema).unwrap();
+    let mut weights = vec![0.0; schema.features.len()];
+    weights[0] = 0.001;
+    let layer = Dense { weights, bias: vec![-50.0], activation: Activation::Identity };
+    let inputs = schema.features.len();
+    let network = Mlp::new(inputs, &[layer], Output::Sigmoid { favourable: true }).unwrap();
     let encoder = Encoder::fit(&schema, &[]).unwrap();
     write(&network, &ExportMetadata::of(&schema, &encoder).unwrap())
 }

@@ -261,7 +261,9 @@ impl Read for Slow<'_> {
 fn bytes_may_come_one_at_a_time() {
     let source = Path::new("t");
     let read = |batches: &mut dyn Batches| {
-        whole(source, batches).map(|table| cells(&table)).map_err(|error| error.to_string())
+        whole(source, batches, TableLimits::default())
+            .map(|table| cells(&table))
+            .map_err(|error| error.to_string())
     };
     let quoted = "\u{feff}a,ü\r\n\"x\ny\",€\r\n".as_bytes();
     for csv in [
@@ -275,7 +277,7 @@ fn bytes_may_come_one_at_a_time() {
         b"\xef\xbb",
     ] {
         let one = csv::Reader::new(source, Slow(csv), None).and_then(|mut one| {
-            let table = whole(source, &mut one)?;
+            let table = whole(source, &mut one, TableLimits::default())?;
             Ok(cells(&table))
         });
         let all = Table::from_csv(source, csv).map(|table| cells(&table));
@@ -315,7 +317,8 @@ fn no_more_is_read_than_a_batch_and_a_buffer() {
     let check = |batches: &mut dyn Batches, taken: &std::cell::Cell<usize>, width: usize| {
         let mut rows = 0;
         loop {
-            let (count, columns) = batches.read(rows, BATCH).unwrap();
+            let (count, columns) =
+                batches.read(rows, BATCH, &mut Room::new(TableLimits::default())).unwrap();
             if count == 0 {
                 break;
             }

@@ -20,14 +20,13 @@ pub use certify::CertifyArgs;
 pub use experiment::{ExperimentCommand, ExperimentRunArgs, ExperimentShowArgs};
 pub use explain::{ExplainArgs, SearchArgs, Threshold};
 pub use ledger::{
-    ClosingName, FilterArgs, LedgerArgs, LedgerCloseArgs, LedgerCommand, LedgerExportArgs,
-    LedgerForgetArgs, LedgerListArgs, LedgerShowArgs, LedgerVerifyArgs, RecordArgs, StatusName,
+    FilterArgs, LedgerArgs, LedgerCloseArgs, LedgerCommand, LedgerExportArgs, LedgerForgetArgs,
+    LedgerListArgs, LedgerShowArgs, LedgerVerifyArgs, RecordArgs,
 };
 pub use report::ReportArgs;
 pub use retrain::{ChangeArgs, RetrainArgs};
 pub use serve::{
-    CreateTokenArgs, LimitArgs, LogForm, ReachArgs, RevokeTokenArgs, RoleName, ServeArgs,
-    TokenArgs, TokenCommand,
+    CreateTokenArgs, LimitArgs, ReachArgs, RevokeTokenArgs, ServeArgs, TokenArgs, TokenCommand,
 };
 pub use stability::StabilityArgs;
 

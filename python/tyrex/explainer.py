@@ -211,8 +211,8 @@ class Explainer:
             The rows to explain, in any container; columns are found by name. Without any, the
             rejected rows of the data.
         method
-            trex-i (the usual one), trex-o, trex-nn, min-cost, nn, sns, roar or elastic-net.
-            Without gradients, trex-nn or nn.
+            One of `tyrex.method_names()`; `usual_method` if absent. A method that needs gradients
+            refuses a model without, and names those that do not need them.
         tau, k, sigma
             The stability that is asked for, on how many neighbours, how far away.
         norm

@@ -8,6 +8,7 @@ mod explain;
 mod ledger;
 mod report;
 mod retrain;
+#[cfg(feature = "service")]
 mod serve;
 mod stability;
 
@@ -20,14 +21,14 @@ pub use certify::CertifyArgs;
 pub use experiment::{ExperimentCommand, ExperimentRunArgs, ExperimentShowArgs};
 pub use explain::{ExplainArgs, SearchArgs};
 pub use ledger::{
-    ClosingName, FilterArgs, Holds, LedgerArgs, LedgerCloseArgs, LedgerCommand, LedgerExportArgs,
-    LedgerForgetArgs, LedgerListArgs, LedgerShowArgs, LedgerVerifyArgs, RecordArgs, StatusName,
+    FilterArgs, Holds, LedgerArgs, LedgerCloseArgs, LedgerCommand, LedgerExportArgs,
+    LedgerForgetArgs, LedgerListArgs, LedgerShowArgs, LedgerVerifyArgs, RecordArgs,
 };
 pub use report::ReportArgs;
 pub use retrain::{ChangeArgs, RetrainArgs};
+#[cfg(feature = "service")]
 pub use serve::{
-    CreateTokenArgs, LimitArgs, LogForm, ReachArgs, RevokeTokenArgs, RoleName, ServeArgs,
-    TokenArgs, TokenCommand,
+    CreateTokenArgs, LimitArgs, ReachArgs, RevokeTokenArgs, ServeArgs, TokenArgs, TokenCommand,
 };
 pub use stability::StabilityArgs;
 
@@ -186,8 +187,16 @@ Examples:
     /// On this machine alone, unless there are tokens. Everything that lasts is kept in one
     /// database: promises, models, jobs and tokens. Ctrl-C ends it in good order; jobs go on after
     /// the next start.
+    #[cfg(feature = "service")]
     Serve(ServeArgs),
+    /// Serve the API and the web page (not in this build)
+    #[cfg(not(feature = "service"))]
+    Serve(AbsentArgs),
+    /// Make, list and revoke tokens for the service (not in this build)
+    #[cfg(not(feature = "service"))]
+    Token(AbsentArgs),
     /// Make, list and revoke tokens: who may use the service
+    #[cfg(feature = "service")]
     #[command(
         subcommand,
         after_help = "\
@@ -207,6 +216,16 @@ Examples:
         /// The shell
         shell: Shell,
     },
+}
+
+/// Anything, for a command that this build does not have: the answer says how to get it.
+#[cfg(not(feature = "service"))]
+#[derive(Debug, clap::Args)]
+#[command(disable_help_flag = true)]
+pub struct AbsentArgs {
+    /// What was typed
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    pub rest: Vec<String>,
 }
 
 /// Where the rows come from.

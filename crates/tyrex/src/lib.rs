@@ -28,9 +28,6 @@
 //! # }
 //! ```
 
-#[macro_use]
-pub mod choice;
-
 pub mod error;
 pub mod file;
 #[cfg(feature = "openapi")]
@@ -38,6 +35,9 @@ mod openapi;
 pub mod seed;
 
 mod catalogue;
+
+#[macro_use]
+pub mod choice;
 
 pub mod points;
 

@@ -46,6 +46,13 @@ impl Role {
     }
 }
 
+tyrex::choices! { Role "role" {
+    Read = "read": "Look at models; score and certify rows",
+    Explain = "explain":
+        "Also look at applicants, ask for advice, calibrate, audit, read and write the ledger",
+    Admin = "admin": "Also upload, activate and remove models; close and forget promises",
+} }
+
 /// Who asks. Middleware puts it into every request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Caller {

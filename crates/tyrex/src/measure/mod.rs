@@ -74,3 +74,36 @@ pub struct Reading {
     /// The measure's value.
     pub value: f64,
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Names and parameters stand in files of users: this is what the first version wrote.
+    #[test]
+    fn documents_are_pinned() {
+        let text = |measure: &Measure| serde_json::to_string(measure).unwrap();
+        let all: Vec<String> = Measure::all().iter().map(text).collect();
+        assert_eq!(
+            all,
+            [
+                r#"{"name":"prediction"}"#,
+                r#"{"name":"mean"}"#,
+                r#"{"name":"relaxed-stability"}"#,
+                r#"{"name":"stability","gamma":"sampled-slopes"}"#,
+                r#"{"name":"mean-minus-deviation"}"#,
+                r#"{"name":"path-integral","steps":20}"#,
+            ]
+        );
+        let given = Measure::from(Stability { gamma: Gamma::Given(0.5) });
+        assert_eq!(text(&given), r#"{"name":"stability","gamma":{"given":0.5}}"#);
+        for measure in Measure::all().into_iter().chain([given]) {
+            let written = serde_json::to_value(measure).unwrap();
+            assert_eq!(written["name"], measure.name());
+            assert_eq!(serde_json::from_value::<Measure>(written).unwrap(), measure);
+        }
+        for wrong in [r#"{"name":"mean","k":1}"#, r#"{"name":"stability"}"#, r#"{"name":"R"}"#] {
+            assert!(serde_json::from_str::<Measure>(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -37,6 +37,14 @@ fn dented(level: f32, depth: f32, width: f32) -> Mlp {
     Mlp::new(2, &[hidden, last], SIGMOID).unwrap()
 }
 
+/// Names of tiers and columns stand in files of users.
+#[test]
+fn the_names_of_tiers_are_pinned() {
+    assert_eq!(Tier::NAMES, ["theorem", "interval", "ensemble"]);
+    let numbers = Tier::KINDS.map(|kind| kind.numbers.join(" "));
+    assert_eq!(numbers, ["at_least probability", "largest_delta", "valid models probability"]);
+}
+
 #[test]
 fn a_change_that_breaks_the_assumption_is_never_certified() {
     let x = [0.0, 0.0];

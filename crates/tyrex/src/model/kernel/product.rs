@@ -413,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "assertion failed")]
+    #[should_panic(expected = "is too short")]
     fn a_short_operand_is_refused() {
         let (a, b) = (vec![0.0; 7], zeros(4));
         product(

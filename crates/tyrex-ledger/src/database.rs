@@ -117,11 +117,17 @@ pub use from_postgres_row;
 /// database remembers those it has seen, with a checksum.
 macro_rules! migrations {
     ($folder:literal) => {
-        [
-            (1, "ledger", include_str!(concat!("../migrations/", $folder, "/0001_ledger.sql"))),
-            (2, "tokens", include_str!(concat!("../migrations/", $folder, "/0002_tokens.sql"))),
-            (3, "engine", include_str!(concat!("../migrations/", $folder, "/0003_engine.sql"))),
-        ]
+        migrations!($folder, (1, "ledger"), (2, "tokens"), (3, "engine"))
+    };
+    ($folder:literal, $(($number:literal, $name:literal)),+) => {
+        [$((
+            $number,
+            $name,
+            include_str!(concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/migrations/", $folder, "/000", $number, "_", $name, ".sql"
+            )),
+        )),+]
     };
 }
 #[cfg(feature = "postgres")]

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use numpy::{IntoPyArray, PyArray1};
-use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde::Serialize;
@@ -13,8 +13,8 @@ use tyrex::certificate::{Certificate, CertificateDocument, Terms};
 use tyrex::change::ModelChange;
 use tyrex::counterfactual::{MethodSpec, Reason, Tick};
 use tyrex::explain::{
-    Applicant, Ask, AuditSummary, CalibrationTerms, Fresh, Part, Promise, Request, RetrainingTerms,
-    RowStability, StabilityTerms,
+    Answered, Applicant, Ask, AuditSummary, CALIBRATED_ROWS, CalibrationTerms, Fresh, MODELS, Part,
+    Progress, Promise, Request, RetrainingTerms, RowStability, StabilityTerms,
 };
 use tyrex::model::TrainParams;
 use tyrex::{Points, Seed};
@@ -50,9 +50,24 @@ impl<'a> RequestDocument<'a> {
     }
 }
 
-/// A question as Python writes it.
-fn ask(text: &str) -> PyResult<Ask> {
-    error::from_json("options", text)
+/// A question as Python writes it. A parameter that the method does not have is a keyword that
+/// the call does not have, for which Python has an exception of its own.
+pub(crate) fn ask(text: &str) -> PyResult<Ask> {
+    let ask: Ask = error::from_json("options", text)?;
+    if let Ok(method) = MethodSpec::named(&ask.method, ask.protocol) {
+        let own = method.param_names();
+        if let Some(unknown) = ask.params.keys().find(|name| !own.contains(name)) {
+            let name = method.name();
+            let there = match own.as_slice() {
+                [] => format!("{name} has none"),
+                own => format!("{name} has {}", own.join(", ")),
+            };
+            return Err(PyTypeError::new_err(format!(
+                "explain has no parameter `{unknown}`; {there}"
+            )));
+        }
+    }
+    Ok(ask)
 }
 
 impl Explainer {
@@ -283,42 +298,53 @@ impl Explainer {
         Ok(model::bytes(py, &self.inner.to_onnx().or_raise()?))
     }
 
+    /// The method that is used if none is named.
+    #[getter]
+    fn usual_method(&self) -> &'static str {
+        self.inner.usual_method()
+    }
+
     /// Advice for the rows of a table, or for the first own ones that are rejected: a document
-    /// per row, the seconds each took, the request, and whether Ctrl-C ended the search.
-    #[pyo3(signature = (rows, options, limit = None, progress = None))]
+    /// per row, the seconds each took, the request, and whether Ctrl-C ended the search. The
+    /// ensemble is used for certificates and for `tau = auto`, in place of models trained now.
+    #[pyo3(signature = (rows, options, limit = None, ensemble = None, progress = None))]
     fn explain(
         &self,
         py: Python<'_>,
         rows: Option<&Table>,
         options: &str,
         limit: Option<usize>,
+        ensemble: Option<&Ensemble>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<(String, Vec<f64>, String, bool)> {
         let ask = ask(options)?;
         // Checked before anything is read, and without the threads of long work.
         ask.request().or_raise()?;
+        let given = ensemble.map(|ensemble| &*ensemble.0);
         let ended = self.run(py, progress, |watch| {
             let mut applicants = self.asked(rows)?;
             applicants.truncate(limit.unwrap_or(usize::MAX));
-            watch.expect(applicants.len());
-            let adviser = self.inner.adviser(&ask)?;
-            let advice = adviser.advise(&applicants, |tick| self.tick(watch, tick))?;
-            Ok((adviser, advice))
+            // One ruler for all stages: the searches notice a failure of a function.
+            let report = |progress: Progress| {
+                watch.at(progress.done, progress.total);
+                self.tick(watch, Tick::Reading)
+            };
+            self.inner.answer(&applicants, &ask, given, report)
         })?;
-        let Ended { value: (adviser, advice), interrupt } = ended;
+        let Ended { value: Answered { adviser, advice, certificates }, interrupt } = ended;
         let stopped = advice.iter().any(|each| each.outcome.reason() == Some(Reason::Cancelled));
         if let Some(other) = interrupt.filter(|error| !is_interrupt(py, error)) {
             return Err(other);
         }
         let tries = ask.tries(advice.len());
         let documents = self.run(py, None, |watch| {
-            let document = |each| {
-                // Whoever pressed Ctrl-C does not want to wait for more.
+            let document = |(each, certificate)| {
+                // After Ctrl-C nobody wants to wait for more.
                 let going = !stopped && watch.go_on().is_continue();
                 let tries = if going { tries } else { 0 };
-                adviser.explained(each, None, tries, |tick| self.tick(watch, tick))
+                adviser.explained(each, certificate, tries, |tick| self.tick(watch, tick))
             };
-            advice.iter().map(document).collect::<tyrex::Result<Vec<_>>>()
+            advice.iter().zip(certificates).map(document).collect::<tyrex::Result<Vec<_>>>()
         })?;
         let stopped = stopped || documents.interrupt.is_some();
         if let Some(other) = documents.interrupt.filter(|error| !is_interrupt(py, error)) {
@@ -370,14 +396,17 @@ impl Explainer {
     fn retrain(
         &self,
         py: Python<'_>,
-        change: &str,
+        change: Option<&str>,
         change_params: &str,
-        models: usize,
+        models: Option<usize>,
         params: Option<&str>,
         seed: u64,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Ensemble> {
+        let usual = ModelChange::default();
+        let change = change.unwrap_or(usual.name());
         let change = ModelChange::with_params(change, change_params).or_raise()?;
+        let models = models.unwrap_or(MODELS);
         let params = match params {
             Some(params) => error::from_json("training parameters", params)?,
             None => self.inner.training_params().or_raise()?,
@@ -428,7 +457,7 @@ impl Explainer {
         py: Python<'_>,
         goal: &str,
         taus: Option<Vec<f64>>,
-        factuals: usize,
+        factuals: Option<usize>,
         options: &str,
         ensemble: &Ensemble,
         progress: Option<&Bound<'_, PyAny>>,
@@ -436,6 +465,7 @@ impl Explainer {
         let goal: Goal = error::from_json("options", goal)?;
         let taus = taus.unwrap_or_else(|| TAUS.to_vec());
         let request = ask(options)?.request().or_raise()?;
+        let factuals = factuals.unwrap_or(CALIBRATED_ROWS);
         let terms = CalibrationTerms { goal, taus, request, factuals };
         let calibration = self.run(py, progress, |watch| {
             let applicants = terms.searched(&self.asked(None)?);

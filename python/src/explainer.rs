@@ -13,8 +13,8 @@ use tyrex::certificate::{Certificate, CertificateDocument, Terms};
 use tyrex::change::ModelChange;
 use tyrex::counterfactual::{MethodSpec, Reason, Tick};
 use tyrex::explain::{
-    Answered, Applicant, Ask, AuditSummary, CALIBRATED_ROWS, CalibrationTerms, Fresh, MODELS, Part,
-    Progress, Promise, Request, RetrainingTerms, RowStability, StabilityTerms,
+    Answered, Applicant, Ask, CALIBRATED_ROWS, CalibrationTerms, Fresh, MODELS, Part,
+    Progress, Request, RetrainingTerms, RowStability, StabilityTerms,
 };
 use tyrex::model::TrainParams;
 use tyrex::{Points, Seed};
@@ -33,7 +33,7 @@ use crate::table::Table;
 pub(crate) struct Explainer {
     pub(crate) inner: tyrex::explain::Explainer,
     /// Of a model that is a Python function.
-    failure: Option<Arc<Failure>>,
+    pub(crate) failure: Option<Arc<Failure>>,
 }
 
 /// A request, with the threshold where every method has it.
@@ -70,37 +70,56 @@ pub(crate) fn ask(text: &str) -> PyResult<Ask> {
     Ok(ask)
 }
 
+/// Long work that calls some functions, with their exceptions raised. Calls of one function take
+/// turns, so that each hears of its own.
+pub(crate) fn run_with<T: Send>(
+    py: Python<'_>,
+    failures: &[Arc<Failure>],
+    progress: Option<&Bound<'_, PyAny>>,
+    work: impl FnOnce(&Watch) -> tyrex::Result<T> + Send,
+) -> PyResult<Ended<T>> {
+    // Each once and in one order, so that no two calls wait for each other.
+    let mut order: Vec<&Arc<Failure>> = failures.iter().collect();
+    order.sort_by_key(|failure| Arc::as_ptr(failure));
+    order.dedup_by(|one, other| Arc::ptr_eq(one, other));
+    let _turns = order.iter().map(|failure| failure.turn(py)).collect::<PyResult<Vec<_>>>()?;
+    let Ended { value, interrupt } = run(py, progress, work)?;
+    let mut exceptions: Vec<PyErr> = order.iter().filter_map(|failure| failure.take()).collect();
+    if !exceptions.is_empty() {
+        return Err(exceptions.swap_remove(0));
+    }
+    match value {
+        Ok(value) => Ok(Ended { value, interrupt }),
+        // Work that was stopped may have nothing to show.
+        Err(error) => Err(interrupt.unwrap_or_else(|| error::exception(error))),
+    }
+}
+
+/// What a search hears: whether to go on, counting the answers.
+pub(crate) fn tick(failures: &[Arc<Failure>], watch: &Watch, tick: Tick) -> ControlFlow<()> {
+    if failures.iter().any(|failure| failure.happened()) {
+        return ControlFlow::Break(());
+    }
+    match tick {
+        Tick::Answered => watch.count(),
+        Tick::Reading => watch.go_on(),
+    }
+}
+
 impl Explainer {
-    /// Long work, with the exceptions of functions raised. Calls of one function take turns, so
-    /// that each hears of its own.
+    /// Long work, with the exceptions of functions raised.
     fn run<T: Send>(
         &self,
         py: Python<'_>,
         progress: Option<&Bound<'_, PyAny>>,
         work: impl FnOnce(&Watch) -> tyrex::Result<T> + Send,
     ) -> PyResult<Ended<T>> {
-        let failure = self.failure.as_ref();
-        let _turn = failure.map(|failure| failure.turn(py)).transpose()?;
-        let Ended { value, interrupt } = run(py, progress, work)?;
-        if let Some(exception) = failure.and_then(|failure| failure.take()) {
-            return Err(exception);
-        }
-        match value {
-            Ok(value) => Ok(Ended { value, interrupt }),
-            // Work that was stopped may have nothing to show.
-            Err(error) => Err(interrupt.unwrap_or_else(|| error::exception(error))),
-        }
+        run_with(py, self.failure.as_slice(), progress, work)
     }
 
     /// What a search hears: whether to go on, counting the answers.
-    fn tick(&self, watch: &Watch, tick: Tick) -> ControlFlow<()> {
-        if self.failure.as_ref().is_some_and(|failure| failure.happened()) {
-            return ControlFlow::Break(());
-        }
-        match tick {
-            Tick::Answered => watch.count(),
-            Tick::Reading => watch.go_on(),
-        }
+    fn tick(&self, watch: &Watch, each: Tick) -> ControlFlow<()> {
+        tick(self.failure.as_slice(), watch, each)
     }
 
     /// The rows of a table.
@@ -474,65 +493,9 @@ impl Explainer {
         })?;
         error::json(&calibration.whole()?)
     }
-
-    /// What this model makes of promises that another one gave: a summary, a document per
-    /// promise, and whether Ctrl-C ended the search for repairs.
-    #[pyo3(signature = (factuals, advised, rows, options, confidence, progress = None))]
-    fn audit(
-        &self,
-        py: Python<'_>,
-        factuals: &Table,
-        advised: &Table,
-        rows: Vec<usize>,
-        options: &str,
-        confidence: f64,
-        progress: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<(String, String, bool)> {
-        let request = ask(options)?.request().or_raise()?;
-        let audit = self.run(py, progress, |watch| {
-            let promises = self.promises(factuals, advised, &rows)?;
-            watch.expect(2 * promises.len());
-            self.inner.audit(&promises, &request, |tick| self.tick(watch, tick))
-        })?;
-        if let Some(other) = audit.interrupt.filter(|error| !is_interrupt(py, error)) {
-            return Err(other);
-        }
-        let summary = AuditSummary::of(&audit.value, confidence).or_raise()?;
-        let documents = audit.value.iter().map(|each| self.inner.audit_document(each));
-        let documents = documents.collect::<tyrex::Result<Vec<_>>>().or_raise()?;
-        let stopped = summary.from_promised.cancelled + summary.from_factual.cancelled > 0;
-        Ok((error::json(&summary)?, error::json(&documents)?, stopped))
-    }
 }
 
-impl Explainer {
-    /// Promises, from a table of rows as they were and one of rows as they were advised to be.
-    fn promises(
-        &self,
-        factuals: &Table,
-        advised: &Table,
-        rows: &[usize],
-    ) -> tyrex::Result<Vec<Promise>> {
-        let (factuals, advised) = (self.read(factuals)?, self.read(advised)?);
-        if (factuals.len(), advised.len()) != (rows.len(), rows.len()) {
-            return Err(tyrex::Error::Dimension {
-                what: "promises without missing values".to_owned(),
-                expected: rows.len(),
-                got: factuals.len().min(advised.len()),
-            });
-        }
-        let pairs = factuals.into_iter().zip(advised).zip(rows);
-        Ok(pairs
-            .map(|((factual, advised), &row)| Promise {
-                row,
-                factual: Some(factual.values),
-                advised: advised.values,
-            })
-            .collect())
-    }
-}
-
-fn is_interrupt(py: Python<'_>, error: &PyErr) -> bool {
+pub(crate) fn is_interrupt(py: Python<'_>, error: &PyErr) -> bool {
     error.is_instance_of::<PyKeyboardInterrupt>(py)
 }
 

@@ -118,17 +118,17 @@ def _ensemble(explainer: Explainer, contents: list[bytes], plan: str) -> Ensembl
 
 def retrain(
     explainer: Explainer,
-    models: int = 20,
+    models: int | None = None,
     *,
-    change: str = "leave-out",
+    change: str | None = None,
     change_params: Mapping[str, Any] | None = None,
     seed: int = 0,
     progress: ProgressSetting = None,
     **params: Any,
 ) -> Ensemble:
-    """Trains the network again, many times, each time a little differently.
+    """Trains the network again, many times (20 by default), each time a little differently.
 
-    `change` is reinitialise, leave-out, bootstrap, architecture, hyperparameters, fine-tune or
+    `change` is reinitialise (the default), leave-out, bootstrap, architecture, hyperparameters, fine-tune or
     weight-noise; `params` are training parameters that replace the base model's. Needs a network
     and labels.
 
@@ -147,7 +147,7 @@ def retrain(
         native = explainer._native.retrain(
             change,
             notation,
-            whole("models", models, 1),
+            None if models is None else whole("models", models, 1),
             None if training is None else to_json("training parameters", training),
             whole("seed", seed),
             bar,
@@ -272,23 +272,25 @@ def calibrate(
     explainer: Explainer,
     ensemble: Ensemble,
     *,
-    validity: float = 0.95,
-    confidence: float = 0.95,
-    method: str = "trex-i",
-    norm: Any = "l1",
+    validity: float | None = None,
+    confidence: float | None = None,
+    method: str | None = None,
+    norm: Any = None,
     taus: Sequence[float] | None = None,
-    rows: int = 100,
-    missing: str = "invalid",
-    test: str = "betting",
-    seed: int = 0,
+    rows: int | None = None,
+    missing: str | None = None,
+    test: str | None = None,
+    seed: int | None = None,
     progress: ProgressSetting = None,
     **search: Any,
 ) -> Calibration:
     """The smallest threshold of stability with which advice keeps a promised validity.
 
-    Half of the ensemble chooses, the other half reports. `rows` is the most rejected rows of the
-    data to search for. With `missing="left-out"` a row without advice does not count against
-    the promise. Pass `calibration.tau` to `explain`.
+    Half of the ensemble chooses, the other half reports. By default 95 % of the advice is to stay
+    valid with a `confidence` of 0.95. `rows` is the most rejected rows of the data to search for,
+    100 by default. A row without advice is left out (`missing="left-out"`, the default), or counts
+    against the promise (`"invalid"`). `test` is `betting` (the default) or `hoeffding-bentkus`.
+    Pass `calibration.tau` to `explain`.
 
     >>> import tyrex
     >>> explainer = tyrex.Explainer.train(tyrex.datasets.load_german(), hidden=[8], epochs=5)
@@ -302,17 +304,19 @@ def calibrate(
             f"parameter `ensemble` is {ensemble!r}, expected the tyrex.Ensemble of `retrain`"
         )
     goal = {
-        "validity": real("validity", validity),
-        "confidence": real("confidence", confidence),
+        "validity": None if validity is None else real("validity", validity),
+        "confidence": None if confidence is None else real("confidence", confidence),
         "missing": missing,
         "test": test,
     }
+    goal = {name: value for name, value in goal.items() if value is not None}
+    method = explainer._method(method)
     asked = options(explainer.schema, method=method, norm=norm, seed=seed, **search)
     with Progress(progress, "searching") as bar:
         text = explainer._native.calibrate(
             to_json("options", goal),
             None if taus is None else numbers("taus", taus),
-            whole("rows", rows, 1),
+            None if rows is None else whole("rows", rows, 1),
             asked,
             ensemble._native,
             bar,

@@ -31,10 +31,9 @@ pub use ask::{
     Threshold,
 };
 pub use audit::{
-    AuditDocument, AuditSummary, AuditedPromise, Candidate, Gate, GateReport, GateVerdict, Group,
-    GroupTable, Grouping, JudgedCandidate, JudgedPromise, Promise, PromiseRepairs, PromiseStatus,
-    PromisedDocument, Repair, RepairSearch, RepairSummary, Repairs, RepairsDocument, Tally, Values,
-    WrittenPromise, check_audit_names,
+    Candidate, Gate, GateReport, GateVerdict, Group, GroupTable, Grouping, JudgedCandidate,
+    JudgedPromise, PromiseRepairs, PromiseStatus, Repair, RepairSearch, RepairSummary, Tally,
+    Values, WrittenPromise,
 };
 pub use calibrate::CalibrationTerms;
 pub use certify::{Fresh, GivenRows};

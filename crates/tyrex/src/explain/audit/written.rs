@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Promise, output::is_own_name};
+use super::Promise;
 use crate::data::schema::MissingPolicy;
 use crate::data::{Column, Feature, Row, Schema, Table, Value, listed};
 use crate::error::{Error, Result};
@@ -75,7 +75,7 @@ impl WrittenPromise {
             advised.retain(|name, _| match name.as_str() {
                 "row" => false,
                 "status" | "reason" => status.is_none(),
-                name => !(is_ours && is_own_name(name)),
+                name => !(is_ours && OWN_COLUMNS.contains(&name)),
             });
             promises.push(Self { name: format!("row {row}"), factual, advised });
         }
@@ -96,6 +96,35 @@ impl WrittenPromise {
         })
     }
 }
+
+/// The columns that files of advice have beside the features, and those that the audits of
+/// earlier versions had.
+const OWN_COLUMNS: [&str; 24] = [
+    "row",
+    "status",
+    "reason",
+    "promise",
+    "promised_score",
+    "promised_stability",
+    "score",
+    "stability",
+    "cost_l1",
+    "cost_l2",
+    "changed",
+    "seconds",
+    "factual_score",
+    "factual_status",
+    "factual_reason",
+    "factual_cost_l1",
+    "factual_cost_l2",
+    "factual_changed",
+    "factual_seconds",
+    "method",
+    "parameters",
+    "model",
+    "seed",
+    "format_version",
+];
 
 /// The row of a schema that these values make.
 fn row_of(schema: &Schema, values: &Values) -> Result<Row, String> {

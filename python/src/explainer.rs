@@ -9,12 +9,12 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde::Serialize;
 use tyrex::calibrate::{Goal, TAUS};
-use tyrex::certificate::{Certificate, CertificateDocument, Terms};
+use tyrex::certificate::{Certificate, CertificateDocument, Terms, WrittenCertificate};
 use tyrex::change::ModelChange;
 use tyrex::counterfactual::{MethodSpec, Reason, Tick};
 use tyrex::explain::{
-    Answered, Applicant, Ask, CALIBRATED_ROWS, CalibrationTerms, Fresh, MODELS, Part,
-    Progress, Request, RetrainingTerms, RowStability, StabilityTerms,
+    Answered, Applicant, Ask, CALIBRATED_ROWS, CalibrationTerms, Fresh, MODELS, Part, Progress,
+    Request, RetrainingTerms, RowStability, StabilityTerms,
 };
 use tyrex::model::TrainParams;
 use tyrex::{Points, Seed};
@@ -467,6 +467,24 @@ impl Explainer {
             Ok((applicant.row, error::json(&CertificateDocument::from(certificate))?))
         };
         applicants.iter().zip(certificates).map(document).collect()
+    }
+
+    /// Makes the certificates of a document anew and compares them, as JSON.
+    #[pyo3(signature = (certificates, ensemble = None, progress = None))]
+    fn verify(
+        &self,
+        py: Python<'_>,
+        certificates: &str,
+        ensemble: Option<&Ensemble>,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<String> {
+        let written = WrittenCertificate::all_in(certificates).or_raise()?;
+        let verified = self.run(py, progress, |watch| {
+            watch.expect(written.len());
+            let ensemble = ensemble.map(|own| &*own.0);
+            self.inner.verify(&written, ensemble, || self.tick(watch, Tick::Answered))
+        })?;
+        error::json(&verified.whole()?)
     }
 
     /// Chooses the threshold that keeps a promise, as JSON.

@@ -6,6 +6,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,16 @@ from .progress import Progress, ProgressSetting
 from .request import options
 from .source import as_table
 
-__all__ = ["Calibration", "Ensemble", "calibrate", "certify", "retrain", "stability"]
+__all__ = [
+    "Calibration",
+    "Ensemble",
+    "Verified",
+    "calibrate",
+    "certify",
+    "retrain",
+    "stability",
+    "verify",
+]
 
 
 def stability(
@@ -186,10 +197,7 @@ def certify(
         "confidence": real("confidence", confidence),
         "delta": None if delta is None else real("delta", delta),
     }
-    if ensemble is not None and not isinstance(ensemble, Ensemble):
-        raise ParameterError(
-            f"parameter `ensemble` is {ensemble!r}, expected the tyrex.Ensemble of `retrain`"
-        )
+    _check_ensemble(ensemble)
     if isinstance(rows, Explanations):
         table, found = _counterfactuals(explainer, rows)
         if table is None:
@@ -208,6 +216,66 @@ def certify(
     for row, text in certified:
         certificates[places[row]] = json.loads(text)
     return certificates
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What became of a certificate that was checked.
+
+    `place` is where it stands in its document and `row` the row that it is about, where the
+    document says so. `differences` has, for every field that is not what it should be, `field`,
+    `stated` and `recomputed`.
+    """
+
+    place: str
+    row: int | None
+    confirmed: bool
+    differences: list[dict[str, str]]
+
+    def __bool__(self) -> bool:
+        return self.confirmed
+
+
+def verify(
+    explainer: Explainer,
+    certificates: Any,
+    ensemble: Ensemble | None = None,
+    *,
+    progress: ProgressSetting = None,
+) -> list[Verified]:
+    """Makes certificates anew, each from its own point, seed and terms, and compares every field.
+
+    `certificates` are what `certify` gave, one of them, `Explanations` that hold some, or the path
+    of a JSON document with certificates: of `certify` or `explain` on the command line, or of the
+    service. `ensemble` is the one that they were made with, if they were made with one.
+
+    >>> import tyrex
+    >>> explainer = tyrex.Explainer.train(tyrex.datasets.load_german(), epochs=5)
+    >>> certificates = tyrex.certify(explainer, explainer.explain(limit=2, method="min-cost"))
+    >>> all(tyrex.verify(explainer, certificates))
+    True
+    >>> certificates[0]["score"] = 1.0
+    >>> [each["field"] for each in tyrex.verify(explainer, certificates)[0].differences]
+    ['score']
+    """
+    _check_ensemble(ensemble)
+    if isinstance(certificates, (str, os.PathLike)):
+        text = Path(certificates).read_text(encoding="utf-8")
+    elif isinstance(certificates, Explanations):
+        text = str(certificates.to_json())
+    else:
+        text = to_json("certificates", certificates)
+    native = None if ensemble is None else ensemble._native
+    with Progress(progress, "verifying") as bar:
+        verified = explainer._native.verify(text, native, bar)
+    return [Verified(**each) for each in json.loads(verified)]
+
+
+def _check_ensemble(ensemble: Any) -> None:
+    if ensemble is not None and not isinstance(ensemble, Ensemble):
+        raise ParameterError(
+            f"parameter `ensemble` is {ensemble!r}, expected the tyrex.Ensemble of `retrain`"
+        )
 
 
 class Calibration:

@@ -36,7 +36,7 @@ pub use audit::{
     Values, WrittenPromise,
 };
 pub use calibrate::CalibrationTerms;
-pub use certify::{Fresh, GivenRows};
+pub use certify::{Fresh, GivenRows, verify_certificates};
 pub use data::{Applicants, Data};
 pub use document::{Advised, Explained, Named};
 pub use feature::{FeatureDocument, FeatureForm};

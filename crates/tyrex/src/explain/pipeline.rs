@@ -148,8 +148,7 @@ impl Explainer {
         let counter = Counter::new(Stage::Searching, applicants.len() as u64, &watch);
         let advice = adviser.advise(applicants, |tick| counter.tick(tick))?;
         // After a `Break` there is no time for certificates either.
-        let whole =
-            !advice.iter().any(|each| each.outcome.reason() == Some(Reason::Cancelled));
+        let whole = !advice.iter().any(|each| each.outcome.reason() == Some(Reason::Cancelled));
         let certify = ask.certify && whole;
         let steered = ask.is_calibrated() && given.is_some();
         let trained;

@@ -108,7 +108,7 @@ def test_what_was_found_and_what_not() -> None:
     all_of_them = explanations()
     assert [e.row for e in all_of_them.found] == [0, 2]
     (missing,) = all_of_them.not_found
-    assert (missing.reason, missing.sentence) == ("stuck", "the search found no allowed change")
+    assert (missing.reason, missing.why) == ("stuck", "the search found no allowed change")
     assert missing.counterfactual is None
     assert all_of_them.certificates == [CERTIFICATE, None, None]
     assert [e.verdict for e in all_of_them] == ["certified", None, None]

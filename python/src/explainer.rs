@@ -4,17 +4,17 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use numpy::{IntoPyArray, PyArray1};
-use pyo3::exceptions::PyKeyboardInterrupt;
+use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde::Serialize;
 use tyrex::calibrate::{Goal, TAUS};
-use tyrex::certificate::{Certificate, CertificateDocument, Terms};
+use tyrex::certificate::{Certificate, CertificateDocument, Terms, WrittenCertificate};
 use tyrex::change::ModelChange;
 use tyrex::counterfactual::{MethodSpec, Reason, Tick};
 use tyrex::explain::{
-    Applicant, Ask, AuditSummary, CalibrationTerms, Fresh, Part, Promise, Request, RetrainingTerms,
-    RowStability, StabilityTerms,
+    Answered, Applicant, Ask, CALIBRATED_ROWS, CalibrationTerms, Fresh, MODELS, Part, Progress,
+    Request, RetrainingTerms, RowStability, StabilityTerms,
 };
 use tyrex::model::TrainParams;
 use tyrex::{Points, Seed};
@@ -33,7 +33,7 @@ use crate::table::Table;
 pub(crate) struct Explainer {
     pub(crate) inner: tyrex::explain::Explainer,
     /// Of a model that is a Python function.
-    failure: Option<Arc<Failure>>,
+    pub(crate) failure: Option<Arc<Failure>>,
 }
 
 /// A request, with the threshold where every method has it.
@@ -50,42 +50,76 @@ impl<'a> RequestDocument<'a> {
     }
 }
 
-/// A question as Python writes it.
-fn ask(text: &str) -> PyResult<Ask> {
-    error::from_json("options", text)
+/// A question as Python writes it. A parameter that the method does not have is a keyword that
+/// the call does not have, for which Python has an exception of its own.
+pub(crate) fn ask(text: &str) -> PyResult<Ask> {
+    let ask: Ask = error::from_json("options", text)?;
+    if let Ok(method) = MethodSpec::named(&ask.method, ask.protocol) {
+        let own = method.param_names();
+        if let Some(unknown) = ask.params.keys().find(|name| !own.contains(name)) {
+            let name = method.name();
+            let there = match own.as_slice() {
+                [] => format!("{name} has none"),
+                own => format!("{name} has {}", own.join(", ")),
+            };
+            return Err(PyTypeError::new_err(format!(
+                "explain has no parameter `{unknown}`; {there}"
+            )));
+        }
+    }
+    Ok(ask)
+}
+
+/// Long work that calls some functions, with their exceptions raised. Calls of one function take
+/// turns, so that each hears of its own.
+pub(crate) fn run_with<T: Send>(
+    py: Python<'_>,
+    failures: &[Arc<Failure>],
+    progress: Option<&Bound<'_, PyAny>>,
+    work: impl FnOnce(&Watch) -> tyrex::Result<T> + Send,
+) -> PyResult<Ended<T>> {
+    // Each once and in one order, so that no two calls wait for each other.
+    let mut order: Vec<&Arc<Failure>> = failures.iter().collect();
+    order.sort_by_key(|failure| Arc::as_ptr(failure));
+    order.dedup_by(|one, other| Arc::ptr_eq(one, other));
+    let _turns = order.iter().map(|failure| failure.turn(py)).collect::<PyResult<Vec<_>>>()?;
+    let Ended { value, interrupt } = run(py, progress, work)?;
+    let mut exceptions: Vec<PyErr> = order.iter().filter_map(|failure| failure.take()).collect();
+    if !exceptions.is_empty() {
+        return Err(exceptions.swap_remove(0));
+    }
+    match value {
+        Ok(value) => Ok(Ended { value, interrupt }),
+        // Work that was stopped may have nothing to show.
+        Err(error) => Err(interrupt.unwrap_or_else(|| error::exception(error))),
+    }
+}
+
+/// What a search hears: whether to go on, counting the answers.
+pub(crate) fn tick(failures: &[Arc<Failure>], watch: &Watch, tick: Tick) -> ControlFlow<()> {
+    if failures.iter().any(|failure| failure.happened()) {
+        return ControlFlow::Break(());
+    }
+    match tick {
+        Tick::Answered => watch.count(),
+        Tick::Reading => watch.go_on(),
+    }
 }
 
 impl Explainer {
-    /// Long work, with the exceptions of functions raised. Calls of one function take turns, so
-    /// that each hears of its own.
+    /// Long work, with the exceptions of functions raised.
     fn run<T: Send>(
         &self,
         py: Python<'_>,
         progress: Option<&Bound<'_, PyAny>>,
         work: impl FnOnce(&Watch) -> tyrex::Result<T> + Send,
     ) -> PyResult<Ended<T>> {
-        let failure = self.failure.as_ref();
-        let _turn = failure.map(|failure| failure.turn(py)).transpose()?;
-        let Ended { value, interrupt } = run(py, progress, work)?;
-        if let Some(exception) = failure.and_then(|failure| failure.take()) {
-            return Err(exception);
-        }
-        match value {
-            Ok(value) => Ok(Ended { value, interrupt }),
-            // Work that was stopped may have nothing to show.
-            Err(error) => Err(interrupt.unwrap_or_else(|| error::exception(error))),
-        }
+        run_with(py, self.failure.as_slice(), progress, work)
     }
 
     /// What a search hears: whether to go on, counting the answers.
-    fn tick(&self, watch: &Watch, tick: Tick) -> ControlFlow<()> {
-        if self.failure.as_ref().is_some_and(|failure| failure.happened()) {
-            return ControlFlow::Break(());
-        }
-        match tick {
-            Tick::Answered => watch.count(),
-            Tick::Reading => watch.go_on(),
-        }
+    fn tick(&self, watch: &Watch, each: Tick) -> ControlFlow<()> {
+        tick(self.failure.as_slice(), watch, each)
     }
 
     /// The rows of a table.
@@ -279,42 +313,53 @@ impl Explainer {
         Ok(model::bytes(py, &self.inner.to_onnx().or_raise()?))
     }
 
+    /// The method that is used if none is named.
+    #[getter]
+    fn usual_method(&self) -> &'static str {
+        self.inner.usual_method()
+    }
+
     /// Advice for the rows of a table, or for the first own ones that are rejected: a document
-    /// per row, the seconds each took, the request, and whether Ctrl-C ended the search.
-    #[pyo3(signature = (rows, options, limit = None, progress = None))]
+    /// per row, the seconds each took, the request, and whether Ctrl-C ended the search. The
+    /// ensemble is used for certificates and for `tau = auto`, in place of models trained now.
+    #[pyo3(signature = (rows, options, limit = None, ensemble = None, progress = None))]
     fn explain(
         &self,
         py: Python<'_>,
         rows: Option<&Table>,
         options: &str,
         limit: Option<usize>,
+        ensemble: Option<&Ensemble>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<(String, Vec<f64>, String, bool)> {
         let ask = ask(options)?;
         // Checked before anything is read, and without the threads of long work.
         ask.request().or_raise()?;
+        let given = ensemble.map(|ensemble| &*ensemble.0);
         let ended = self.run(py, progress, |watch| {
             let mut applicants = self.asked(rows)?;
             applicants.truncate(limit.unwrap_or(usize::MAX));
-            watch.expect(applicants.len());
-            let adviser = self.inner.adviser(&ask)?;
-            let advice = adviser.advise(&applicants, |tick| self.tick(watch, tick))?;
-            Ok((adviser, advice))
+            // One ruler for all stages: the searches notice a failure of a function.
+            let report = |progress: Progress| {
+                watch.at(progress.done, progress.total);
+                self.tick(watch, Tick::Reading)
+            };
+            self.inner.answer(&applicants, &ask, given, report)
         })?;
-        let Ended { value: (adviser, advice), interrupt } = ended;
+        let Ended { value: Answered { adviser, advice, certificates }, interrupt } = ended;
         let stopped = advice.iter().any(|each| each.outcome.reason() == Some(Reason::Cancelled));
         if let Some(other) = interrupt.filter(|error| !is_interrupt(py, error)) {
             return Err(other);
         }
         let tries = ask.tries(advice.len());
         let documents = self.run(py, None, |watch| {
-            let document = |each| {
-                // Whoever pressed Ctrl-C does not want to wait for more.
+            let document = |(each, certificate)| {
+                // After Ctrl-C nobody wants to wait for more.
                 let going = !stopped && watch.go_on().is_continue();
                 let tries = if going { tries } else { 0 };
-                adviser.explained(each, None, tries, |tick| self.tick(watch, tick))
+                adviser.explained(each, certificate, tries, |tick| self.tick(watch, tick))
             };
-            advice.iter().map(document).collect::<tyrex::Result<Vec<_>>>()
+            advice.iter().zip(certificates).map(document).collect::<tyrex::Result<Vec<_>>>()
         })?;
         let stopped = stopped || documents.interrupt.is_some();
         if let Some(other) = documents.interrupt.filter(|error| !is_interrupt(py, error)) {
@@ -366,14 +411,17 @@ impl Explainer {
     fn retrain(
         &self,
         py: Python<'_>,
-        change: &str,
+        change: Option<&str>,
         change_params: &str,
-        models: usize,
+        models: Option<usize>,
         params: Option<&str>,
         seed: u64,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Ensemble> {
+        let usual = ModelChange::default();
+        let change = change.unwrap_or(usual.name());
         let change = ModelChange::with_params(change, change_params).or_raise()?;
+        let models = models.unwrap_or(MODELS);
         let params = match params {
             Some(params) => error::from_json("training parameters", params)?,
             None => self.inner.training_params().or_raise()?,
@@ -417,6 +465,24 @@ impl Explainer {
         applicants.iter().zip(certificates).map(document).collect()
     }
 
+    /// Makes the certificates of a document anew and compares them, as JSON.
+    #[pyo3(signature = (certificates, ensemble = None, progress = None))]
+    fn verify(
+        &self,
+        py: Python<'_>,
+        certificates: &str,
+        ensemble: Option<&Ensemble>,
+        progress: Option<&Bound<'_, PyAny>>,
+    ) -> PyResult<String> {
+        let written = WrittenCertificate::all_in(certificates).or_raise()?;
+        let verified = self.run(py, progress, |watch| {
+            watch.expect(written.len());
+            let ensemble = ensemble.map(|own| &*own.0);
+            self.inner.verify(&written, ensemble, || self.tick(watch, Tick::Answered))
+        })?;
+        error::json(&verified.whole()?)
+    }
+
     /// Chooses the threshold that keeps a promise, as JSON.
     #[pyo3(signature = (goal, taus, factuals, options, ensemble, progress = None))]
     fn calibrate(
@@ -424,7 +490,7 @@ impl Explainer {
         py: Python<'_>,
         goal: &str,
         taus: Option<Vec<f64>>,
-        factuals: usize,
+        factuals: Option<usize>,
         options: &str,
         ensemble: &Ensemble,
         progress: Option<&Bound<'_, PyAny>>,
@@ -432,6 +498,7 @@ impl Explainer {
         let goal: Goal = error::from_json("options", goal)?;
         let taus = taus.unwrap_or_else(|| TAUS.to_vec());
         let request = ask(options)?.request().or_raise()?;
+        let factuals = factuals.unwrap_or(CALIBRATED_ROWS);
         let terms = CalibrationTerms { goal, taus, request, factuals };
         let calibration = self.run(py, progress, |watch| {
             let applicants = terms.searched(&self.asked(None)?);
@@ -440,65 +507,9 @@ impl Explainer {
         })?;
         error::json(&calibration.whole()?)
     }
-
-    /// What this model makes of promises that another one gave: a summary, a document per
-    /// promise, and whether Ctrl-C ended the search for repairs.
-    #[pyo3(signature = (factuals, advised, rows, options, confidence, progress = None))]
-    fn audit(
-        &self,
-        py: Python<'_>,
-        factuals: &Table,
-        advised: &Table,
-        rows: Vec<usize>,
-        options: &str,
-        confidence: f64,
-        progress: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<(String, String, bool)> {
-        let request = ask(options)?.request().or_raise()?;
-        let audit = self.run(py, progress, |watch| {
-            let promises = self.promises(factuals, advised, &rows)?;
-            watch.expect(2 * promises.len());
-            self.inner.audit(&promises, &request, |tick| self.tick(watch, tick))
-        })?;
-        if let Some(other) = audit.interrupt.filter(|error| !is_interrupt(py, error)) {
-            return Err(other);
-        }
-        let summary = AuditSummary::of(&audit.value, confidence).or_raise()?;
-        let documents = audit.value.iter().map(|each| self.inner.audit_document(each));
-        let documents = documents.collect::<tyrex::Result<Vec<_>>>().or_raise()?;
-        let stopped = summary.from_promised.cancelled + summary.from_factual.cancelled > 0;
-        Ok((error::json(&summary)?, error::json(&documents)?, stopped))
-    }
 }
 
-impl Explainer {
-    /// Promises, from a table of rows as they were and one of rows as they were advised to be.
-    fn promises(
-        &self,
-        factuals: &Table,
-        advised: &Table,
-        rows: &[usize],
-    ) -> tyrex::Result<Vec<Promise>> {
-        let (factuals, advised) = (self.read(factuals)?, self.read(advised)?);
-        if (factuals.len(), advised.len()) != (rows.len(), rows.len()) {
-            return Err(tyrex::Error::Dimension {
-                what: "promises without missing values".to_owned(),
-                expected: rows.len(),
-                got: factuals.len().min(advised.len()),
-            });
-        }
-        let pairs = factuals.into_iter().zip(advised).zip(rows);
-        Ok(pairs
-            .map(|((factual, advised), &row)| Promise {
-                row,
-                factual: Some(factual.values),
-                advised: advised.values,
-            })
-            .collect())
-    }
-}
-
-fn is_interrupt(py: Python<'_>, error: &PyErr) -> bool {
+pub(crate) fn is_interrupt(py: Python<'_>, error: &PyErr) -> bool {
     error.is_instance_of::<PyKeyboardInterrupt>(py)
 }
 

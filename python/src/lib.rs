@@ -8,6 +8,7 @@ mod ensemble;
 mod error;
 mod explainer;
 mod function;
+mod gate;
 mod metric;
 mod model;
 mod network;
@@ -34,6 +35,8 @@ mod _native {
     // Questions
     #[pymodule_export]
     use crate::explainer::{Explainer, method_names};
+    #[pymodule_export]
+    use crate::gate::{gate_html, judge};
 
     // Metrics
     #[pymodule_export]

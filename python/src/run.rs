@@ -30,6 +30,12 @@ impl Watch {
         self.total.store(total as u64, Ordering::Relaxed);
     }
 
+    /// Says how much is done of how much.
+    pub(crate) fn at(&self, done: u64, total: u64) {
+        self.done.store(done, Ordering::Relaxed);
+        self.total.store(total, Ordering::Relaxed);
+    }
+
     /// Counts one piece, and says whether to go on.
     pub(crate) fn count(&self) -> ControlFlow<()> {
         self.done.fetch_add(1, Ordering::Relaxed);

@@ -529,7 +529,7 @@ SEARCH_ERRORS = [
     ({"max_iter": 10}, TypeError, "`max_steps=`"),
     ({"random_seed": 1}, TypeError, "`seed=`"),
     ({"methd": "nn"}, TypeError, "did you mean `method`?"),
-    ({"no_such_thing": 1}, TypeError, "explain has no parameter `no_such_thing`; trex-i has"),
+    ({"no_such_thing": 1}, TypeError, "explain has no parameter `no_such_thing`; trex-o has"),
     ({"method": "trex"}, tyrex.ParameterError, "method"),
     ({"norm": "l7"}, tyrex.ParameterError, "'l1' or 'l2'"),
     ({"tau": 1.5}, tyrex.ParameterError, "tau"),

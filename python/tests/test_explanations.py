@@ -36,6 +36,7 @@ FOUND = {
     "label": "bad",
     "favourable": False,
     "features": {"age": 25, "income": 1800.0, "housing": "rent", "owner": False},
+    "sentence": "Raise age from 25 to 27 years and change housing from `rent` to `own`.",
     "advice": {
         "status": "found",
         "changes": [
@@ -46,7 +47,7 @@ FOUND = {
         "score": 0.83,
         "stability": 0.81,
         "cost": {"l1": 0.2, "l2": 0.1},
-        "seconds": 0.003,
+        "stopped": "converged",
         "certificate": CERTIFICATE,
     },
 }
@@ -56,6 +57,7 @@ NOT_FOUND = {
     "label": None,
     "favourable": None,
     "features": {"age": 60, "income": 12.5, "housing": None, "owner": True},
+    "sentence": "No advice: the search found no allowed change.",
     "advice": {
         "status": "not_found",
         "reason": "stuck",
@@ -108,7 +110,7 @@ def test_what_was_found_and_what_not() -> None:
     all_of_them = explanations()
     assert [e.row for e in all_of_them.found] == [0, 2]
     (missing,) = all_of_them.not_found
-    assert (missing.reason, missing.sentence) == ("stuck", "the search found no allowed change")
+    assert (missing.reason, missing.why) == ("stuck", "the search found no allowed change")
     assert missing.counterfactual is None
     assert all_of_them.certificates == [CERTIFICATE, None, None]
     assert [e.verdict for e in all_of_them] == ["certified", None, None]
@@ -322,6 +324,20 @@ def test_json_goes_round(tmp_path: Path) -> None:
     assert one.to_json(tmp_path / "advice.json") is None
     assert Explanations.from_json(tmp_path / "advice.json") == one
     assert Explanations.from_json(str(tmp_path / "advice.json"))[2].label == 30
+
+
+def test_json_of_earlier_versions_is_read() -> None:
+    document = json.loads(explanations().to_json())
+    del document["seconds"]
+    for each in document["explanations"]:
+        del each["sentence"]
+        each["advice"].pop("stopped", None)
+        if each["advice"]["status"] == "found":
+            each["advice"]["seconds"] = 0.003
+    found, missing, _ = Explanations.from_json(json.dumps(document))
+    assert (found.seconds, found.stopped, found.sentence) == (0.003, None, None)
+    assert str(found) == str(explanations()[0])
+    assert str(missing) == str(explanations()[1])
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,14 @@
-"""The same factuals give the same counterfactuals through Python, the command line and Rust."""
+"""The same question has the same answer through Python, the command line, HTTP and Rust."""
 
 from __future__ import annotations
 
 import json
 import pathlib
+import re
+import subprocess
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
@@ -105,3 +110,119 @@ def test_rows_of_one_kind_or_another(explainer: tyrex.Explainer, features: pd.Da
     as_series, as_dict = explainer.score(one), explainer.score(one.to_dict())
     assert np.array_equal(as_series, as_dict)
     assert np.array_equal(as_series, explainer.score(features.iloc[[5]]))
+
+
+@dataclass
+class FrontEnds:
+    """The same model, with the same reference, behind every front end."""
+
+    place: pathlib.Path
+    python: tyrex.Explainer
+    address: str
+
+    def by_command_line(self, rows: pd.DataFrame, method: str) -> list[dict]:
+        rows.to_csv(self.place / "rows.csv", index=False)
+        spoken = output_of(
+            *(built("tyrex"), "explain", "--json", "--data", "rows.csv", "--model", "model.onnx"),
+            *("--reference", "reference.csv", "--method", method, "--limit", "1000"),
+            cwd=self.place,
+        )
+        return json.loads(spoken)["rejected"]
+
+    def by_http(self, rows: pd.DataFrame, method: str) -> list[dict]:
+        question = {"rows": rows.to_dict("records"), "method": method}
+        request = urllib.request.Request(
+            f"{self.address}/v1/explain",
+            json.dumps(question).encode(),
+            {"Content-Type": "application/json"},
+        )
+        with urllib.request.urlopen(request, timeout=300) as answer:
+            return json.load(answer)["rows"]
+
+    def by_python(self, rows: pd.DataFrame, method: str) -> list[dict]:
+        return documents(self.python.explain(rows, method=method, certify=True))
+
+
+@pytest.fixture(scope="module")
+def front_ends(
+    explainer: tyrex.Explainer, german: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[FrontEnds]:
+    place = tmp_path_factory.mktemp("parity")
+    explainer.to_onnx(place / "model.onnx")
+    german.iloc[:600].to_csv(place / "reference.csv", index=False)
+    service = subprocess.Popen(
+        [
+            *(built("tyrex"), "serve", "--port", "0", "--models", "0", "--ledger", "advice.db"),
+            *("--data", "reference.csv", "--reference", "reference.csv", "--model", "model.onnx"),
+            *("--max-rows-at-once", "1000"),
+        ],
+        cwd=place,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=(place / "service.log").open("w"),
+    )
+    try:
+        assert service.stdout is not None
+        first = iter(service.stdout.readline, "")
+        address = next((m[0] for line in first if (m := re.search(r"http://\S+:\d+", line))), None)
+        assert address, (place / "service.log").read_text()
+        reference = pd.read_csv(place / "reference.csv")
+        yield FrontEnds(place, tyrex.Explainer(str(place / "model.onnx"), reference), address)
+    finally:
+        service.terminate()
+        service.wait(timeout=30)
+
+
+def compact(documents: list[dict]) -> list[str]:
+    return [json.dumps(each, separators=(",", ":"), ensure_ascii=False) for each in documents]
+
+
+@pytest.fixture(scope="module")
+def applicants(explainer: tyrex.Explainer, features: pd.DataFrame) -> pd.DataFrame:
+    """Rejected people who are not in the reference."""
+    others = features.iloc[600:]
+    return others[explainer.score(others) < 0.5]
+
+
+@pytest.mark.parametrize("method", ["trex-o", "min-cost", "nn"])
+def test_one_question_has_one_document(
+    method: str, front_ends: FrontEnds, applicants: pd.DataFrame
+) -> None:
+    rows = applicants.iloc[:12]
+    expected = compact(front_ends.by_command_line(rows, method))
+    assert len(expected) == 12
+    assert sum('"certificate":{' in each for each in expected) > 6
+    assert compact(front_ends.by_http(rows, method)) == expected
+    assert compact(front_ends.by_python(rows, method)) == expected
+
+
+def answer(document: dict) -> dict:
+    """An answer, wherever the row stands. The rule that prevents advice is searched for in small
+    batches only, unless the question says otherwise."""
+    advice = {name: value for name, value in document["advice"].items() if name != "relaxations"}
+    return {**document, "row": None, "advice": advice}
+
+
+@pytest.mark.parametrize("method", ["trex-o", "min-cost", "nn"])
+@pytest.mark.parametrize("front_end", ["by_command_line", "by_http", "by_python"])
+def test_other_applicants_change_no_answer(
+    front_end: str,
+    method: str,
+    front_ends: FrontEnds,
+    applicants: pd.DataFrame,
+    features: pd.DataFrame,
+) -> None:
+    ask = getattr(front_ends, front_end)
+    one = applicants.iloc[[3]]
+    alone = answer(ask(one, method)[0])
+    ten = features.drop(index=one.index).iloc[600:610]
+    many = features.drop(index=one.index).iloc[610:810]
+    for company in (
+        pd.concat([one, ten]),
+        pd.concat([ten, one]),
+        pd.concat([many.iloc[:77], one, many.iloc[77:]]),
+        pd.concat([many.iloc[::-1], one]),
+    ):
+        answers = [answer(each) for each in ask(company, method)]
+        same = [each for each in answers if each["features"] == alone["features"]]
+        assert [json.dumps(each) for each in same] == [json.dumps(alone)]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import pathlib
 import pickle
+import subprocess
 
 import numpy as np
 import pandas as pd
@@ -136,9 +137,116 @@ def test_an_audit_counts_what_the_new_model_keeps(german: pd.DataFrame) -> None:
     # Advice that was saved and read again is the same advice.
     again = tyrex.audit(new, tyrex.Explanations.from_json(advice.to_json()), tau=0.7)
     assert again.summary == found.summary
-    assert "kept" in repr(found) and "<table" in found._repr_html_()
+    assert "kept" in repr(found) and "<iframe" in found._repr_html_()
     with pytest.raises(TypeError, match="Explanations"):
         tyrex.audit(new, [1, 2])  # type: ignore[arg-type]
+    with pytest.raises(TypeError, match="tyrex.Explainer"):
+        tyrex.audit({}, advice)
+
+
+def test_an_audit_is_the_gate(german: pd.DataFrame, tmp_path: pathlib.Path) -> None:
+    data = tyrex.datasets.load_german()
+    old = tyrex.Explainer.train(data, hidden=[16], epochs=20, seed=0)
+    new = tyrex.Explainer.train(data, hidden=[16], epochs=20, seed=5)
+    advice = old.explain(method="min-cost", limit=40)
+    by = {"housing": None, "age": [30, 45]}
+    found = tyrex.audit({"new": new, "old": old}, advice, by=by, method="min-cost")
+    # The old model keeps its own promises, so it is the best candidate.
+    assert found.name == "old" and found.passes and not found.broken
+    assert found.candidates["name"].tolist() == ["old", "new"]
+    assert found.verdict.startswith("1 of 2 candidates may be deployed: old.")
+    other = found.under("new")
+    assert other.broken and not other.passes
+    groups = other.groups
+    assert groups["feature"].tolist() == ["housing"] * 3 + ["age"] * 3
+    assert groups["promises"][:3].sum() == groups["promises"][3:].sum() == len(other)
+    assert groups["kept"][:3].sum() == len(other.kept)
+    with pytest.raises(tyrex.ParameterError, match="there are old, new"):
+        found.under("newer")
+    # So many broken promises are allowed, and no fewer.
+    share = len(other.broken) / len(other)
+    assert tyrex.audit(new, advice, allow=share, method="min-cost").passes
+    assert not tyrex.audit(new, advice, allow=share - 0.01, method="min-cost").passes
+    # Groups of what the model does not take.
+    people = german.drop(columns="class").assign(branch=["north", "south"] * 500)
+    branches = tyrex.audit(new, advice, by="branch", rows=people, method="min-cost").groups
+    assert branches["group"].tolist() == ["north", "south"]
+    odd = sum(each.row % 2 for each in advice.found)
+    assert branches["promises"].tolist() == [len(other) - odd, odd]
+    with pytest.raises(tyrex.DataError, match="has 3 rows"):
+        tyrex.audit(new, advice, by="branch", rows=people.iloc[:3])
+    with pytest.raises(tyrex.ParameterError, match="`by` is branch"):
+        tyrex.audit(new, advice, by="branch")
+    # The page and the document are those of the command line.
+    page = tmp_path / "audit.html"
+    other.to_html(page)
+    assert page.read_text(encoding="utf-8").startswith("<!DOCTYPE html>")
+    old.to_onnx(tmp_path / "old.onnx")
+    new.to_onnx(tmp_path / "new.onnx")
+    advice.save(tmp_path / "advice.csv")
+    german.to_csv(tmp_path / "rows.csv", index=False)
+    done = subprocess.run(
+        [
+            *(built("tyrex"), "audit", "--counterfactuals", "advice.csv", "--data", "rows.csv"),
+            *("--model", "new.onnx", "--model", "old.onnx", "--method", "min-cost", "--json"),
+            *("--by", "housing", "--by", "age:30,45"),
+        ],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    spoken = json.loads(done.stdout)["candidates"]
+    for ours, theirs in zip(found.report["candidates"], spoken):
+        assert ours["tally"] == theirs["tally"]
+        assert ours["groups"] == theirs["groups"]
+        for one, another in zip(ours["promises"], theirs["promises"]):
+            assert (one["status"], one["score"]) == (another["status"], another["score"])
+
+
+def test_certificates_are_made_anew_and_compared(
+    explainer: tyrex.Explainer, ensemble: tyrex.Ensemble, tmp_path: pathlib.Path
+) -> None:
+    advice = explainer.explain(limit=3, method="min-cost", certify=ensemble)
+    assert all(tyrex.verify(explainer, advice, ensemble))
+    certificates = [each for each in advice.certificates if each is not None]
+    assert len(tyrex.verify(explainer, certificates, ensemble)) == len(certificates) > 0
+    assert all(tyrex.verify(explainer, certificates[0], ensemble))
+    # A file, and the command line.
+    advice.save(tmp_path / "advice.json")
+    assert all(tyrex.verify(explainer, tmp_path / "advice.json", ensemble))
+    explainer.to_onnx(tmp_path / "model.onnx")
+    ensemble.save(tmp_path / "models")
+    output_of(
+        *(built("tyrex"), "certify", "--verify", "advice.json", "--model", "model.onnx"),
+        *("--ensemble", "models"),
+        cwd=tmp_path,
+    )
+    tampered = json.loads(json.dumps(certificates[0]))
+    tampered["tiers"][-1]["valid"] += 1
+    (found,) = tyrex.verify(explainer, tampered, ensemble)
+    assert not found and found.differences[0]["field"].startswith("tiers.")
+    tampered = {**certificates[0], "sentence": "Nothing can go wrong."}
+    (found,) = tyrex.verify(explainer, tampered, ensemble)
+    assert [each["field"] for each in found.differences] == ["sentence"]
+    with pytest.raises(tyrex.ParameterError, match="24 retrained models"):
+        tyrex.verify(explainer, certificates)
+    for wrong in ({}, [], "no such file.json", {"digest": 1, "tiers": []}):
+        with pytest.raises((tyrex.ParameterError, FileNotFoundError)):
+            tyrex.verify(explainer, wrong)
+
+
+def test_the_threshold_can_be_calibrated(explainer: tyrex.Explainer) -> None:
+    models = tyrex.retrain(explainer, 120, seed=2, epochs=5)
+    chosen = tyrex.calibrate(explainer, models)
+    if chosen.tau is None:
+        with pytest.raises(tyrex.ParameterError, match="tau"):
+            explainer.explain(tau="auto", certify=models)
+        return
+    advice = explainer.explain(tau="auto", certify=models)
+    assert advice.request["tau"] == chosen.tau
+    # The models had a part in the choice, so they are no proof.
+    assert all(each is None or each["retraining"]["steered"] for each in advice.certificates)
 
 
 def test_an_ensemble_of_another_model_is_refused(

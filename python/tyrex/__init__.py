@@ -21,7 +21,16 @@ from .explainer import Explainer
 from .explanation import Change, Explanation
 from .explanations import Explanations
 from .metrics import lof
-from .robustness import Calibration, Ensemble, calibrate, certify, retrain, stability
+from .robustness import (
+    Calibration,
+    Ensemble,
+    Verified,
+    calibrate,
+    certify,
+    retrain,
+    stability,
+    verify,
+)
 from .schema import Schema
 
 if TYPE_CHECKING:
@@ -44,6 +53,7 @@ __all__ = [
     "Schema",
     "SchemaError",
     "TyrexError",
+    "Verified",
     "__version__",
     "audit",
     "calibrate",
@@ -54,6 +64,7 @@ __all__ = [
     "retrain",
     "set_threads",
     "stability",
+    "verify",
 ]
 
 

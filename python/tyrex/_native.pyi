@@ -6,7 +6,7 @@ from _typeshed import Incomplete, SupportsGetItem
 from os import PathLike
 from typing import Any, Final, SupportsFloat, SupportsIndex, final
 
-__all__ = ["__version__", "Data", "Ensemble", "Explainer", "Model", "Network", "Schema", "Table", "dataset_names", "local_outlier_factors", "method_names", "set_threads"]
+__all__ = ["__version__", "Data", "Ensemble", "Explainer", "Model", "Network", "Schema", "Table", "dataset_names", "gate_html", "judge", "local_outlier_factors", "method_names", "set_threads"]
 
 __version__: Final[str]
 
@@ -96,12 +96,7 @@ class Explainer:
     """
     A model and the rows it speaks about.
     """
-    def audit(self, /, factuals: Table, advised: Table, rows: SupportsGetItem[int, SupportsIndex], options: str, confidence: SupportsFloat | SupportsIndex, progress: Any | None = None) -> tuple[str, str, bool]:
-        """
-        What this model makes of promises that another one gave: a summary, a document per
-        promise, and whether Ctrl-C ended the search for repairs.
-        """
-    def calibrate(self, /, goal: str, taus: SupportsGetItem[int, SupportsFloat | SupportsIndex] | None, factuals: SupportsIndex, options: str, ensemble: Ensemble, progress: Any | None = None) -> str:
+    def calibrate(self, /, goal: str, taus: SupportsGetItem[int, SupportsFloat | SupportsIndex] | None, factuals: SupportsIndex | None, options: str, ensemble: Ensemble, progress: Any | None = None) -> str:
         """
         Chooses the threshold that keeps a promise, as JSON.
         """
@@ -110,10 +105,11 @@ class Explainer:
         A certificate for every row of a table that is not dropped, as JSON, each with its sentence
         and behind its row.
         """
-    def explain(self, /, rows: Table | None, options: str, limit: SupportsIndex | None = None, relax: bool | None = None, progress: Any | None = None) -> tuple[str, list[float], str, bool]:
+    def explain(self, /, rows: Table | None, options: str, limit: SupportsIndex | None = None, ensemble: Ensemble | None = None, progress: Any | None = None) -> tuple[str, list[float], str, bool]:
         """
         Advice for the rows of a table, or for the first own ones that are rejected: a document
-        per row, the seconds each took, the request, and whether Ctrl-C ended the search.
+        per row, the seconds each took, the request, and whether Ctrl-C ended the search. The
+        ensemble is used for certificates and for `tau = auto`, in place of models trained now.
         """
     @property
     def fingerprint(self, /) -> str:
@@ -147,7 +143,7 @@ class Explainer:
         The rows of the table that the model rejects, of a part: `train`, `test`, `all`, or the
         applicants.
         """
-    def retrain(self, /, change: str, change_params: str, models: SupportsIndex, params: str | None, seed: SupportsIndex, progress: Any | None = None) -> Ensemble:
+    def retrain(self, /, change: str | None, change_params: str, models: SupportsIndex | None, params: str | None, seed: SupportsIndex, progress: Any | None = None) -> Ensemble:
         """
         Trains the network again, many times.
         """
@@ -177,6 +173,15 @@ class Explainer:
     def training_params(self, /) -> str:
         """
         How the model was trained or would be trained again, as JSON.
+        """
+    @property
+    def usual_method(self, /) -> str:
+        """
+        The method that is used if none is named.
+        """
+    def verify(self, /, certificates: str, ensemble: Ensemble | None = None, progress: Any | None = None) -> str:
+        """
+        Makes the certificates of a document anew and compares them, as JSON.
         """
     @staticmethod
     def with_function(data: Data, scores: Any, gradients: Any | None = None) -> Explainer:
@@ -352,6 +357,17 @@ class Table:
 def dataset_names() -> list[str]:
     """
     The names of the data sets.
+    """
+
+def gate_html(report: str) -> str:
+    """
+    The gate's report as a page of HTML.
+    """
+
+def judge(candidates: SupportsGetItem[int, tuple[str, Explainer]], promises: str, options: str, by: SupportsGetItem[int, str], allow: SupportsFloat | SupportsIndex | None = None, confidence: SupportsFloat | SupportsIndex | None = None, progress: Any | None = None) -> tuple[str, bool]:
+    """
+    What candidates make of promises, the best candidate first: the gate's report as JSON, and
+    whether Ctrl-C ended the search for repairs.
     """
 
 def local_outlier_factors(training: Incomplete, points: Incomplete, neighbours: SupportsIndex) -> Incomplete:

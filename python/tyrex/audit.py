@@ -6,68 +6,83 @@ import json
 import warnings
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
+from pathlib import Path
 from typing import Any, overload
 
+from . import _native
 from .columns import Columns
 from .data import Frame
-from .errors import DataError
+from .errors import DataError, ParameterError
 from .explainer import Explainer
 from .explanation import Explanation
 from .explanations import Explanations
-from .parameters import real
+from .parameters import names, numbers, real, to_json
 from .progress import Progress, ProgressSetting
 from .request import options
-from .source import as_table
 from .text import shown
 
 __all__ = ["Audit", "Promise", "audit"]
+
+# The name of a candidate that was given without one.
+THE_MODEL = "The new model"
 
 
 @dataclass(frozen=True)
 class Promise:
     """What a new model makes of advice for one row.
 
-    `factual` and `promised` are the row as it was and as it was advised to become. For a broken
-    promise there are repairs: from what was promised, and from the row as it was.
+    `factual` and `promised` are the row as it was and as it was advised to become. `status` is
+    kept, broken, or unreadable where the model takes other features; `reason` says why. For a
+    broken promise there are repairs: from what was promised, and from the row as it was.
     """
 
     row: int
     label: Any
-    kept: bool
+    status: str
     factual: dict[str, Any]
     promised: dict[str, Any]
-    score: float
-    stability: float
+    score: float | None
+    stability: float | None
     from_promised: Explanation | None
     from_factual: Explanation | None
+    reason: str | None = None
 
     @classmethod
-    def of(cls, document: Mapping[str, Any], label: Any) -> Promise:
-        """A promise from its document."""
-        promised = document["promised"]
+    def of(cls, document: Mapping[str, Any], advice: Explanation) -> Promise:
+        """A promise from the document of a judged promise and the advice that it was."""
+        promised = dict(advice.counterfactual or {})
         starts = {
-            "from_promised": (promised["counterfactual"], promised["score"]),
-            "from_factual": (document["features"], document["score"]),
+            "from_promised": (promised, document["score"]),
+            "from_factual": (advice.features, document["factual_score"]),
         }
         repairs = {}
         for name, (features, score) in starts.items():
-            advice = (document["repairs"] or {}).get(name)
-            row = {"row": document["row"], "score": score, "features": features}
-            repairs[name] = advice and Explanation.of({**row, "advice": advice}, label)
+            repair = (document.get("repairs") or {}).get(name)
+            row = {"row": advice.row, "score": score, "features": features, "advice": repair}
+            repairs[name] = repair and Explanation.of(row, advice.label)
         return cls(
-            row=document["row"],
-            label=label,
-            kept=document["kept"],
-            factual=document["features"],
-            promised=promised["counterfactual"],
-            score=promised["score"],
-            stability=promised["stability"],
+            row=advice.row,
+            label=advice.label,
+            status=document["status"],
+            factual=advice.features,
+            promised=promised,
+            score=document["score"],
+            stability=document["stability"],
+            reason=document.get("reason"),
             **repairs,
         )
 
+    @property
+    def kept(self) -> bool:
+        """Whether the new model accepts what was advised."""
+        return self.status == "kept"
+
     def __str__(self) -> str:
-        verdict = "kept" if self.kept else "broken"
-        text = f"Row {shown(self.label)}: {verdict}, score now {self.score:.3g}."
+        text = f"Row {shown(self.label)}: {self.status}"
+        if self.score is None:
+            return f"{text}: {self.reason}."
+        text += f", score now {self.score:.3g}."
         if self.from_promised is not None:
             text += f" After what was advised: {'; '.join(self.from_promised.what_changes)}."
         return text
@@ -76,18 +91,52 @@ class Promise:
 class Audit(Sequence[Promise]):
     """What a model makes of advice that another one gave: a `Promise` for every row with advice.
 
-    `kept` and `broken` are the promises, `share_kept` lies in `interval` for all promises that
-    these are drawn from, and `table` has a line per promise.
+    Of several candidates it is the best one; `candidates` has them all, and `under(name)` is the
+    audit of another one. `kept` and `broken` are the promises, `share_kept` lies in `interval` for
+    all promises that these are drawn from, `groups` has the same for groups, and `table` has a
+    line per promise. `passes` says whether no more promises are broken than `allow`.
     """
 
     def __init__(
-        self, summary: dict[str, Any], promises: Iterable[Promise], interrupted: bool = False
+        self,
+        report: dict[str, Any],
+        advice: Iterable[Explanation],
+        interrupted: bool = False,
+        place: int = 0,
     ) -> None:
-        self.summary = summary
-        """All numbers."""
+        self.report = report
+        """The whole report of the gate, as the command line and the service give it."""
         self.interrupted = interrupted
         """Whether the search for repairs was stopped."""
-        self._promises = list(promises)
+        self._advice = list(advice)
+        self._candidate: dict[str, Any] = report["candidates"][place]
+        pairs = zip(self._candidate["promises"], self._advice)
+        self._promises = [Promise.of(document, each) for document, each in pairs]
+
+    @property
+    def name(self) -> str:
+        """The candidate that this audit is about."""
+        return str(self._candidate["name"])
+
+    @property
+    def passes(self) -> bool:
+        """Whether the candidate breaks no more promises than is allowed."""
+        return bool(self._candidate["passes"])
+
+    @property
+    def verdict(self) -> str:
+        """Whether a candidate may be deployed, in a sentence."""
+        return str(self.report["verdict"]["sentence"])
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        """All numbers of this candidate."""
+        whole = ("mean_stability", "from_promised", "from_factual")
+        return {
+            **self._candidate["tally"],
+            "confidence": self.report["confidence"],
+            **{name: self._candidate[name] for name in whole},
+        }
 
     @property
     def kept(self) -> list[Promise]:
@@ -102,42 +151,81 @@ class Audit(Sequence[Promise]):
     @property
     def share_kept(self) -> float:
         """The share of promises that are kept."""
-        share: float = self.summary["share_kept"]
+        share: float = self._candidate["tally"]["share_kept"]
         return share
 
     @property
     def interval(self) -> tuple[float, float]:
         """Where that share lies, by Clopper and Pearson, among all promises like these."""
-        low, high = self.summary["interval"]
+        low, high = self._candidate["tally"]["interval"]
         return low, high
+
+    @property
+    def groups(self) -> Columns:
+        """A line per group of `by`: how many promises are kept, the interval of that share, and
+        whether the group differs from the other promises (Fisher's exact test, corrected by Holm
+        for all groups)."""
+        return Columns(
+            _columns(
+                {
+                    "feature": table["feature"],
+                    "group": group["name"],
+                    **_counts(group["tally"]),
+                    "low": group["tally"]["interval"][0],
+                    "high": group["tally"]["interval"][1],
+                    "p": _number(group["adjusted"]),
+                    "differs": group["differs"],
+                }
+                for table in self._candidate["groups"]
+                for group in table["groups"]
+            )
+        )
+
+    @property
+    def candidates(self) -> Columns:
+        """A line per candidate, the best first."""
+        return Columns(
+            _columns(
+                {
+                    "rank": each["rank"],
+                    "name": each["name"],
+                    **_counts(each["tally"]),
+                    "stability": _number(each["mean_stability"]),
+                    "passes": each["passes"],
+                }
+                for each in self.report["candidates"]
+            )
+        )
+
+    def under(self, name: str) -> Audit:
+        """The audit of another candidate."""
+        known = [str(each["name"]) for each in self.report["candidates"]]
+        if name not in known:
+            raise ParameterError(
+                f"no candidate is called {name!r}; there are {', '.join(known)}"
+            )
+        return Audit(self.report, self._advice, self.interrupted, known.index(name))
 
     @property
     def table(self) -> Columns:
         """A line per promise: kept or not, its score and stability now, and what repairs cost."""
-        lines = [_line(promise) for promise in self]
-        return Columns({name: [line[name] for line in lines] for name in lines[0]})
+        return Columns(_columns(map(_line, self)))
 
     def to_pandas(self) -> Any:
         """The table as a pandas DataFrame."""
         return self.table.to_pandas()
 
     def to_json(self, indent: int | None = None) -> str:
-        """The summary and every promise."""
-        promises = [
-            {
-                "row": each.row,
-                "kept": each.kept,
-                "factual": each.factual,
-                "promised": each.promised,
-                "score": each.score,
-                "stability": each.stability,
-                "from_promised": each.from_promised and each.from_promised.to_dict()["advice"],
-                "from_factual": each.from_factual and each.from_factual.to_dict()["advice"],
-            }
-            for each in self
-        ]
-        document = {"format_version": 1, "summary": self.summary, "promises": promises}
-        return json.dumps(document, indent=indent)
+        """The report of the gate, as `tyrex audit --out report.json` writes it."""
+        return json.dumps(self.report, indent=indent, ensure_ascii=False)
+
+    def to_html(self, path: Any = None) -> str | None:
+        """The report as a page of HTML: the text, or nothing if it is written to a file."""
+        page = _native.gate_html(self.to_json())
+        if path is None:
+            return page
+        Path(path).write_text(page, encoding="utf-8")
+        return None
 
     @overload
     def __getitem__(self, place: int) -> Promise: ...
@@ -154,105 +242,173 @@ class Audit(Sequence[Promise]):
         lines = [
             f"Audit of {len(self)} promises: {len(self.kept)} kept, {len(self.broken)} broken",
             f"kept: {100 * self.share_kept:.1f} % ({100 * low:.1f} to {100 * high:.1f} with "
-            f"confidence {self.summary['confidence']:g})",
+            f"confidence {self.report['confidence']:g})",
         ]
         for name, start in (
             ("from_promised", "after what was advised"),
             ("from_factual", "from the rows as they were"),
         ):
-            repairs = self.summary[name]
+            repairs = self._candidate[name]
             if repairs["found"]:
                 lines.append(
                     f"repairs {start}: {repairs['found']} found, mean cost "
                     f"{repairs['mean_l1']:.3f} in L1"
                 )
-        return "\n".join(lines)
+        return "\n".join([*lines, self.verdict])
 
     def _repr_html_(self) -> str:
-        return self.table._repr_html_()
+        # A page of its own: its style must not reach the notebook.
+        page = escape(str(self.to_html()))
+        style = "width: 100%; height: 640px; border: 0"
+        return f'<iframe sandbox="" style="{style}" srcdoc="{page}"></iframe>'
 
 
-def _restored(explainer: Explainer, document: dict[str, Any]) -> dict[str, Any]:
-    """A promise with values as the data have them."""
-    source, repairs = explainer._source, document["repairs"] or {}
-    promised = document["promised"]
-    return {
-        **document,
-        "features": source.restored(document["features"]),
-        "promised": {**promised, "counterfactual": source.restored(promised["counterfactual"])},
-        "repairs": {name: source.restored_advice(repair) for name, repair in repairs.items()},
-    }
+def _columns(lines: Iterable[Mapping[str, Any]]) -> dict[str, list[Any]]:
+    found = list(lines)
+    return {name: [line[name] for line in found] for name in (found[0] if found else ())}
+
+
+def _counts(tally: Mapping[str, Any]) -> dict[str, Any]:
+    counts = {name: tally[name] for name in ("promises", "kept", "broken", "unreadable")}
+    return {**counts, "share_kept": _number(tally["share_kept"])}
+
+
+def _number(value: float | None) -> float:
+    return float("nan") if value is None else value
 
 
 def _line(promise: Promise) -> dict[str, Any]:
     line = {
         "row": promise.label,
         "kept": promise.kept,
-        "score": promise.score,
-        "stability": promise.stability,
+        "score": _number(promise.score),
+        "stability": _number(promise.stability),
     }
     for name in ("from_promised", "from_factual"):
         repair: Explanation | None = getattr(promise, name)
-        found = repair is not None and repair.found
         line[f"repair_{name}"] = None if repair is None else repair.reason or "found"
-        line[f"cost_{name}"] = repair.cost_l1 if repair is not None and found else float("nan")
+        line[f"cost_{name}"] = _number(None if repair is None else repair.cost_l1)
     return line
 
 
+def _restored(explainer: Explainer, candidate: dict[str, Any]) -> None:
+    """Values as the data have them, in the order of the features."""
+    for promise in candidate["promises"]:
+        repairs = promise.get("repairs") or {}
+        for name, repair in repairs.items():
+            if repair is None or repair["status"] != "found":
+                continue
+            row = repair["counterfactual"]
+            repair["counterfactual"] = {name: row[name] for name in candidate["features"]}
+            repairs[name] = explainer._source.restored_advice(repair)
+
+
+def _groupings(by: Any) -> list[str]:
+    """`sex`, `["sex", "age:25,40"]` or `{"sex": None, "age": [25, 40]}` as the gate reads it."""
+    if not isinstance(by, Mapping):
+        return names("by", by)
+    return [
+        name if edges is None else f"{name}:{','.join(f'{x!r}' for x in numbers('by', edges))}"
+        for name, edges in by.items()
+    ]
+
+
+def _people(advice: Sequence[Explanation], rows: Any) -> list[dict[str, Any]]:
+    """The rows as they were, with the other columns of `rows`."""
+    if rows is None:
+        return [each.features for each in advice]
+    frame = Frame.of(rows)
+    most = max(each.row for each in advice)
+    if most >= len(frame):
+        raise DataError(
+            f"there is advice for row {most}, but `rows` has {len(frame)} rows; expected the rows "
+            "that the advice was given for"
+        )
+    columns = {name: column.tolist() for name, column in zip(frame.names, frame.columns)}
+    return [
+        {**{name: _known(cells[each.row]) for name, cells in columns.items()}, **each.features}
+        for each in advice
+    ]
+
+
+def _known(value: Any) -> Any:
+    # NaN is a gap.
+    return None if value != value else value
+
+
 def audit(
-    explainer: Explainer,
+    explainer: Explainer | Mapping[str, Explainer],
     advice: Explanations,
     *,
+    by: Any = (),
+    allow: float | None = None,
+    rows: Any = None,
     method: str | None = None,
     tau: float | None = None,
-    norm: Any = "l1",
-    confidence: float = 0.95,
-    seed: int = 0,
+    norm: Any = None,
+    confidence: float | None = None,
+    seed: int | None = None,
     progress: ProgressSetting = None,
     **search: Any,
 ) -> Audit:
     """What a new model makes of advice that was given under an old one.
 
-    `explainer` is that of the new model. For every row that was found advice for: is what was
-    advised still accepted, and how stable is it now? For each broken promise the cheapest repair
-    that `method` finds is given twice: from what was promised, for a person who has done it, and
-    from the row as it was. `search` takes the other keywords of `Explainer.explain`.
+    `explainer` is that of the new model, or a dict of several candidates by name; the audit ranks
+    them. For every row that was found advice for: is what was advised still accepted, and how
+    stable is it now? For each broken promise the cheapest repair that `method` (trex-o by default)
+    finds is given twice: from what was promised, for a person who has done it, and from the row as
+    it was. `search` takes the other keywords of `Explainer.explain`.
+
+    `by` names features whose groups are compared: `"sex"`, `["sex", "age:25,40"]` or
+    `{"sex": None, "age": [25, 40]}`. `rows` are the rows that the advice was given for, where
+    groups are to be made of columns that the model does not take. `allow` is the share of promises
+    that may be broken, 0 by default; `confidence` that of intervals and of the test of groups,
+    0.95 by default.
 
     >>> import tyrex
     >>> german = tyrex.datasets.load_german()
     >>> old = tyrex.Explainer.train(german, epochs=5, seed=0)
     >>> new = tyrex.Explainer.train(german, epochs=5, seed=1)
-    >>> found = tyrex.audit(new, old.explain(method="min-cost", limit=20))
+    >>> found = tyrex.audit(new, old.explain(method="min-cost", limit=20), by="housing")
     >>> len(found.kept) + len(found.broken) == len(found)
     True
+    >>> found.groups["group"].tolist()
+    ['rent', 'own', 'for free']
     """
     if not isinstance(advice, Explanations):
         raise TypeError(
             f"found advice of type {type(advice).__name__}; expected the Explanations that "
             "`Explainer.explain` gave (Explanations.from_json reads saved ones)"
         )
+    named = explainer if isinstance(explainer, Mapping) else {THE_MODEL: explainer}
+    candidates = {str(name): each for name, each in named.items()}
+    if not candidates or not all(isinstance(each, Explainer) for each in candidates.values()):
+        raise TypeError("expected a tyrex.Explainer, or a dict of them by name")
     promises = list(advice.found)
     if not promises:
         raise DataError("no counterfactual was found, so there is no promise to audit")
     if advice.request.get("protocol", "product") != "product":
         raise DataError("the advice is points of the paper's protocol, expected rows")
-    method = method or explainer.usual_method
-    asked = options(explainer.schema, method=method, tau=tau, norm=norm, seed=seed, **search)
-    features = explainer.schema.features
-    factuals = Frame.of([each.features for each in promises], features)
-    advised = Frame.of([each.counterfactual for each in promises], features)
+    first = next(iter(candidates.values()))
+    asked = options(first.schema, method=method, tau=tau, norm=norm, seed=seed, **search)
+    written = [
+        {"name": f"row {shown(each.label)}", "factual": factual, "advised": each.counterfactual}
+        for each, factual in zip(promises, _people(promises, rows))
+    ]
     with Progress(progress, "auditing") as bar:
-        summary, texts, interrupted = explainer._native.audit(
-            as_table(factuals, "factuals"),
-            as_table(advised, "advice"),
-            [each.row for each in promises],
+        text, interrupted = _native.judge(
+            [(str(name), each._native) for name, each in candidates.items()],
+            to_json("advice", written),
             asked,
-            real("confidence", confidence),
+            _groupings(by),
+            None if allow is None else real("allow", allow),
+            None if confidence is None else real("confidence", confidence),
             bar,
         )
+    report = json.loads(text)
+    for candidate in report["candidates"]:
+        _restored(candidates[candidate["name"]], candidate)
     if interrupted:
         message = "stopped: not all repairs were looked for"
         warnings.warn(message, RuntimeWarning, stacklevel=2)
-    pairs = zip(json.loads(texts), promises)
-    audited = (Promise.of(_restored(explainer, document), each.label) for document, each in pairs)
-    return Audit(json.loads(summary), audited, interrupted)
+    return Audit(report, promises, interrupted)

@@ -6,7 +6,6 @@ import json
 import os
 import warnings
 from collections.abc import Iterable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -149,8 +148,8 @@ class Explainer:
 
     @property
     def usual_method(self) -> str:
-        """The method that is used if none is named: trex-i, or trex-nn without gradients."""
-        return "trex-i" if self._native.has_gradients else "trex-nn"
+        """The method that is used if none is named: trex-o, or trex-nn without gradients."""
+        return self._native.usual_method
 
     @property
     def data(self) -> Frame:
@@ -184,22 +183,23 @@ class Explainer:
         rows: Any = None,
         *,
         method: str | None = None,
-        tau: float | None = None,
-        norm: Any = "l1",
+        tau: float | str | None = None,
+        norm: Any = None,
         k: int | None = None,
         sigma: float | None = None,
         features_to_vary: Iterable[str] | str | None = None,
         features_to_keep: Iterable[str] | None = None,
         permitted_range: Mapping[str, Any] | None = None,
         actions: Mapping[str, Any] | None = None,
-        protocol: str = "product",
+        protocol: str | None = None,
         limit: int | None = None,
         max_steps: int | None = None,
         max_evaluations: int | None = None,
         max_seconds: float | None = None,
         certify: Any = False,
+        models: int | None = None,
         relax: bool | None = None,
-        seed: int = 0,
+        seed: int | None = None,
         progress: ProgressSetting = None,
         **params: Any,
     ) -> Explanations:
@@ -211,29 +211,36 @@ class Explainer:
             The rows to explain, in any container; columns are found by name. Without any, the
             rejected rows of the data.
         method
-            One of `tyrex.method_names()`; `usual_method` if absent. A method that needs gradients
-            refuses a model without, and names those that do not need them.
+            One of `tyrex.method_names()`; trex-o by default, trex-nn for a model without
+            gradients. A method that needs gradients refuses a model without, and names those
+            that do not need them.
         tau, k, sigma
-            The stability that is asked for, on how many neighbours, how far away.
+            The stability that is asked for, on how many neighbours, how far away: those of the
+            protocol, by default. `tau="auto"` takes the least threshold that keeps 95 % of the
+            advice valid under retrained models; it trains them, or uses those of `certify`.
         norm
-            What a change costs: l1 or l2.
+            What a change costs: l1 (the default) or l2.
         features_to_vary, features_to_keep, permitted_range, actions
             What may change, beside what the schema says: names, names, `{"age": [30, 40],
             "housing": ["own", "rent"]}`, `{"age": "only-up"}`.
         protocol
-            `product`: answers are rows that obey the schema. `paper`, `reference`: points, as in
-            the paper's experiments.
+            `product` (the default): answers are rows that obey the schema. `paper`, `reference`:
+            points, as in the paper's experiments.
         limit
             The most rows.
         max_steps, max_evaluations, max_seconds
             The most work for one row.
         certify
-            True to certify what is found, or a `tyrex.Ensemble` to certify it with.
+            True to certify what is found, or a `tyrex.Ensemble` to certify it with. False (the
+            default) leaves that until `certificates` is asked for.
+        models
+            Models to retrain for `certify=True`. By default 20 if the model was trained by
+            `Explainer.train`, and none for another model.
         relax
             Whether to look, for rows without advice, for the one rule that stands in the way
             (`relaxations`). That takes many searches per row; None does it for up to 20 rows.
         seed
-            The same seed gives the same advice, here and from the command line.
+            The same seed gives the same advice, here and from the command line. 0 by default.
         progress
             None: a bar where somebody watches. True, False, or a function of (done, total).
         params
@@ -257,7 +264,7 @@ class Explainer:
         limit = None if limit is None else whole("limit", limit)
         asked = options(
             self.schema,
-            method=method or self.usual_method,
+            method=self._method(method),
             norm=norm,
             tau=tau,
             k=k,
@@ -270,27 +277,32 @@ class Explainer:
             max_steps=max_steps,
             max_evaluations=max_evaluations,
             max_seconds=max_seconds,
+            certify=certify is not False,
+            models=models,
+            relax=relax,
             seed=seed,
             params=params,
         )
+        ensemble = None if isinstance(certify, bool) else certify._native
         frame, table = (self.data, None) if rows is None else self._table(rows)
-        with Progress(progress, "searching") as bar:
+        with Progress(progress, "explaining") as bar:
             texts, seconds, request, interrupted = self._native.explain(
-                table, asked, limit, relax, bar
+                table, asked, limit, ensemble, bar
             )
         documents = json.loads(texts)
-        for document, took in zip(documents, seconds):
+        for document in documents:
             document["features"] = self._source.restored(document["features"])
             document["advice"] = self._source.restored_advice(document["advice"])
-            document["advice"]["seconds"] = took
+        own = 0 if seed is None else seed
         advice = Explanations.of(
             documents,
-            request={**json.loads(request), "seed": seed},
+            seconds=seconds,
+            request={**json.loads(request), "seed": own},
             fingerprint=self.fingerprint,
             index=frame.index,
             interrupted=interrupted,
             kind=frame.kind,
-            certifier=lambda advice: _certify(self, advice, None, seed, False),
+            certifier=lambda advice: _certify(self, advice, own),
         )
         if interrupted:
             done = sum(each.reason != "cancelled" for each in advice)
@@ -299,12 +311,13 @@ class Explainer:
                 RuntimeWarning,
                 stacklevel=2,
             )
-        elif certify is not False:
-            ensemble = None if certify is True else certify
-            made = _certify(self, advice, ensemble, seed, progress)
-            items = [replace(each, certificate=own) for each, own in zip(advice, made)]
-            return advice._with(items)
         return advice
+
+    def _method(self, method: str | None) -> str | None:
+        """The method to ask for; None for the library's default."""
+        if method is None and not self._native.has_gradients:
+            return self.usual_method
+        return method
 
     def to_onnx(self, path: str | os.PathLike[str] | None = None) -> bytes:
         """The network as an ONNX file that the command line and other tools read, with the schema
@@ -372,15 +385,11 @@ def _ensembles() -> type:
 
 
 def _certify(
-    explainer: Explainer,
-    advice: Explanations,
-    ensemble: Any,
-    seed: int,
-    progress: ProgressSetting,
+    explainer: Explainer, advice: Explanations, seed: int
 ) -> list[dict[str, Any] | None]:
     from .robustness import certify
 
-    return certify(explainer, advice, ensemble, seed=seed, progress=progress)
+    return certify(explainer, advice, seed=seed, progress=False)
 
 
 def _remade(

@@ -87,9 +87,13 @@ class Explanation:
     # How long the search took: the one part that differs from run to run.
     seconds: float | None = field(default=None, compare=False)
     certificate: dict[str, Any] | None = None
+    stopped: str | None = None
+    """Why the search ended there. After `budget-spent` cheaper advice may exist."""
     reason: str | None = None
-    sentence: str | None = None
+    why: str | None = None
     """Why nothing was found, in words."""
+    sentence: str | None = None
+    """What to do, or that there is no advice and why, in a sentence."""
     relaxations: dict[str, Any] | None = None
     """The constraints without which something is found."""
     outcome: str | None = None
@@ -98,7 +102,9 @@ class Explanation:
     """Whether that label is the favourable one."""
 
     @classmethod
-    def of(cls, document: Mapping[str, Any], label: Any = None) -> Explanation:
+    def of(
+        cls, document: Mapping[str, Any], label: Any = None, seconds: float | None = None
+    ) -> Explanation:
         """Reads the document of one row, as `to_dict` and the command line write it."""
         row, advice = document["row"], document["advice"]
         features = dict(document["features"])
@@ -123,17 +129,20 @@ class Explanation:
             stability=advice.get("stability"),
             cost_l1=cost.get("l1"),
             cost_l2=cost.get("l2"),
-            seconds=advice.get("seconds"),
+            # Files of earlier versions have them here.
+            seconds=advice.get("seconds") if seconds is None else seconds,
             certificate=advice.get("certificate"),
+            stopped=advice.get("stopped"),
             reason=advice.get("reason"),
-            sentence=advice.get("sentence"),
+            why=advice.get("sentence"),
+            sentence=document.get("sentence"),
             relaxations=advice.get("relaxations"),
             outcome=document.get("label"),
             favourable=document.get("favourable"),
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The document of this row, of values that JSON has."""
+        """The document of this row, as the command line and the service give it."""
         advice: dict[str, Any]
         if self.found:
             advice = {
@@ -143,14 +152,14 @@ class Explanation:
                 "score": self.new_score,
                 "stability": self.stability,
                 "cost": {"l1": self.cost_l1, "l2": self.cost_l2},
-                "seconds": self.seconds,
+                "stopped": self.stopped,
                 "certificate": self.certificate,
             }
         else:
             advice = {
                 "status": "not_found",
                 "reason": self.reason,
-                "sentence": self.sentence,
+                "sentence": self.why,
                 "relaxations": self.relaxations,
             }
         return {
@@ -159,6 +168,7 @@ class Explanation:
             "label": self.outcome,
             "favourable": self.favourable,
             "features": self.features,
+            "sentence": self.sentence,
             "advice": advice,
         }
 
@@ -194,7 +204,7 @@ class Explanation:
     def what_changes(self) -> list[str]:
         """A line for every change, or one that says why there is none."""
         if not self.found:
-            return [f"not found: {self.sentence or self.reason}"]
+            return [f"not found: {self.why or self.reason}"]
         lines = [f"{c.feature}: {c.words_before} -> {c.words_after}" for c in self.changes]
         if len(lines) > MOST_CHANGES:
             lines[MOST_CHANGES:] = [f"and {len(lines) - MOST_CHANGES} more"]
@@ -203,7 +213,7 @@ class Explanation:
     def __str__(self) -> str:
         start = f"Row {self.label} (score {self.score:.3g}):"
         if not self.found:
-            why = f"{start} no advice: {self.sentence or self.reason}."
+            why = f"{start} no advice: {self.why or self.reason}."
             return f"{why} {self.hint}" if self.hint else why
         what = "; ".join(map(str, self.changes)) or self.what_changes[0]
         then = "" if self.new_score is None else f" Then the score is {self.new_score:.3g}"

@@ -7,6 +7,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from dataclasses import replace
+from itertools import chain, repeat
 from typing import Any, overload
 
 from . import html
@@ -68,12 +69,18 @@ class Explanations(Sequence[Explanation]):
 
     @classmethod
     def of(
-        cls, documents: Iterable[Mapping[str, Any]], *, index: Any = None, **others: Any
+        cls,
+        documents: Iterable[Mapping[str, Any]],
+        *,
+        seconds: Iterable[float | None] = (),
+        index: Any = None,
+        **others: Any,
     ) -> Explanations:
-        """Explanations from the documents of rows; `index[row]` is the label of a row."""
+        """Explanations from the documents of rows and the seconds that each took, where they are
+        known; `index[row]` is the label of a row."""
         items = (
-            Explanation.of(document, None if index is None else index[document["row"]])
-            for document in documents
+            Explanation.of(document, None if index is None else index[document["row"]], took)
+            for document, took in zip(documents, chain(seconds, repeat(None)))
         )
         return cls(items, index=index, **others)
 
@@ -122,7 +129,7 @@ class Explanations(Sequence[Explanation]):
 
     @property
     def not_found(self) -> Explanations:
-        """Those without; their `reason` and `sentence` say why."""
+        """Those without; their `reason` and `why` say why."""
         return self._with(e for e in self if not e.found)
 
     @property
@@ -238,6 +245,7 @@ class Explanations(Sequence[Explanation]):
             "interrupted": self.interrupted,
             "index": None if self.labels is None else list(self.labels),
             "explanations": [e.to_dict() for e in self],
+            "seconds": [e.seconds for e in self],
         }
         text = json.dumps(document, indent=indent, default=_plain, ensure_ascii=False)
         if path is None:
@@ -261,6 +269,7 @@ class Explanations(Sequence[Explanation]):
                 )
             return cls.of(
                 document["explanations"],
+                seconds=document.get("seconds", ()),
                 index=document["index"],
                 request=document["request"],
                 fingerprint=document["fingerprint"],

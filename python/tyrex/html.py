@@ -120,7 +120,7 @@ def _row(explanation: Explanation, norm: str, sure: bool) -> str:
             "".join(map(_change, e.changes)) or escape(e.what_changes[0]),
         ]
     else:
-        why = escape(e.sentence or e.reason or "")
+        why = escape(e.why or e.reason or "")
         hint = f'<div class="dim">{escape(e.hint)}</div>' if e.hint else ""
         none = f'<span class="verdict none">not found</span>{why}{hint}'
         body = "".join(f"<td>{cell}</td>" for cell in [*cells, f"{e.score:.3f}", "", ""])

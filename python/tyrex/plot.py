@@ -30,7 +30,7 @@ def changes(explanation: Explanation, ax: Any = None) -> Any:
     if not explanation.changes:
         raise ParameterError(
             f"row {explanation.label}: there are no changes to draw; "
-            + (explanation.sentence or explanation.what_changes[0])
+            + (explanation.why or explanation.what_changes[0])
         )
     count = len(explanation.changes)
     ax = _axes(ax, (7.5, 0.8 + 0.8 * count))

@@ -10,7 +10,7 @@ import difflib
 import inspect
 import json
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from .errors import ParameterError, SchemaError
@@ -52,23 +52,29 @@ ELSEWHERE = {
 def options(
     schema: Schema,
     *,
-    method: str,
-    norm: Any = "l1",
-    tau: float | None = None,
+    method: str | None = None,
+    protocol: str | None = None,
+    norm: Any = None,
+    tau: float | str | None = None,
     k: int | None = None,
     sigma: float | None = None,
     features_to_vary: Iterable[str] | str | None = None,
     features_to_keep: Iterable[str] | None = None,
     permitted_range: Mapping[str, Any] | None = None,
     actions: Mapping[str, Any] | None = None,
-    protocol: str = "product",
     max_steps: int | None = None,
     max_evaluations: int | None = None,
     max_seconds: float | None = None,
-    seed: int = 0,
+    certify: bool | None = None,
+    models: int | None = None,
+    relax: bool | None = None,
+    seed: int | None = None,
     params: Mapping[str, Any] | None = None,
 ) -> str:
-    """The request as the native side reads it."""
+    """The question as the native side reads it: its `Ask`.
+
+    Only what was given is sent, so every default is the library's.
+    """
     params = dict(params or {})
     for name in params:
         if name in ELSEWHERE:
@@ -76,35 +82,45 @@ def options(
         near = difflib.get_close_matches(name, inspect.signature(options).parameters, n=1)
         if near:
             raise TypeError(f"explain has no parameter `{name}`; did you mean `{near[0]}`?")
-    overrides: dict[str, Any] = {"actions": {}}
-    if features_to_vary is not None and features_to_vary != "all":
-        overrides["vary"] = names("features_to_vary", features_to_vary)
-    for name in names("features_to_keep", features_to_keep or []):
-        overrides["actions"][name] = "fixed"
-    for name, values in _by_feature("permitted_range", permitted_range).items():
-        overrides["actions"][name] = _permitted(schema, name, values)
-    overrides["actions"].update(_by_feature("actions", actions))
-    return to_json(
-        "options",
-        {
-            "method": method,
-            "protocol": protocol,
-            "norm": _norm(norm),
-            "tau": None if tau is None else real("tau", tau),
-            "k": None if k is None else whole("k", k, 1),
-            "sigma": None if sigma is None else real("sigma", sigma),
-            "params": params,
-            "budget": {
-                "steps": None if max_steps is None else whole("max_steps", max_steps),
-                "evaluations": None
-                if max_evaluations is None
-                else whole("max_evaluations", max_evaluations),
-                "seconds": None if max_seconds is None else real("max_seconds", max_seconds),
-            },
-            "overrides": overrides,
-            "seed": whole("seed", seed),
-        },
-    )
+    rules = {
+        name: _permitted(schema, name, values)
+        for name, values in _by_feature("permitted_range", permitted_range).items()
+    }
+    rules.update(_by_feature("actions", actions))
+    budget = {
+        "steps": _given(max_steps, lambda: whole("max_steps", max_steps)),
+        "evaluations": _given(max_evaluations, lambda: whole("max_evaluations", max_evaluations)),
+        "seconds": _given(max_seconds, lambda: real("max_seconds", max_seconds)),
+    }
+    ask = {
+        "method": method,
+        "protocol": protocol,
+        "norm": _given(norm, lambda: _norm(norm)),
+        "tau": tau if tau == "auto" else _given(tau, lambda: real("tau", tau)),
+        "k": _given(k, lambda: whole("k", k, 1)),
+        "sigma": _given(sigma, lambda: real("sigma", sigma)),
+        "params": params or None,
+        "keep": names("features_to_keep", features_to_keep or []) or None,
+        "vary": None
+        if features_to_vary is None or features_to_vary == "all"
+        else names("features_to_vary", features_to_vary),
+        "actions": rules or None,
+        "budget": _only_given(budget) or None,
+        "seed": _given(seed, lambda: whole("seed", seed)),
+        "certify": certify,
+        "models": _given(models, lambda: whole("models", models)),
+        "relax": relax,
+    }
+    return to_json("options", _only_given(ask))
+
+
+def _given(value: Any, checked: Callable[[], Any]) -> Any:
+    """The checked value, or None if there is none."""
+    return None if value is None else checked()
+
+
+def _only_given(document: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in document.items() if value is not None}
 
 
 def _by_feature(name: str, given: Any) -> dict[str, Any]:

@@ -6,6 +6,8 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -21,7 +23,16 @@ from .progress import Progress, ProgressSetting
 from .request import options
 from .source import as_table
 
-__all__ = ["Calibration", "Ensemble", "calibrate", "certify", "retrain", "stability"]
+__all__ = [
+    "Calibration",
+    "Ensemble",
+    "Verified",
+    "calibrate",
+    "certify",
+    "retrain",
+    "stability",
+    "verify",
+]
 
 
 def stability(
@@ -118,17 +129,17 @@ def _ensemble(explainer: Explainer, contents: list[bytes], plan: str) -> Ensembl
 
 def retrain(
     explainer: Explainer,
-    models: int = 20,
+    models: int | None = None,
     *,
-    change: str = "leave-out",
+    change: str | None = None,
     change_params: Mapping[str, Any] | None = None,
     seed: int = 0,
     progress: ProgressSetting = None,
     **params: Any,
 ) -> Ensemble:
-    """Trains the network again, many times, each time a little differently.
+    """Trains the network again, many times (20 by default), each time a little differently.
 
-    `change` is reinitialise, leave-out, bootstrap, architecture, hyperparameters, fine-tune or
+    `change` is reinitialise (the default), leave-out, bootstrap, architecture, hyperparameters, fine-tune or
     weight-noise; `params` are training parameters that replace the base model's. Needs a network
     and labels.
 
@@ -147,7 +158,7 @@ def retrain(
         native = explainer._native.retrain(
             change,
             notation,
-            whole("models", models, 1),
+            None if models is None else whole("models", models, 1),
             None if training is None else to_json("training parameters", training),
             whole("seed", seed),
             bar,
@@ -186,10 +197,7 @@ def certify(
         "confidence": real("confidence", confidence),
         "delta": None if delta is None else real("delta", delta),
     }
-    if ensemble is not None and not isinstance(ensemble, Ensemble):
-        raise ParameterError(
-            f"parameter `ensemble` is {ensemble!r}, expected the tyrex.Ensemble of `retrain`"
-        )
+    _check_ensemble(ensemble)
     if isinstance(rows, Explanations):
         table, found = _counterfactuals(explainer, rows)
         if table is None:
@@ -208,6 +216,66 @@ def certify(
     for row, text in certified:
         certificates[places[row]] = json.loads(text)
     return certificates
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What became of a certificate that was checked.
+
+    `place` is where it stands in its document and `row` the row that it is about, where the
+    document says so. `differences` has, for every field that is not what it should be, `field`,
+    `stated` and `recomputed`.
+    """
+
+    place: str
+    row: int | None
+    confirmed: bool
+    differences: list[dict[str, str]]
+
+    def __bool__(self) -> bool:
+        return self.confirmed
+
+
+def verify(
+    explainer: Explainer,
+    certificates: Any,
+    ensemble: Ensemble | None = None,
+    *,
+    progress: ProgressSetting = None,
+) -> list[Verified]:
+    """Makes certificates anew, each from its own point, seed and terms, and compares every field.
+
+    `certificates` are what `certify` gave, one of them, `Explanations` that hold some, or the path
+    of a JSON document with certificates: of `certify` or `explain` on the command line, or of the
+    service. `ensemble` is the one that they were made with, if they were made with one.
+
+    >>> import tyrex
+    >>> explainer = tyrex.Explainer.train(tyrex.datasets.load_german(), epochs=5)
+    >>> certificates = tyrex.certify(explainer, explainer.explain(limit=2, method="min-cost"))
+    >>> all(tyrex.verify(explainer, certificates))
+    True
+    >>> certificates[0]["score"] = 1.0
+    >>> [each["field"] for each in tyrex.verify(explainer, certificates)[0].differences]
+    ['score']
+    """
+    _check_ensemble(ensemble)
+    if isinstance(certificates, (str, os.PathLike)):
+        text = Path(certificates).read_text(encoding="utf-8")
+    elif isinstance(certificates, Explanations):
+        text = str(certificates.to_json())
+    else:
+        text = to_json("certificates", certificates)
+    native = None if ensemble is None else ensemble._native
+    with Progress(progress, "verifying") as bar:
+        verified = explainer._native.verify(text, native, bar)
+    return [Verified(**each) for each in json.loads(verified)]
+
+
+def _check_ensemble(ensemble: Any) -> None:
+    if ensemble is not None and not isinstance(ensemble, Ensemble):
+        raise ParameterError(
+            f"parameter `ensemble` is {ensemble!r}, expected the tyrex.Ensemble of `retrain`"
+        )
 
 
 class Calibration:
@@ -272,23 +340,25 @@ def calibrate(
     explainer: Explainer,
     ensemble: Ensemble,
     *,
-    validity: float = 0.95,
-    confidence: float = 0.95,
-    method: str = "trex-i",
-    norm: Any = "l1",
+    validity: float | None = None,
+    confidence: float | None = None,
+    method: str | None = None,
+    norm: Any = None,
     taus: Sequence[float] | None = None,
-    rows: int = 100,
-    missing: str = "invalid",
-    test: str = "betting",
-    seed: int = 0,
+    rows: int | None = None,
+    missing: str | None = None,
+    test: str | None = None,
+    seed: int | None = None,
     progress: ProgressSetting = None,
     **search: Any,
 ) -> Calibration:
     """The smallest threshold of stability with which advice keeps a promised validity.
 
-    Half of the ensemble chooses, the other half reports. `rows` is the most rejected rows of the
-    data to search for. With `missing="left-out"` a row without advice does not count against
-    the promise. Pass `calibration.tau` to `explain`.
+    Half of the ensemble chooses, the other half reports. By default 95 % of the advice is to stay
+    valid with a `confidence` of 0.95. `rows` is the most rejected rows of the data to search for,
+    100 by default. A row without advice is left out (`missing="left-out"`, the default), or counts
+    against the promise (`"invalid"`). `test` is `betting` (the default) or `hoeffding-bentkus`.
+    Pass `calibration.tau` to `explain`.
 
     >>> import tyrex
     >>> explainer = tyrex.Explainer.train(tyrex.datasets.load_german(), hidden=[8], epochs=5)
@@ -302,17 +372,19 @@ def calibrate(
             f"parameter `ensemble` is {ensemble!r}, expected the tyrex.Ensemble of `retrain`"
         )
     goal = {
-        "validity": real("validity", validity),
-        "confidence": real("confidence", confidence),
+        "validity": None if validity is None else real("validity", validity),
+        "confidence": None if confidence is None else real("confidence", confidence),
         "missing": missing,
         "test": test,
     }
+    goal = {name: value for name, value in goal.items() if value is not None}
+    method = explainer._method(method)
     asked = options(explainer.schema, method=method, norm=norm, seed=seed, **search)
     with Progress(progress, "searching") as bar:
         text = explainer._native.calibrate(
             to_json("options", goal),
             None if taus is None else numbers("taus", taus),
-            whole("rows", rows, 1),
+            None if rows is None else whole("rows", rows, 1),
             asked,
             ensemble._native,
             bar,

@@ -12,11 +12,28 @@ use super::{ForceArgs, ImportArgs, one_of, whole};
 Examples:
   tyrex certify --counterfactuals cf.parquet --model loans.onnx
   tyrex certify --counterfactuals cf.csv --model loans.onnx --ensemble fresh --require certified
-  tyrex certify --counterfactuals cf.csv --model loans.onnx --ensemble fresh --out certificates.csv")]
+  tyrex certify --counterfactuals cf.csv --model loans.onnx --ensemble fresh --out certificates.csv
+  tyrex certify --verify certificates.json --model loans.onnx --ensemble fresh")]
 pub struct CertifyArgs {
     /// Counterfactuals: the file that `explain` wrote, or any with the features under their names
-    #[arg(long, value_name = "FILE", help_heading = "Data")]
-    pub counterfactuals: PathBuf,
+    #[arg(
+        long,
+        value_name = "FILE",
+        required_unless_present = "verify",
+        conflicts_with = "verify",
+        help_heading = "Data"
+    )]
+    pub counterfactuals: Option<PathBuf>,
+    /// Check certificates: a JSON document of `certify` or `explain`, the service or Python
+    #[arg(
+        long,
+        value_name = "FILE",
+        conflicts_with_all = [
+            "steered", "delta", "probability", "confidence", "k", "sigma", "seed", "require", "out"
+        ],
+        help_heading = "Data"
+    )]
+    pub verify: Option<PathBuf>,
     /// What its columns mean [default: the schema in the model file]
     #[arg(long, value_name = "FILE", help_heading = "Data")]
     pub schema: Option<PathBuf>,

@@ -1,6 +1,9 @@
 //! `tyrex certify`
 
+mod verify;
+
 use std::ops::ControlFlow;
+use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
@@ -24,15 +27,32 @@ use crate::progress::Unit;
 const SHOWN: usize = 10;
 
 pub(crate) fn run(context: &mut Context<'_>, args: &CertifyArgs) -> anyhow::Result<Answer> {
+    match (&args.verify, &args.counterfactuals) {
+        (Some(file), _) => verify::run(context, args, file),
+        (None, Some(file)) => certify(context, args, file),
+        // The parser wants one of them.
+        (None, None) => Err(Usage {
+            problem: "nothing to certify".to_owned(),
+            help: "pass --counterfactuals FILE, or --verify FILE".to_owned(),
+        }
+        .into()),
+    }
+}
+
+fn certify(
+    context: &mut Context<'_>,
+    args: &CertifyArgs,
+    counterfactuals: &Path,
+) -> anyhow::Result<Answer> {
     let overwrite = args.force.overwrite();
     // Minutes of work should not end in a refusal that could be had at once.
     if let Some(out) = &args.out {
-        let inputs = [Some(&args.counterfactuals), args.schema.as_ref(), Some(&args.model)];
+        let inputs = [args.counterfactuals.as_ref(), args.schema.as_ref(), Some(&args.model)];
         source::keep_inputs(out, &inputs)?;
         Table::check_writable(out, overwrite)?;
     }
-    let (schema, model) = schema_and_model(args)?;
-    let given = GivenRows::read(&schema, &Table::read(&args.counterfactuals)?)?;
+    let (schema, model) = schema_and_model(args, counterfactuals)?;
+    let given = GivenRows::read(&schema, &Table::read(counterfactuals)?)?;
     let class = FavourableClass::of(&model);
     let explainer = Explainer::with_model(given.data, model)?;
     let ensemble = match &args.ensemble {
@@ -52,7 +72,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &CertifyArgs) -> anyhow::Resu
     let below = certificates.iter().filter(|certificate| certificate.verdict() < required).count();
     let own = explainer.fingerprint().to_string();
     let report = CertifyReport {
-        counterfactuals: shown(&args.counterfactuals),
+        counterfactuals: shown(counterfactuals),
         not_found: given.not_found,
         found_for: given.model.filter(|model| !model.is_empty() && *model != own),
         model: ModelSummary::of(explainer.model()),
@@ -80,7 +100,10 @@ pub(crate) fn run(context: &mut Context<'_>, args: &CertifyArgs) -> anyhow::Resu
 }
 
 /// The schema that was given, or the model's own.
-fn schema_and_model(args: &CertifyArgs) -> anyhow::Result<(Schema, OnnxModel)> {
+fn schema_and_model(
+    args: &CertifyArgs,
+    counterfactuals: &Path,
+) -> anyhow::Result<(Schema, OnnxModel)> {
     let options = source::import_options(&args.import);
     let schema = match &args.schema {
         Some(path) => Schema::read(path)?,
@@ -88,7 +111,7 @@ fn schema_and_model(args: &CertifyArgs) -> anyhow::Result<(Schema, OnnxModel)> {
             embedded_schema(&OnnxModel::read(&args.model, &options)?)?.ok_or_else(|| Usage {
                 problem: format!(
                     "nothing says what the columns of {} mean",
-                    args.counterfactuals.display()
+                    counterfactuals.display()
                 ),
                 help: "pass --schema FILE, the one the counterfactuals were found with".to_owned(),
             })?

@@ -107,3 +107,86 @@ fn a_file_found_for_another_model_is_noted() {
     let document = place.json(&[&CERTIFY[..], &["--ensemble", "fresh"]].concat());
     assert_eq!(document["found_for"], "abc");
 }
+
+#[test]
+fn certificates_are_made_anew_and_compared() {
+    let place = place();
+    let fresh = [&CERTIFY[..], &["--ensemble", "fresh", "--json"]].concat();
+    let text = place.done(&fresh);
+    place.write("c.json", &text);
+    let verify = ["certify", "--verify", "c.json", "--model", "m.onnx", "--ensemble", "fresh"];
+    let answer = place.run(&verify);
+    assert_eq!(answer.code, 0, "{}{}", answer.stdout, answer.stderr);
+    assert!(answer.stdout.contains("Yes: 2 certificates confirmed"), "{}", answer.stdout);
+    // Without words, which are made of the rest, and without the document around it.
+    let mut document: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let mut bare = document["certificates"][1]["certificate"].clone();
+    bare.as_object_mut().unwrap().retain(|name, _| !["verdict", "claims"].contains(&&**name));
+    place.write("bare.json", &bare.to_string());
+    let bare = ["certify", "--verify", "bare.json", "--model", "m.onnx", "--ensemble", "fresh"];
+    assert_eq!(place.run(&bare).code, 0);
+    // What was tampered with is named: a number, and a sentence.
+    document["certificates"][0]["certificate"]["tiers"][2]["valid"] = 11.into();
+    document["certificates"][1]["certificate"]["sentence"] = "All is well.".into();
+    place.write("c.json", &document.to_string());
+    let answer = place.run(&[&verify[..], &["--json"]].concat());
+    assert_eq!(answer.code, 1, "{}{}", answer.stdout, answer.stderr);
+    let found: serde_json::Value = serde_json::from_str(&answer.stdout).unwrap();
+    assert_eq!(found["confirmed"], 0);
+    let fields: Vec<&str> = found["certificates"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|each| each["differences"][0]["field"].as_str().unwrap())
+        .collect();
+    assert_eq!(fields, ["tiers.2.valid", "sentence"]);
+    assert_eq!(found["certificates"][0]["row"], 3);
+    let said = place.run(&verify).stdout;
+    assert!(said.contains("tiers.2.valid: 11, made anew 12"), "{said}");
+    assert!(said.contains("No: 2 of 2 certificates not confirmed"), "{said}");
+}
+
+#[test]
+fn advice_is_verified_and_what_is_no_certificate_is_refused() {
+    let place = place();
+    let explain = ["explain", "--data", "loans.csv", "--model", "m.onnx", "--method", "min-cost"];
+    place.write("e.json", &place.done(&[&explain[..], &["--json", "--limit", "3"]].concat()));
+    let verify = |file: &'static str| ["certify", "--verify", file, "--model", "m.onnx"];
+    let answer = place.run(&verify("e.json"));
+    assert_eq!(answer.code, 0, "{}{}", answer.stdout, answer.stderr);
+    // Certificates of retrained models need them.
+    let fresh = [&CERTIFY[..], &["--ensemble", "fresh", "--json"]].concat();
+    let text = place.done(&fresh);
+    place.write("c.json", &text);
+    let answer = place.run(&verify("c.json"));
+    assert_eq!(answer.code, 2, "{}", answer.stdout);
+    assert!(answer.stderr.contains("the 12 retrained models"), "{}", answer.stderr);
+    // A point or terms of which no certificate can be made.
+    for (field, value) in [
+        ("point", serde_json::json!([1.0])),
+        ("terms", serde_json::json!({"confidence": 7.0})),
+        ("terms", serde_json::json!({"theorem": {"samples": 1_u64 << 62}})),
+        ("terms", serde_json::json!({"delta": -1e300})),
+    ] {
+        let mut document: serde_json::Value = serde_json::from_str(&text).unwrap();
+        document["certificates"][0]["certificate"][field] = value;
+        place.write("t.json", &document.to_string());
+        let answer = place.run(&[&verify("t.json")[..], &["--ensemble", "fresh"]].concat());
+        assert_eq!(answer.code, 1, "{field}: {}{}", answer.stdout, answer.stderr);
+    }
+    let deep = "[".repeat(100_000);
+    for (text, problem) in [
+        ("{}", "a document without any"),
+        ("no json", "a JSON document"),
+        (r#"{"digest": 1, "tiers": 2}"#, "a certificate"),
+        (&deep, "a JSON document"),
+        ("", "a JSON document"),
+    ] {
+        place.write("t.json", text);
+        let answer = place.run(&verify("t.json"));
+        assert_eq!(answer.code, 2, "{text:.20}: {}", answer.stdout);
+        assert!(answer.stderr.contains(problem), "{}", answer.stderr);
+    }
+    assert_eq!(place.run(&["certify", "--verify", "none.json", "--model", "m.onnx"]).code, 2);
+    assert_eq!(place.run(&[&CERTIFY[..], &["--verify", "c.json"]].concat()).code, 2);
+}

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use serde::{Deserialize, Serialize};
-use tyrex::certificate::{CertificateDocument, Terms};
+use tyrex::certificate::{CertificateDocument, Terms, Verified, WrittenCertificate};
 use tyrex::explain::Ask;
 use utoipa::ToSchema;
 
@@ -107,4 +107,63 @@ pub(crate) async fn certify(
         .collect();
     let (model, fingerprint) = (served.id().to_owned(), served.fingerprint().to_owned());
     Ok(Json(CertifyAnswer { model, fingerprint, models, rows }).into_response())
+}
+
+/// Certificates to check.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields, expecting = "an object")]
+pub(crate) struct VerifyQuestion {
+    /// The model that they are about; the active one, if none is named.
+    model: Option<String>,
+    /// A certificate, a list of them, or a document with certificates, such as an answer of
+    /// `/v1/certify` or `/v1/explain`.
+    #[schema(value_type = Object)]
+    certificates: serde_json::Value,
+}
+
+/// What became of them.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct VerifyAnswer {
+    /// The model.
+    model: String,
+    /// The name that changes with its weights.
+    fingerprint: String,
+    /// The number of certificates that were confirmed.
+    confirmed: usize,
+    /// Certificate by certificate, in the order of the document.
+    certificates: Vec<Verified>,
+}
+
+/// Makes certificates anew, each from its own point, seed and terms, and compares every field.
+#[utoipa::path(post, path = "/v1/certify/verify", tag = "rows",
+    responses((status = OK, body = VerifyAnswer), (status = NOT_FOUND), (status = CONFLICT)))]
+pub(crate) async fn verify(
+    _: Reader,
+    State(state): State<AppState>,
+    Json(question): Json<VerifyQuestion>,
+) -> Result<Json<VerifyAnswer>, Problem> {
+    let served = state.engine.model(question.model.as_deref())?;
+    let written = WrittenCertificate::all(&question.certificates)?;
+    let most = state.config.limits.rows;
+    if written.len() > most {
+        return Err(Problem::field("certificates", format!("expected at most {most}")));
+    }
+    for each in &written {
+        if let Some(theorem) = &each.certificate.terms().theorem {
+            let checked =
+                check_neighbours(&served, "samples", Some(theorem.samples), theorem.sigma);
+            let place = format!("certificates.{}.terms.theorem", each.place);
+            checked.map_err(|problem| problem.within(&place))?;
+        }
+    }
+    let (model, fingerprint) = (served.id().to_owned(), served.fingerprint().to_owned());
+    let verified = state
+        .engine
+        .aside(move |stop| {
+            let ensemble = served.ensemble();
+            Ok(served.explainer().verify(&written, ensemble.as_deref(), || stop.go_on())?)
+        })
+        .await?;
+    let confirmed = verified.iter().filter(|each| each.confirmed).count();
+    Ok(Json(VerifyAnswer { model, fingerprint, confirmed, certificates: verified }))
 }

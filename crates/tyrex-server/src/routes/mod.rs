@@ -36,6 +36,7 @@ pub(crate) fn router() -> OpenApiRouter<AppState> {
         .routes(routes!(survival::survive))
         .routes(routes!(explain::explain))
         .routes(routes!(certify::certify))
+        .routes(routes!(certify::verify))
         .routes(routes!(calibrate::calibrate))
         .routes(routes!(audit::audit))
         .routes(routes!(jobs::list))

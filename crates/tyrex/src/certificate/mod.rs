@@ -17,9 +17,9 @@ pub mod ensemble;
 pub mod interval;
 mod terms;
 pub mod theorem;
+mod verify;
 
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use sha2::{Digest, Sha256};
 
 use assumption::rests_on;
@@ -28,6 +28,7 @@ pub use document::{CertificateDocument, CertificateWords, Claim};
 pub use interval::IntervalCertifier;
 pub use terms::{Shift, Slope, Terms, TheoremTerms};
 pub use theorem::Statement;
+pub use verify::{Difference, Verified, WrittenCertificate, verify};
 
 use crate::catalogue::{Named, catalogue};
 use crate::error::{Error, Result};
@@ -417,60 +418,6 @@ pub fn certify(
     seed: Seed,
 ) -> Result<Certificate> {
     Certifier::new(model, retrained, terms.clone())?.certify(x, seed)
-}
-
-/// A field in which a certificate differs from the one made anew.
-#[derive(Debug, Clone, PartialEq)]
-pub struct Difference {
-    /// Where: `tiers.0.bound.at_least`.
-    pub field: String,
-    /// What the certificate says.
-    pub stated: String,
-    /// What it should say.
-    pub recomputed: String,
-}
-
-/// Makes the certificate anew from its point, seed and terms and compares every field, bit by
-/// bit. It holds if there is no difference.
-pub fn verify(
-    certificate: &Certificate,
-    model: &dyn Model,
-    retrained: Option<Retrained>,
-) -> Result<Vec<Difference>> {
-    let Certificate { point, terms, seed, .. } = certificate;
-    let anew = certify(model, point, retrained, terms, *seed)?;
-    let value = |certificate: &Certificate| {
-        serde_json::to_value(certificate).map_err(|problem| unwritable(&problem))
-    };
-    let mut differences = Vec::new();
-    compare("", &value(certificate)?, &value(&anew)?, &mut differences);
-    Ok(differences)
-}
-
-/// Walks two documents side by side and notes where they part.
-fn compare(field: &str, stated: &Value, anew: &Value, differences: &mut Vec<Difference>) {
-    let below = |name: &str| {
-        if field.is_empty() { name.to_owned() } else { format!("{field}.{name}") }
-    };
-    match (stated, anew) {
-        (Value::Object(a), Value::Object(b)) if a.keys().eq(b.keys()) => {
-            for ((name, a), b) in a.iter().zip(b.values()) {
-                compare(&below(name), a, b, differences);
-            }
-        }
-        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
-            for (index, (a, b)) in a.iter().zip(b).enumerate() {
-                compare(&below(&index.to_string()), a, b, differences);
-            }
-        }
-        (a, b) => {
-            // As text, since 0 and -0 are equal numbers with other bits.
-            let (stated, recomputed) = (a.to_string(), b.to_string());
-            if stated != recomputed {
-                differences.push(Difference { field: field.to_owned(), stated, recomputed });
-            }
-        }
-    }
 }
 
 /// A score that is a number.

@@ -240,6 +240,14 @@ impl Ask {
     }
 }
 
+impl Explainer {
+    /// The method that suits the model: [`METHOD`], or `trex-nn` for a model without gradients.
+    #[must_use]
+    pub fn usual_method(&self) -> &'static str {
+        if self.differentiable().is_some() { METHOD } else { "trex-nn" }
+    }
+}
+
 /// A method without a test of stability was given a threshold for one.
 pub(super) fn no_test(method: &str) -> Error {
     let robust = MethodSpec::listed(MethodSpec::is_robust);

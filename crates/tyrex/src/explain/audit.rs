@@ -5,107 +5,69 @@
 
 mod gate;
 mod group;
-mod output;
 mod repair;
 mod table;
 mod verdict;
 mod written;
 
-use std::ops::ControlFlow;
-
 use serde::{Deserialize, Serialize};
 
 pub use gate::{Candidate, Gate};
 pub use group::Grouping;
-pub use output::{AuditDocument, PromisedDocument, RepairsDocument, check_audit_names};
 pub use verdict::{
     GateReport, GateVerdict, Group, GroupTable, JudgedCandidate, JudgedPromise, PromiseRepairs,
     PromiseStatus, Repair, RepairSearch, Tally,
 };
 pub use written::{Values, WrittenPromise};
 
-use super::{Advice, Applicant, Explainer, GivenRows, Request};
-use crate::counterfactual::{Protocol, Reason, Tick};
+use super::{Advice, Applicant, Explainer, Request};
+use crate::counterfactual::{Protocol, Reason};
 use crate::data::Row;
 use crate::error::{Error, Result};
 use crate::points::Points;
-use crate::statistics::{Proportion, mean};
+use crate::statistics::mean;
 
 /// Advice that was given.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Promise {
+struct Promise {
     /// The row of the person, in the table they came from.
-    pub row: usize,
+    row: usize,
     /// The person as they were, where that is known.
-    pub factual: Option<Row>,
+    factual: Option<Row>,
     /// What they were advised to become.
-    pub advised: Row,
+    advised: Row,
 }
 
 /// What a new model makes of a promise.
 #[derive(Debug, Clone, PartialEq)]
-pub struct AuditedPromise {
+struct AuditedPromise {
     /// The person as they were, and what the new model says of that.
-    pub factual: Option<Applicant>,
+    factual: Option<Applicant>,
     /// What was advised, and what the new model says of it.
-    pub promised: Applicant,
+    promised: Applicant,
     /// `R^` of what was advised.
-    pub stability: f64,
+    stability: f64,
     /// What would repair the promise; `None` if it is kept.
-    pub repairs: Option<Repairs>,
+    repairs: Option<Repairs>,
 }
 
 /// What would repair a broken promise: the request's advice from either row.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Repairs {
+struct Repairs {
     /// For the person who has done what was advised.
-    pub from_promised: Advice,
+    from_promised: Advice,
     /// For the person who has done nothing yet.
-    pub from_factual: Option<Advice>,
+    from_factual: Option<Advice>,
 }
 
 impl AuditedPromise {
     /// Whether the new model accepts what was advised: `m(x') >= 0.5`.
-    #[must_use]
-    pub fn is_kept(&self) -> bool {
+    fn is_kept(&self) -> bool {
         !self.promised.is_rejected()
     }
 }
 
-impl GivenRows {
-    /// The promises they are, to people whose rows are among `factuals`.
-    pub fn promises(&self, factuals: &[Applicant]) -> Result<Vec<Promise>> {
-        let promise = |(advised, &row): (&Row, &usize)| {
-            let Some(factual) = factuals.iter().find(|factual| factual.row == row) else {
-                return Err(Error::Table {
-                    file: self.data.source().to_owned(),
-                    problem: format!("advice for row {row}, which is none of the rows given"),
-                });
-            };
-            Ok(Promise { row, factual: Some(factual.values.clone()), advised: advised.clone() })
-        };
-        self.data.rows().iter().zip(&self.factuals).map(promise).collect()
-    }
-}
-
 impl Explainer {
-    /// What this explainer's model makes of promises that another one gave, in their order;
-    /// threads change nothing.
-    ///
-    /// `watch` hears of two answers for every promise, at once for those that are kept, and of
-    /// every reading on the way. After a `Break` what is kept is said all the same, and repairs
-    /// not yet found are answered with [`Reason::Cancelled`].
-    pub fn audit(
-        &self,
-        promises: &[Promise],
-        request: &Request,
-        watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
-    ) -> Result<Vec<AuditedPromise>> {
-        let mut audited = self.judge(promises, request)?;
-        self.repair(&mut audited, request, watch)?;
-        Ok(audited)
-    }
-
     /// Which promises are kept, and the stability there; no repairs yet.
     fn judge(&self, promises: &[Promise], request: &Request) -> Result<Vec<AuditedPromise>> {
         if request.protocol != Protocol::Product {
@@ -167,31 +129,6 @@ impl Explainer {
     }
 }
 
-/// How many promises a model keeps, and what the others cost.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-pub struct AuditSummary {
-    /// The number of promises.
-    pub promises: usize,
-    /// Those the model keeps.
-    pub kept: usize,
-    /// The others.
-    pub broken: usize,
-    /// `kept / promises`, if there are any.
-    pub share_kept: Option<f64>,
-    /// Clopper and Pearson's interval: where the share lies among all promises that these are
-    /// drawn from.
-    pub interval: (f64, f64),
-    /// The confidence of the interval.
-    pub confidence: f64,
-    /// The mean `R^` of what was advised.
-    pub mean_stability: Option<f64>,
-    /// Repairs for people who have done what was advised.
-    pub from_promised: RepairSummary,
-    /// Repairs for people who have done nothing yet.
-    pub from_factual: RepairSummary,
-}
-
 /// What repairs cost.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -211,37 +148,6 @@ pub struct RepairSummary {
     pub mean_l2: Option<f64>,
     /// The mean number of features that change.
     pub mean_changed: Option<f64>,
-}
-
-impl AuditSummary {
-    /// The summary of some promises: all, or those of a group.
-    pub fn of<'a>(
-        promises: impl IntoIterator<Item = &'a AuditedPromise>,
-        confidence: f64,
-    ) -> Result<Self> {
-        if !(confidence > 0.0 && confidence < 1.0) {
-            return Err(Error::param("confidence", confidence, "a number between 0 and 1"));
-        }
-        let promises: Vec<&AuditedPromise> = promises.into_iter().collect();
-        let kept = promises.iter().filter(|promise| promise.is_kept()).count();
-        let repairs = |from: fn(&Repairs) -> Option<&Advice>| {
-            let broken = promises.iter().filter_map(|promise| promise.repairs.as_ref());
-            RepairSummary::of(&broken.filter_map(from).collect::<Vec<_>>())
-        };
-        let stabilities: Vec<f64> = promises.iter().map(|promise| promise.stability).collect();
-        let share = kept as f64 / promises.len() as f64;
-        Ok(Self {
-            promises: promises.len(),
-            kept,
-            broken: promises.len() - kept,
-            share_kept: (!promises.is_empty()).then_some(share),
-            interval: Proportion::new(kept, promises.len())?.between(1.0 - confidence)?,
-            confidence,
-            mean_stability: mean(&stabilities),
-            from_promised: repairs(|repairs| Some(&repairs.from_promised)),
-            from_factual: repairs(|repairs| repairs.from_factual.as_ref()),
-        })
-    }
 }
 
 impl RepairSummary {

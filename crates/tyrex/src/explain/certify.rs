@@ -5,9 +5,12 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
 
+use super::retrain::check_base;
 use super::table::table;
 use super::{Applicants, Data, Explainer, FORMAT_VERSION};
-use crate::certificate::{Certificate, Certifier, Retrained, Terms, Tier};
+use crate::certificate::{
+    Certificate, Certifier, Retrained, Retraining, Terms, Tier, Verified, WrittenCertificate,
+};
 use crate::change::Ensemble;
 use crate::data::{Column, Schema, Table};
 use crate::error::{Error, Result};
@@ -186,6 +189,16 @@ impl Explainer {
             .collect()
     }
 
+    /// Makes certificates of this model anew and compares them ([`verify_certificates`]).
+    pub fn verify(
+        &self,
+        written: &[WrittenCertificate],
+        ensemble: Option<&Ensemble>,
+        watch: impl Fn() -> ControlFlow<()> + Sync,
+    ) -> Result<Vec<Verified>> {
+        verify_certificates(self.model(), written, ensemble, watch)
+    }
+
     /// Certificates as a table to write: `row` and `score`, then a verdict for the whole and
     /// for each tier with its number, then what they rest on. Cells of tiers that are not there
     /// are empty.
@@ -227,4 +240,57 @@ impl Explainer {
         });
         table("certificates", &names, lines)
     }
+}
+
+/// Makes certificates anew, each from its own point, seed and terms, and compares them, in
+/// their order. The ensemble is the one they were made with, if they were made with one.
+///
+/// Whether the retrained models had a part in finding a point cannot be computed: the
+/// certificate is taken at its word. `watch` hears whenever one is done.
+pub fn verify_certificates(
+    model: &dyn Model,
+    written: &[WrittenCertificate],
+    ensemble: Option<&Ensemble>,
+    watch: impl Fn() -> ControlFlow<()> + Sync,
+) -> Result<Vec<Verified>> {
+    if let Some(ensemble) = ensemble {
+        check_base(model, ensemble)?;
+    }
+    let members: Vec<&dyn Model> = ensemble
+        .iter()
+        .flat_map(|ensemble| ensemble.members())
+        .map(|member| member as &dyn Model)
+        .collect();
+    let family = ensemble.map(|ensemble| ensemble.change().description()).unwrap_or_default();
+    let cancelled = AtomicBool::new(false);
+    written
+        .par_iter()
+        .with_max_len(1)
+        .map(|each| {
+            if cancelled.load(Ordering::Relaxed) {
+                return Err(Error::Cancelled("not all certificates were checked".to_owned()));
+            }
+            let retrained = match each.certificate.retraining() {
+                None => None,
+                Some(retraining) if ensemble.is_none() => {
+                    return Err(Error::param(
+                        "ensemble",
+                        "missing",
+                        format!(
+                            "the {} retrained models that the certificates were made with",
+                            retraining.models.len()
+                        ),
+                    ));
+                }
+                Some(Retraining { steered, .. }) => {
+                    Some(Retrained { models: &members, family: &family, steered: *steered })
+                }
+            };
+            let verified = each.verified(model, retrained)?;
+            if watch().is_break() {
+                cancelled.store(true, Ordering::Relaxed);
+            }
+            Ok(verified)
+        })
+        .collect()
 }

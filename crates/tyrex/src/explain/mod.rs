@@ -32,13 +32,12 @@ pub use ask::{
     Threshold,
 };
 pub use audit::{
-    AuditDocument, AuditSummary, AuditedPromise, Candidate, Gate, GateReport, GateVerdict, Group,
-    GroupTable, Grouping, JudgedCandidate, JudgedPromise, Promise, PromiseRepairs, PromiseStatus,
-    PromisedDocument, Repair, RepairSearch, RepairSummary, Repairs, RepairsDocument, Tally, Values,
-    WrittenPromise, check_audit_names,
+    Candidate, Gate, GateReport, GateVerdict, Group, GroupTable, Grouping, JudgedCandidate,
+    JudgedPromise, PromiseRepairs, PromiseStatus, Repair, RepairSearch, RepairSummary, Tally,
+    Values, WrittenPromise,
 };
 pub use calibrate::CalibrationTerms;
-pub use certify::{Fresh, GivenRows};
+pub use certify::{Fresh, GivenRows, verify_certificates};
 pub use data::{Applicants, Data};
 pub use document::{Advised, Explained, Named};
 pub use feature::{FeatureDocument, FeatureForm};

@@ -10,7 +10,7 @@ use super::{Advice, Adviser, Applicant, Ask, Explainer, Fresh, Threshold};
 use crate::calibrate::Goal;
 use crate::certificate::Certificate;
 use crate::change::Ensemble;
-use crate::counterfactual::Tick;
+use crate::counterfactual::{Reason, Tick};
 use crate::error::{Error, Result};
 
 /// How far a piece of work is.
@@ -135,7 +135,7 @@ impl Explainer {
     ///
     /// `given` are retrained models to use in place of new ones. `watch` hears how far each stage
     /// is. After a `Break` while advice is searched for, those not yet answered are answered with
-    /// [`Reason::Cancelled`](crate::counterfactual::Reason); after any other there is no answer.
+    /// [`Reason::Cancelled`] and nothing is certified; after any other there is no answer.
     pub fn answer(
         &self,
         applicants: &[Applicant],
@@ -147,18 +147,21 @@ impl Explainer {
         let adviser = self.adviser(&settled)?;
         let counter = Counter::new(Stage::Searching, applicants.len() as u64, &watch);
         let advice = adviser.advise(applicants, |tick| counter.tick(tick))?;
+        // After a `Break` there is no time for certificates either.
+        let whole = !advice.iter().any(|each| each.outcome.reason() == Some(Reason::Cancelled));
+        let certify = ask.certify && whole;
         let steered = ask.is_calibrated() && given.is_some();
         let trained;
         let ensemble = match given {
             Some(given) => Some(given),
-            None if ask.certify && advice.iter().any(|advice| advice.found().is_some()) => {
+            None if certify && advice.iter().any(|advice| advice.found().is_some()) => {
                 trained = self.retrained(ask, &watch)?;
                 trained.as_ref()
             }
             None => None,
         };
         let fresh = ensemble.map(|ensemble| Fresh { ensemble, steered });
-        let certificates = if ask.certify {
+        let certificates = if certify {
             let found = advice.iter().filter(|advice| advice.found().is_some()).count();
             let counter = Counter::new(Stage::Certifying, found as u64, &watch);
             adviser.certify(&advice, fresh, ask, || counter.add(1))?

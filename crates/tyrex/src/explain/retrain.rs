@@ -8,7 +8,7 @@ use crate::change::{Ensemble, ModelChange, Plan};
 use crate::error::{Error, Result};
 use crate::file::Overwrite;
 use crate::model::train::EpochReport;
-use crate::model::{Examples, Mlp, TrainParams};
+use crate::model::{Examples, Mlp, Model, TrainParams};
 use crate::seed::Seed;
 
 /// How a model is to be changed.
@@ -161,13 +161,7 @@ impl Explainer {
 
     /// Refuses an ensemble of another model: nothing it says is about this one.
     pub fn check_ensemble(&self, ensemble: &Ensemble) -> Result<()> {
-        if self.network() == Some(ensemble.base()) {
-            return Ok(());
-        }
-        let (own, base) = (self.fingerprint(), ensemble.base().fingerprint());
-        Err(Error::InvalidModel(format!(
-            "an ensemble of the model with fingerprint {base}, expected one of this model, {own}"
-        )))
+        check_base(self.model(), ensemble)
     }
 
     fn base(&self) -> Result<&Mlp> {
@@ -177,4 +171,19 @@ impl Explainer {
             )
         })
     }
+}
+
+/// Refuses an ensemble of another model.
+pub(super) fn check_base(model: &dyn Model, ensemble: &Ensemble) -> Result<()> {
+    if model.network() == Some(ensemble.base()) {
+        return Ok(());
+    }
+    let own = match model.identity() {
+        Some(own) => format!("this model, {own}"),
+        None => "this model".to_owned(),
+    };
+    Err(Error::InvalidModel(format!(
+        "an ensemble of the model with fingerprint {}, expected one of {own}",
+        ensemble.base().fingerprint()
+    )))
 }

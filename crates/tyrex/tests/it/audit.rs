@@ -6,14 +6,16 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tyrex::counterfactual::{Norm, Protocol, Reason, Tick};
 use tyrex::data::catalogue::{Direction, Variant};
-use tyrex::data::{Catalogue, Dataset, Row, Table};
+use tyrex::data::{Catalogue, Column, Dataset, Row, Table};
 use tyrex::explain::{
-    Advice, AuditSummary, AuditedPromise, Explainer, GivenRows, Part, Promise, Repairs, Request,
+    Applicant, Candidate, Explainer, Gate, GateReport, JudgedPromise, Part, PromiseStatus, Repair,
+    Request, Values, WrittenPromise,
 };
 use tyrex::measure::{Gauge, Neighbourhood, RelaxedStability, Sampling};
 use tyrex::model::TrainParams;
 use tyrex::{Points, Seed};
 
+use crate::support::promises::{promise, row_of};
 use crate::support::rules::broken;
 
 const GO_ON: fn(Tick) -> ControlFlow<()> = |_| ControlFlow::Continue(());
@@ -32,135 +34,157 @@ fn request() -> Request {
     Request::new("min-cost", Protocol::Product, Norm::L1, Seed(4)).unwrap()
 }
 
-/// What a model promised, and the table it was written down in.
-fn given(explainer: &Explainer) -> (Vec<Promise>, Table) {
-    let advice = explainer.advise(&explainer.rejected(Part::Test), &request(), GO_ON).unwrap();
-    let table = explainer.advice_table(&advice, &request()).unwrap();
-    let promises = advice.into_iter().filter_map(|each| {
-        let Advice { applicant, advised, .. } = each;
-        Some(Promise { row: applicant.row, factual: Some(applicant.values), advised: advised? })
-    });
-    (promises.collect(), table)
+/// A promise, and the rows it is about.
+struct Given {
+    factual: Applicant,
+    advised: Row,
+    written: WrittenPromise,
 }
 
-/// Promises of one model, audited under another.
-fn audited() -> (Explainer, Vec<Promise>, Vec<AuditedPromise>) {
-    let (promises, _) = given(&trained(0));
+/// What a model promised, and the table it was written down in.
+fn given(explainer: &Explainer) -> (Vec<Given>, Table) {
+    let advice = explainer.advise(&explainer.rejected(Part::Test), &request(), GO_ON).unwrap();
+    let table = explainer.advice_table(&advice, &request()).unwrap();
+    let given = advice.into_iter().filter_map(|each| {
+        let written = promise(explainer.schema(), &each)?;
+        Some(Given { factual: each.applicant, advised: each.advised?, written })
+    });
+    (given.collect(), table)
+}
+
+fn written(given: &[Given]) -> Vec<WrittenPromise> {
+    given.iter().map(|each| each.written.clone()).collect()
+}
+
+fn judge(
+    explainer: &Explainer,
+    promises: &[WrittenPromise],
+    watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
+) -> GateReport {
+    let name = "new".to_owned();
+    let candidates = [Candidate { name, explainer, has_only_promises: false }];
+    Gate::new(request()).judge(&candidates, promises, watch).unwrap()
+}
+
+/// Promises of one model, judged by another.
+fn audited() -> (Explainer, Vec<Given>, GateReport) {
+    let (given, _) = given(&trained(0));
     let new = trained(1);
-    let audit = new.audit(&promises, &request(), GO_ON).unwrap();
-    (new, promises, audit)
+    let report = judge(&new, &written(&given), GO_ON);
+    (new, given, report)
 }
 
 fn score(explainer: &Explainer, row: &Row) -> f32 {
     explainer.score(std::slice::from_ref(row)).unwrap()[0]
 }
 
+/// The row after a repair that was found, and its cost.
+fn found(explainer: &Explainer, repair: &Repair) -> Option<(Row, f64)> {
+    match repair {
+        Repair::Found { counterfactual, cost, .. } => {
+            Some((row_of(explainer.schema(), counterfactual), cost.unwrap().l1))
+        }
+        Repair::NotFound { .. } => None,
+    }
+}
+
+/// The repairs of a broken promise, each behind the row that it starts from.
+fn repairs<'a>(given: &'a Given, judged: &'a JudgedPromise) -> Option<[(&'a Row, &'a Repair); 2]> {
+    let repairs = judged.repairs.as_ref()?;
+    let from_factual = repairs.from_factual.as_ref().unwrap();
+    Some([(&given.advised, &repairs.from_promised), (&given.factual.values, from_factual)])
+}
+
+fn distance(explainer: &Explainer, one: &Row, other: &Row) -> f64 {
+    let point = |row: &Row| explainer.encoder().encode(row).unwrap();
+    Norm::L1.distance(point(one).as_slice(), point(other).as_slice())
+}
+
 #[test]
 fn kept_and_broken_promises_are_counted_as_by_hand() {
-    let (new, promises, audit) = audited();
-    assert_eq!(audit.len(), promises.len());
+    let (new, given, report) = audited();
+    let judged = &report.candidates[0];
+    assert_eq!(judged.promises.len(), given.len());
+    let dim = new.points().dim();
+    let seed = request().seed.derive("audit");
+    let cloud = Neighbourhood::draw(Sampling::MonteCarlo, dim, 1000, 0.1, seed).unwrap();
     let mut kept = 0;
-    let cloud = Neighbourhood::draw(
-        Sampling::MonteCarlo,
-        new.points().dim(),
-        1000,
-        0.1,
-        request().seed.derive("audit"),
-    )
-    .unwrap();
-    for (promise, audited) in promises.iter().zip(&audit) {
-        let factual = audited.factual.as_ref().unwrap();
-        assert_eq!((audited.promised.row, factual.row), (promise.row, promise.row));
-        assert_eq!(audited.promised.values, promise.advised);
-        assert_eq!(Some(&factual.values), promise.factual.as_ref());
-        let now = score(&new, &promise.advised);
-        assert_eq!(audited.promised.score, now);
-        assert_eq!(factual.score, score(&new, &factual.values));
-        assert_eq!(audited.is_kept(), now >= 0.5);
-        assert_eq!(audited.repairs.is_none(), now >= 0.5);
+    for (given, promise) in given.iter().zip(&judged.promises) {
+        let now = score(&new, &given.advised);
+        assert_eq!(promise.score, Some(now));
+        assert_eq!(promise.factual_score, Some(score(&new, &given.factual.values)));
+        assert_eq!(promise.status == PromiseStatus::Kept, now >= 0.5);
+        assert_eq!(promise.repairs.is_none(), now >= 0.5);
         kept += usize::from(now >= 0.5);
-        let point = Points::from_rows(new.points().dim(), audited.promised.point.clone()).unwrap();
+        let point = new.encoder().encode(&given.advised).unwrap();
+        let point = Points::from_rows(dim, point.as_slice().to_vec()).unwrap();
         let gauge = Gauge::new(RelaxedStability {}, new.model(), &cloud).unwrap();
-        assert!((gauge.read(&point)[0].value - audited.stability).abs() < 1e-6);
+        assert!((gauge.read(&point)[0].value - promise.stability.unwrap()).abs() < 1e-6);
     }
     // The test means nothing unless both occur.
-    assert!(kept > 5 && audit.len() - kept > 5, "{kept} of {}", audit.len());
-
-    let summary = AuditSummary::of(&audit, 0.95).unwrap();
-    assert_eq!((summary.promises, summary.kept), (audit.len(), kept));
-    assert_eq!(summary.broken, audit.len() - kept);
-    let share = kept as f64 / audit.len() as f64;
-    assert_eq!(summary.share_kept, Some(share));
-    assert!(summary.interval.0 < share && share < summary.interval.1);
-    for (repairs, which) in [(&summary.from_promised, 0), (&summary.from_factual, 1)] {
-        let advice: Vec<&Advice> = audit
-            .iter()
-            .filter_map(|each| each.repairs.as_ref())
-            .map(|each| [&each.from_promised, each.from_factual.as_ref().unwrap()][which])
+    assert!(kept > 5 && given.len() - kept > 5, "{kept} of {}", given.len());
+    let tally = judged.tally;
+    assert_eq!((tally.promises, tally.kept, tally.broken), (given.len(), kept, given.len() - kept));
+    let share = kept as f64 / given.len() as f64;
+    assert_eq!(tally.share_kept, Some(share));
+    assert!(tally.interval.0 < share && share < tally.interval.1);
+    for (summary, which) in [(&judged.from_promised, 0), (&judged.from_factual, 1)] {
+        let pairs = given.iter().zip(&judged.promises);
+        let costs: Vec<f64> = pairs
+            .filter_map(|(given, promise)| Some(repairs(given, promise)?[which].1))
+            .filter_map(|repair| Some(found(&new, repair)?.1))
             .collect();
-        let costs: Vec<f64> = advice.iter().filter_map(|each| Some(each.found()?.cost)).collect();
-        assert_eq!(repairs.found, costs.len());
+        assert_eq!(summary.found, costs.len());
         let mean = costs.iter().sum::<f64>() / costs.len() as f64;
-        assert!((repairs.mean_l1.unwrap() - mean).abs() < 1e-9);
+        assert!((summary.mean_l1.unwrap() - mean).abs() < 1e-9);
         assert_eq!(
-            repairs.found + repairs.not_found + repairs.cancelled + repairs.already_favourable,
-            summary.broken
+            summary.found + summary.not_found + summary.cancelled + summary.already_favourable,
+            tally.broken
         );
     }
-    assert_eq!(summary.from_promised.already_favourable, 0);
-    // Whoever has done most of the way has less to do. Not a law, but so on the whole.
-    assert!(summary.from_promised.mean_l1 < summary.from_factual.mean_l1, "{summary:?}");
+    assert_eq!(judged.from_promised.already_favourable, 0);
+    // A person who has gone most of the way has less to do. Not a law, but so on the whole.
+    assert!(judged.from_promised.mean_l1 < judged.from_factual.mean_l1, "{judged:?}");
 }
 
 #[test]
 fn repairs_are_accepted_and_obey_the_rules() {
-    let (new, _, audit) = audited();
-    let mut found = 0;
-    for each in &audit {
-        let Some(repairs) = &each.repairs else { continue };
-        let factual = each.factual.as_ref().unwrap();
-        let from_factual = repairs.from_factual.as_ref().unwrap();
-        for (start, repair) in [(&each.promised, &repairs.from_promised), (factual, from_factual)] {
-            assert_eq!(&repair.applicant, start);
-            let Some(row) = &repair.advised else { continue };
-            found += 1;
-            assert!(score(&new, row) >= 0.5);
-            let wrong = broken(new.schema(), &start.values, row);
-            assert!(wrong.is_empty(), "row {}: {wrong:?}", start.row);
+    let (new, given, report) = audited();
+    let mut count = 0;
+    for (given, promise) in given.iter().zip(&report.candidates[0].promises) {
+        for (start, repair) in repairs(given, promise).into_iter().flatten() {
+            let Some((row, cost)) = found(&new, repair) else { continue };
+            count += 1;
+            assert!(score(&new, &row) >= 0.5);
+            let wrong = broken(new.schema(), start, &row);
+            assert!(wrong.is_empty(), "{}: {wrong:?}", promise.name);
             // What a rule forbids the person, the repair of a promise does not ask either.
-            assert!(broken(new.schema(), &factual.values, row).is_empty());
-            let point = new.encoder().encode(row).unwrap();
-            let cost = Norm::L1.distance(point.as_slice(), &start.point);
-            assert!((repair.cost.unwrap().l1 - cost).abs() < 1e-6);
-            assert!(!repair.changes.is_empty());
+            assert!(broken(new.schema(), &given.factual.values, &row).is_empty());
+            assert!((cost - distance(&new, &row, start)).abs() < 1e-6);
+            assert!(!repair.changes().unwrap().is_empty());
         }
     }
-    assert!(found > 10, "{found}");
+    assert!(count > 10, "{count}");
 }
 
 #[test]
 fn no_repair_is_missed_that_the_other_start_found() {
-    let (new, _, audit) = audited();
+    let (new, given, report) = audited();
     let mut shared = 0;
-    for each in audit.iter().filter(|each| !each.is_kept()) {
-        let (Some(repairs), Some(factual)) = (&each.repairs, &each.factual) else { panic!() };
-        let from_factual = repairs.from_factual.as_ref().unwrap();
-        for (start, own, other) in [
-            (&each.promised, &repairs.from_promised, from_factual),
-            (factual, from_factual, &repairs.from_promised),
-        ] {
-            assert_eq!(&own.applicant, start);
-            if own.outcome.reason() == Some(Reason::AlreadyFavourable) {
+    for (given, promise) in given.iter().zip(&report.candidates[0].promises) {
+        let Some([promised, factual]) = repairs(given, promise) else { continue };
+        for ((start, own), (_, other)) in [(promised, factual), (factual, promised)] {
+            if matches!(own, Repair::NotFound { reason: Reason::AlreadyFavourable, .. }) {
                 continue;
             }
-            let Some(row) = &other.advised else { continue };
-            if !broken(new.schema(), &start.values, row).is_empty() {
+            let Some((row, _)) = found(&new, other) else { continue };
+            if !broken(new.schema(), start, &row).is_empty() {
                 continue;
             }
-            let point = new.encoder().encode(row).unwrap();
-            let cost = Norm::L1.distance(point.as_slice(), &start.point);
-            assert!(own.found().is_some_and(|found| found.cost <= cost + 1e-9), "{}", start.row);
-            shared += usize::from(own.advised.as_ref() == Some(row));
+            let cost = distance(&new, &row, start);
+            let (own, own_cost) = found(&new, own).unwrap();
+            assert!(own_cost <= cost + 1e-9, "{}", promise.name);
+            shared += usize::from(own == row);
         }
     }
     assert!(shared > 0);
@@ -169,141 +193,119 @@ fn no_repair_is_missed_that_the_other_start_found() {
 #[test]
 fn a_model_keeps_its_own_promises() {
     let explainer = trained(0);
-    let (promises, _) = given(&explainer);
+    let (given, _) = given(&explainer);
     let answers = AtomicUsize::new(0);
-    let audit = explainer
-        .audit(&promises, &request(), |tick| {
-            answers.fetch_add(usize::from(tick == Tick::Answered), Ordering::Relaxed);
-            ControlFlow::Continue(())
-        })
-        .unwrap();
-    assert!(audit.iter().all(|each| each.is_kept() && each.repairs.is_none()));
-    assert_eq!(answers.into_inner(), 2 * promises.len());
-    let summary = AuditSummary::of(&audit, 0.95).unwrap();
-    assert_eq!((summary.kept, summary.share_kept), (promises.len(), Some(1.0)));
-    assert_eq!(summary.from_promised.mean_l1, None);
-    // Nothing promised, nothing broken.
-    let none = AuditSummary::of(&explainer.audit(&[], &request(), GO_ON).unwrap(), 0.95).unwrap();
-    assert_eq!((none.promises, none.share_kept, none.interval), (0, None, (0.0, 1.0)));
-}
-
-/// An audit as text, without times.
-fn text(explainer: &Explainer, audit: &[AuditedPromise]) -> String {
-    let documents: Vec<_> =
-        audit.iter().map(|each| explainer.audit_document(each).unwrap()).collect();
-    let summary = AuditSummary::of(audit, 0.95).unwrap();
-    serde_json::to_string(&(summary, documents)).unwrap()
+    let report = judge(&explainer, &written(&given), |tick| {
+        answers.fetch_add(usize::from(tick == Tick::Answered), Ordering::Relaxed);
+        ControlFlow::Continue(())
+    });
+    assert!(report.passes());
+    let judged = &report.candidates[0];
+    assert!(judged.promises.iter().all(|each| each.status == PromiseStatus::Kept));
+    assert!(judged.promises.iter().all(|each| each.repairs.is_none()));
+    assert_eq!(answers.into_inner(), 2 * given.len());
+    assert_eq!((judged.tally.kept, judged.tally.share_kept), (given.len(), Some(1.0)));
+    assert_eq!(judged.from_promised.mean_l1, None);
 }
 
 #[test]
 fn threads_change_nothing() {
-    let (promises, _) = given(&trained(0));
-    let new = trained(1);
+    let (given, _) = given(&trained(0));
+    let (new, written) = (trained(1), written(&given));
     let with = |threads| {
         let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-        pool.install(|| text(&new, &new.audit(&promises, &request(), GO_ON).unwrap()))
+        let report = pool.install(|| judge(&new, &written, GO_ON));
+        serde_json::to_string(&report).unwrap()
     };
     let one = with(1);
     assert_eq!(one, with(4));
     // A promise is judged alone as among others.
-    let alone = new.audit(&promises[3..4], &request(), GO_ON).unwrap();
-    let all: serde_json::Value = serde_json::from_str(&one).unwrap();
-    let alone: serde_json::Value = serde_json::from_str(&text(&new, &alone)).unwrap();
-    assert_eq!(all[1][3], alone[1][0]);
-    assert_eq!(all[1][3]["row"], promises[3].row);
+    let alone = judge(&new, &written[3..4], GO_ON);
+    let all: GateReport = serde_json::from_str(&one).unwrap();
+    let value = |report: &GateReport, place: usize| {
+        serde_json::to_value(&report.candidates[0].promises[place]).unwrap()
+    };
+    assert_eq!(value(&all, 3), value(&alone, 0));
 }
 
 #[test]
 fn work_that_was_stopped_is_reported() {
-    let (promises, _) = given(&trained(0));
-    let new = trained(1);
-    let whole = new.audit(&promises, &request(), GO_ON).unwrap();
-    let kept = AuditSummary::of(&whole, 0.95).unwrap().kept;
+    let (given, _) = given(&trained(0));
+    let (new, written) = (trained(1), written(&given));
+    let whole = judge(&new, &written, GO_ON).candidates.remove(0);
+    let kept = whole.tally.kept;
     for after in [0, 1, 2 * kept, 2 * kept + 10] {
         let answers = AtomicUsize::new(0);
-        let audit = new
-            .audit(&promises, &request(), |tick| match tick {
-                Tick::Answered if answers.fetch_add(1, Ordering::Relaxed) >= after => {
-                    ControlFlow::Break(())
-                }
-                _ => ControlFlow::Continue(()),
-            })
-            .unwrap();
-        let summary = AuditSummary::of(&audit, 0.95).unwrap();
-        assert_eq!(summary.kept, kept, "what is kept is known all the same");
-        let cancelled = summary.from_promised.cancelled + summary.from_factual.cancelled;
-        assert!(cancelled > 0 && cancelled <= 2 * summary.broken);
-        if after < 2 * kept {
-            assert_eq!(cancelled, 2 * summary.broken);
-        }
-        // What was finished is what it would have been.
-        for (each, full) in audit.iter().zip(&whole) {
-            let (Some(own), Some(full)) = (&each.repairs, &full.repairs) else { continue };
-            let later = |repairs: &Repairs| repairs.from_factual.clone().unwrap();
-            let stopped = |repair: &Advice| repair.outcome.reason() == Some(Reason::Cancelled);
-            // Each learns from the other, once both are there.
-            if stopped(&own.from_promised) || stopped(&later(own)) {
-                continue;
+        let judged = judge(&new, &written, |tick| match tick {
+            Tick::Answered if answers.fetch_add(1, Ordering::Relaxed) >= after => {
+                ControlFlow::Break(())
             }
-            for (own, full) in
-                [(&own.from_promised, &full.from_promised), (&later(own), &later(full))]
+            _ => ControlFlow::Continue(()),
+        })
+        .candidates
+        .remove(0);
+        assert_eq!(judged.tally.kept, kept, "what is kept is known all the same");
+        let cancelled = judged.from_promised.cancelled + judged.from_factual.cancelled;
+        assert!(cancelled > 0 && cancelled <= 2 * judged.tally.broken);
+        if after < 2 * kept {
+            assert_eq!(cancelled, 2 * judged.tally.broken);
+        }
+        // What was finished is what it would have been. Each learns from the other, once both
+        // are there.
+        for (own, full) in judged.promises.iter().zip(&whole.promises) {
+            let Some(repairs) = &own.repairs else { continue };
+            let stopped = |repair: &Repair| {
+                matches!(repair, Repair::NotFound { reason: Reason::Cancelled, .. })
+            };
+            if !stopped(&repairs.from_promised)
+                && !repairs.from_factual.as_ref().is_some_and(stopped)
             {
-                assert_eq!(own.outcome.answer, full.outcome.answer);
+                assert_eq!(own, full);
             }
         }
     }
 }
 
 #[test]
-fn the_table_of_an_audit_is_a_file_of_advice_again() {
+fn files_of_advice_and_of_earlier_audits_become_promises() {
     let old = trained(0);
-    let (promises, file) = given(&old);
+    let (given, file) = given(&old);
     let new = trained(1);
-    let read = GivenRows::read(new.schema(), &file).unwrap();
-    assert_eq!(read.promises(&new.applicants(Part::All)).unwrap(), promises);
-    let audit = new.audit(&promises, &request(), GO_ON).unwrap();
-    let table = new.audit_table(&audit, &request()).unwrap();
-    assert_eq!(table.rows(), promises.len());
-    let column = |name: &str| -> Vec<&str> { table.column(name).unwrap().cells().collect() };
-    let kept = column("promise").iter().filter(|&&word| word == "kept").count();
-    assert_eq!(kept, AuditSummary::of(&audit, 0.95).unwrap().kept);
-    for (line, each) in audit.iter().enumerate() {
-        assert_eq!(column("promised_score")[line], each.promised.score.to_string());
-        if each.is_kept() {
-            assert_eq!(column("changed")[line], "0");
-            assert_eq!(column("factual_status")[line], "");
-        }
+    let people = old.data().table();
+    let read = WrittenPromise::of_advice(&file, Some(people)).unwrap();
+    let statuses = |promises: &[WrittenPromise]| -> Vec<PromiseStatus> {
+        let report = judge(&new, promises, GO_ON);
+        report.candidates[0].promises.iter().map(|each| each.status).collect()
+    };
+    assert_eq!(statuses(&read), statuses(&written(&given)));
+    // The audits of earlier versions wrote files of advice with columns of their own.
+    let mut columns: Vec<Column> = file.columns().to_vec();
+    for name in ["promise", "promised_score", "factual_status", "factual_cost_l1"] {
+        let mut column = Column::new(name);
+        (0..file.rows()).for_each(|_| column.push("0"));
+        columns.push(column);
     }
-    // The next audit under the same model finds nothing broken.
-    let mended = GivenRows::read(new.schema(), &table).unwrap();
-    assert_eq!(mended.model.as_deref(), Some(new.fingerprint().as_str()));
-    let mended = mended.promises(&new.applicants(Part::All)).unwrap();
-    assert!(mended.len() > kept);
-    let again = new.audit(&mended, &request(), GO_ON).unwrap();
-    assert!(again.iter().all(AuditedPromise::is_kept));
+    let audit = Table::new("audit", columns).unwrap();
+    assert_eq!(WrittenPromise::of_advice(&audit, Some(people)).unwrap(), read);
 }
 
 #[test]
 fn what_cannot_be_audited_is_refused() {
     let explainer = trained(0);
-    let (promises, file) = given(&explainer);
-    let given = GivenRows::read(explainer.schema(), &file).unwrap();
-    let error = given.promises(&[]).unwrap_err().to_string();
-    assert!(error.contains("advice for row") && error.contains("none of the rows"), "{error}");
+    let (given, _) = given(&explainer);
     let paper = Request::new("min-cost", Protocol::Paper, Norm::L1, Seed(4)).unwrap();
-    let error = explainer.audit(&promises, &paper, GO_ON).unwrap_err().to_string();
-    assert_eq!(error, "parameter `protocol` is paper, expected product, since promises are rows");
-    for confidence in [0.0, 1.0, f64::NAN] {
-        assert!(AuditSummary::of(&[], confidence).is_err());
-    }
-    // A row of another schema.
-    let schema = tyrex::data::Schema::from_toml(
-        "format_version = 1\n[label]\ncolumn = \"y\"\nfavourable = 1\n[[feature]]\nname = \"x\"\nkind \
-         = \"numeric\"\n",
-    )
-    .unwrap();
-    let other = Row::new(&schema, vec![1.0.into()]).unwrap();
-    let promise = Promise { row: 7, factual: Some(other), advised: promises[0].advised.clone() };
-    let error = explainer.audit(&[promise], &request(), GO_ON).unwrap_err().to_string();
-    assert!(error.contains("the promise to row 7"), "{error}");
+    let name = "new".to_owned();
+    let candidates = [Candidate { name, explainer: &explainer, has_only_promises: false }];
+    let error = Gate::new(paper).judge(&candidates, &written(&given), GO_ON).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "parameter `protocol` is paper, expected product, since promises are rows"
+    );
+    // A row of another schema cannot be read, and counts as broken.
+    let other = Values::from([("x".to_owned(), 1.0.into())]);
+    let name = "row 7".to_owned();
+    let promise = WrittenPromise { name, factual: None, advised: other, meaning: None };
+    let report = judge(&explainer, &[promise], GO_ON);
+    let judged = &report.candidates[0].promises[0];
+    assert_eq!((judged.status, report.passes()), (PromiseStatus::Unreadable, false));
 }

@@ -10,11 +10,14 @@ use tyrex::counterfactual::{MethodSpec, Norm, Protocol, Tick};
 use tyrex::data::Catalogue;
 use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::explain::{
-    Advice, Applicant, Explainer, Fresh, Part, Promise, Request, RetrainingTerms, StabilityTerms,
+    Advice, Applicant, Candidate, Explainer, Fresh, Gate, Part, Request, RetrainingTerms,
+    StabilityTerms, WrittenPromise,
 };
 use tyrex::measure::{Gamma, Gauge, Mean, Measure, Neighbourhood, RelaxedStability, Stability};
 use tyrex::model::TrainParams;
 use tyrex::{Points, Seed};
+
+use crate::support::promises::promise;
 
 const GO_ON: fn(Tick) -> ControlFlow<()> = |_| ControlFlow::Continue(());
 
@@ -147,19 +150,14 @@ fn audits() {
     let found: Vec<&Advice> = advice.iter().filter(|each| each.found().is_some()).collect();
     let rows: Vec<Applicant> = found.iter().map(|each| each.applicant.clone()).collect();
     same_in_any_company(&rows, |rows| {
-        let promise = |row: &Applicant| {
+        let written = |row: &Applicant| {
             let given = found.iter().find(|each| each.applicant.row == row.row).unwrap();
-            let advised = given.advised.clone().unwrap();
-            Promise { row: row.row, factual: Some(row.values.clone()), advised }
+            promise(old.schema(), given).unwrap()
         };
-        let promises: Vec<Promise> = rows.iter().map(promise).collect();
-        let mut audit = new.audit(&promises, &request, GO_ON).unwrap();
-        for repairs in audit.iter_mut().filter_map(|each| each.repairs.as_mut()) {
-            repairs.from_promised.outcome.seconds = 0.0;
-            if let Some(repair) = &mut repairs.from_factual {
-                repair.outcome.seconds = 0.0;
-            }
-        }
-        audit
+        let promises: Vec<WrittenPromise> = rows.iter().map(written).collect();
+        let name = "new".to_owned();
+        let candidate = Candidate { name, explainer: &new, has_only_promises: false };
+        let gate = Gate::new(request.clone());
+        gate.judge(&[candidate], &promises, GO_ON).unwrap().candidates.remove(0).promises
     });
 }

@@ -15,8 +15,8 @@ use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::data::schema::{Action, Interval};
 use tyrex::data::{Catalogue, Dataset, Schema, Table};
 use tyrex::explain::{
-    Adviser, AuditDocument, AuditSummary, CalibrationTerms, Explained, Explainer, FeatureDocument,
-    Fresh, Part, Performance, Promise, Request, RetrainingTerms, RowStability, RowSurvival,
+    Adviser, CalibrationTerms, Candidate, Explained, Explainer, FeatureDocument, Fresh, Gate,
+    GateReport, Part, Performance, Request, RetrainingTerms, RowStability, RowSurvival,
     StabilityTerms,
 };
 use tyrex::lipschitz::{LipschitzBound, Region, Soundness};
@@ -27,6 +27,7 @@ use tyrex::{Points, Seed};
 use utoipa::ToSchema;
 
 use crate::support::json_schema::Schemas;
+use crate::support::promises::promise;
 
 fn on<T>(_: T) -> ControlFlow<()> {
     ControlFlow::Continue(())
@@ -199,18 +200,12 @@ fn audits_and_calibrations() {
     request.set_test(Some(0.6), Some(60), None).unwrap();
     let rejected = old.rejected(Part::Test);
     let advice = old.advise(&rejected[..20], &request, on).unwrap();
-    let promises: Vec<Promise> = advice
-        .into_iter()
-        .filter_map(|each| {
-            let (factual, advised) = (Some(each.applicant.values), each.advised?);
-            Some(Promise { row: each.applicant.row, factual, advised })
-        })
-        .collect();
-    let audit = new.audit(&promises, &request, on).unwrap();
-    for promise in &audit {
-        check::<AuditDocument<'_>>(&new.audit_document(promise).unwrap());
-    }
-    check::<AuditSummary>(&AuditSummary::of(&audit, 0.95).unwrap());
+    let promises: Vec<_> = advice.iter().filter_map(|each| promise(old.schema(), each)).collect();
+    let name = "new".to_owned();
+    let candidates = [Candidate { name, explainer: &new, has_only_promises: false }];
+    let report = Gate::new(request.clone()).judge(&candidates, &promises, on).unwrap();
+    assert!(report.candidates[0].tally.broken > 0);
+    check::<GateReport>(&report);
 
     let ensemble = ensemble(&new, 8);
     for (validity, taus) in [(0.5, vec![0.5, 0.6]), (0.6, vec![0.55]), (0.99, vec![0.5])] {

@@ -81,6 +81,34 @@ async fn advice_comes_with_a_sentence_and_a_certificate() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn certificates_are_made_anew_and_compared() {
+    let (_folder, world) = world().await;
+    let rejected = world.rejected(3).await;
+    let mut answer = world.post("/v1/certify", &json!({"indices": indices(&rejected)})).await.ok();
+    let verify = |document: &Value| json!({"certificates": document});
+    let verified = world.post("/v1/certify/verify", &verify(&answer)).await.ok();
+    assert_eq!(verified["confirmed"], 3, "{verified}");
+    assert_eq!(verified["certificates"][1]["row"], rejected[1].0);
+    // What was tampered with is named.
+    answer["rows"][1]["certificate"]["tiers"][2]["valid"] = 1_000_000.into();
+    let verified = world.post("/v1/certify/verify", &verify(&answer)).await.ok();
+    assert_eq!(verified["confirmed"], 2, "{verified}");
+    let wrong = &verified["certificates"][1];
+    assert_eq!(
+        (&wrong["confirmed"], &wrong["place"]),
+        (&false.into(), &"rows.1.certificate".into())
+    );
+    assert_eq!(wrong["differences"][0]["field"], "tiers.2.valid");
+    // What is no certificate, or asks for too much, is refused.
+    let mut huge = answer["rows"][0]["certificate"].clone();
+    huge["terms"]["theorem"]["samples"] = (1_u64 << 40).into();
+    for document in [json!([]), json!("x"), json!({"digest": 1, "tiers": []}), huge] {
+        let refused = world.post("/v1/certify/verify", &verify(&document)).await;
+        assert_eq!(refused.status, 422, "{document}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_row_without_advice_hears_which_rule_stands_in_the_way() {
     let (_folder, world) = world().await;
     let rejected = world.rejected(1).await;

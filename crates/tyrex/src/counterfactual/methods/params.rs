@@ -7,6 +7,18 @@ use crate::data::listed;
 use crate::error::{Error, Result};
 
 impl MethodSpec {
+    /// The names of the method's parameters.
+    #[must_use]
+    pub fn param_names(&self) -> Vec<String> {
+        match serde_json::to_value(self) {
+            Ok(Value::Object(spec)) => spec.into_iter().map(|(name, _)| name).collect(),
+            _ => Vec::new(),
+        }
+        .into_iter()
+        .filter(|name| name != "method")
+        .collect()
+    }
+
     /// The method with some of its parameters replaced.
     pub fn with_params(&self, params: &Map<String, Value>) -> Result<Self> {
         let wrong = |error: serde_json::Error| {
@@ -20,7 +32,7 @@ impl MethodSpec {
             Value::Object(spec) => spec,
             _ => Map::new(),
         };
-        let own: Vec<String> = spec.keys().filter(|name| *name != "method").cloned().collect();
+        let own = self.param_names();
         for (name, value) in params {
             if !own.contains(name) {
                 let expected = match own.as_slice() {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Promise, output::is_own_name};
+use super::Promise;
 use crate::data::schema::MissingPolicy;
 use crate::data::{Column, Feature, Row, Schema, Table, Value, listed};
 use crate::error::{Error, Result};
@@ -73,7 +73,7 @@ impl WrittenPromise {
             advised.retain(|name, _| match name.as_str() {
                 "row" => false,
                 "status" | "reason" => status.is_none(),
-                name => !(is_ours && is_own_name(name)),
+                name => !(is_ours && OWN_COLUMNS.contains(&name)),
             });
             let meaning = match parameters {
                 Some(parameters) => meaning(advice, parameters, line)?,
@@ -101,7 +101,7 @@ impl WrittenPromise {
 
 /// The outcome that the `parameters` of a line name. Earlier versions wrote none.
 fn meaning(advice: &Table, parameters: &Column, line: usize) -> Result<Option<Meaning>> {
-    let cell = parameters.cell(line);
+    let cell = advice.cell(line, parameters);
     let mut document: serde_json::Value = serde_json::from_str(cell).unwrap_or_default();
     let Some(meaning) = document.get_mut("meaning").map(serde_json::Value::take) else {
         return Ok(None);
@@ -115,6 +115,35 @@ fn meaning(advice: &Table, parameters: &Column, line: usize) -> Result<Option<Me
     });
     read.map(Some)
 }
+
+/// The columns that files of advice have beside the features, and those that the audits of
+/// earlier versions had.
+const OWN_COLUMNS: [&str; 24] = [
+    "row",
+    "status",
+    "reason",
+    "promise",
+    "promised_score",
+    "promised_stability",
+    "score",
+    "stability",
+    "cost_l1",
+    "cost_l2",
+    "changed",
+    "seconds",
+    "factual_score",
+    "factual_status",
+    "factual_reason",
+    "factual_cost_l1",
+    "factual_cost_l2",
+    "factual_changed",
+    "factual_seconds",
+    "method",
+    "parameters",
+    "model",
+    "seed",
+    "format_version",
+];
 
 /// The row of a schema that these values make.
 fn row_of(schema: &Schema, values: &Values) -> Result<Row, String> {

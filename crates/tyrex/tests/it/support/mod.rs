@@ -3,6 +3,7 @@
 
 #[cfg(feature = "openapi")]
 pub(crate) mod json_schema;
+pub(crate) mod promises;
 pub(crate) mod rules;
 pub(crate) mod schemas;
 

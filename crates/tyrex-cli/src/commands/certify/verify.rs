@@ -1,0 +1,117 @@
+//! `tyrex certify --verify`
+
+use std::ops::ControlFlow;
+use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use anyhow::Context as _;
+use serde::Serialize;
+use tyrex::certificate::{Verified, WrittenCertificate};
+use tyrex::change::Ensemble;
+use tyrex::data::Schema;
+use tyrex::explain::{embedded_schema, import, verify_certificates};
+use tyrex::model::onnx::OnnxModel;
+
+use crate::args::CertifyArgs;
+use crate::commands::summary::{ModelSummary, counted, shown};
+use crate::commands::{Answer, Context, source};
+use crate::printer::{Page, Report};
+use crate::progress::Unit;
+
+/// Certificates that differ, and fields of one, that fit a screen.
+const SHOWN: usize = 10;
+/// Characters of a value that fit a line.
+const WIDTH: usize = 60;
+
+/// Makes the certificates of a document anew and compares them.
+pub(super) fn run(
+    context: &mut Context<'_>,
+    args: &CertifyArgs,
+    file: &Path,
+) -> anyhow::Result<Answer> {
+    let text =
+        std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let written = WrittenCertificate::all_in(&text).with_context(|| shown(file))?;
+    let model = model(args)?;
+    let ensemble = args.ensemble.as_deref().map(Ensemble::read).transpose()?;
+    let progress = context.progress("verifying", Unit::Rows);
+    let (done, total) = (AtomicU64::new(0), written.len() as u64);
+    let verified = verify_certificates(model.model(), &written, ensemble.as_ref(), || {
+        progress.at(done.fetch_add(1, Ordering::Relaxed) + 1, total, String::new());
+        ControlFlow::Continue(())
+    });
+    progress.finish();
+    let verified = verified?;
+    let confirmed = verified.iter().filter(|each| each.confirmed).count();
+    let all = confirmed == verified.len();
+    context.printer.show(&VerifyReport {
+        file: shown(file),
+        model: ModelSummary::of(model.model()),
+        confirmed,
+        shown: args.limit.unwrap_or(SHOWN),
+        certificates: verified,
+    })?;
+    Ok(if all { Answer::Yes } else { Answer::No })
+}
+
+/// The model. No row is read, so a schema only says which class is the favourable one.
+fn model(args: &CertifyArgs) -> anyhow::Result<OnnxModel> {
+    let options = source::import_options(&args.import);
+    let schema = match &args.schema {
+        Some(path) => Some(Schema::read(path)?),
+        None => embedded_schema(&OnnxModel::read(&args.model, &options)?)?,
+    };
+    Ok(match schema {
+        Some(schema) => import(&args.model, &schema, &options)?,
+        None => OnnxModel::read(&args.model, &options)?,
+    })
+}
+
+/// What `certify --verify` has to say.
+#[derive(Debug, Serialize)]
+struct VerifyReport {
+    file: String,
+    model: ModelSummary,
+    confirmed: usize,
+    certificates: Vec<Verified>,
+    #[serde(skip)]
+    shown: usize,
+}
+
+/// The beginning of a long value.
+fn short(value: &str) -> String {
+    if value.chars().count() <= WIDTH {
+        return value.to_owned();
+    }
+    value.chars().take(WIDTH).chain("...".chars()).collect()
+}
+
+impl Report for VerifyReport {
+    const COMMAND: &'static str = "certify";
+
+    fn page(&self, page: &mut Page) {
+        page.title(&self.file);
+        let all = self.certificates.len();
+        let mut pairs = vec![("certificates", all.to_string())];
+        pairs.extend(self.model.pairs());
+        page.pairs(&pairs);
+        let differing = self.certificates.iter().filter(|each| !each.confirmed);
+        for each in differing.take(self.shown) {
+            let row = each.row.map(|row| format!(", row {row}")).unwrap_or_default();
+            page.title(&format!("{}{row}", each.place));
+            for difference in each.differences.iter().take(SHOWN) {
+                let (stated, anew) = (short(&difference.stated), short(&difference.recomputed));
+                page.item(&format!("{}: {stated}, made anew {anew}", difference.field));
+            }
+            if each.differences.len() > SHOWN {
+                page.item(&format!("{} more", each.differences.len() - SHOWN));
+            }
+        }
+        let differ = all - self.confirmed;
+        page.title(&if differ == 0 {
+            format!("Yes: {} confirmed", counted(all, "certificate"))
+        } else {
+            format!("No: {differ} of {} not confirmed", counted(all, "certificate"))
+        });
+    }
+}

@@ -1,0 +1,172 @@
+//! Certificates that were given out, made anew and compared.
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::{Certificate, CertificateWords, Retrained, certify, unwritable};
+use crate::error::{Error, Result};
+use crate::model::Model;
+
+/// A field in which a certificate differs from the one made anew.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Difference {
+    /// Where: `tiers.0.bound.at_least`.
+    pub field: String,
+    /// What the certificate says.
+    pub stated: String,
+    /// What it should say.
+    pub recomputed: String,
+}
+
+/// What became of a certificate that was checked.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Verified {
+    /// Where the certificate stands in its document: `rejected.3.advice.certificate`.
+    pub place: String,
+    /// The row that it is about, where the document says so.
+    pub row: Option<u64>,
+    /// Whether it was confirmed: made anew, it is the same bit by bit.
+    pub confirmed: bool,
+    /// Where it is not.
+    pub differences: Vec<Difference>,
+}
+
+/// A certificate as a document has it, with or without its words.
+#[derive(Debug, Clone, PartialEq)]
+pub struct WrittenCertificate {
+    /// Where it stands in the document; empty if it is the document.
+    pub place: String,
+    /// The row that it is about, where the document says so.
+    pub row: Option<u64>,
+    /// The certificate.
+    pub certificate: Certificate,
+    /// What is said beside it in words.
+    words: Map<String, Value>,
+}
+
+/// The fields of [`CertificateWords`].
+const WORDS: [&str; 3] = ["verdict", "sentence", "claims"];
+
+impl WrittenCertificate {
+    /// All certificates in a document, in its order: one certificate, a list of them, or an answer
+    /// of a front end that has them somewhere inside. An object with the fields `digest` and
+    /// `tiers` is a certificate.
+    pub fn all(document: &Value) -> Result<Vec<Self>> {
+        let mut found = Vec::new();
+        collect(document, "", None, &mut found)?;
+        if found.is_empty() {
+            let expected = "a document with certificates, such as `tyrex certify --json` writes";
+            return Err(Error::param("certificates", "a document without any", expected));
+        }
+        Ok(found)
+    }
+
+    /// The same from the text of a JSON document.
+    pub fn all_in(text: &str) -> Result<Vec<Self>> {
+        let document = serde_json::from_str(text)
+            .map_err(|error| Error::param("certificates", error, "a JSON document"))?;
+        Self::all(&document)
+    }
+
+    /// Makes the certificate anew and compares it, and its words where they are there. One that
+    /// cannot be made anew is not confirmed.
+    pub fn verified(&self, model: &dyn Model, retrained: Option<Retrained>) -> Result<Verified> {
+        let Certificate { point, terms, seed, .. } = &self.certificate;
+        let mut differences = Vec::new();
+        match certify(model, point, retrained, terms, *seed) {
+            Ok(anew) => {
+                compare("", &value(&self.certificate)?, &value(&anew)?, &mut differences);
+                let words = value(&CertificateWords::of(&anew))?;
+                for (name, stated) in &self.words {
+                    compare(name, stated, &words[name], &mut differences);
+                }
+            }
+            Err(problem) => differences.push(Difference {
+                field: "terms".to_owned(),
+                stated: "a certificate".to_owned(),
+                recomputed: format!("none can be made: {problem}"),
+            }),
+        }
+        let confirmed = differences.is_empty();
+        Ok(Verified { place: self.place.clone(), row: self.row, confirmed, differences })
+    }
+}
+
+/// Finds the certificates below a value.
+fn collect(
+    value: &Value,
+    place: &str,
+    row: Option<u64>,
+    found: &mut Vec<WrittenCertificate>,
+) -> Result<()> {
+    match value {
+        Value::Object(fields) if fields.contains_key("digest") && fields.contains_key("tiers") => {
+            let (words, fields): (Map<_, _>, Map<_, _>) =
+                fields.clone().into_iter().partition(|(name, _)| WORDS.contains(&&**name));
+            let certificate = Certificate::deserialize(Value::Object(fields)).map_err(|error| {
+                let place = if place.is_empty() { "the document" } else { place };
+                Error::param("certificates", place, format!("a certificate: {error}"))
+            })?;
+            found.push(WrittenCertificate { place: place.to_owned(), row, certificate, words });
+            Ok(())
+        }
+        Value::Object(fields) => {
+            let row = fields.get("row").and_then(Value::as_u64).or(row);
+            fields
+                .iter()
+                .try_for_each(|(name, value)| collect(value, &below(place, name), row, found))
+        }
+        Value::Array(values) => values.iter().enumerate().try_for_each(|(index, value)| {
+            collect(value, &below(place, &index.to_string()), row, found)
+        }),
+        _ => Ok(()),
+    }
+}
+
+/// Makes the certificate anew from its point, seed and terms and compares every field, bit by
+/// bit. It holds if there is no difference.
+pub fn verify(
+    certificate: &Certificate,
+    model: &dyn Model,
+    retrained: Option<Retrained>,
+) -> Result<Vec<Difference>> {
+    let Certificate { point, terms, seed, .. } = certificate;
+    let anew = certify(model, point, retrained, terms, *seed)?;
+    let mut differences = Vec::new();
+    compare("", &value(certificate)?, &value(&anew)?, &mut differences);
+    Ok(differences)
+}
+
+fn value(document: &impl Serialize) -> Result<Value> {
+    serde_json::to_value(document).map_err(|problem| unwritable(&problem))
+}
+
+/// The name of a field inside another.
+fn below(field: &str, name: &str) -> String {
+    if field.is_empty() { name.to_owned() } else { format!("{field}.{name}") }
+}
+
+/// Walks two documents side by side and notes where they part.
+fn compare(field: &str, stated: &Value, anew: &Value, differences: &mut Vec<Difference>) {
+    match (stated, anew) {
+        (Value::Object(a), Value::Object(b)) if a.keys().eq(b.keys()) => {
+            for ((name, a), b) in a.iter().zip(b.values()) {
+                compare(&below(field, name), a, b, differences);
+            }
+        }
+        (Value::Array(a), Value::Array(b)) if a.len() == b.len() => {
+            for (index, (a, b)) in a.iter().zip(b).enumerate() {
+                compare(&below(field, &index.to_string()), a, b, differences);
+            }
+        }
+        (a, b) => {
+            // As text, since 0 and -0 are equal numbers with other bits.
+            let (stated, recomputed) = (a.to_string(), b.to_string());
+            if stated != recomputed {
+                differences.push(Difference { field: field.to_owned(), stated, recomputed });
+            }
+        }
+    }
+}

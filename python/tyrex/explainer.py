@@ -264,7 +264,7 @@ class Explainer:
         limit = None if limit is None else whole("limit", limit)
         asked = options(
             self.schema,
-            method=self._method(method),
+            method=method,
             norm=norm,
             tau=tau,
             k=k,
@@ -312,12 +312,6 @@ class Explainer:
                 stacklevel=2,
             )
         return advice
-
-    def _method(self, method: str | None) -> str | None:
-        """The method to ask for; None for the library's default."""
-        if method is None and not self._native.has_gradients:
-            return self.usual_method
-        return method
 
     def to_onnx(self, path: str | os.PathLike[str] | None = None) -> bytes:
         """The network as an ONNX file that the command line and other tools read, with the schema

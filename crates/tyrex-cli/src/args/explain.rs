@@ -62,7 +62,7 @@ pub struct ExplainArgs {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Search")]
 pub struct SearchArgs {
-    /// Method [default: trex-o]
+    /// Method [default: trex-o; trex-nn for a model without gradients]
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(MethodSpec::NAMES))]
     pub method: Option<String>,
     /// What a change costs [default: l1]

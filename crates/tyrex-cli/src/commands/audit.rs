@@ -128,7 +128,10 @@ fn request(args: &AuditArgs) -> anyhow::Result<Request> {
         && args.dataset.is_none()
     {
         return Err(Usage {
-            problem: format!("--method {} looks for repairs among data rows", ask.method),
+            problem: format!(
+                "--method {} looks for repairs among data rows",
+                request.method.name()
+            ),
             help: "name them with --data or --dataset, or choose another method".to_owned(),
         }
         .into());

@@ -64,7 +64,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &CalibrateArgs) -> anyhow::Re
 fn terms(args: &CalibrateArgs) -> Result<CalibrationTerms> {
     let usual = Ask::default();
     let ask = Ask {
-        method: args.method.clone().unwrap_or(usual.method),
+        method: args.method.clone(),
         protocol: args.source.protocol,
         norm: args.norm.unwrap_or(usual.norm),
         k: args.k,

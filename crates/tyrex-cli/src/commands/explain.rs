@@ -43,6 +43,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
     let reference = args.reference.reference.as_deref();
     let subject = source::subject(context, &args.source, &args.model, reference, &train, seed)?;
     let explainer = &subject.explainer;
+    ask = ask.for_model(explainer);
     // Rows and model are sound, so a ledger may be made; the search has not begun.
     let mut batches = subject.batches()?;
     let recording = record::open(&args.record, &args.source)?;
@@ -129,7 +130,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
 pub(super) fn ask(search: &SearchArgs, protocol: Protocol) -> anyhow::Result<Ask> {
     let usual = Ask::default();
     let ask = Ask {
-        method: search.method.clone().unwrap_or(usual.method),
+        method: search.method.clone(),
         protocol,
         norm: search.norm.unwrap_or(usual.norm),
         tau: search.tau,
@@ -152,7 +153,7 @@ pub(super) fn ask(search: &SearchArgs, protocol: Protocol) -> anyhow::Result<Ask
             return Err(Usage {
                 problem: format!(
                     "{} has no test of stability for --tau, --k and --sigma",
-                    ask.method
+                    plain.method.name()
                 ),
                 help: format!(
                     "leave them out, or choose {} with --method",

@@ -52,7 +52,7 @@ pub(super) fn request(served: &Served, ask: &Ask) -> Result<Request, Problem> {
         }
     }
     ask.budget.check().map_err(|error| Problem::from(error).within("budget"))?;
-    let request = ask.request()?;
+    let request = ask.for_model(served.explainer()).request()?;
     if request.method.needs_gradients() && served.explainer().differentiable().is_none() {
         let problem = format!(
             "it needs gradients, which trees do not have; expected {}",

@@ -78,7 +78,7 @@ impl Explainer {
         if ask.is_calibrated() {
             return Err(Error::param("tau", "auto", "a number, chosen by a calibration"));
         }
-        Adviser::new(self, ask.request()?)
+        Adviser::new(self, ask.for_model(self).request()?)
     }
 }
 

@@ -9,7 +9,7 @@ use std::path::Path;
 use tyrex::Seed;
 use tyrex::counterfactual::{Norm, Protocol};
 use tyrex::data::Table;
-use tyrex::explain::{Applicants, Data, Explainer, Request, embedded_schema, import};
+use tyrex::explain::{Explainer, Reference, Request, UnlabelledRows, embedded_schema, import};
 use tyrex::model::onnx::{ImportOptions, OnnxModel};
 
 fn main() -> anyhow::Result<()> {
@@ -20,11 +20,11 @@ fn main() -> anyhow::Result<()> {
     let (model, options) = (Path::new(model), ImportOptions::default());
     let schema = embedded_schema(&OnnxModel::read(model, &options)?)?;
     let schema = schema.ok_or_else(|| anyhow::anyhow!("the model file holds no schema"))?;
-    let rows = Applicants::read(&schema, Table::read(Path::new(applicants))?)?;
+    let rows = UnlabelledRows::read(&schema, Table::read(Path::new(applicants))?)?;
     let explainer =
-        Explainer::with_model(Data::Applicants(rows), import(model, &schema, &options)?)?;
+        Explainer::with_model(Reference::Unlabelled(rows), import(model, &schema, &options)?)?;
 
-    let rejected = explainer.rejected(explainer.data().applicants());
+    let rejected = explainer.rejected(explainer.reference().applicants());
     let seed = Seed(0).derive("search");
     let request = Request::new(method, Protocol::Product, Norm::L1, seed)?;
     let advice = explainer.advise(&rejected, &request, |_| ControlFlow::Continue(()))?;

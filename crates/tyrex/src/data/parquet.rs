@@ -67,8 +67,8 @@ fn table(path: &Path, content: impl ChunkReader + 'static) -> Result<Table> {
         if !sound {
             return Err(wrong("not a readable Parquet file: a negative size or offset".to_owned()));
         }
-        let codecs = group.metadata().columns().iter().map(|chunk| chunk.compression());
-        if let Some(codec) = codecs.into_iter().find_map(missing_codec) {
+        let mut chunks = group.metadata().columns().iter();
+        if let Some(codec) = chunks.find_map(|chunk| missing_codec(chunk.compression())) {
             return Err(wrong(format!(
                 "compressed with {codec}, which this build of tyrex cannot read; write the file \
                  with Snappy, or build tyrex with the feature `parquet-codecs`"

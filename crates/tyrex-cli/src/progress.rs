@@ -7,6 +7,8 @@ use std::time::{Duration, Instant};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use tyrex::explain::{self, Stage};
 
+use crate::interrupt;
+
 /// Shorter work needs no bar.
 const WORTH_A_BAR: Duration = Duration::from_secs(2);
 /// The first guess of the whole time is made after this much of it.
@@ -96,21 +98,22 @@ impl Stages {
     pub(crate) fn at(&self, progress: explain::Progress) -> ControlFlow<()> {
         let explain::Progress { stage, done, total } = progress;
         let unit = if stage == Stage::Retraining { Unit::Epochs } else { Unit::Rows };
-        self.show(stage, unit, done, total);
-        ControlFlow::Continue(())
+        self.show(stage, unit, done, total)
     }
 
     /// So large a share of a stage is done, if that is known.
     pub(crate) fn share(&self, stage: Stage, share: Option<f64>) -> ControlFlow<()> {
-        if let Some(share) = share {
-            self.show(stage, Unit::Share, (share * WHOLE as f64) as u64, WHOLE);
-        }
-        ControlFlow::Continue(())
+        let done = share.map_or(0, |share| (share * WHOLE as f64) as u64);
+        self.show(stage, Unit::Share, done, WHOLE)
     }
 
-    fn show(&self, stage: Stage, unit: Unit, done: u64, total: u64) {
+    /// Shows how far a stage is. Work that an interrupt waits for is told to end.
+    fn show(&self, stage: Stage, unit: Unit, done: u64, total: u64) -> ControlFlow<()> {
+        if interrupt::requested() {
+            return ControlFlow::Break(());
+        }
         // Another thread is about to say the same.
-        let Ok(mut current) = self.current.try_lock() else { return };
+        let Ok(mut current) = self.current.try_lock() else { return ControlFlow::Continue(()) };
         if current.as_ref().is_none_or(|(shown, _)| *shown != stage) {
             if let Some((_, last)) = current.take() {
                 last.finish();
@@ -126,6 +129,7 @@ impl Stages {
         if let Some((_, bar)) = &*current {
             bar.at(done, total, String::new());
         }
+        ControlFlow::Continue(())
     }
 }
 

@@ -9,7 +9,7 @@ use tyrex::explain::{
     Advice, Advised, Adviser, Applicant, Ask, CALIBRATED_ROWS, Counter, Explained, Fresh, Part,
     Performance, Request, Stage, check_advice_names,
 };
-use tyrex::{Result, Seed};
+use tyrex::{Error, Result, Seed};
 
 use super::batches::Batches;
 use super::record::{self, RecordReport, Recording};
@@ -68,15 +68,18 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
     let most = args.limit.unwrap_or(if everyone { usize::MAX } else { SHOWN });
     let kept = if recording.is_some() { most } else { args.limit.unwrap_or(SHOWN) };
     let columns = explainer.advice_columns(adviser.request())?;
-    let create = |path| TableWriter::create(path, overwrite, &columns);
-    let mut out = args.out.as_deref().map(create).transpose()?;
-    let searched = search(&adviser, &mut batches, most, kept, &bars, |advice| match &mut out {
-        Some(out) => out.write(&explainer.advice_table(advice, adviser.request())?),
-        None => Ok(()),
-    })?;
-    if let Some(out) = out {
-        interrupt::whole(|| out.finish())?;
-    }
+    let searched = match &args.out {
+        None => search(&adviser, &mut batches, most, kept, &bars, |_| Ok(()))?,
+        // An interrupt waits until the temporary file is gone.
+        Some(path) => interrupt::whole(|| -> anyhow::Result<Searched> {
+            let mut out = TableWriter::create(path, overwrite, &columns)?;
+            let searched = search(&adviser, &mut batches, most, kept, &bars, |advice| {
+                out.write(&explainer.advice_table(advice, adviser.request())?)
+            })?;
+            out.finish()?;
+            Ok(searched)
+        })?,
+    };
     let certified = &searched.advice;
     // A folder of models that also chose the threshold is not fresh any more.
     let steered = calibrated && given.is_some();
@@ -194,7 +197,9 @@ fn search(
         rejected.truncate(most - searched.asked);
         if rejected.is_empty() {
             // Those that follow are counted all the same.
-            let _ = bars.share(Stage::Searching, batches.share_read());
+            if bars.share(Stage::Searching, batches.share_read()).is_break() {
+                return Err(Error::Cancelled("the search was interrupted".to_owned()).into());
+            }
             continue;
         }
         let share = batches.share_read();
@@ -204,6 +209,9 @@ fn search(
         };
         let counter = Counter::new(Stage::Searching, rejected.len() as u64, &watch);
         let mut advice = adviser.advise(&rejected, |tick| counter.tick(tick))?;
+        if interrupt::requested() {
+            return Err(Error::Cancelled("the search was interrupted".to_owned()).into());
+        }
         searched.asked += advice.len();
         searched.found += advice.iter().filter(|advice| advice.found().is_some()).count();
         take(&advice)?;

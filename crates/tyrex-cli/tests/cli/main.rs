@@ -3,6 +3,7 @@
 //! Each file is about one command; `bad_input.rs` has every refusal as a table, `output.rs`
 //! what holds for all commands.
 
+mod applicants;
 mod audit;
 mod bad_input;
 mod calibrate;

@@ -74,12 +74,13 @@ def _build(package, *what):
 
 
 def install_package(wheel, progress):
-    """Installs the Python package for its workers: this wheel, or one built in release."""
+    """Installs the Python package for its workers: this wheel, or one built as it is shipped."""
     python = interpreter("python")
     with tempfile.TemporaryDirectory() as folder:
         if wheel is None:
             progress("building the Python package")
-            maturin = [python, "-m", "maturin", "build", "--release", "--quiet", "--out", folder]
+            maturin = [python, "-m", "maturin", "build", "--profile", "dist", "--quiet"]
+            maturin += ["--out", folder]
             subprocess.run(maturin, cwd=REPOSITORY / "python", check=True, stdout=sys.stderr)
             (wheel,) = map(str, Path(folder).glob("*.whl"))
         pip = [python, "-m", "pip", "install", "--quiet", "--disable-pip-version-check"]

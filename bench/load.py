@@ -67,7 +67,7 @@ def build(args):
     if args.tyrex is None or args.library is None:
         say("building in release")
         what = ["--bin", "tyrex", "--example", "stability_rate"]
-        command = ["cargo", "build", "--release", "--workspace", *what]
+        command = ["cargo", "build", "--release", "--workspace", "--all-features", *what]
         subprocess.run(command, cwd=REPOSITORY, check=True, stdout=sys.stderr)
     target = Path(os.environ.get("CARGO_TARGET_DIR", REPOSITORY / "target")) / "release"
     return args.tyrex or target / "tyrex", args.library or target / "examples" / "stability_rate"

@@ -15,15 +15,18 @@ REPOSITORY = Path(__file__).resolve().parent.parent
 LABEL = "RiskPerformance"
 FAVOURABLE = "Good"
 CODED = ("MaxDelq2PublicRecLast12M", "MaxDelqEver")
+# The authors' split, beside the data.
+SPLIT = "paper_splits/heloc.csv"
 HELOC_ROWS, HELOC_TEST_ROWS, HELOC_COLUMNS = 7844, 2615, 39
 
 
 def heloc_folder():
-    """The folder that holds heloc.csv, or None."""
+    """The folder that holds heloc.csv and its split, or None."""
     places = [os.environ.get("TYREX_DATA"), REPOSITORY.parent / "shared" / "data"]
     for place in places:
-        if place and (Path(place) / "heloc.csv").is_file():
-            return Path(place)
+        folder = Path(place or "")
+        if place and all((folder / name).is_file() for name in ("heloc.csv", SPLIT)):
+            return folder
     return None
 
 
@@ -31,7 +34,7 @@ def heloc(folder, part):
     """The reference rows of a part: 21 scaled numbers, then two one-hot groups (10 + 8)."""
     with open(folder / "heloc.csv", newline="") as file:
         table = list(csv.DictReader(file))
-    with open(folder / "paper_splits" / "heloc.csv", newline="") as file:
+    with open(folder / SPLIT, newline="") as file:
         chosen = [int(line["row"]) for line in csv.DictReader(file) if line["split"] == part]
     columns = []
     for name in table[0]:
@@ -57,7 +60,9 @@ def synthetic(part, seed=0):
     hidden = np.tanh((x - x.mean(axis=0)) @ rng.normal(size=(HELOC_COLUMNS, 8)))
     chance = 1 / (1 + np.exp(-hidden @ rng.normal(size=8)))
     y = rng.uniform(size=rows) < chance
-    chosen = slice(None, HELOC_ROWS) if part == "train" else slice(HELOC_ROWS, None)
+    chosen = slice(None, HELOC_ROWS) if part == "train" else slice(# The authors' split, beside the data.
+SPLIT = "paper_splits/heloc.csv"
+HELOC_ROWS, None)
     return x[chosen].astype("<f4"), y[chosen].astype("<f4")
 
 

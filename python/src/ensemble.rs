@@ -8,7 +8,7 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde::{Deserialize, Serialize};
 use tyrex::change::ModelChange;
-use tyrex::model::onnx::{self, Core, ExportMetadata, ImportOptions, OnnxModel};
+use tyrex::model::onnx::{self, ExportMetadata, ImportOptions, OnnxModel};
 use tyrex::model::{Mlp, Model as _, TrainParams};
 use tyrex::{Overwrite, Seed};
 
@@ -25,10 +25,7 @@ struct Plan {
 }
 
 fn network(content: Vec<u8>) -> tyrex::Result<Mlp> {
-    match OnnxModel::from_bytes(content, &ImportOptions::default())?.core {
-        Core::Mlp(network) => Ok(network),
-        Core::Trees(_) => Err(tyrex::Error::InvalidModel("expected a network".to_owned())),
-    }
+    OnnxModel::from_bytes(content, &ImportOptions::default())?.core.into_network()
 }
 
 /// A base model and what one change made of it, many times.

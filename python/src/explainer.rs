@@ -13,8 +13,8 @@ use tyrex::certificate::{Certificate, CertificateDocument, Terms, WrittenCertifi
 use tyrex::change::ModelChange;
 use tyrex::counterfactual::{MethodSpec, Reason, Tick};
 use tyrex::explain::{
-    Answered, Applicant, Ask, CALIBRATED_ROWS, CalibrationTerms, Fresh, MODELS, Part, Progress,
-    Request, RetrainingTerms, RowStability, StabilityTerms,
+    Answered, Applicant, Ask, CALIBRATED_ROWS, CalibrationTerms, Fresh, METHOD, MODELS, Part,
+    Progress, Request, RetrainingTerms, RowStability, StabilityTerms,
 };
 use tyrex::model::TrainParams;
 use tyrex::{Points, Seed};
@@ -54,7 +54,7 @@ impl<'a> RequestDocument<'a> {
 /// the call does not have, for which Python has an exception of its own.
 pub(crate) fn ask(text: &str) -> PyResult<Ask> {
     let ask: Ask = error::from_json("options", text)?;
-    if let Ok(method) = MethodSpec::named(&ask.method, ask.protocol) {
+    if let Ok(method) = MethodSpec::named(ask.method.as_deref().unwrap_or(METHOD), ask.protocol) {
         let own = method.param_names();
         if let Some(unknown) = ask.params.keys().find(|name| !own.contains(name)) {
             let name = method.name();
@@ -258,11 +258,7 @@ impl Explainer {
     /// `network`, `trees` or `function`.
     #[getter]
     fn kind(&self) -> &'static str {
-        match (self.inner.network(), self.inner.model().trees()) {
-            (Some(_), _) => "network",
-            (None, Some(_)) => "trees",
-            (None, None) => "function",
-        }
+        self.inner.model().summary().kind()
     }
 
     /// Whether the model has gradients.

@@ -211,8 +211,9 @@ class Explainer:
             The rows to explain, in any container; columns are found by name. Without any, the
             rejected rows of the data.
         method
-            trex-o (the default), trex-i, trex-nn, min-cost, nn, sns, roar or elastic-net.
-            Without gradients trex-nn (the default there) or nn.
+            One of `tyrex.method_names()`; trex-o by default, trex-nn for a model without
+            gradients. A method that needs gradients refuses a model without, and names those
+            that do not need them.
         tau, k, sigma
             The stability that is asked for, on how many neighbours, how far away: those of the
             protocol, by default. `tau="auto"` takes the least threshold that keeps 95 % of the
@@ -263,7 +264,7 @@ class Explainer:
         limit = None if limit is None else whole("limit", limit)
         asked = options(
             self.schema,
-            method=self._method(method),
+            method=method,
             norm=norm,
             tau=tau,
             k=k,
@@ -312,12 +313,6 @@ class Explainer:
                 stacklevel=2,
             )
         return advice
-
-    def _method(self, method: str | None) -> str | None:
-        """The method to ask for; None for the library's default."""
-        if method is None and not self._native.has_gradients:
-            return self.usual_method
-        return method
 
     def to_onnx(self, path: str | os.PathLike[str] | None = None) -> bytes:
         """The network as an ONNX file that the command line and other tools read, with the schema

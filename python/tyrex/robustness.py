@@ -378,7 +378,6 @@ def calibrate(
         "test": test,
     }
     goal = {name: value for name, value in goal.items() if value is not None}
-    method = explainer._method(method)
     asked = options(explainer.schema, method=method, norm=norm, seed=seed, **search)
     with Progress(progress, "searching") as bar:
         text = explainer._native.calibrate(

@@ -8,6 +8,7 @@ mod explain;
 mod ledger;
 mod report;
 mod retrain;
+#[cfg(feature = "service")]
 mod serve;
 mod stability;
 
@@ -15,24 +16,28 @@ use std::num::NonZeroUsize;
 use std::path::PathBuf;
 
 pub use audit::AuditArgs;
-pub use calibrate::{CalibrateArgs, MissingName, NormName, TestName};
-pub use certify::{CertifyArgs, Required};
+pub use calibrate::CalibrateArgs;
+pub use certify::CertifyArgs;
 pub use experiment::{ExperimentCommand, ExperimentRunArgs, ExperimentShowArgs};
 pub use explain::{ExplainArgs, SearchArgs};
 pub use ledger::{
-    ClosingName, FilterArgs, Holds, LedgerArgs, LedgerCloseArgs, LedgerCommand, LedgerExportArgs,
-    LedgerForgetArgs, LedgerListArgs, LedgerShowArgs, LedgerVerifyArgs, RecordArgs, StatusName,
+    FilterArgs, Holds, LedgerArgs, LedgerCloseArgs, LedgerCommand, LedgerExportArgs,
+    LedgerForgetArgs, LedgerListArgs, LedgerShowArgs, LedgerVerifyArgs, RecordArgs,
 };
 pub use report::ReportArgs;
 pub use retrain::{ChangeArgs, RetrainArgs};
+#[cfg(feature = "service")]
 pub use serve::{
-    CreateTokenArgs, LimitArgs, LogForm, ReachArgs, RevokeTokenArgs, RoleName, ServeArgs,
-    TokenArgs, TokenCommand,
+    CreateTokenArgs, LimitArgs, ReachArgs, RevokeTokenArgs, ServeArgs, TokenArgs, TokenCommand,
 };
-pub use stability::{GammaName, StabilityArgs};
+pub use stability::StabilityArgs;
 
-use clap::{ArgGroup, Parser, Subcommand, ValueEnum, value_parser};
+use clap::builder::{PossibleValue, PossibleValuesParser, TypedValueParser};
+use clap::{ArgGroup, Parser, Subcommand, value_parser};
 use clap_complete::Shell;
+use tyrex::choice::Choice;
+use tyrex::counterfactual::Protocol;
+use tyrex::model::Activation;
 
 use crate::version::version;
 
@@ -182,8 +187,16 @@ Examples:
     /// On this machine alone, unless there are tokens. Everything that lasts is kept in one
     /// database: promises, models, jobs and tokens. Ctrl-C ends it in good order; jobs go on after
     /// the next start.
+    #[cfg(feature = "service")]
     Serve(ServeArgs),
+    /// Serve the API and the web page (not in this build)
+    #[cfg(not(feature = "service"))]
+    Serve(AbsentArgs),
+    /// Make, list and revoke tokens for the service (not in this build)
+    #[cfg(not(feature = "service"))]
+    Token(AbsentArgs),
     /// Make, list and revoke tokens: who may use the service
+    #[cfg(feature = "service")]
     #[command(
         subcommand,
         after_help = "\
@@ -205,6 +218,16 @@ Examples:
     },
 }
 
+/// Anything, for a command that this build does not have: the answer says how to get it.
+#[cfg(not(feature = "service"))]
+#[derive(Debug, clap::Args)]
+#[command(disable_help_flag = true)]
+pub struct AbsentArgs {
+    /// What was typed
+    #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
+    pub rest: Vec<String>,
+}
+
 /// Where the rows come from.
 #[derive(Debug, clap::Args)]
 #[command(
@@ -222,19 +245,8 @@ pub struct SourceArgs {
     #[arg(long, value_name = "FILE", conflicts_with = "dataset")]
     pub schema: Option<PathBuf>,
     /// Whose encoding of the data set, and whose parameters of the search
-    #[arg(long, value_name = "NAME", default_value = "product", conflicts_with = "data")]
+    #[arg(long, value_name = "NAME", default_value = "product", value_parser = choice::<Protocol>(), conflicts_with = "data")]
     pub protocol: Protocol,
-}
-
-/// Whose encoding, parameters and kind of answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Protocol {
-    /// For use: scaling fitted on training rows only; answers are rows that obey the rules
-    Product,
-    /// As in the paper's text, on the authors' arrays: answers are any points
-    Paper,
-    /// As in the authors' released code, to compare numbers
-    Reference,
 }
 
 /// The rows that a model was trained on, apart from the rows to explain.
@@ -322,8 +334,8 @@ pub struct TrainingArgs {
     #[arg(long, value_name = "WIDTHS", value_parser = widths)]
     pub hidden: Option<Widths>,
     /// Activation of the hidden layers [default: relu]
-    #[arg(long, value_name = "NAME")]
-    pub activation: Option<ActivationName>,
+    #[arg(long, value_name = "NAME", value_parser = choice::<Activation>())]
+    pub activation: Option<Activation>,
     /// Passes over the training rows [default: 50]
     #[arg(long, value_name = "N", value_parser = whole::<usize>, allow_negative_numbers = true)]
     pub epochs: Option<usize>,
@@ -349,6 +361,18 @@ pub struct TrainingArgs {
     pub early_stopping: Option<NonZeroUsize>,
 }
 
+/// One of the values of a library's enum, by its word; the help says what each means.
+fn choice<C: Choice + Send + Sync>() -> impl TypedValueParser<Value = C> {
+    one_of(C::ALL)
+}
+
+/// One of some values.
+fn one_of<C: Choice + Send + Sync>(choices: &'static [C]) -> impl TypedValueParser<Value = C> {
+    let values = choices.iter().map(|choice| PossibleValue::new(choice.word()).help(choice.help()));
+    PossibleValuesParser::new(values)
+        .try_map(|word| C::of_word(&word).ok_or_else(|| format!("`{word}` is not known")))
+}
+
 /// A whole number that is not negative.
 fn whole<N: TryFrom<u64>>(text: &str) -> Result<N, String> {
     let number = text.parse::<u64>().ok().and_then(|number| N::try_from(number).ok());
@@ -369,29 +393,6 @@ fn widths(text: &str) -> Result<Widths, String> {
         .collect::<Result<_, _>>()
         .map(Widths)
         .map_err(|_| "expected whole numbers of at least 1 such as 128,128, or `none`".to_owned())
-}
-
-/// Activations by name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ActivationName {
-    /// max(0, z)
-    Relu,
-    /// z, or 0.01 z where that is negative
-    LeakyRelu,
-    /// z, or exp(z) - 1 where that is negative
-    Elu,
-    /// z times the normal distribution function
-    Gelu,
-    /// The same, approximated with tanh
-    GeluTanh,
-    /// tanh(z)
-    Tanh,
-    /// 1 / (1 + exp(-z))
-    Sigmoid,
-    /// ln(1 + exp(z))
-    Softplus,
-    /// z / (1 + exp(-z))
-    Silu,
 }
 
 /// Weights of the classes in the loss.
@@ -450,7 +451,7 @@ pub struct ShowDataArgs {
     /// Data set
     pub name: String,
     /// How it is encoded and scaled
-    #[arg(long, value_name = "NAME", default_value = "product")]
+    #[arg(long, value_name = "NAME", default_value = "product", value_parser = choice::<Protocol>())]
     pub protocol: Protocol,
     /// First rows to show
     #[arg(long, value_name = "N", default_value_t = 3, value_parser = whole::<usize>, allow_negative_numbers = true)]

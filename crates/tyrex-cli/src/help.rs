@@ -5,6 +5,7 @@ use std::io::ErrorKind;
 use tyrex::Error;
 use tyrex::change::PLAN;
 use tyrex_ledger::{database, ledger};
+#[cfg(feature = "service")]
 use tyrex_server::serve;
 
 /// Something wrong with the arguments that the parser cannot see.
@@ -24,6 +25,18 @@ impl std::fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
+/// A verb of the service in a build without it.
+#[cfg(not(feature = "service"))]
+pub(crate) fn no_service(verb: &str) -> Usage {
+    Usage {
+        problem: format!("this build of tyrex has no service, so it cannot `{verb}`"),
+        help: format!(
+            "build one that has: `cargo run --release --features service -- {verb} ...`, or `cargo \
+             install --path crates/tyrex-cli --features service`"
+        ),
+    }
+}
+
 /// The remedy, where one is known.
 pub(crate) fn remedy(error: &anyhow::Error) -> Option<String> {
     if let Some(usage) = error.downcast_ref::<Usage>() {
@@ -35,6 +48,7 @@ pub(crate) fn remedy(error: &anyhow::Error) -> Option<String> {
     if let Some(error) = error.downcast_ref::<database::Error>() {
         return database_remedy(error);
     }
+    #[cfg(feature = "service")]
     if let Some(error) = error.downcast_ref::<serve::Error>() {
         return serve_remedy(error);
     }
@@ -86,6 +100,9 @@ pub(crate) fn remedy(error: &anyhow::Error) -> Option<String> {
                 .to_owned()
         }
         Error::Model { problem, .. } => match problem {
+            it if it.starts_with("its own schema") => {
+                "leave --schema out to use the model's own, or correct the `[label]` of one of them"
+            }
             it if it.contains("favourable") || it.contains("no class") => {
                 "name the favourable class with --model-class or --model-class-number"
             }
@@ -143,6 +160,10 @@ fn database_remedy(error: &database::Error) -> Option<String> {
             database::Error::Address => {
                 "letters of a password that mean something in a URL are written with %: @ as %40"
             }
+            database::Error::NoPostgres => {
+                "build one that has: `cargo run --release --features postgres -- ...`; or name a \
+                 file, which becomes a SQLite database"
+            }
             database::Error::Full => {
                 "nothing was recorded; make room on the disk, then repeat the command"
             }
@@ -157,6 +178,7 @@ fn database_remedy(error: &database::Error) -> Option<String> {
 }
 
 /// The remedy for a service that does not start.
+#[cfg(feature = "service")]
 fn serve_remedy(error: &serve::Error) -> Option<String> {
     match error {
         serve::Error::Bind { source, .. } => match source.kind() {

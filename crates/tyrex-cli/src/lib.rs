@@ -15,9 +15,10 @@ use std::process::ExitCode;
 
 use anyhow::Context as _;
 
+#[cfg(feature = "service")]
+use args::TokenCommand;
 use args::{
     Args, Command, DataCommand, ExperimentCommand, LedgerCommand, ModelCommand, SchemaCommand,
-    TokenCommand,
 };
 use commands::{Answer, Context};
 use printer::Printer;
@@ -34,8 +35,6 @@ pub fn run(args: Args) -> ExitCode {
     match dispatch(args, &mut printer) {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::from(NO),
-        // Whoever read the output has read enough.
-        Err(error) if printer::is_broken_pipe(&error) => ExitCode::SUCCESS,
         Err(error) => {
             printer::error(&error);
             ExitCode::from(BAD_INPUT)
@@ -89,10 +88,18 @@ fn dispatch(args: Args, printer: &mut Printer) -> anyhow::Result<Answer> {
         Command::Schema(SchemaCommand::Infer(args)) => commands::schema::infer(context, &args),
         Command::Schema(SchemaCommand::Check(args)) => commands::schema::check(context, &args),
         Command::Model(ModelCommand::Show(args)) => commands::model::show(context, &args),
+        #[cfg(feature = "service")]
         Command::Serve(args) => commands::serve::run(context, &args),
+        #[cfg(feature = "service")]
         Command::Token(TokenCommand::Create(args)) => commands::token::create(context, &args),
+        #[cfg(feature = "service")]
         Command::Token(TokenCommand::List(args)) => commands::token::list(context, &args),
+        #[cfg(feature = "service")]
         Command::Token(TokenCommand::Revoke(args)) => commands::token::revoke(context, &args),
+        #[cfg(not(feature = "service"))]
+        Command::Serve(_) => Err(help::no_service("serve").into()),
+        #[cfg(not(feature = "service"))]
+        Command::Token(_) => Err(help::no_service("token").into()),
         Command::Completions { shell } => commands::completions::run(shell),
     }
     .map(|()| Answer::Yes)

@@ -113,18 +113,14 @@ struct Document<'a, R> {
     report: &'a R,
 }
 
+/// Writes to standard output. A reader that has left, as `head` does, is no failure: the command
+/// goes on, and its answer decides the exit code.
 fn print(text: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
-    out.write_all(text.as_bytes())
-        .and_then(|()| out.flush())
-        .context("cannot write to standard output")
-}
-
-/// Whether the reader of the output has gone, as `head` does.
-pub(crate) fn is_broken_pipe(error: &anyhow::Error) -> bool {
-    error
-        .downcast_ref::<std::io::Error>()
-        .is_some_and(|error| error.kind() == ErrorKind::BrokenPipe)
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() == ErrorKind::BrokenPipe => Ok(()),
+        written => written.context("cannot write to standard output"),
+    }
 }
 
 /// How the cells of a column stand.

@@ -5,26 +5,27 @@
 
 mod claim;
 mod error;
+#[cfg(feature = "postgres")]
+mod postgres;
 
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
 use std::time::{Duration, Instant};
 
 use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator};
 use sqlx::pool::{PoolConnection, PoolOptions};
-use sqlx::postgres::PgConnectOptions;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
-use sqlx::{
-    ConnectOptions as _, Connection as _, PgPool, Postgres, SqlSafeStr as _, Sqlite, SqlitePool,
-};
+use sqlx::{ConnectOptions as _, Connection as _, SqlSafeStr as _, Sqlite, SqlitePool};
 
 pub use claim::Claim;
 pub use error::{Error, Result};
 
+#[cfg(feature = "postgres")]
+use postgres::{Connection, Options, Pool};
+#[cfg(not(feature = "postgres"))]
+use {Never as Connection, Never as Options, Never as Pool};
+
 /// How long a writer waits for the others.
 pub const PATIENCE: Duration = Duration::from_secs(30);
-/// How long to wait for a connection of the pool.
-const CONNECTING: Duration = Duration::from_secs(10);
 /// Connections of one process.
 const CONNECTIONS: u32 = 8;
 /// Where the database remembers which migrations it has seen.
@@ -39,14 +40,33 @@ pub enum Either<S, P> {
     Postgres(P),
 }
 
+/// Takes the place of what belongs to PostgreSQL in a build without its driver. There is no value
+/// of it.
+#[cfg(not(feature = "postgres"))]
+#[derive(Debug, Clone)]
+pub enum Never {}
+
 /// Runs the same code on the database's own type: `on!(database, pool => ...)` for a
 /// [`Database`], `on!(transaction, connection => ...)` for a [`Transaction`].
+#[cfg(feature = "postgres")]
 #[macro_export]
 macro_rules! on {
     ($database:expr, $own:ident => $code:expr) => {
         match $database.either() {
             $crate::database::Either::Sqlite($own) => $code,
             $crate::database::Either::Postgres($own) => $code,
+        }
+    };
+}
+/// Runs code on the database's own type: `on!(database, pool => ...)` for a [`Database`],
+/// `on!(transaction, connection => ...)` for a [`Transaction`].
+#[cfg(not(feature = "postgres"))]
+#[macro_export]
+macro_rules! on {
+    ($database:expr, $own:ident => $code:expr) => {
+        match $database.either() {
+            $crate::database::Either::Sqlite($own) => $code,
+            $crate::database::Either::Postgres(never) => match *never {},
         }
     };
 }
@@ -59,7 +79,7 @@ pub use on;
 macro_rules! from_row {
     ($type:ident $fields:tt) => {
         $crate::database::from_row!(sqlx::sqlite::SqliteRow => $type $fields);
-        $crate::database::from_row!(sqlx::postgres::PgRow => $type $fields);
+        $crate::database::from_postgres_row!($type $fields);
     };
     ($row:ty => $type:ident { $($column:ident),+ $(, ..$inner:ident)? }) => {
         impl sqlx::FromRow<'_, $row> for $type {
@@ -74,38 +94,67 @@ macro_rules! from_row {
 }
 pub use from_row;
 
+/// For [`from_row!`].
+#[cfg(feature = "postgres")]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! from_postgres_row {
+    ($type:ident $fields:tt) => {
+        $crate::database::from_row!(sqlx::postgres::PgRow => $type $fields);
+    };
+}
+/// For [`from_row!`].
+#[cfg(not(feature = "postgres"))]
+#[doc(hidden)]
+#[macro_export]
+macro_rules! from_postgres_row {
+    ($type:ident $fields:tt) => {};
+}
+#[doc(hidden)]
+pub use from_postgres_row;
+
 /// The migrations of one database, compiled in. Their numbers, names and text never change: a
 /// database remembers those it has seen, with a checksum.
 macro_rules! migrations {
     ($folder:literal) => {
-        [
-            (1, "ledger", include_str!(concat!("../migrations/", $folder, "/0001_ledger.sql"))),
-            (2, "tokens", include_str!(concat!("../migrations/", $folder, "/0002_tokens.sql"))),
-            (3, "engine", include_str!(concat!("../migrations/", $folder, "/0003_engine.sql"))),
-        ]
+        migrations!($folder, (1, "ledger"), (2, "tokens"), (3, "engine"), (4, "reference"))
+    };
+    ($folder:literal, $(($number:literal, $name:literal)),+) => {
+        [$((
+            $number,
+            $name,
+            include_str!(concat!(
+                env!("CARGO_MANIFEST_DIR"),
+                "/migrations/", $folder, "/000", $number, "_", $name, ".sql"
+            )),
+        )),+]
     };
 }
+#[cfg(feature = "postgres")]
+use migrations;
 
 /// The database, open and up to date. Clones share the connections.
 #[derive(Debug, Clone)]
 pub struct Database {
     address: String,
-    pools: Either<SqlitePool, PgPool>,
+    pools: Either<SqlitePool, Pool>,
 }
 
 /// Where a database is.
 #[derive(Debug, Clone)]
 enum Address {
     File(PathBuf),
-    Server(Box<PgConnectOptions>),
+    #[cfg_attr(not(feature = "postgres"), expect(dead_code, reason = "there are no such options"))]
+    Server(Box<Options>),
 }
 
 impl Address {
     fn parse(address: &str) -> Result<Self> {
         if address.starts_with("postgres://") || address.starts_with("postgresql://") {
-            // The reason may quote the address, which may hold a password.
-            let options = PgConnectOptions::from_str(address).map_err(|_| Error::Address)?;
-            return Ok(Self::Server(Box::new(options.disable_statement_logging())));
+            #[cfg(feature = "postgres")]
+            return Ok(Self::Server(Box::new(postgres::parse(address)?)));
+            #[cfg(not(feature = "postgres"))]
+            return Err(Error::NoPostgres);
         }
         match address.split_once("://") {
             Some(("sqlite", file)) => Ok(Self::File(file.into())),
@@ -118,14 +167,10 @@ impl Address {
     fn shown(&self) -> String {
         match self {
             Self::File(path) => path.display().to_string(),
-            Self::Server(options) => {
-                let host = match options.get_socket() {
-                    Some(socket) => socket.display().to_string(),
-                    None => format!("{}:{}", options.get_host(), options.get_port()),
-                };
-                let database = options.get_database().unwrap_or(options.get_username());
-                format!("postgres://{}@{host}/{database}", options.get_username())
-            }
+            #[cfg(feature = "postgres")]
+            Self::Server(options) => postgres::shown(options),
+            #[cfg(not(feature = "postgres"))]
+            Self::Server(never) => match **never {},
         }
     }
 }
@@ -147,9 +192,12 @@ impl Database {
         let shown = address.shown();
         let pools = match &address {
             Address::File(path) => Either::Sqlite(open_file(path, &shown, opening).await?),
+            #[cfg(feature = "postgres")]
             Address::Server(options) => {
-                Either::Postgres(open_server(options, &shown, opening).await?)
+                Either::Postgres(postgres::open(options, &shown, opening).await?)
             }
+            #[cfg(not(feature = "postgres"))]
+            Address::Server(never) => match **never {},
         };
         Ok(Self { address: shown, pools })
     }
@@ -172,7 +220,7 @@ impl Database {
     }
 
     /// For [`on!`].
-    pub fn either(&self) -> &Either<SqlitePool, PgPool> {
+    pub fn either(&self) -> &Either<SqlitePool, Pool> {
         &self.pools
     }
 
@@ -191,7 +239,10 @@ impl Database {
         // The transaction exists first, so that one that fails to begin is never reused either.
         let connection = match &self.pools {
             Either::Sqlite(pool) => Either::Sqlite(pool.acquire().await?),
+            #[cfg(feature = "postgres")]
             Either::Postgres(pool) => Either::Postgres(pool.acquire().await?),
+            #[cfg(not(feature = "postgres"))]
+            Either::Postgres(never) => match *never {},
         };
         let mut transaction = Transaction { connection, ended: false };
         let begin = match transaction.connection {
@@ -207,13 +258,13 @@ impl Database {
 /// connection is closed, whatever state an error has left it in.
 #[derive(Debug)]
 pub struct Transaction {
-    connection: Either<PoolConnection<Sqlite>, PoolConnection<Postgres>>,
+    connection: Either<PoolConnection<Sqlite>, Connection>,
     ended: bool,
 }
 
 impl Transaction {
     /// For [`on!`].
-    pub fn either(&mut self) -> &mut Either<PoolConnection<Sqlite>, PoolConnection<Postgres>> {
+    pub fn either(&mut self) -> &mut Either<PoolConnection<Sqlite>, Connection> {
         &mut self.connection
     }
 
@@ -298,20 +349,6 @@ async fn prepare_file(options: &SqliteConnectOptions, shown: &str, opening: Open
     transaction.commit().await?;
     connection.close().await?;
     Ok(())
-}
-
-async fn open_server(options: &PgConnectOptions, shown: &str, opening: Opening) -> Result<PgPool> {
-    let mut connection =
-        options.connect().await.map_err(|error| Error::from(error).opening(shown))?;
-    let ours: bool = sqlx::query_scalar("SELECT to_regclass('tyrex_migrations') IS NOT NULL")
-        .fetch_one(&mut connection)
-        .await?;
-    // Tables of others do not matter here: the names of ours are checked when they are created.
-    check_ours(shown, opening, false, ours)?;
-    migrate(migrations!("postgres"), &mut connection, shown).await?;
-    connection.close().await?;
-    let pool = PoolOptions::new().max_connections(CONNECTIONS).acquire_timeout(CONNECTING);
-    Ok(pool.connect_lazy_with(options.clone()))
 }
 
 /// Refuses a database that belongs to something else, and one that is none yet if it must be.

@@ -30,6 +30,11 @@ pub enum LogFormat {
     Json,
 }
 
+tyrex::choices! { LogFormat "log" {
+    Text = "text": "For people",
+    Json = "json": "One JSON document per line",
+} }
+
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Starts the log of this process. A second call changes nothing.

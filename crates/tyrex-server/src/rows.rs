@@ -12,13 +12,19 @@ pub(crate) use asked::{Asked, wants_arrow};
 pub(crate) use json::JsonRows;
 
 use tyrex::data::schema::Split;
-use tyrex::data::{Schema, Table};
+use tyrex::data::{Schema, Table, TableLimits};
 use tyrex::explain::Applicant;
 
+use crate::access::{Caller, Role};
 use crate::config::Limits;
 use crate::engine::Served;
 use crate::engine::jobs::KeptRows;
 use crate::problem::Problem;
+
+/// The most that a stranger's file may hold, whatever its size: read, it takes two gibibytes or
+/// less.
+pub(crate) const UPLOADED: TableLimits =
+    TableLimits { rows: 2_000_000, cells: 20_000_000, text: 256 << 20 };
 
 /// The rows of a question: some that are sent along, or some of the model's own.
 #[derive(Debug, Clone)]
@@ -30,10 +36,12 @@ pub(crate) enum Rows {
 }
 
 impl Rows {
-    /// The rows that were asked about, in whichever way.
+    /// The rows that were asked about, in whichever way. An answer about rows of the model's own
+    /// data can tell their values, so it needs the role that may see them.
     pub(crate) fn of(
         served: &Served,
         limits: &Limits,
+        caller: &Caller,
         rows: Option<JsonRows>,
         indices: Option<Vec<usize>>,
         sent: Option<Table>,
@@ -44,6 +52,7 @@ impl Rows {
                 Self::Sent(rows.table(served.explainer().schema())?)
             }
             (None, Some(indices), None) => {
+                caller.demand(Role::Explain).map_err(|problem| problem.at("indices"))?;
                 limits.check_rows("indices", indices.len())?;
                 Self::Own(indices)
             }

@@ -6,7 +6,7 @@ use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
 use rand::RngExt;
-use tyrex::measure::{Gauge, Measure, Neighbourhood, Sampling};
+use tyrex::measure::{Gauge, Neighbourhood, RelaxedStability, Sampling};
 use tyrex::model::train::Trainer;
 use tyrex::model::{DifferentiableModel, Examples, Model, TrainParams, train};
 use tyrex::{Points, Seed};
@@ -66,7 +66,7 @@ fn stability(criterion: &mut Criterion) {
     for samples in [256, 1000] {
         let cloud = Neighbourhood::draw(Sampling::MonteCarlo, DIM, samples, 0.1, Seed(3))
             .expect("fine parameters");
-        let gauge = Gauge::new(Measure::RelaxedStability, &network, &cloud).expect("fits");
+        let gauge = Gauge::new(RelaxedStability {}, &network, &cloud).expect("fits");
         let (mut room, mut gradient) = (gauge.room(), vec![0.0; DIM]);
         let mut at = (0..points.len()).cycle();
         group.throughput(Throughput::Elements(samples as u64));

@@ -72,7 +72,7 @@ fn main() -> Result<()> {
             Some((name, "reference")) => MethodSpec::named(name, Protocol::Reference)?,
             // The authors' base and steps, with the paper's sigma and most steps.
             Some(("trex-i", "released")) => MethodSpec::TrexI(TrexI {
-                base: Box::new(MethodSpec::ElasticNet(ElasticNet::reference())),
+                base: Box::new(MethodSpec::ElasticNet(ElasticNet::released())),
                 robustness: Robustness::paper(),
                 step: Step::Unit(0.01),
                 steps: 200,

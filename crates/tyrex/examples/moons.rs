@@ -7,7 +7,7 @@ use std::fmt::Write as _;
 use std::io::Write as _;
 
 use tyrex::data::moons::moons;
-use tyrex::measure::{Gauge, Measure, Neighbourhood, Sampling};
+use tyrex::measure::{Gauge, Neighbourhood, RelaxedStability, Sampling};
 use tyrex::model::{Examples, Mlp, Model, TrainParams, train};
 use tyrex::{Points, Result, Seed};
 
@@ -33,7 +33,7 @@ fn main() -> Result<()> {
 
     let corners = corners();
     let cloud = Neighbourhood::draw(Sampling::Sobol, 2, 512, 0.15, Seed(1))?;
-    let gauge = Gauge::new(Measure::RelaxedStability, &models[0], &cloud)?;
+    let gauge = Gauge::new(RelaxedStability {}, &models[0], &cloud)?;
     let scores: Vec<Vec<f64>> =
         models.iter().map(|m| m.score(&corners).into_iter().map(f64::from).collect()).collect();
     let stability: Vec<f64> = gauge.read(&corners).iter().map(|reading| reading.value).collect();

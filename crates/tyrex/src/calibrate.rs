@@ -69,6 +69,12 @@ pub enum Test {
     HoeffdingBentkus,
 }
 
+choices! { Test "test" {
+    Betting = "betting": "For many applicants, of which every model fails some",
+    HoeffdingBentkus = "hoeffding-bentkus":
+        "For few applicants, all of which a model may fail",
+} }
+
 impl Test {
     /// The p-value of "the expected validity is at most `level`".
     fn p_value(self, validities: &[f64], level: f64) -> Result<f64> {
@@ -110,6 +116,11 @@ pub enum Missing {
     #[default]
     LeftOut,
 }
+
+choices! { Missing "missing" {
+    Invalid = "invalid": "As one that is not valid: the promise is to everyone who asks",
+    LeftOut = "left-out": "As nothing: the promise is to those who were given one",
+} }
 
 /// One threshold and how its counterfactuals did.
 #[derive(Debug, Clone, PartialEq)]

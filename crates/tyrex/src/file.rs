@@ -38,47 +38,49 @@ where
 /// there is nothing to replace.
 #[derive(Debug)]
 pub struct WholeFile {
+    /// The name as it was given, for errors.
     path: PathBuf,
     overwrite: Overwrite,
     out: BufWriter<File>,
-    /// The name until it is finished; `None` for a pipe or a device.
-    temporary: Option<tempfile::TempPath>,
+    /// The name until the file is finished and the one it gets then, with links followed;
+    /// `None` for a pipe or a device.
+    rename: Option<(tempfile::TempPath, PathBuf)>,
 }
 
 impl WholeFile {
     /// Opens the file for writing. An existing one stays as it is until
     /// [`finish`](Self::finish).
     pub fn create(path: &Path, overwrite: Overwrite) -> Result<Self> {
-        let (path, file, temporary) = match existing_target(path)? {
+        let (file, rename) = match existing_target(path)? {
             Target::Stream => {
                 let file = File::options().write(true).open(path);
-                (path.to_owned(), file.map_err(Error::io("write", path))?, None)
+                (file.map_err(Error::io("write", path))?, None)
             }
             Target::File(_) if overwrite == Overwrite::Refuse => {
                 return Err(Error::Exists { path: path.to_owned() });
             }
-            Target::File(path) | Target::Nothing(path) => {
+            Target::File(target) | Target::Nothing(target) => {
                 let temporary =
-                    temporary_in(folder_of(&path)).map_err(Error::io("write", &path))?;
+                    temporary_in(folder_of(&target)).map_err(Error::io("write", path))?;
                 let (file, name) = temporary.into_parts();
-                (path, file, Some(name))
+                (file, Some((name, target)))
             }
         };
-        Ok(Self { path, overwrite, out: BufWriter::new(file), temporary })
+        Ok(Self { path: path.to_owned(), overwrite, out: BufWriter::new(file), rename })
     }
 
     /// Makes the file appear under its name, once its bytes are on the disk.
     pub fn finish(mut self) -> Result<()> {
         self.out.flush().map_err(Error::io("write", &self.path))?;
-        let Some(temporary) = self.temporary else { return Ok(()) };
+        let Some((temporary, target)) = self.rename else { return Ok(()) };
         let file = self.out.get_ref();
         file.sync_all().map_err(Error::io("write", &self.path))?;
-        if let Ok(old) = fs::metadata(&self.path) {
+        if let Ok(old) = fs::metadata(&target) {
             file.set_permissions(old.permissions()).map_err(Error::io("write", &self.path))?;
         }
         let persisted = match self.overwrite {
-            Overwrite::Force => temporary.persist(&self.path),
-            Overwrite::Refuse => temporary.persist_noclobber(&self.path),
+            Overwrite::Force => temporary.persist(&target),
+            Overwrite::Refuse => temporary.persist_noclobber(&target),
         };
         match persisted {
             Ok(()) => Ok(()),

@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use tyrex::data::moons::moons;
-//! use tyrex::measure::{Gauge, Measure, Neighbourhood, Sampling};
+//! use tyrex::measure::{Gauge, Neighbourhood, RelaxedStability, Sampling};
 //! use tyrex::model::{Examples, TrainParams, train};
 //! use tyrex::{Points, Seed};
 //!
@@ -20,7 +20,7 @@
 //! let network = train(Examples::new(&points, &labels), &params, Seed(0))?.network;
 //!
 //! let cloud = Neighbourhood::draw(Sampling::MonteCarlo, 2, 1000, 0.1, Seed(1))?;
-//! let stability = Gauge::new(Measure::RelaxedStability, &network, &cloud)?;
+//! let stability = Gauge::new(RelaxedStability {}, &network, &cloud)?;
 //! // On the upper moon, and in the gap between the two.
 //! let readings = stability.read(&Points::from_rows(2, vec![0.0, 1.0, 0.5, 0.25])?);
 //! assert!(readings[0].value > readings[1].value);
@@ -33,6 +33,11 @@ pub mod file;
 #[cfg(feature = "openapi")]
 mod openapi;
 pub mod seed;
+
+mod catalogue;
+
+#[macro_use]
+pub mod choice;
 
 pub mod points;
 

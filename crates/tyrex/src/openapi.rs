@@ -1,7 +1,7 @@
 //! What the schemas of documents need beyond what can be derived.
 
 use utoipa::openapi::RefOr;
-use utoipa::openapi::schema::{AllOfBuilder, Schema};
+use utoipa::openapi::schema::{AllOfBuilder, ObjectBuilder, OneOfBuilder, Schema, Type};
 
 /// One object with the properties of both: what `serde` writes where one is flattened into the
 /// other, or a tag stands beside parameters. Derived, it would be "the first and the second at
@@ -18,4 +18,16 @@ pub(crate) fn merged(first: RefOr<Schema>, second: RefOr<Schema>) -> RefOr<Schem
         }
         (first, second) => AllOfBuilder::new().item(first).item(second).into(),
     }
+}
+
+/// One of several objects, told apart by the tag that stands among its properties.
+pub(crate) fn tagged(
+    tag: &str,
+    kinds: impl IntoIterator<Item = (&'static str, RefOr<Schema>)>,
+) -> RefOr<Schema> {
+    let one = |(name, properties)| {
+        let name = ObjectBuilder::new().schema_type(Type::String).enum_values(Some([name]));
+        merged(ObjectBuilder::new().property(tag, name).required(tag).into(), properties)
+    };
+    kinds.into_iter().fold(OneOfBuilder::new(), |all, kind| all.item(one(kind))).into()
 }

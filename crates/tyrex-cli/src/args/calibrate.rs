@@ -2,12 +2,11 @@
 
 use std::path::PathBuf;
 
-use clap::ValueEnum;
 use clap::builder::PossibleValuesParser;
-use tyrex::calibrate::TAUS;
-use tyrex::counterfactual::MethodSpec;
+use tyrex::calibrate::{Missing, TAUS, Test};
+use tyrex::counterfactual::{MethodSpec, Norm};
 
-use super::{ChangeArgs, ModelArgs, ReferenceArgs, SourceArgs, whole};
+use super::{ChangeArgs, ModelArgs, ReferenceArgs, SourceArgs, choice, whole};
 
 /// Arguments of `calibrate`.
 #[derive(Debug, clap::Args)]
@@ -33,17 +32,17 @@ pub struct CalibrateArgs {
     #[arg(long, value_name = "P", allow_negative_numbers = true, help_heading = "Promise")]
     pub confidence: Option<f64>,
     /// What a counterfactual that is not found counts as [default: left-out]
-    #[arg(long, value_name = "NAME", help_heading = "Promise")]
-    pub missing: Option<MissingName>,
+    #[arg(long, value_name = "NAME", value_parser = choice::<Missing>(), help_heading = "Promise")]
+    pub missing: Option<Missing>,
     /// Where the p-values come from; choose before looking [default: betting]
-    #[arg(long, value_name = "NAME", help_heading = "Promise")]
-    pub test: Option<TestName>,
+    #[arg(long, value_name = "NAME", value_parser = choice::<Test>(), help_heading = "Promise")]
+    pub test: Option<Test>,
     /// Method whose threshold is chosen [default: trex-o]
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(MethodSpec::NAMES), help_heading = "Search")]
     pub method: Option<String>,
     /// What a change costs [default: l1]
-    #[arg(long, value_name = "NAME", help_heading = "Search")]
-    pub norm: Option<NormName>,
+    #[arg(long, value_name = "NAME", value_parser = choice::<Norm>(), help_heading = "Search")]
+    pub norm: Option<Norm>,
     /// Thresholds to try
     #[arg(
         long,
@@ -75,31 +74,4 @@ pub struct CalibrateArgs {
     /// Models to train [default: twice the least that could show the promise]
     #[arg(long, value_name = "N", value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "Change")]
     pub models: Option<usize>,
-}
-
-/// What a counterfactual that is not found counts as.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum MissingName {
-    /// As one that is not valid: the promise is to everyone who asks
-    Invalid,
-    /// As nothing: the promise is to those who were given one
-    LeftOut,
-}
-
-/// Where the p-values come from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum TestName {
-    /// For many applicants, of which every model fails some
-    Betting,
-    /// For few applicants, all of which a model may fail
-    HoeffdingBentkus,
-}
-
-/// What a change costs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum NormName {
-    /// The sum of the changes: few features change
-    L1,
-    /// The length of the change: many features change a little
-    L2,
 }

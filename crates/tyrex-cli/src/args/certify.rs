@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::ValueEnum;
+use tyrex::certificate::Verdict;
 
-use super::{ForceArgs, ImportArgs, whole};
+use super::{ForceArgs, ImportArgs, one_of, whole};
 
 /// Arguments of `certify`.
 #[derive(Debug, clap::Args)]
@@ -86,8 +86,8 @@ pub struct CertifyArgs {
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u64>, allow_negative_numbers = true, help_heading = "Certificate")]
     pub seed: u64,
     /// What every certificate must be, or the answer is "no"
-    #[arg(long, value_name = "VERDICT", default_value = "empirical", help_heading = "Certificate")]
-    pub require: Required,
+    #[arg(long, value_name = "VERDICT", default_value = "empirical", value_parser = one_of(&[Verdict::Empirical, Verdict::Certified]), help_heading = "Certificate")]
+    pub require: Verdict,
     /// Certificates to show or write [default: 10 to show, all to write]
     #[arg(long, value_name = "N", value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "Output")]
     pub limit: Option<usize>,
@@ -97,13 +97,4 @@ pub struct CertifyArgs {
     /// Whether it may be overwritten.
     #[command(flatten)]
     pub force: ForceArgs,
-}
-
-/// What a certificate must be.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum Required {
-    /// Claimed, on evidence that is no proof
-    Empirical,
-    /// Claimed, and it follows from the assumptions
-    Certified,
 }

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
-use tyrex::counterfactual::MethodSpec;
+use tyrex::counterfactual::{MethodSpec, Norm};
 use tyrex::explain::Threshold;
 
 use super::{
-    ChangeArgs, ForceArgs, ModelArgs, NormName, RecordArgs, ReferenceArgs, SourceArgs, whole,
+    ChangeArgs, ForceArgs, ModelArgs, RecordArgs, ReferenceArgs, SourceArgs, choice, whole,
 };
 
 /// Arguments of `explain`.
@@ -62,12 +62,12 @@ pub struct ExplainArgs {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Search")]
 pub struct SearchArgs {
-    /// Method [default: trex-o]
+    /// Method [default: trex-o; trex-nn for a model without gradients]
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(MethodSpec::NAMES))]
     pub method: Option<String>,
     /// What a change costs [default: l1]
-    #[arg(long, value_name = "NAME")]
-    pub norm: Option<NormName>,
+    #[arg(long, value_name = "NAME", value_parser = choice::<Norm>())]
+    pub norm: Option<Norm>,
     /// Stability that advice must have: a number, or `auto` for the least that keeps 95 % valid
     /// under retrained models [default: the protocol's; 0.8]
     #[arg(long, value_name = "TAU", value_parser = threshold, allow_negative_numbers = true)]

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{Subcommand, ValueEnum};
+use clap::Subcommand;
 use tyrex_ledger::ledger::{Closing, Hash, Status};
 
-use super::{ForceArgs, whole};
+use super::{ForceArgs, choice, whole};
 
 /// What to do with the ledger.
 #[derive(Debug, Subcommand)]
@@ -89,41 +89,14 @@ pub struct LedgerListArgs {
 #[derive(Debug, clap::Args)]
 pub struct FilterArgs {
     /// Only promises with this status
-    #[arg(long, value_name = "STATUS")]
-    pub status: Option<StatusName>,
+    #[arg(long, value_name = "STATUS", value_parser = choice::<Status>())]
+    pub status: Option<Status>,
     /// Only promises to this subject
     #[arg(long, value_name = "SUBJECT")]
     pub subject: Option<String>,
     /// Only promises for this model: its fingerprint, or how it begins
     #[arg(long, value_name = "FINGERPRINT")]
     pub model: Option<String>,
-}
-
-/// What became of a promise.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum StatusName {
-    /// It holds
-    Open,
-    /// The person did what was advised, and was accepted
-    Fulfilled,
-    /// It was taken back, or not wanted any more
-    Withdrawn,
-    /// Its time is over
-    Expired,
-    /// The personal data are removed
-    Forgotten,
-}
-
-impl From<StatusName> for Status {
-    fn from(name: StatusName) -> Self {
-        match name {
-            StatusName::Open => Self::Open,
-            StatusName::Fulfilled => Self::Fulfilled,
-            StatusName::Withdrawn => Self::Withdrawn,
-            StatusName::Expired => Self::Expired,
-            StatusName::Forgotten => Self::Forgotten,
-        }
-    }
 }
 
 /// Arguments of `ledger show`.
@@ -183,29 +156,11 @@ pub struct LedgerCloseArgs {
     /// Promise, by its number or its id
     pub entry: String,
     /// How it ended
-    #[arg(long = "as", value_name = "HOW")]
-    pub closing: ClosingName,
+    #[arg(long = "as", value_name = "HOW", value_parser = choice::<Closing>())]
+    pub closing: Closing,
     /// Where the ledger is.
     #[command(flatten)]
     pub ledger: LedgerArgs,
-}
-
-/// How a promise ends.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum ClosingName {
-    /// The person did what was advised, and was accepted
-    Fulfilled,
-    /// It was taken back, or is not wanted any more
-    Withdrawn,
-}
-
-impl From<ClosingName> for Closing {
-    fn from(name: ClosingName) -> Self {
-        match name {
-            ClosingName::Fulfilled => Self::Fulfilled,
-            ClosingName::Withdrawn => Self::Withdrawn,
-        }
-    }
 }
 
 /// What `explain` records.

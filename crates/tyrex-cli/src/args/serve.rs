@@ -5,11 +5,13 @@ use std::num::{NonZeroU32, NonZeroUsize};
 use std::path::PathBuf;
 use std::time::Duration;
 
-use clap::{ArgGroup, Subcommand, ValueEnum, value_parser};
+use clap::{ArgGroup, Subcommand, value_parser};
+use tyrex_server::access::Role;
+use tyrex_server::log::LogFormat;
 
 use tyrex::explain::SERVED_MODELS;
 
-use super::{ModelArgs, whole};
+use super::{ModelArgs, choice, whole};
 
 /// Arguments of `serve`.
 #[derive(Debug, clap::Args)]
@@ -87,17 +89,8 @@ pub struct ReachArgs {
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
     /// How to write the log, to standard error
-    #[arg(long, value_name = "FORM", default_value = "text")]
-    pub log: LogForm,
-}
-
-/// Forms of the log.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum LogForm {
-    /// For people
-    Text,
-    /// One JSON document per line
-    Json,
+    #[arg(long, value_name = "FORM", default_value = "text", value_parser = choice::<LogFormat>())]
+    pub log: LogFormat,
 }
 
 /// How much the service takes on.
@@ -178,8 +171,8 @@ pub struct TokenArgs {
 #[derive(Debug, clap::Args)]
 pub struct CreateTokenArgs {
     /// What it allows
-    #[arg(long, value_name = "NAME")]
-    pub role: RoleName,
+    #[arg(long, value_name = "NAME", value_parser = choice::<Role>())]
+    pub role: Role,
     /// What to call it in lists
     #[arg(long, value_name = "NAME", default_value = "")]
     pub name: String,
@@ -200,17 +193,6 @@ pub struct RevokeTokenArgs {
     /// Where it is kept.
     #[command(flatten)]
     pub place: TokenArgs,
-}
-
-/// Roles by name.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum RoleName {
-    /// Look at models; score and certify rows
-    Read,
-    /// Also look at applicants, ask for advice, calibrate, audit, read and write the ledger
-    Explain,
-    /// Also upload, activate and remove models; close and forget promises
-    Admin,
 }
 
 /// A time with its unit: `20s`, `5m`, `12h`, `90d`, `2w`, `1y`.

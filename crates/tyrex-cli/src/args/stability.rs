@@ -2,9 +2,9 @@
 
 use std::path::PathBuf;
 
-use clap::ValueEnum;
+use tyrex::measure::Gamma;
 
-use super::{ForceArgs, ModelArgs, SourceArgs, whole};
+use super::{ForceArgs, ModelArgs, SourceArgs, choice, whole};
 
 /// Arguments of `stability`.
 #[derive(Debug, clap::Args)]
@@ -33,8 +33,8 @@ pub struct StabilityArgs {
     )]
     pub sigma: f64,
     /// Where the Lipschitz constant in R comes from
-    #[arg(long, value_name = "NAME", default_value = "slopes", help_heading = "Measure")]
-    pub gamma: GammaName,
+    #[arg(long, value_name = "NAME", default_value = "slopes", value_parser = choice::<Gamma>(), help_heading = "Measure")]
+    pub gamma: Gamma,
     /// Seed of the neighbours, and of the training without --model
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = whole::<u64>, allow_negative_numbers = true, help_heading = "Measure")]
     pub seed: u64,
@@ -47,15 +47,4 @@ pub struct StabilityArgs {
     /// Whether it may be overwritten.
     #[command(flatten)]
     pub force: ForceArgs,
-}
-
-/// Where a Lipschitz constant comes from.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub enum GammaName {
-    /// The largest slope to a neighbour, as in the paper; an estimate
-    Slopes,
-    /// The largest gradient among the neighbours; an estimate
-    Gradients,
-    /// The product of the layers' spectral norms; a bound that is proved
-    Sound,
 }

@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
-use tyrex::counterfactual::{Protocol, Reason, Tick};
+use tyrex::counterfactual::{Protocol, Reason, ReferenceUse, Tick};
 use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::data::{Catalogue, Dataset, Schema, Table};
 use tyrex::explain::{
     Applicants, Candidate, Data, Explainer, Gate, GateReport, GateVerdict, Group, JudgedCandidate,
-    JudgedPromise, PromiseStatus, Repair, Request, WrittenPromise, embedded_schema, import,
+    JudgedPromise, Meaning, PromiseStatus, Repair, Request, WrittenPromise, embedded_schema,
+    import,
 };
 use tyrex::file::{check_writable, write_whole};
 use tyrex::model::onnx::OnnxModel;
@@ -41,7 +42,15 @@ pub(crate) fn run(context: &mut Context<'_>, args: &AuditArgs) -> anyhow::Result
         confidence: args.confidence,
     };
     let rows = Rows::read(context, args)?;
-    let promises = promises(args, rows.as_ref())?;
+    let mut promises = promises(args, rows.as_ref())?;
+    if let Some(Rows::Named(dataset)) = &rows {
+        // Promises of earlier versions do not say what was promised; the schema of the people's
+        // data set does.
+        let meaning = Meaning::of(dataset.schema());
+        for promise in &mut promises {
+            promise.meaning.get_or_insert_with(|| meaning.clone());
+        }
+    }
     let explainers: Vec<Explainer> = args
         .model
         .iter()
@@ -113,17 +122,21 @@ fn request(args: &AuditArgs) -> anyhow::Result<Request> {
         }
         .into());
     }
-    if ["nn", "trex-nn"].contains(&ask.method.as_str())
+    let request = ask.request()?;
+    if request.method.reference() == ReferenceUse::Required
         && args.data.is_none()
         && args.dataset.is_none()
     {
         return Err(Usage {
-            problem: format!("--method {} looks for repairs among data rows", ask.method),
+            problem: format!(
+                "--method {} looks for repairs among data rows",
+                request.method.name()
+            ),
             help: "name them with --data or --dataset, or choose another method".to_owned(),
         }
         .into());
     }
-    Ok(ask.request()?)
+    Ok(request)
 }
 
 /// Where the promises come from. The address of a ledger may hold a password.

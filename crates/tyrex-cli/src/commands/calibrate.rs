@@ -1,7 +1,7 @@
 //! `tyrex calibrate`
 
 use serde::Serialize;
-use tyrex::calibrate::{Calibration, Goal, Missing, Test, Verdict, usual_models};
+use tyrex::calibrate::{Calibration, Goal, Missing, Verdict, usual_models};
 use tyrex::change::ModelChange;
 use tyrex::explain::{Ask, CalibrationTerms, Counter, RetrainingTerms, Stage};
 use tyrex::model::TrainParams;
@@ -9,7 +9,7 @@ use tyrex::{Result, Seed};
 
 use super::summary::{DataSummary, FavourableClass, ModelSummary, counted};
 use super::{Answer, Context, retrain, source};
-use crate::args::{CalibrateArgs, MissingName, TestName};
+use crate::args::CalibrateArgs;
 use crate::printer::{Page, Report, Stand};
 
 pub(crate) fn run(context: &mut Context<'_>, args: &CalibrateArgs) -> anyhow::Result<Answer> {
@@ -64,9 +64,9 @@ pub(crate) fn run(context: &mut Context<'_>, args: &CalibrateArgs) -> anyhow::Re
 fn terms(args: &CalibrateArgs) -> Result<CalibrationTerms> {
     let usual = Ask::default();
     let ask = Ask {
-        method: args.method.clone().unwrap_or(usual.method),
-        protocol: args.source.protocol.into(),
-        norm: args.norm.map_or(usual.norm, Into::into),
+        method: args.method.clone(),
+        protocol: args.source.protocol,
+        norm: args.norm.unwrap_or(usual.norm),
         k: args.k,
         sigma: args.sigma,
         seed: args.seed.unwrap_or(usual.seed),
@@ -76,16 +76,8 @@ fn terms(args: &CalibrateArgs) -> Result<CalibrationTerms> {
     let goal = Goal {
         validity: args.target.unwrap_or(goal.validity),
         confidence: args.confidence.unwrap_or(goal.confidence),
-        missing: match args.missing {
-            None => goal.missing,
-            Some(MissingName::Invalid) => Missing::Invalid,
-            Some(MissingName::LeftOut) => Missing::LeftOut,
-        },
-        test: match args.test {
-            None => goal.test,
-            Some(TestName::Betting) => Test::Betting,
-            Some(TestName::HoeffdingBentkus) => Test::HoeffdingBentkus,
-        },
+        missing: args.missing.unwrap_or(goal.missing),
+        test: args.test.unwrap_or(goal.test),
     };
     let (taus, factuals) = (args.tau.clone(), args.limit);
     Ok(CalibrationTerms { goal, taus, request: ask.request()?, factuals })

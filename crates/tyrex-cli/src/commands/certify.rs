@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
 use tyrex::certificate::{
-    Certificate, CertificateDocument, Statement, Terms, TheoremTerms, Tier, Verdict,
+    Certificate, CertificateDocument, Terms, TheoremTerms, Tier, TierKind, Verdict,
 };
 use tyrex::data::{Schema, Table};
 use tyrex::explain::{Explainer, Fresh, GivenRows, embedded_schema, import};
@@ -17,7 +17,7 @@ use tyrex::{Result, Seed};
 
 use super::summary::{FavourableClass, ModelSummary, counted, shown};
 use super::{Answer, Context, source};
-use crate::args::{CertifyArgs, Required};
+use crate::args::CertifyArgs;
 use crate::help::Usage;
 use crate::interrupt;
 use crate::printer::{Page, Report, Stand};
@@ -68,10 +68,7 @@ fn certify(
         let table = explainer.certificate_table(rows, written, seed)?;
         interrupt::whole(|| table.write(path, overwrite))?;
     }
-    let required = match args.require {
-        Required::Empirical => Verdict::Empirical,
-        Required::Certified => Verdict::Certified,
-    };
+    let required = args.require;
     let below = certificates.iter().filter(|certificate| certificate.verdict() < required).count();
     let own = explainer.fingerprint().to_string();
     let report = CertifyReport {
@@ -211,39 +208,17 @@ impl Certified {
     /// A line of the table: every tier in a few words.
     fn cells(&self) -> Vec<String> {
         let certificate = &self.certificate.certificate;
-        let mut tiers = ["-", "-", "-"].map(str::to_owned);
-        for tier in certificate.tiers() {
-            let verdict = tier.verdict();
-            match tier {
-                Tier::Theorem(tier) => {
-                    let Statement { at_least, probability, .. } = tier.bound;
-                    let (at_least, probability) = (down(at_least, 2), down(probability, 2));
-                    tiers[0] = format!("{verdict}: {at_least} with {probability}");
-                }
-                Tier::Interval(tier) => {
-                    tiers[1] = format!("{verdict}: {}", down(tier.largest_delta, 4));
-                }
-                Tier::Ensemble(tier) => {
-                    let (valid, models) = (tier.valid, tier.models);
-                    let least = down(tier.probability, 3);
-                    tiers[2] = format!("{verdict}: {least} ({valid}/{models})");
-                }
-            }
-        }
+        let brief = |kind: &TierKind| {
+            let tier = certificate.tiers().iter().find(|tier| tier.name() == kind.name);
+            tier.map_or_else(|| "-".to_owned(), Tier::brief)
+        };
         let head = [
             self.row.to_string(),
             format!("{:.3}", certificate.score()),
             certificate.verdict().to_string(),
         ];
-        head.into_iter().chain(tiers).collect()
+        head.into_iter().chain(Tier::KINDS.iter().map(brief)).collect()
     }
-}
-
-/// A bound with so many digits, rounded down: rounded up it would claim too much.
-fn down(bound: f64, digits: i32) -> String {
-    let unit = 10_f64.powi(digits);
-    // The tolerance is for numbers that have just these digits.
-    format!("{:.*}", digits as usize, (unit * bound + 1e-9).floor() / unit)
 }
 
 impl Report for CertifyReport {
@@ -279,14 +254,8 @@ impl Report for CertifyReport {
             self.certificates.iter().take(shown).map(Certified::cells).collect();
         let right = |name| (name, Stand::Right);
         let left = |name| (name, Stand::Left);
-        let header = [
-            right("row"),
-            right("score"),
-            left("verdict"),
-            left("theorem: M(x) >="),
-            left("interval: delta <="),
-            left("ensemble: P >="),
-        ];
+        let mut header = vec![right("row"), right("score"), left("verdict")];
+        header.extend(Tier::KINDS.iter().map(|kind| left(kind.heading)));
         page.table(&header, &rows);
         if let Some(first) = self.certificates.first() {
             page.title(&format!("In words, row {}", first.row));

@@ -24,7 +24,7 @@ pub(crate) fn list(context: &mut Context<'_>) -> anyhow::Result<()> {
 }
 
 pub(crate) fn show(context: &mut Context<'_>, args: &ShowDataArgs) -> anyhow::Result<()> {
-    let description = catalogue(context).show(&args.name, args.protocol.into(), args.rows)?;
+    let description = catalogue(context).show(&args.name, args.protocol.variant(), args.rows)?;
     context.printer.show(&ShowReport { description })
 }
 

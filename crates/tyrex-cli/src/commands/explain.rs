@@ -3,7 +3,7 @@
 use serde::Serialize;
 use tyrex::certificate::Certificate;
 use tyrex::change::Ensemble;
-use tyrex::counterfactual::Protocol;
+use tyrex::counterfactual::{Budget, MethodSpec, Protocol, Stopped};
 use tyrex::data::{Schema, Table, TableWriter};
 use tyrex::explain::{
     Advice, Advised, Adviser, Applicant, Ask, CALIBRATED_ROWS, Counter, Explained, Fresh, Part,
@@ -36,13 +36,14 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
         source::keep_inputs(out, &inputs.map(Option::as_ref))?;
         Table::check_writable(out, overwrite)?;
     }
-    let mut ask = ask(&args.search, args.source.protocol.into())?;
+    let mut ask = ask(&args.search, args.source.protocol)?;
     ask.models = args.models;
     ask.change = retrain::change(&args.change)?;
     let (train, seed) = (tyrex::model::TrainParams::default(), Seed(ask.seed));
     let reference = args.reference.reference.as_deref();
     let subject = source::subject(context, &args.source, &args.model, reference, &train, seed)?;
     let explainer = &subject.explainer;
+    ask = ask.for_model(explainer);
     // Rows and model are sound, so a ledger may be made; the search has not begun.
     let mut batches = subject.batches()?;
     let recording = record::open(&args.record, &args.source)?;
@@ -129,15 +130,15 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
 pub(super) fn ask(search: &SearchArgs, protocol: Protocol) -> anyhow::Result<Ask> {
     let usual = Ask::default();
     let ask = Ask {
-        method: search.method.clone().unwrap_or(usual.method),
+        method: search.method.clone(),
         protocol,
-        norm: search.norm.map_or(usual.norm, Into::into),
+        norm: search.norm.unwrap_or(usual.norm),
         tau: search.tau,
         k: search.k,
         sigma: search.sigma,
         keep: search.keep.clone(),
         vary: search.vary.clone(),
-        budget: tyrex::counterfactual::Budget {
+        budget: Budget {
             steps: search.max_steps,
             evaluations: search.max_evaluations,
             seconds: search.max_seconds,
@@ -152,10 +153,12 @@ pub(super) fn ask(search: &SearchArgs, protocol: Protocol) -> anyhow::Result<Ask
             return Err(Usage {
                 problem: format!(
                     "{} has no test of stability for --tau, --k and --sigma",
-                    ask.method
+                    plain.method.name()
                 ),
-                help: "leave them out, or choose trex-o, trex-i or trex-nn with --method"
-                    .to_owned(),
+                help: format!(
+                    "leave them out, or choose {} with --method",
+                    MethodSpec::listed(MethodSpec::is_robust)
+                ),
             }
             .into());
         }
@@ -281,7 +284,7 @@ fn applicant_page(page: &mut Page, schema: &Schema, applicant: &Explained<'_>) {
                 .map(|cost| format!("; cost {:.3} in L1, {:.3} in L2", cost.l1, cost.l2))
                 .unwrap_or_default();
             pairs.push(("then", format!("a score of {score:.3}{stability}{cost}")));
-            if *stopped == tyrex::counterfactual::Stopped::BudgetSpent {
+            if *stopped == Stopped::BudgetSpent {
                 let note = "the budget was spent: a longer search may find cheaper advice";
                 pairs.push(("note", note.to_owned()));
             }

@@ -78,7 +78,7 @@ pub(crate) fn list(context: &mut Context<'_>, args: &LedgerListArgs) -> anyhow::
 
 fn filter(args: &FilterArgs) -> Filter {
     Filter {
-        status: args.status.map(Into::into),
+        status: args.status,
         subject: args.subject.clone(),
         model: args.model.clone(),
         ..Filter::default()
@@ -163,7 +163,7 @@ pub(crate) fn close_promise(
     args: &LedgerCloseArgs,
 ) -> anyhow::Result<()> {
     let ledger = existing(&args.ledger)?;
-    let closing = Closing::from(args.closing);
+    let closing = args.closing;
     let id = named(&ledger, &args.entry)?.id;
     interrupt::whole(|| block_on(ledger.close(id, closing)))??;
     let entry = block_on(ledger.entry(id))??;

@@ -14,10 +14,12 @@ mod record;
 pub(crate) mod report;
 pub(crate) mod retrain;
 pub(crate) mod schema;
+#[cfg(feature = "service")]
 pub(crate) mod serve;
 mod source;
 pub(crate) mod stability;
 mod summary;
+#[cfg(feature = "service")]
 pub(crate) mod token;
 pub(crate) mod train;
 

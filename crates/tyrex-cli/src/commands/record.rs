@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use tyrex::certificate::Certificate;
+use tyrex::counterfactual::Protocol;
 use tyrex::data::Table;
 use tyrex::explain::{Advice, Adviser, PROMISE_DAYS};
 use tyrex_ledger::database::Database;
@@ -13,7 +14,7 @@ use super::batches::Batches;
 use super::block_on;
 use super::ledger::close;
 use super::summary::{counted, shown};
-use crate::args::{Holds, Protocol, RecordArgs, SourceArgs};
+use crate::args::{Holds, RecordArgs, SourceArgs};
 use crate::help::Usage;
 use crate::interrupt;
 use crate::printer::Page;
@@ -86,7 +87,7 @@ impl Recording<'_> {
     /// Who the row of the table is about.
     fn subject(&self, table: &Table, row: usize) -> tyrex::Result<String> {
         Ok(match &self.args.subject_column {
-            Some(column) => table.column(column)?.cell(row).to_owned(),
+            Some(column) => table.cell(row, table.column(column)?).to_owned(),
             None => format!("{}#row {row}", self.rows_of),
         })
     }

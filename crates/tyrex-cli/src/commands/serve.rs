@@ -11,13 +11,13 @@ use tyrex_ledger::database::Database;
 use tyrex_ledger::ledger::Ledger;
 use tyrex_server::config::{Config, Limits, TlsFiles};
 use tyrex_server::engine::{self, Engine, EngineConfig, Loaded, OwnModel};
-use tyrex_server::log::{self, LogFormat};
+use tyrex_server::log;
 use tyrex_server::serve::{Service, interrupted};
 use tyrex_server::{AppState, AppState as State};
 
 use super::summary::{counted, shown};
 use super::{Context, ledger};
-use crate::args::{LimitArgs, LogForm, ReachArgs, ServeArgs};
+use crate::args::{LimitArgs, ReachArgs, ServeArgs};
 use crate::help::Usage;
 use crate::printer::{Page, Report};
 
@@ -26,10 +26,7 @@ const MEBIBYTE: usize = 1 << 20;
 
 pub(crate) fn run(context: &mut Context<'_>, args: &ServeArgs) -> anyhow::Result<()> {
     check(args)?;
-    log::start(match args.reach.log {
-        LogForm::Text => LogFormat::Text,
-        LogForm::Json => LogFormat::Json,
-    });
+    log::start(args.reach.log);
     let runtime =
         Builder::new_multi_thread().enable_all().build().context("cannot start a runtime")?;
     runtime.block_on(async {

@@ -3,8 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tyrex::counterfactual::Norm;
-use tyrex::data::catalogue::{Direction, Variant};
+use tyrex::counterfactual::Protocol;
+use tyrex::data::catalogue::Direction;
 use tyrex::data::schema::Split;
 use tyrex::data::{Catalogue, Dataset, Schema, Table};
 use tyrex::explain::{Applicants, Data, Explainer, embedded_schema, import};
@@ -15,36 +15,8 @@ use tyrex::{Result, Seed};
 use super::batches::Batches;
 use super::summary::{DataSummary, FavourableClass, ModelSummary};
 use super::{Context, train};
-use crate::args::{ImportArgs, ModelArgs, NormName, Protocol, SourceArgs};
+use crate::args::{ImportArgs, ModelArgs, SourceArgs};
 use crate::help::Usage;
-
-impl From<Protocol> for Variant {
-    fn from(protocol: Protocol) -> Self {
-        match protocol {
-            Protocol::Product => Self::Product,
-            Protocol::Paper | Protocol::Reference => Self::Reference,
-        }
-    }
-}
-
-impl From<Protocol> for tyrex::counterfactual::Protocol {
-    fn from(protocol: Protocol) -> Self {
-        match protocol {
-            Protocol::Product => Self::Product,
-            Protocol::Paper => Self::Paper,
-            Protocol::Reference => Self::Reference,
-        }
-    }
-}
-
-impl From<NormName> for Norm {
-    fn from(norm: NormName) -> Self {
-        match norm {
-            NormName::L1 => Self::L1,
-            NormName::L2 => Self::L2,
-        }
-    }
-}
 
 /// What people call the data.
 pub(super) fn title(source: &SourceArgs) -> Result<String> {
@@ -159,7 +131,7 @@ impl Subject {
 
 fn named(context: &Context<'_>, name: &str, protocol: Protocol) -> Result<Dataset> {
     let catalogue = Catalogue::new(context.global.data_dir.as_deref());
-    catalogue.load(name, protocol.into(), Direction::Favourable)
+    catalogue.load(name, protocol.variant(), Direction::Favourable)
 }
 
 /// How to read a model file.

@@ -9,7 +9,7 @@ use tyrex::model::TrainParams;
 
 use super::summary::{DataSummary, FavourableClass, ModelSummary, shown};
 use super::{Context, source};
-use crate::args::{GammaName, SourceArgs, StabilityArgs};
+use crate::args::{SourceArgs, StabilityArgs};
 use crate::interrupt;
 use crate::printer::{Page, Report, Stand};
 
@@ -31,7 +31,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &StabilityArgs) -> anyhow::Re
     let terms = StabilityTerms {
         samples: args.k,
         sigma: args.sigma,
-        gamma: gamma(args.gamma),
+        gamma: args.gamma,
         seed: seed.derive("stability"),
         ..StabilityTerms::default()
     };
@@ -62,14 +62,6 @@ pub(crate) fn run(context: &mut Context<'_>, args: &StabilityArgs) -> anyhow::Re
         out: args.out.as_deref().map(shown),
         pairs,
     })
-}
-
-fn gamma(name: GammaName) -> Gamma {
-    match name {
-        GammaName::Slopes => Gamma::SampledSlopes,
-        GammaName::Gradients => Gamma::SampledGradients,
-        GammaName::Sound => Gamma::Sound,
-    }
 }
 
 /// What `stability` has to say.

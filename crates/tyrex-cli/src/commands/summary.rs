@@ -6,8 +6,8 @@ use std::path::Path;
 use serde::Serialize;
 use tyrex::data::{FeatureKind, ReadReport, Schema, Value};
 use tyrex::explain::{Data, Part, Performance};
+use tyrex::model::Model;
 use tyrex::model::onnx::OnnxModel;
-use tyrex::model::{Model, Output, TreeEnsemble};
 
 use crate::printer::{Page, Stand};
 
@@ -94,62 +94,18 @@ fn read_pairs(read: &ReadReport) -> Vec<(&'static str, String)> {
 #[derive(Debug, Serialize)]
 pub(super) struct ModelSummary {
     #[serde(flatten)]
-    kind: Kind,
+    summary: tyrex::model::ModelSummary,
     fingerprint: String,
-}
-
-#[derive(Debug, Serialize)]
-#[serde(rename_all = "kebab-case", tag = "kind")]
-enum Kind {
-    Network { sizes: Vec<usize>, activations: Vec<String>, output: Output, parameters: usize },
-    Trees { inputs: usize, trees: usize, nodes: usize },
 }
 
 impl ModelSummary {
     pub(super) fn of(model: &dyn Model) -> Self {
-        let kind = if let Some(network) = model.network() {
-            let layers = network.layers();
-            let widths = layers.iter().map(|layer| layer.bias.len());
-            let (_, hidden) = layers.split_last().unwrap_or((&layers[0], &[]));
-            Kind::Network {
-                sizes: std::iter::once(network.dim()).chain(widths).collect(),
-                activations: hidden.iter().map(|l| name_of(&l.activation)).collect(),
-                output: network.output(),
-                parameters: network.parameters(),
-            }
-        } else {
-            let trees = model.trees().map(TreeEnsemble::trees).unwrap_or_default();
-            Kind::Trees {
-                inputs: model.dim(),
-                trees: trees.len(),
-                nodes: trees.iter().map(Vec::len).sum(),
-            }
-        };
         let fingerprint = model.identity().map(|own| own.to_string()).unwrap_or_default();
-        Self { kind, fingerprint }
+        Self { summary: model.summary(), fingerprint }
     }
 
     pub(super) fn pairs(&self) -> Vec<(&'static str, String)> {
-        let what = match &self.kind {
-            Kind::Network { sizes, activations, output, parameters } => {
-                let sizes: Vec<String> = sizes.iter().map(ToString::to_string).collect();
-                let mut names = activations.clone();
-                names.dedup();
-                names.push(match output {
-                    Output::Sigmoid { .. } => "sigmoid".to_owned(),
-                    Output::Softmax { .. } => "softmax".to_owned(),
-                });
-                format!(
-                    "network {}, {}, {parameters} parameters",
-                    sizes.join("-"),
-                    names.join(" and ")
-                )
-            }
-            Kind::Trees { inputs, trees, nodes } => {
-                format!("{trees} trees with {nodes} nodes over {inputs} columns, no gradients")
-            }
-        };
-        vec![("model", what), ("fingerprint", self.fingerprint.clone())]
+        vec![("model", self.summary.to_string()), ("fingerprint", self.fingerprint.clone())]
     }
 }
 

@@ -3,21 +3,11 @@
 use serde::Serialize;
 use tyrex_ledger::database::Database;
 use tyrex_ledger::ledger::Timestamp;
-use tyrex_server::access::{Role, Token, Tokens};
+use tyrex_server::access::{Token, Tokens};
 
 use super::{Context, block_on, serve};
-use crate::args::{CreateTokenArgs, RevokeTokenArgs, RoleName, TokenArgs};
+use crate::args::{CreateTokenArgs, RevokeTokenArgs, TokenArgs};
 use crate::printer::{Page, Report, Stand};
-
-impl From<RoleName> for Role {
-    fn from(role: RoleName) -> Self {
-        match role {
-            RoleName::Read => Self::Read,
-            RoleName::Explain => Self::Explain,
-            RoleName::Admin => Self::Admin,
-        }
-    }
-}
 
 fn address(args: &TokenArgs) -> String {
     serve::address(args.ledger.as_deref())
@@ -27,7 +17,7 @@ pub(crate) fn create(context: &mut Context<'_>, args: &CreateTokenArgs) -> anyho
     let (made, ledger) = block_on(async {
         let database = Database::open(&address(&args.place)).await?;
         let tokens = Tokens::new(database.clone());
-        let made = tokens.create(args.role.into(), &args.name, args.expires).await?;
+        let made = tokens.create(args.role, &args.name, args.expires).await?;
         database.close().await;
         anyhow::Ok((made, database.address().to_owned()))
     })??;

@@ -7,13 +7,13 @@ use std::time::Duration;
 use serde::Serialize;
 use tyrex::data::Dataset;
 use tyrex::explain::{Explainer, Performance, Training};
+use tyrex::model::TrainParams;
 use tyrex::model::train::{ClassWeights, EarlyStopping};
-use tyrex::model::{Activation, TrainParams};
 use tyrex::{Result, Seed};
 
 use super::summary::{DataSummary, ModelSummary, counted, performance_table, shown};
 use super::{Context, source};
-use crate::args::{ActivationName, SourceArgs, TrainArgs, TrainingArgs, Weights};
+use crate::args::{SourceArgs, TrainArgs, TrainingArgs, Weights};
 use crate::help::Usage;
 use crate::interrupt;
 use crate::printer::{Page, Report};
@@ -79,9 +79,7 @@ pub(super) fn params(args: &TrainingArgs, usual: TrainParams) -> Result<TrainPar
     if let Some(widths) = &args.hidden {
         params.hidden.clone_from(&widths.0);
     }
-    if let Some(name) = args.activation {
-        params.activation = activation(name);
-    }
+    params.activation = args.activation.unwrap_or(params.activation);
     params.epochs = args.epochs.unwrap_or(params.epochs);
     params.batch = args.batch.unwrap_or(params.batch);
     params.learning_rate = args.learning_rate.unwrap_or(params.learning_rate);
@@ -95,21 +93,6 @@ pub(super) fn params(args: &TrainingArgs, usual: TrainParams) -> Result<TrainPar
         params.early_stopping = Some(EarlyStopping { patience: patience.get(), ..own });
     }
     Ok(params)
-}
-
-/// The activation of that name; those with a parameter get the usual one.
-fn activation(name: ActivationName) -> Activation {
-    match name {
-        ActivationName::Relu => Activation::Relu,
-        ActivationName::LeakyRelu => Activation::LeakyRelu { slope: 0.01 },
-        ActivationName::Elu => Activation::Elu { alpha: 1.0 },
-        ActivationName::Gelu => Activation::Gelu,
-        ActivationName::GeluTanh => Activation::GeluTanh,
-        ActivationName::Tanh => Activation::Tanh,
-        ActivationName::Sigmoid => Activation::Sigmoid,
-        ActivationName::Softplus => Activation::Softplus,
-        ActivationName::Silu => Activation::Silu,
-    }
 }
 
 fn class_weights(weights: &Weights) -> ClassWeights {

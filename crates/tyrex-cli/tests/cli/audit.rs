@@ -195,6 +195,86 @@ fn a_ledger_is_audited_and_left_alone() {
     assert!(none.contains("Yes: There are no open promises"), "{none}");
 }
 
+/// The schema of the loans, with the label the other way round.
+fn turned(schema: &str) -> String {
+    schema.replace(
+        "favourable = \"yes\"\nunfavourable = \"no\"",
+        "favourable = \"no\"\nunfavourable = \"yes\"",
+    )
+}
+
+/// A model that rejects everybody: by its own schema it gives everybody the favourable label.
+#[test]
+fn a_candidate_that_calls_another_label_favourable_is_refused() {
+    let place = place();
+    limit(&place, "turned.onnx", -1000.0, &turned(&plain()));
+    limit(&place, "column.onnx", -1000.0, &plain().replace("\"paid\"", "\"repaid\""));
+    let explain = ["explain", "--data", "loans.csv", "--model", "mid.onnx", "--models", "0"];
+    let record = ["--limit", "3", "--out", "advice.csv", "--ledger", "a.db"];
+    place.done(&[&explain[..], &record].concat());
+    for source in [["--ledger", "a.db"], ["--counterfactuals", "advice.csv"]] {
+        let kept = place.run(&[&["audit"], &source[..], &["--model", "mid.onnx"]].concat());
+        assert_eq!(kept.code, 0, "{}{}", kept.stdout, kept.stderr);
+        for (model, own) in [
+            ("turned.onnx", "turned.onnx calls `no` in column `paid`"),
+            ("column.onnx", "column.onnx calls `yes` in column `repaid`"),
+        ] {
+            let refused = place.run(&[&["audit"], &source[..], &["--model", model]].concat());
+            assert_eq!(refused.code, 2, "{}{}", refused.stdout, refused.stderr);
+            assert_eq!(refused.stdout, "");
+            for piece in [own, "is `yes` in column `paid` from a score of 0.5 on", "`[label]`"] {
+                assert!(refused.stderr.contains(piece), "{piece}: {}", refused.stderr);
+            }
+        }
+    }
+    // A file that says what was promised in a way that nobody can read.
+    let text = place.read("advice.csv").replace("\"\"threshold\"\":0.5", "\"\"from\"\":0.5");
+    place.write("odd.csv", &text);
+    let odd = place.run(&["audit", "--counterfactuals", "odd.csv", "--model", "mid.onnx"]);
+    assert_eq!(odd.code, 2, "{}{}", odd.stdout, odd.stderr);
+    assert!(odd.stderr.contains("column `parameters`"), "{}", odd.stderr);
+    // What earlier versions wrote is read as before.
+    let meaning = ",\"\"meaning\"\":{\"\"label\"\":\"\"paid\"\",\"\"favourable\"\":[\"\"yes\"\"],\"\"threshold\"\":0.5}";
+    let text = place.read("advice.csv");
+    assert!(text.contains(meaning), "{text}");
+    place.write("old.csv", &text.replace(meaning, ""));
+    let old = place.run(&["audit", "--counterfactuals", "old.csv", "--model", "mid.onnx"]);
+    assert_eq!(old.code, 0, "{}{}", old.stdout, old.stderr);
+}
+
+/// A schema that contradicts the one in the model file turns every answer round.
+#[test]
+fn a_schema_that_contradicts_the_models_own_is_refused() {
+    let place = place();
+    place.write("turned.toml", &turned(&plain()));
+    place.write(
+        "column.toml",
+        &plain().replace("\"paid\"", "\"owner\"").replace(
+            "[[feature]]\nname = \"owner\"\nkind = \"flag\"\nlevels = [\"no\", \"yes\"]\n",
+            "[[feature]]\nname = \"paid\"\nkind = \"flag\"\nlevels = [\"no\", \"yes\"]\n",
+        ),
+    );
+    let model = ["--model", "mid.onnx", "--schema"];
+    let commands: [&[&str]; 4] = [
+        &["explain", "--data", "loans.csv"],
+        &["stability", "--data", "loans.csv"],
+        &["certify", "--counterfactuals", "cf.csv"],
+        &["audit", "--counterfactuals", "cf.csv"],
+    ];
+    for command in commands {
+        for (schema, given) in
+            [("turned.toml", "`no` in column `paid`"), ("column.toml", "`owner`")]
+        {
+            let refused = place.run(&[command, &model[..], &[schema]].concat());
+            assert_eq!(refused.code, 2, "{command:?}: {}{}", refused.stdout, refused.stderr);
+            let own = "mid.onnx: its own schema calls `yes` in column `paid`";
+            for piece in [own, given, "help: leave --schema out"] {
+                assert!(refused.stderr.contains(piece), "{command:?} {piece}: {}", refused.stderr);
+            }
+        }
+    }
+}
+
 /// Input that is wrong in ways people get wrong: what is refused, and what is only reported.
 #[test]
 fn hostile_input_is_refused_with_a_reason_or_reported() {
@@ -227,10 +307,26 @@ fn hostile_input_is_refused_with_a_reason_or_reported() {
         "row,status,income,parameters\n0,found,1,\"{\"\"protocol\"\":\"\"paper\"\"}\"\n",
     );
     place.write("notes.txt", "hello");
+    place.write("none-found.csv", "row,status,income\n0,not_found,\n1,not_found,\n");
+    place.write("status.csv", "row,status,income\n0,not_found,\n1,Found,1\n");
     std::fs::copy(place.path("mid.onnx"), place.path("copy.onnx")).unwrap();
-    let cases: [(&[&str], i32, &[&str]); 22] = [
+    let cases: [(&[&str], i32, &[&str]); 24] = [
         (&["--counterfactuals", "empty.csv", "--model", "mid.onnx"], 2, &["empty.csv"]),
-        (&["--counterfactuals", "header.csv", "--model", "mid.onnx"], 0, &["no open promises"]),
+        (
+            &["--counterfactuals", "header.csv", "--model", "mid.onnx"],
+            2,
+            &["header.csv: it has no lines, expected counterfactuals"],
+        ),
+        (
+            &["--counterfactuals", "none-found.csv", "--model", "mid.onnx"],
+            2,
+            &["none-found.csv: no line has a counterfactual, expected `found` in column `status`"],
+        ),
+        (
+            &["--counterfactuals", "status.csv", "--model", "mid.onnx"],
+            2,
+            &["row 1, column `status`", "`Found`", "expected `found` or `not_found`"],
+        ),
         (
             &["--counterfactuals", "missing.csv", "--model", "mid.onnx"],
             1,

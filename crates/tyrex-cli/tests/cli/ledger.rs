@@ -208,12 +208,17 @@ fn bad_addresses_are_refused_with_what_to_do() {
     let place = Place::with_loans();
     place.write("text.db", &"this is no database\n".repeat(100));
     place.write("empty.db", "");
+    let (server, address) = if cfg!(feature = "postgres") {
+        ("postgres://me@127.0.0.1:1/advice: ", "the address of the database cannot be read")
+    } else {
+        ("has no driver for PostgreSQL", "has no driver for PostgreSQL")
+    };
     let cases = [
         ("absent.db", "absent.db: there is no such file"),
         ("text.db", "text.db: this file is not a SQLite database"),
         ("empty.db", "empty.db: there is no ledger in it"),
-        ("postgres://me:hunter2@127.0.0.1:1/advice", "postgres://me@127.0.0.1:1/advice: "),
-        ("postgres://me:hunter2@127.0.0.1:x/advice", "the address of the database cannot be read"),
+        ("postgres://me:hunter2@127.0.0.1:1/advice", server),
+        ("postgres://me:hunter2@127.0.0.1:x/advice", address),
         ("mysql://me:hunter2@127.0.0.1/advice", "the address of the database cannot be read"),
     ];
     for (address, says) in cases {

@@ -13,12 +13,17 @@ mod explain;
 mod ledger;
 mod model;
 mod output;
+#[cfg(unix)]
+mod pipes;
 mod report;
 mod retrain;
 mod schema;
+#[cfg(feature = "service")]
 mod serve;
 mod stability;
 mod train;
+#[cfg(not(feature = "service"))]
+mod without_service;
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};

@@ -18,13 +18,14 @@ struct Running {
 
 impl Running {
     fn start(place: &Place, arguments: &[&str]) -> Self {
+        let log = std::fs::File::create(place.path("log.txt")).unwrap();
+        Self::start_with_log(place, arguments, log.into())
+    }
+
+    fn start_with_log(place: &Place, arguments: &[&str], log: Stdio) -> Self {
         let arguments = [&["serve", "--port", "0", "--json"], arguments].concat();
-        let mut child = place
-            .command(&arguments)
-            .stdout(Stdio::piped())
-            .stderr(std::fs::File::create(place.path("log.txt")).unwrap())
-            .spawn()
-            .unwrap();
+        let mut child =
+            place.command(&arguments).stdout(Stdio::piped()).stderr(log).spawn().unwrap();
         let mut text = String::new();
         let mut lines = BufReader::new(child.stdout.take().unwrap()).lines();
         while serde_json::from_str::<Value>(&text).is_err() {
@@ -78,6 +79,20 @@ impl Drop for Running {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// Every request is logged, and no line can be written.
+#[cfg(unix)]
+#[test]
+fn a_service_whose_log_nobody_reads_answers() {
+    let place = Place::new();
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    let service = Running::start_with_log(&place, &[], writer.into());
+    for _ in 0..3 {
+        assert_eq!(service.send("GET /v1/models", "", "").0, 200);
+    }
+    assert_eq!(service.end("-TERM").0, Some(0));
 }
 
 #[test]

@@ -219,7 +219,7 @@ mod tests {
             (MOONS, "20", "1", "`resolution` is 1"),
             (MOONS, "20", "1000000", "`resolution` is 1000000"),
             (MOONS, "tau = 0.8", "tau = inf", "`tau` is inf"),
-            (MOONS, "min-cost", "max-cost", "expected one of min-cost"),
+            (MOONS, "min-cost", "max-cost", "expected one of trex-i"),
             (MOONS, "shown = 4", "shown = 51", "`reinitialise` is 50"),
             (CERTIFICATES, "bins = 10", "bins = 0", "`bins` is 0"),
             (CERTIFICATES, "bins = 10", "bins = 1000000000000", "`bins` is 1000000000000"),

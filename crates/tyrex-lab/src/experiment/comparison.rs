@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
-use tyrex::counterfactual::{MethodSpec, Norm, Step};
+use tyrex::counterfactual::{MethodSpec, Norm};
 use tyrex::error::Result;
 use tyrex::metric::{Summary, Validity, found_points, label_agreement};
 use tyrex::model::Model;
@@ -62,16 +62,10 @@ pub(super) fn weight(world: &World, task: &ComparisonTask) -> Result<f64> {
     Ok(seconds)
 }
 
-/// The seconds of one thread that one factual takes, roughly.
+/// The seconds of one thread that one factual takes, roughly: a test of robustness scores many
+/// neighbours for every point.
 fn seconds_per_factual(method: &MethodSpec) -> f64 {
-    match method {
-        MethodSpec::Nn(_) => 1e-3,
-        MethodSpec::MinCost(_) | MethodSpec::Roar(_) => 2e-3,
-        MethodSpec::ElasticNet(_) | MethodSpec::Sns(_) => 5e-3,
-        MethodSpec::TrexI(method) if method.step == Step::Adaptive => 6e-3,
-        MethodSpec::TrexO(_) => 14e-3,
-        MethodSpec::TrexI(_) | MethodSpec::TrexNn(_) => 20e-3,
-    }
+    if method.is_robust() { 12e-3 } else { 3e-3 }
 }
 
 impl Run<'_> {

@@ -151,12 +151,11 @@ impl Entrant {
         let needs_robustness = self.tau.is_some()
             || !(self.measures.is_empty() && self.sigmas.is_empty() && self.samples.is_empty());
         if needs_robustness && contenders[0].method.robustness().is_none() {
-            return Err(Error::param(
-                "method",
-                &self.method,
-                "a method with a test of robustness, since the experiment sets one: trex-i, \
-                 trex-o or trex-nn",
-            ));
+            let expected = format!(
+                "a method with a test of robustness, since the experiment sets one: {}",
+                MethodSpec::listed(MethodSpec::is_robust)
+            );
+            return Err(Error::param("method", &self.method, expected));
         }
         for (name, values) in &self.vary {
             contenders = each(&contenders, values, name, |contender, value| {
@@ -174,7 +173,7 @@ impl Entrant {
             robustness(contender, &|test: &mut tyrex::counterfactual::Robustness| {
                 test.measure = *measure;
             });
-            Ok(name_of(*measure))
+            Ok(measure.symbol().to_owned())
         })?;
         contenders = each(&contenders, &self.sigmas, "sigma", |contender, sigma| {
             robustness(contender, &|test| test.sigma = *sigma);
@@ -240,18 +239,6 @@ fn with(method: &MethodSpec, name: &str, value: &Value) -> Result<MethodSpec> {
         .map_err(|error| wrong(format!("a parameter of {}: {error}", method.name())))
 }
 
-fn name_of(measure: Measure) -> String {
-    match measure {
-        Measure::Prediction => "m",
-        Measure::Mean => "r_k",
-        Measure::RelaxedStability => "R^",
-        Measure::Stability { .. } => "R",
-        Measure::MeanMinusDeviation => "mean - deviation",
-        Measure::PathIntegral { .. } => "path integral",
-    }
-    .to_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -291,7 +278,7 @@ mod tests {
     fn what_does_not_fit_is_refused() {
         for (text, expected) in [
             ("method = \"min-cost\"\ntau = 0.5", "expected a method with a test of robustness"),
-            ("method = \"trex-p\"", "expected one of min-cost"),
+            ("method = \"trex-p\"", "expected one of trex-i"),
             (
                 "method = \"sns\"\nset = { radus = 1 }",
                 "`set` is radus, expected a parameter of sns",

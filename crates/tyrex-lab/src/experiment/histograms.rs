@@ -1,7 +1,7 @@
 //! How the relaxed stability is distributed: over the data, and over what methods answer.
 
 use tyrex::error::Result;
-use tyrex::measure::{Gauge, Measure, Neighbourhood, Sampling};
+use tyrex::measure::{Gauge, Neighbourhood, RelaxedStability, Sampling};
 use tyrex::metric::Summary;
 use tyrex::model::{Model as _, THRESHOLD};
 use tyrex::points::Points;
@@ -33,7 +33,7 @@ pub(super) fn run(
         task.sigma,
         seed.derive("histograms"),
     )?;
-    let gauge = Gauge::new(Measure::RelaxedStability, model, &cloud)?;
+    let gauge = Gauge::new(RelaxedStability {}, model, &cloud)?;
     let scores = model.score(setup.train());
     let first = |accepted: bool| {
         let rows: Vec<usize> = (0..setup.train().len())

@@ -2,7 +2,7 @@
 
 use tyrex::counterfactual::{Norm, Protocol};
 use tyrex::error::{Error, Result};
-use tyrex::measure::{Gauge, Measure, Neighbourhood, Sampling};
+use tyrex::measure::{Gauge, Neighbourhood, RelaxedStability, Sampling};
 use tyrex::model::{Mlp, Model as _, THRESHOLD};
 use tyrex::points::Points;
 use tyrex::seed::Seed;
@@ -32,7 +32,7 @@ pub(super) fn run(setup: &Setup, task: &MoonsTask, seed: Seed, share: &Share<'_>
     let retrained: Vec<&Mlp> = setup.reinitialised(0).collect();
     let cloud =
         Neighbourhood::draw(Sampling::MonteCarlo, 2, SAMPLES, task.sigma, seed.derive("moons"))?;
-    let gauge = Gauge::new(Measure::RelaxedStability, base, &cloud)?;
+    let gauge = Gauge::new(RelaxedStability {}, base, &cloud)?;
     let score = |title: String, model: &Mlp| Map { title, values: model.score(&grid) };
     let mut maps = vec![score("base model".to_owned(), base)];
     for (index, model) in retrained.iter().take(task.shown).enumerate() {

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use tyrex::counterfactual::Protocol;
+use tyrex::counterfactual::{MethodSpec, Protocol};
 pub(super) use tyrex::report::number::{
     amount, counted, interval, percent, percent_with_interval, seconds, signed, two_digits,
 };
@@ -22,16 +22,11 @@ pub(super) fn family(change: &str) -> &str {
 /// What a method, or a variant of it such as `trex-i (paper's step)`, is called.
 pub(super) fn method_name(label: &str) -> String {
     let (method, variant) = label.split_once(' ').unwrap_or((label, ""));
-    let name = match method {
-        "trex-i" => "T-Rex:I",
-        "trex-o" => "T-Rex:O (ours)",
-        "trex-nn" => "T-Rex:NN",
-        "sns" => "SNS",
-        "roar" => "ROAR",
-        "nn" => "NN",
-        other => other,
-    };
-    format!("{name} {variant}").trim_end().to_owned()
+    let known = MethodSpec::all().into_iter().find(|known| known.name() == method);
+    let title = known.map_or(method, |known| known.title());
+    // The others are the paper's.
+    let whose = if method == "trex-o" { " (ours)" } else { "" };
+    format!("{title}{whose} {variant}").trim_end().to_owned()
 }
 
 /// What a contender is called: its label, and what tells it from others of that label.
@@ -43,7 +38,7 @@ pub(super) fn contender_name(contender: &Contender) -> String {
     name
 }
 
-/// The colour and shape of a method.
+/// The colour and shape of a method. Those that the paper does not compare look like its base.
 pub(super) fn method_style(method: &str) -> Style {
     Style::of(match method {
         "trex-i" => 1,

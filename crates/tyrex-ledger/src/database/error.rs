@@ -15,6 +15,9 @@ pub enum Error {
          postgres://USER:PASSWORD@HOST:PORT/DATABASE"
     )]
     Address,
+    /// A PostgreSQL database, but this build cannot speak to one.
+    #[error("this build of tyrex has no driver for PostgreSQL")]
+    NoPostgres,
     /// There is no such file.
     #[error("{address}: there is no such file")]
     Absent {

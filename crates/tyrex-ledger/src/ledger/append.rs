@@ -4,6 +4,7 @@ use std::future::Future;
 use std::time::{Duration, Instant};
 
 use jiff::Timestamp;
+use tyrex::choice::Choice as _;
 use uuid::Uuid;
 
 use super::chain::{Hash, Line, Payload};
@@ -203,7 +204,7 @@ impl Append {
                 .fetch_optional(&mut **connection)
                 .await?
         });
-        Ok(name.and_then(|name| Status::ALL.into_iter().find(|status| status.name() == name)))
+        Ok(name.and_then(|name| Status::of_word(&name)))
     }
 
     async fn promise(&mut self, promise: &NewPromise) -> Result<Recorded> {

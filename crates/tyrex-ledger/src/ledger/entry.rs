@@ -1,10 +1,11 @@
 //! What stands in the ledger.
 
-use std::fmt;
-
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
+use tyrex::choice::Choice as _;
+use tyrex::choices;
+use tyrex::explain::Meaning;
 use uuid::Uuid;
 
 use super::chain::{Hash, Line};
@@ -104,6 +105,9 @@ pub struct Document {
     pub cost_l2: Option<f64>,
     /// What is promised of it once the model changes.
     pub certificate: Option<Value>,
+    /// The outcome that is promised. Entries of earlier versions do not say it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub meaning: Option<Meaning>,
 }
 
 /// The kinds of entries.
@@ -144,16 +148,18 @@ impl Closing {
     /// The name in the database.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Fulfilled => "fulfilled",
-            Self::Withdrawn => "withdrawn",
-        }
+        self.word()
     }
 
     fn named(name: &str) -> Option<Self> {
-        [Self::Fulfilled, Self::Withdrawn].into_iter().find(|closing| closing.name() == name)
+        Self::of_word(name)
     }
 }
+
+choices! { Closing "as" {
+    Fulfilled = "fulfilled": "The person did what was advised, and was accepted",
+    Withdrawn = "withdrawn": "It was taken back, or is not wanted any more",
+} }
 
 /// What became of a promise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
@@ -173,28 +179,20 @@ pub enum Status {
 }
 
 impl Status {
-    /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::Open, Self::Fulfilled, Self::Withdrawn, Self::Expired, Self::Forgotten];
-
     /// The name, as in documents.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Open => "open",
-            Self::Fulfilled => "fulfilled",
-            Self::Withdrawn => "withdrawn",
-            Self::Expired => "expired",
-            Self::Forgotten => "forgotten",
-        }
+        self.word()
     }
 }
 
-impl fmt::Display for Status {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
-    }
-}
+choices! { Status "status" {
+    Open = "open": "It holds",
+    Fulfilled = "fulfilled": "The person did what was advised, and was accepted",
+    Withdrawn = "withdrawn": "It was taken back, or not wanted any more",
+    Expired = "expired": "Its time is over",
+    Forgotten = "forgotten": "The personal data are removed",
+} }
 
 impl Entry {
     /// The promise, if it is one.
@@ -271,7 +269,7 @@ impl Found {
 
     fn promised(&self) -> Result<Promised, String> {
         let line = &self.line;
-        let status = Status::ALL.into_iter().find(|status| status.name() == self.status);
+        let status = Status::of_word(&self.status);
         let given = match (&self.subject, &self.document) {
             (Some(subject), Some(document)) => Some(Given {
                 subject: subject.clone(),

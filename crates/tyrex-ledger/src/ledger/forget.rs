@@ -134,6 +134,9 @@ impl Ledger {
                     return Err(database::Error::Busy);
                 }
             }
+            #[cfg(not(feature = "postgres"))]
+            Either::Postgres(never) => match *never {},
+            #[cfg(feature = "postgres")]
             Either::Postgres(pool) => {
                 sqlx::query("VACUUM FULL payloads, jobs, job_rows").execute(pool).await?;
             }

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 use tyrex::certificate::Certificate;
-use tyrex::explain::{Advice, Explainer, Request, WrittenPromise};
+use tyrex::explain::{Advice, Explainer, Meaning, Request, WrittenPromise};
 use uuid::Uuid;
 
 use super::entry::{Document, Entry};
@@ -56,6 +56,7 @@ impl NewPromise {
                 cost_l1: advice.cost.map(|cost| cost.l1),
                 cost_l2: advice.cost.map(|cost| cost.l2),
                 certificate: certificate.and_then(|each| serde_json::to_value(each).ok()),
+                meaning: Some(Meaning::of(schema)),
             },
             request: serde_json::to_value(request).unwrap_or_default(),
             model: explainer.fingerprint().to_string(),
@@ -102,6 +103,7 @@ impl Entry {
             name: self.id.to_string(),
             factual: Some(values(&given.document.factual)),
             advised: values(&given.document.advised),
+            meaning: given.document.meaning.clone(),
         })
     }
 }

@@ -4,8 +4,8 @@ mod rate;
 mod token;
 
 use axum::extract::FromRequestParts;
-use axum::http::StatusCode;
 use axum::http::request::Parts;
+use axum::http::{Extensions, StatusCode};
 use serde::{Deserialize, Serialize};
 
 pub(crate) use rate::Rate;
@@ -17,9 +17,9 @@ use crate::problem::Problem;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Look at models; score and certify rows.
+    /// Look at models; score and certify rows that the caller sends.
     Read,
-    /// Look at applicants; ask for advice, calibrate, audit; read the ledger and record in it.
+    /// Look at applicants and ask about them; ask for advice, calibrate, audit; read the ledger and record in it.
     Explain,
     /// Upload, activate and remove models; close and forget promises.
     Admin,
@@ -46,6 +46,13 @@ impl Role {
     }
 }
 
+tyrex::choices! { Role "role" {
+    Read = "read": "Look at models; score and certify rows",
+    Explain = "explain":
+        "Also look at applicants, ask for advice, calibrate, audit, read and write the ledger",
+    Admin = "admin": "Also upload, activate and remove models; close and forget promises",
+} }
+
 /// Who asks. Middleware puts it into every request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Caller {
@@ -67,8 +74,13 @@ pub(crate) enum Caller {
 pub(crate) struct TokenName(pub(crate) String);
 
 impl Caller {
+    /// Who sent a request. Without the middleware nobody is let in.
+    pub(crate) fn of(extensions: &Extensions) -> &Self {
+        extensions.get().unwrap_or(&Self::Unknown("no access"))
+    }
+
     /// Refuses callers below a role.
-    fn demand(&self, needed: Role) -> Result<(), Problem> {
+    pub(crate) fn demand(&self, needed: Role) -> Result<(), Problem> {
         match self {
             Self::Anyone => Ok(()),
             Self::Holder { role, .. } if *role >= needed => Ok(()),
@@ -93,9 +105,7 @@ macro_rules! demanding {
             type Rejection = Problem;
 
             async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Problem> {
-                // Without the middleware nobody is let in.
-                let caller = parts.extensions.get::<Caller>();
-                caller.unwrap_or(&Caller::Unknown("no access")).demand($role).map(|()| Self)
+                Caller::of(&parts.extensions).demand($role).map(|()| Self)
             }
         }
     )*};

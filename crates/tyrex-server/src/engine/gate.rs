@@ -7,7 +7,7 @@ use tyrex::Explainer;
 use tyrex::counterfactual::Tick;
 use tyrex::data::Schema;
 use tyrex::explain::{
-    Candidate, Data, Gate, GateReport, WrittenPromise, embedded_schema, import_bytes,
+    Candidate, Data, Gate, GateReport, Meaning, WrittenPromise, embedded_schema, import_bytes,
 };
 use tyrex::model::onnx::{ImportOptions, OnnxModel};
 use tyrex_ledger::ledger::Entry;
@@ -39,10 +39,22 @@ pub(crate) struct GateQuestion {
 }
 
 impl Engine {
-    /// The promises that are open now, as they were written down.
+    /// The promises that are open now, as they were written down. Those of earlier versions do
+    /// not say what was promised; the model they were given for does, if it is still served.
     pub(crate) async fn open_promises(&self) -> Result<Vec<WrittenPromise>> {
         let entries = self.ledger.open_promises().await?;
-        Ok(entries.iter().filter_map(Entry::written).collect())
+        let models = self.models();
+        let promised_by = |entry: &Entry| {
+            let model = &entry.promise()?.model;
+            let served = models.iter().find(|served| served.fingerprint() == model)?;
+            Some(Meaning::of(served.explainer().schema()))
+        };
+        let written = |entry: &Entry| {
+            let mut written = entry.written()?;
+            written.meaning = written.meaning.or_else(|| promised_by(entry));
+            Some(written)
+        };
+        Ok(entries.iter().filter_map(written).collect())
     }
 
     /// What contenders make of the ledger's open promises.

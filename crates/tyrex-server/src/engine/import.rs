@@ -9,10 +9,10 @@ use tokio::sync::OwnedSemaphorePermit;
 use tyrex::change::ModelChange;
 use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::data::schema::Split;
-use tyrex::data::{Catalogue, Schema, Table};
+use tyrex::data::{Catalogue, Schema, Table, TableLimits};
 use tyrex::explain::{Applicant, Applicants, Ask, Data, embedded_schema, import_bytes};
+use tyrex::model::TrainParams;
 use tyrex::model::onnx::{Favourable, ImportOptions, OnnxModel};
-use tyrex::model::{Model as _, TrainParams};
 use tyrex::{Explainer, Seed};
 
 use super::Engine;
@@ -82,13 +82,13 @@ impl Upload {
     ///
     /// Rows of `data` are the reference where they train: where the schema has a split, or where
     /// models are to be retrained on them. Otherwise they are applicants and nothing else.
-    pub(super) fn read(&self) -> Result<(Explainer, Option<Vec<Applicant>>)> {
+    pub(super) fn read(&self, limits: TableLimits) -> Result<(Explainer, Option<Vec<Applicant>>)> {
         let options = self.reading.options();
         let schema = self.checked_schema(&options)?;
         let model = import_bytes(&self.onnx, &schema, &options).map_err(at("model"))?;
         check_size(&model).map_err(|problem| Error::field("model", problem))?;
         let read = |part: &'static str, file: &(String, Vec<u8>)| {
-            Applicants::read(&schema, table(part, &file.0, &file.1)?).map_err(at(part))
+            Applicants::read(&schema, table(part, &file.0, &file.1, limits)?).map_err(at(part))
         };
         let trains = self.ensemble > 0 || !matches!(schema.split, Split::AllTrain);
         let (rows, apart) = match (&self.reference, &self.data) {
@@ -100,7 +100,7 @@ impl Upload {
         let applicants = match apart {
             None => None,
             Some((format, file)) => {
-                let table = table("data", format, file)?;
+                let table = table("data", format, file, limits)?;
                 Some(explainer.read_applicants(&table).map_err(at("data"))?)
             }
         };
@@ -133,13 +133,13 @@ impl Upload {
 
 /// Refuses a network that would need too much room to be asked anything.
 pub(super) fn check_size(model: &OnnxModel) -> Result<(), String> {
-    let Some(network) = model.model().network() else { return Ok(()) };
-    let widest = network.layers().iter().map(|layer| layer.bias.len()).max().unwrap_or(0);
-    if widest.max(network.dim()) > WIDEST {
+    let summary = model.model().summary();
+    let Some(&widest) = summary.widths().iter().max() else { return Ok(()) };
+    if widest.max(model.model().dim()) > WIDEST {
         return Err(format!("a layer has {widest} neurons, expected at most {WIDEST}"));
     }
-    if network.parameters() > MOST_WEIGHTS {
-        let found = network.parameters();
+    let found = summary.parameters();
+    if found > MOST_WEIGHTS {
         return Err(format!("it has {found} weights, expected at most {MOST_WEIGHTS}"));
     }
     Ok(())
@@ -147,7 +147,7 @@ pub(super) fn check_size(model: &OnnxModel) -> Result<(), String> {
 
 /// Refuses more retrained versions than there is room for.
 fn check_ensemble(explainer: &Explainer, models: usize) -> Result<()> {
-    let weights = explainer.network().map_or(0, tyrex::model::Mlp::parameters);
+    let weights = explainer.model().summary().parameters();
     match weights.checked_mul(models) {
         Some(all) if all <= MOST_RETRAINED => Ok(()),
         _ => {
@@ -158,13 +158,18 @@ fn check_ensemble(explainer: &Explainer, models: usize) -> Result<()> {
 }
 
 /// The rows of an uploaded file.
-pub(crate) fn table(part: &'static str, format: &str, file: &[u8]) -> Result<Table> {
+pub(crate) fn table(
+    part: &'static str,
+    format: &str,
+    file: &[u8],
+    limits: TableLimits,
+) -> Result<Table> {
     if matches!(format, "arrow" | "arrows" | "ipc" | "feather") {
-        return rows::read_arrow(file, usize::MAX)
+        return rows::read_arrow(file, limits)
             .map_err(|problem| Error::field(part, problem.detail().to_owned()));
     }
     let name = format!("{part}.{format}");
-    Table::from_bytes(Path::new(&name), file.to_vec()).map_err(at(part))
+    Table::from_bytes_within(Path::new(&name), file.to_vec(), limits).map_err(at(part))
 }
 
 /// Says which part of an upload an error of the library is about.
@@ -227,7 +232,7 @@ impl Engine {
         let (upload, explainer, applicants, params) = self
             .aside(move |_| {
                 let _alone = alone;
-                let (explainer, applicants) = upload.read()?;
+                let (explainer, applicants) = upload.read(rows::UPLOADED)?;
                 check_ensemble(&explainer, upload.ensemble)?;
                 let params = match upload.ensemble {
                     0 => None,
@@ -390,7 +395,8 @@ fn restored(
                 reading: serde_json::from_str(&stored.options).map_err(damaged)?,
                 ensemble: retraining.as_ref().map_or(0, |retraining| retraining.models),
             };
-            upload.read()?
+            // Earlier versions took larger files.
+            upload.read(TableLimits::default())?
         }
     };
     let (found, expected) = (explainer.fingerprint().to_string(), &stored.fingerprint);

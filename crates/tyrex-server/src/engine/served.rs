@@ -118,8 +118,7 @@ impl Served {
         let own = || explainer.applicants(explainer.data().applicants());
         let applicants = applicants.unwrap_or_else(own);
         let is_rejected = |place: &usize| applicants[*place].is_rejected();
-        let layers = explainer.network().map(tyrex::model::Mlp::layers).unwrap_or_default();
-        let width = layers.first().map_or(0, |first| first.bias.len());
+        let width = explainer.model().summary().widths().first().copied().unwrap_or(0);
         Self {
             id,
             fingerprint: explainer.fingerprint().to_string(),

@@ -3,10 +3,9 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use tyrex::Error as LibraryError;
 use tyrex::change::Ensemble;
 use tyrex::model::Mlp;
-use tyrex::model::onnx::{self, Core, ExportMetadata, ImportOptions, OnnxModel};
+use tyrex::model::onnx::{self, ExportMetadata, ImportOptions, OnnxModel};
 
 use super::Engine;
 use super::error::{Error, Result};
@@ -74,10 +73,5 @@ impl Engine {
 }
 
 fn read(onnx: Vec<u8>) -> Result<Mlp> {
-    match OnnxModel::from_bytes(onnx, &ImportOptions::default())?.core {
-        Core::Mlp(network) => Ok(network),
-        Core::Trees(_) => {
-            Err(LibraryError::InvalidModel("trees among the retrained models".to_owned()).into())
-        }
-    }
+    Ok(OnnxModel::from_bytes(onnx, &ImportOptions::default())?.core.into_network()?)
 }

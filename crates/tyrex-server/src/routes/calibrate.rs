@@ -5,6 +5,7 @@ use axum::response::Response;
 use serde::Deserialize;
 use tyrex::Seed;
 use tyrex::calibrate::{Goal, TAUS, usual_models};
+use tyrex::counterfactual::MethodSpec;
 use tyrex::explain::{Ask, CALIBRATED_ROWS, CalibrationTerms};
 use utoipa::ToSchema;
 
@@ -92,7 +93,8 @@ pub(crate) async fn calibrate(
     }
     let request = request(&served, &question.ask)?;
     if request.method.robustness().is_none() {
-        let problem = "expected a method with a threshold: trex-i, trex-o or trex-nn";
+        let robust = MethodSpec::listed(MethodSpec::is_robust);
+        let problem = format!("expected a method with a threshold: {robust}");
         return Err(Problem::field("method", problem));
     }
     let goal = Goal { validity, confidence, ..usual };

@@ -25,7 +25,7 @@ pub(crate) struct CertifyQuestion {
     model: Option<String>,
     /// Rows to certify,
     rows: Option<JsonRows>,
-    /// or rows of the model's own data.
+    /// or rows of the model's own data, which needs the role `explain`.
     indices: Option<Vec<usize>>,
     /// What is asked of a certificate.
     #[serde(default)]
@@ -72,7 +72,7 @@ pub(crate) struct CertifiedRow {
 pub(crate) async fn certify(
     _: Reader,
     State(state): State<AppState>,
-    Asked { question, table, arrow: wants_arrow }: Asked<CertifyQuestion>,
+    Asked { question, table, arrow: wants_arrow, caller }: Asked<CertifyQuestion>,
 ) -> Result<Response, Problem> {
     let CertifyQuestion { model, rows, indices, terms, seed } = question;
     let served = state.engine.model(model.as_deref())?;
@@ -80,7 +80,7 @@ pub(crate) async fn certify(
         let checked = check_neighbours(&served, "samples", Some(theorem.samples), theorem.sigma);
         checked.map_err(|problem| problem.within("terms.theorem"))?;
     }
-    let rows = Rows::of(&served, &state.config.limits, rows, indices, table)?;
+    let rows = Rows::of(&served, &state.config.limits, &caller, rows, indices, table)?;
     let applicants = applicants(&state, &served, &Arc::new(rows)).await?;
     let numbers: Vec<usize> = applicants.iter().map(|applicant| applicant.row).collect();
     let ensemble = served.ensemble();

@@ -117,7 +117,7 @@ pub(super) fn accepted(job: Job) -> Response {
 pub(crate) async fn explain(
     _: Explaining,
     State(state): State<AppState>,
-    Asked { question, mut table, arrow: wants_arrow }: Asked<ExplainQuestion>,
+    Asked { question, mut table, arrow: wants_arrow, caller }: Asked<ExplainQuestion>,
 ) -> Result<Response, Problem> {
     let served = state.engine.model(question.model.as_deref())?;
     let record = question.record;
@@ -129,7 +129,8 @@ pub(crate) async fn explain(
     let request = request(&served, &ask)?;
     check_advice_names(served.explainer().schema())?;
     let limits = &state.config.limits;
-    let rows = Arc::new(Rows::of(&served, limits, question.rows, question.indices, table)?);
+    let rows =
+        Arc::new(Rows::of(&served, limits, &caller, question.rows, question.indices, table)?);
     let recording = record.map(|record| recording(record, subjects, rows.len())).transpose()?;
     let applicants = applicants(&state, &served, &rows).await?;
     let certifying = ask.certify.then(|| Certifying {

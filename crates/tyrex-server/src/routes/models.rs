@@ -20,9 +20,6 @@ use crate::state::AppState;
 
 /// The most applicants of one answer.
 const MOST_APPLICANTS: usize = 1000;
-/// The methods in the order in which people should think of them; the first is the usual one.
-const METHODS: [&str; 8] =
-    ["trex-i", "trex-o", "trex-nn", "min-cost", "nn", "sns", "roar", "elastic-net"];
 
 /// The models there are.
 #[derive(Debug, Serialize, ToSchema)]
@@ -43,8 +40,9 @@ pub(crate) struct ModelSummary {
     active: bool,
     /// The name that changes with its weights.
     fingerprint: String,
-    /// What it is made of.
-    kind: ModelKind,
+    /// What it is made of: `network` (with gradients) or `trees` (without).
+    #[schema(example = "network")]
+    kind: &'static str,
     /// The number of features.
     #[serde(rename = "features")]
     feature_count: usize,
@@ -62,16 +60,6 @@ pub(crate) struct ModelSummary {
     ensemble: EnsembleSummary,
 }
 
-/// What a model is made of.
-#[derive(Debug, Clone, Copy, Serialize, ToSchema)]
-#[serde(rename_all = "snake_case")]
-pub(crate) enum ModelKind {
-    /// Layers of neurons, with gradients.
-    Network,
-    /// Trees, without gradients.
-    Trees,
-}
-
 /// A model in full.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ModelDetail {
@@ -81,8 +69,9 @@ pub(crate) struct ModelDetail {
     active: bool,
     /// The name that changes with its weights.
     fingerprint: String,
-    /// What it is made of.
-    kind: ModelKind,
+    /// What it is made of: `network` (with gradients) or `trees` (without).
+    #[schema(example = "network")]
+    kind: &'static str,
     /// The features it takes, in their order.
     features: Vec<FeatureDocument>,
     /// The number of rows it speaks about.
@@ -138,20 +127,13 @@ pub(crate) struct MethodDocument {
     sentence: &'static str,
 }
 
-fn kind(served: &Served) -> ModelKind {
-    match served.explainer().network() {
-        Some(_) => ModelKind::Network,
-        None => ModelKind::Trees,
-    }
-}
-
 impl ModelSummary {
     fn of(served: &Served, active: Option<&str>) -> Self {
         Self {
             id: served.id().to_owned(),
             active: active == Some(served.id()),
             fingerprint: served.fingerprint().to_owned(),
-            kind: kind(served),
+            kind: served.explainer().model().summary().kind(),
             feature_count: served.explainer().schema().features.len(),
             rows: served.rows(),
             rejected: served.rejected(),
@@ -170,7 +152,7 @@ impl ModelDetail {
             id: served.id().to_owned(),
             active: active == Some(served.id()),
             fingerprint: served.fingerprint().to_owned(),
-            kind: kind(served),
+            kind: served.explainer().model().summary().kind(),
             features: explainer.features(),
             rows: served.rows(),
             rejected: served.rejected(),
@@ -191,7 +173,7 @@ impl ModelDetail {
 fn methods(served: &Served) -> Result<Vec<MethodDocument>, Problem> {
     let has_gradients = served.explainer().differentiable().is_some();
     let mut methods = Vec::new();
-    for name in METHODS {
+    for name in MethodSpec::NAMES {
         let method = MethodSpec::named(name, Protocol::Product)?;
         if method.needs_gradients() && !has_gradients {
             continue;

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
+use tyrex::counterfactual::MethodSpec;
 use tyrex::data::{Schema, Table, nearest_name};
 use tyrex::explain::{Applicant, Ask, Request, Threshold};
 
@@ -51,9 +52,12 @@ pub(super) fn request(served: &Served, ask: &Ask) -> Result<Request, Problem> {
         }
     }
     ask.budget.check().map_err(|error| Problem::from(error).within("budget"))?;
-    let request = ask.request()?;
+    let request = ask.for_model(served.explainer()).request()?;
     if request.method.needs_gradients() && served.explainer().differentiable().is_none() {
-        let problem = "it needs gradients, which trees do not have; expected nn or trex-nn";
+        let problem = format!(
+            "it needs gradients, which trees do not have; expected {}",
+            MethodSpec::listed(|method| !method.needs_gradients())
+        );
         return Err(Problem::field("method", problem));
     }
     Ok(request)

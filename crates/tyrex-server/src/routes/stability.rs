@@ -24,7 +24,7 @@ pub(crate) struct StabilityQuestion {
     model: Option<String>,
     /// Rows to measure,
     rows: Option<JsonRows>,
-    /// or rows of the model's own data.
+    /// or rows of the model's own data, which needs the role `explain`.
     indices: Option<Vec<usize>>,
     /// How to measure.
     #[serde(default)]
@@ -57,13 +57,13 @@ pub(crate) struct StabilityAnswer {
 pub(crate) async fn measure(
     _: Reader,
     State(state): State<AppState>,
-    Asked { question, table, arrow: wants_arrow }: Asked<StabilityQuestion>,
+    Asked { question, table, arrow: wants_arrow, caller }: Asked<StabilityQuestion>,
 ) -> Result<Response, Problem> {
     let StabilityQuestion { model, rows, indices, terms } = question;
     let served = state.engine.model(model.as_deref())?;
     check_neighbours(&served, "samples", Some(terms.samples), Some(terms.sigma))
         .map_err(|p| p.within("terms"))?;
-    let rows = Rows::of(&served, &state.config.limits, rows, indices, table)?;
+    let rows = Rows::of(&served, &state.config.limits, &caller, rows, indices, table)?;
     let applicants = applicants(&state, &served, &Arc::new(rows)).await?;
     let rows = state.engine.ask(&served, Measuring(terms), applicants).await?;
     if wants_arrow {

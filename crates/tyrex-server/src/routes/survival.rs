@@ -25,7 +25,7 @@ pub(crate) struct SurvivalQuestion {
     model: Option<String>,
     /// Rows to ask about,
     rows: Option<JsonRows>,
-    /// or rows of the model's own data.
+    /// or rows of the model's own data, which needs the role `explain`.
     indices: Option<Vec<usize>>,
 }
 
@@ -53,13 +53,13 @@ pub(crate) struct SurvivalAnswer {
 pub(crate) async fn survive(
     _: Reader,
     State(state): State<AppState>,
-    Asked { question, table, arrow: wants_arrow }: Asked<SurvivalQuestion>,
+    Asked { question, table, arrow: wants_arrow, caller }: Asked<SurvivalQuestion>,
 ) -> Result<Response, Problem> {
     let SurvivalQuestion { model, rows, indices } = question;
     let served = state.engine.model(model.as_deref())?;
     let ensemble = served.ensemble_so_far()?;
     let models = ensemble.members().len();
-    let rows = Rows::of(&served, &state.config.limits, rows, indices, table)?;
+    let rows = Rows::of(&served, &state.config.limits, &caller, rows, indices, table)?;
     let applicants = applicants(&state, &served, &Arc::new(rows)).await?;
     let rows = state.engine.ask(&served, Surviving(ensemble), applicants).await?;
     if wants_arrow {

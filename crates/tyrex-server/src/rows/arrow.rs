@@ -18,7 +18,7 @@ use arrow_ipc::reader::StreamReader;
 use arrow_ipc::writer::StreamWriter;
 use arrow_schema::{ArrowError, DataType, Field, Schema};
 use tyrex::data::table::Content;
-use tyrex::data::{Column, Table};
+use tyrex::data::{Column, Table, TableLimits};
 
 use crate::log;
 use crate::problem::Problem;
@@ -26,19 +26,16 @@ use crate::problem::Problem;
 /// The media type of Arrow streams.
 pub(crate) const ARROW: &str = "application/vnd.apache.arrow.stream";
 
-/// The most text that rows may be. A stream can name one long text in every row.
-const MOST_TEXT: usize = 256 << 20;
-
-/// Reads an Arrow stream of at most so many rows. Numbers become their shortest text; null and
+/// Reads an Arrow stream that holds at most so much. Numbers become their shortest text; null and
 /// NaN are missing; infinite numbers are refused.
-pub(crate) fn read_arrow(bytes: &[u8], most: usize) -> Result<Table, Problem> {
+pub(crate) fn read_arrow(bytes: &[u8], most: TableLimits) -> Result<Table, Problem> {
     // The reader checks what it reads; should it stop at something all the same, that is the
     // sender's mistake, and nothing for the log.
     log::without_panics(|| read(bytes, most))
         .unwrap_or_else(|_| Err(Problem::bad_request("the body is not an Arrow stream")))
 }
 
-fn read(bytes: &[u8], most: usize) -> Result<Table, Problem> {
+fn read(bytes: &[u8], most: TableLimits) -> Result<Table, Problem> {
     let broken = |error: ArrowError| {
         Problem::bad_request(format!("the body is not an Arrow stream: {error}"))
     };
@@ -50,11 +47,9 @@ fn read(bytes: &[u8], most: usize) -> Result<Table, Problem> {
     for batch in reader {
         let batch = batch.map_err(broken)?;
         rows = rows.saturating_add(batch.num_rows());
-        if rows > most {
-            return Err(Problem::field("rows", format!("expected at most {most} rows")));
-        }
+        most.check(rows, columns.len()).map_err(|problem| Problem::field("rows", problem))?;
         for (column, cells) in columns.iter_mut().zip(batch.columns()) {
-            add(column, cells, &mut text)?;
+            add(column, cells, &mut text, most.text)?;
         }
     }
     if columns.is_empty() {
@@ -64,7 +59,12 @@ fn read(bytes: &[u8], most: usize) -> Result<Table, Problem> {
 }
 
 /// Adds the cells of one batch.
-fn add(column: &mut Column, cells: &ArrayRef, text: &mut usize) -> Result<(), Problem> {
+fn add(
+    column: &mut Column,
+    cells: &ArrayRef,
+    text: &mut usize,
+    most: usize,
+) -> Result<(), Problem> {
     let reader = reader(column.name(), cells)?;
     let name = column.name().to_owned();
     for row in 0..cells.len() {
@@ -75,9 +75,10 @@ fn add(column: &mut Column, cells: &ArrayRef, text: &mut usize) -> Result<(), Pr
             return Err(Problem::field(format!("rows[{before}].{name}"), problem));
         };
         *text += cell.len();
-        if *text > MOST_TEXT {
+        // A stream can name one long text in every row.
+        if *text > most {
             return Err(Problem::bad_request(format!(
-                "the rows are more than {MOST_TEXT} bytes of text"
+                "the rows are more than {most} bytes of text"
             )));
         }
         column.push(&cell);

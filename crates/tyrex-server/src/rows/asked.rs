@@ -6,9 +6,10 @@ use axum::http::header::{ACCEPT, CONTENT_TYPE};
 use axum::http::{HeaderMap, StatusCode};
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
-use tyrex::data::Table;
+use tyrex::data::{Table, TableLimits};
 
-use super::{ARROW, read_arrow};
+use super::{ARROW, UPLOADED, read_arrow};
+use crate::access::Caller;
 use crate::problem::Problem;
 use crate::state::AppState;
 
@@ -21,6 +22,8 @@ pub(crate) struct Asked<T> {
     pub(crate) table: Option<Table>,
     /// Whether the answer is to be Arrow.
     pub(crate) arrow: bool,
+    /// Who asks: not everyone may ask about stored rows.
+    pub(crate) caller: Caller,
 }
 
 impl<T: DeserializeOwned> FromRequest<AppState> for Asked<T> {
@@ -36,20 +39,22 @@ impl<T: DeserializeOwned> FromRequest<AppState> for Asked<T> {
             return Err(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail));
         }
         let arrow = wants_arrow(headers);
+        let caller = Caller::of(request.extensions()).clone();
         let query = request.uri().query().unwrap_or_default().to_owned();
         let body = Bytes::from_request(request, state)
             .await
             .map_err(|rejection| Problem::new(rejection.status(), rejection.body_text()))?;
         if kind == ARROW {
             let question = parameters(&query)?;
-            let table = read_arrow(&body, state.config.limits.rows)?;
-            return Ok(Self { question, table: Some(table), arrow });
+            let most = TableLimits { rows: state.config.limits.rows, ..UPLOADED };
+            let table = read_arrow(&body, most)?;
+            return Ok(Self { question, table: Some(table), arrow, caller });
         }
         // A struct could be read from a list of its values, too.
         if body.trim_ascii_start().starts_with(b"[") {
             return Err(Problem::unprocessable("found a list, expected an object"));
         }
-        Ok(Self { question: from_json(&body)?, table: None, arrow })
+        Ok(Self { question: from_json(&body)?, table: None, arrow, caller })
     }
 }
 

@@ -10,5 +10,6 @@ mod limits;
 mod models;
 mod paths;
 mod protocol;
+mod roles;
 mod support;
 mod tls;

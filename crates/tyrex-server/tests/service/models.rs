@@ -148,3 +148,31 @@ fn parts_of_an_upload_are_never_paths() {
     answer.problem(422);
     assert_eq!(answer.json()["field"], "name");
 }
+
+/// A file of a few kilobytes that holds more rows than there is room for.
+#[test]
+fn a_small_file_of_many_rows_is_refused() {
+    use tyrex::Overwrite;
+    use tyrex::data::{Column, Table};
+
+    let server = start(|_| {});
+    let mut column = Column::new("income");
+    (0..2_000_001).for_each(|_| column.push("1"));
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("bomb.parquet");
+    let table = Table::new("memory", vec![column]).expect("a table");
+    table.write(&path, Overwrite::Refuse).expect("a file");
+    let bomb = std::fs::read(&path).expect("a file");
+    assert!(bomb.len() < 100_000, "{}", bomb.len());
+    let schema = format!("format_version = 1\n{SCHEMA}\n[scaling]\nmethod = \"none\"\n");
+    let linear = crate::roles::onnx_of(&schema);
+    let parts: [(&str, &str, &[u8]); 3] = [
+        ("model", "m.onnx", &linear),
+        ("schema", "s.toml", schema.as_bytes()),
+        ("data", "bomb.parquet", &bomb),
+    ];
+    let answer = upload(&server, &parts);
+    let detail = answer.problem(422);
+    assert!(detail.contains("2000001 rows, expected at most 2000000"), "{detail}");
+    assert_eq!(answer.json()["field"], "data");
+}

@@ -10,7 +10,7 @@ use tyrex::certificate::IntervalCertifier;
 use tyrex::counterfactual::{
     Answer, Budget, Factual, MethodSpec, Norm, Problem as Question, Protocol, find_all,
 };
-use tyrex::measure::{Gauge, Measure, Neighbourhood};
+use tyrex::measure::{Gauge, Neighbourhood, RelaxedStability};
 
 use super::problem::Problem;
 use super::{Options, serve};
@@ -29,7 +29,7 @@ fn problem(options: &Options) -> Result<Problem> {
 pub(crate) fn stability(options: &Options) -> Result<()> {
     let problem = problem(options)?;
     let cloud = Neighbourhood::given(problem.offsets.clone())?;
-    let gauge = Gauge::new(Measure::RelaxedStability, &problem.network, &cloud)?;
+    let gauge = Gauge::new(RelaxedStability {}, &problem.network, &cloud)?;
     let count = EVALUATIONS.min(problem.factuals.len());
     let mut room = gauge.room();
     let mut gradients = vec![vec![0.0; problem.factuals.dim()]; count];

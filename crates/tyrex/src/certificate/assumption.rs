@@ -37,15 +37,11 @@ impl Verdict {
     }
 }
 
-impl fmt::Display for Verdict {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Vacuous => "vacuous",
-            Self::Empirical => "empirical",
-            Self::Certified => "certified",
-        })
-    }
-}
+choices! { Verdict "verdict" {
+    Vacuous = "vacuous": "Nothing is claimed",
+    Empirical = "empirical": "Claimed, on evidence that is no proof",
+    Certified = "certified": "Claimed, and it follows from the assumptions",
+} }
 
 /// Why an assumption may be believed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]

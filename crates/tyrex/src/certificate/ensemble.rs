@@ -8,7 +8,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::assumption::{About, Assumption, Standing, Verdict};
-use super::{Retrained, at_least};
+use super::{At, Certifies, LeftOut, Maker, Retrained, Says, Subject, Tier, at_least};
+use crate::catalogue::Named;
 use crate::error::Result;
 use crate::points::Points;
 use crate::statistics::Proportion;
@@ -34,10 +35,30 @@ pub struct EnsembleTier {
     pub assumptions: Vec<Assumption>,
 }
 
-impl EnsembleTier {
-    /// What is claimed, for a person.
-    #[must_use]
-    pub fn claim(&self) -> String {
+impl Named for EnsembleTier {
+    const NAME: &'static str = "ensemble";
+}
+
+impl Says for EnsembleTier {
+    fn verdict(&self) -> Verdict {
+        self.verdict
+    }
+
+    fn assumptions(&self) -> &[Assumption] {
+        &self.assumptions
+    }
+
+    fn brief(&self) -> String {
+        let Self { verdict, models, valid, probability, .. } = self;
+        format!("{verdict}: {} ({valid}/{models})", at_least(*probability))
+    }
+
+    fn numbers(&self) -> Vec<String> {
+        let Self { valid, models, probability, .. } = self;
+        vec![valid.to_string(), models.to_string(), probability.to_string()]
+    }
+
+    fn claim(&self) -> String {
         let Self { verdict, models, valid, confidence, probability, .. } = self;
         let seen = format!("{valid} of {models} retrained models keep this point valid");
         if *verdict == Verdict::Vacuous {
@@ -48,6 +69,31 @@ impl EnsembleTier {
              {} ({verdict}).",
             at_least(*probability)
         )
+    }
+}
+
+impl Certifies for EnsembleTier {
+    const HEADING: &'static str = "ensemble: P >=";
+    const NUMBERS: &'static [&'static str] = &["valid", "models", "probability"];
+
+    fn prepare<'a>(subject: &Subject<'_, 'a>) -> Box<dyn Maker + 'a> {
+        match subject.retrained {
+            Some(retrained) => {
+                Box::new(Prepared { retrained, confidence: subject.terms.confidence })
+            }
+            None => Box::new(LeftOut("there are no retrained models")),
+        }
+    }
+}
+
+struct Prepared<'a> {
+    retrained: Retrained<'a>,
+    confidence: f64,
+}
+
+impl Maker for Prepared<'_> {
+    fn make(&self, at: &At<'_>) -> Result<std::result::Result<Tier, String>> {
+        certify(at.point, &self.retrained, self.confidence).map(|tier| Ok(tier.into()))
     }
 }
 
@@ -63,7 +109,7 @@ pub(super) fn exchangeable(retrained: &Retrained) -> Assumption {
     About::Exchangeable { family, models }.standing(Standing::Declared)
 }
 
-pub(super) fn certify(x: &Points, retrained: &Retrained, confidence: f64) -> Result<EnsembleTier> {
+fn certify(x: &Points, retrained: &Retrained, confidence: f64) -> Result<EnsembleTier> {
     let valid = retrained.models.iter().filter(|model| model.score(x)[0] >= 0.5).count();
     let proportion = Proportion::new(valid, retrained.models.len())?;
     let alpha = 1.0 - confidence;

@@ -14,7 +14,10 @@
 use serde::{Deserialize, Serialize};
 
 use super::assumption::{About, Assumption, Standing, Verdict};
-use super::at_least;
+use super::{
+    At, Certifies, LeftOut, Maker, NOT_ASKED_FOR, Says, Subject, Tier, at_least, rounded_down,
+};
+use crate::catalogue::Named;
 use crate::error::{Error, Result};
 use crate::model::interval::Interval;
 use crate::model::{Activation, Dense, Mlp, Model as _, Output};
@@ -38,10 +41,28 @@ pub struct IntervalTier {
     pub assumptions: Vec<Assumption>,
 }
 
-impl IntervalTier {
-    /// What is claimed, for a person.
-    #[must_use]
-    pub fn claim(&self) -> String {
+impl Named for IntervalTier {
+    const NAME: &'static str = "interval";
+}
+
+impl Says for IntervalTier {
+    fn verdict(&self) -> Verdict {
+        self.verdict
+    }
+
+    fn assumptions(&self) -> &[Assumption] {
+        &self.assumptions
+    }
+
+    fn brief(&self) -> String {
+        format!("{}: {}", self.verdict, rounded_down(self.largest_delta, 4))
+    }
+
+    fn numbers(&self) -> Vec<String> {
+        vec![self.largest_delta.to_string()]
+    }
+
+    fn claim(&self) -> String {
         let Self { verdict, delta, largest_delta, .. } = self;
         if *verdict == Verdict::Vacuous {
             return format!(
@@ -54,6 +75,34 @@ impl IntervalTier {
              at least {} ({verdict}; it stays valid up to {largest_delta:.2e}).",
             at_least(self.lowest_score)
         )
+    }
+}
+
+impl Certifies for IntervalTier {
+    const HEADING: &'static str = "interval: delta <=";
+    const NUMBERS: &'static [&'static str] = &["largest_delta"];
+
+    fn prepare<'a>(subject: &Subject<'_, 'a>) -> Box<dyn Maker + 'a> {
+        match (subject.terms.delta, subject.model.network()) {
+            (Some(delta), Some(network)) => {
+                Box::new(Prepared { certifier: IntervalCertifier::new(network), delta })
+            }
+            (Some(_), None) => {
+                Box::new(LeftOut("only a network has weights that change by little"))
+            }
+            (None, _) => Box::new(NOT_ASKED_FOR),
+        }
+    }
+}
+
+struct Prepared {
+    certifier: IntervalCertifier,
+    delta: f64,
+}
+
+impl Maker for Prepared {
+    fn make(&self, at: &At<'_>) -> Result<std::result::Result<Tier, String>> {
+        self.certifier.certify(at.point.row(0), self.delta).map(|tier| Ok(tier.into()))
     }
 }
 
@@ -126,7 +175,7 @@ impl IntervalCertifier {
         Ok(low)
     }
 
-    pub(super) fn certify(&self, x: &[f32], delta: f64) -> Result<IntervalTier> {
+    fn certify(&self, x: &[f32], delta: f64) -> Result<IntervalTier> {
         let lowest_score = self.lowest_score(x, delta)?;
         let assumptions = vec![About::WeightsWithin { delta }.standing(Standing::Declared)];
         Ok(IntervalTier {

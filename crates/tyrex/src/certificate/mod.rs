@@ -25,15 +25,13 @@ use sha2::{Digest, Sha256};
 use assumption::rests_on;
 pub use assumption::{About, Assumption, Standing, Verdict};
 pub use document::{CertificateDocument, CertificateWords, Claim};
-pub use ensemble::EnsembleTier;
-pub use interval::{IntervalCertifier, IntervalTier};
+pub use interval::IntervalCertifier;
 pub use terms::{Shift, Slope, Terms, TheoremTerms};
-use theorem::Theorem;
-pub use theorem::{Statement, TheoremTier};
+pub use theorem::Statement;
 pub use verify::{Difference, Verified, WrittenCertificate, verify};
 
+use crate::catalogue::{Named, catalogue};
 use crate::error::{Error, Result};
-use crate::lipschitz::LipschitzBound;
 use crate::model::{Fingerprint, Model};
 use crate::points::{Point, Points};
 use crate::seed::Seed;
@@ -64,58 +62,121 @@ pub struct Retraining {
     pub models: Vec<Option<Fingerprint>>,
 }
 
-/// One tier.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(tag = "tier", rename_all = "kebab-case")]
-pub enum Tier {
-    /// Theorem 1.
-    Theorem(TheoremTier),
-    /// Bounded change of weights.
-    Interval(IntervalTier),
-    /// Retrained models.
-    Ensemble(EnsembleTier),
+catalogue! {
+    /// One tier. It is a file, and a line here.
+    Tier tagged "tier" by Says with TierKind {
+        Theorem(theorem::TheoremTier),
+        Interval(interval::IntervalTier),
+        Ensemble(ensemble::EnsembleTier),
+    }
 }
 
-impl Tier {
-    /// The name it has in files.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::Theorem(_) => "theorem",
-            Self::Interval(_) => "interval",
-            Self::Ensemble(_) => "ensemble",
-        }
-    }
+/// What a tier says of one point.
+trait Says {
+    /// What it is worth.
+    fn verdict(&self) -> Verdict;
 
+    /// What it rests on.
+    fn assumptions(&self) -> &[Assumption];
+
+    /// What is claimed, for a person.
+    fn claim(&self) -> String;
+
+    /// The claim in a few words, for a table that people read.
+    fn brief(&self) -> String;
+
+    /// Its numbers, by [`Certifies::NUMBERS`].
+    fn numbers(&self) -> Vec<String>;
+}
+
+/// How a tier is made, in its own file.
+trait Certifies: Named + Into<Tier> {
+    /// The heading over [`Says::brief`].
+    const HEADING: &'static str;
+    /// The names of [`Says::numbers`].
+    const NUMBERS: &'static [&'static str];
+
+    /// Computes once what serves every point.
+    fn prepare<'a>(subject: &Subject<'_, 'a>) -> Box<dyn Maker + 'a>;
+}
+
+/// What is known of a kind of tier.
+pub struct TierKind {
+    /// The name it has in files.
+    pub name: &'static str,
+    /// The heading over [`Tier::brief`].
+    pub heading: &'static str,
+    /// The names of [`Tier::numbers`].
+    pub numbers: &'static [&'static str],
+    prepare: for<'a> fn(&Subject<'_, 'a>) -> Box<dyn Maker + 'a>,
+}
+
+impl TierKind {
+    const fn of<K: Certifies>() -> Self {
+        Self { name: K::NAME, heading: K::HEADING, numbers: K::NUMBERS, prepare: K::prepare }
+    }
+}
+
+/// What is certified, and on which terms.
+struct Subject<'t, 'a> {
+    model: &'a dyn Model,
+    /// None if there are no models in it.
+    retrained: Option<Retrained<'a>>,
+    terms: &'t Terms,
+}
+
+/// Where it is certified.
+struct At<'a> {
+    point: &'a Points,
+    seed: Seed,
+}
+
+/// A tier, prepared for a model.
+trait Maker: Send + Sync {
+    /// The tier at one point, or why it is left out.
+    fn make(&self, at: &At<'_>) -> Result<std::result::Result<Tier, String>>;
+}
+
+/// A tier that is left out at every point.
+struct LeftOut(&'static str);
+
+impl Maker for LeftOut {
+    fn make(&self, _: &At<'_>) -> Result<std::result::Result<Tier, String>> {
+        Ok(Err(self.0.to_owned()))
+    }
+}
+
+const NOT_ASKED_FOR: LeftOut = LeftOut("it was not asked for");
+
+impl Tier {
     /// What it is worth.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
-        match self {
-            Self::Theorem(tier) => tier.verdict,
-            Self::Interval(tier) => tier.verdict,
-            Self::Ensemble(tier) => tier.verdict,
-        }
+        self.kind().verdict()
     }
 
     /// What it rests on.
     #[must_use]
     pub fn assumptions(&self) -> &[Assumption] {
-        match self {
-            Self::Theorem(tier) => &tier.assumptions,
-            Self::Interval(tier) => &tier.assumptions,
-            Self::Ensemble(tier) => &tier.assumptions,
-        }
+        self.kind().assumptions()
     }
 
     /// What is claimed, for a person.
     #[must_use]
     pub fn claim(&self) -> String {
-        match self {
-            Self::Theorem(tier) => tier.claim(),
-            Self::Interval(tier) => tier.claim(),
-            Self::Ensemble(tier) => tier.claim(),
-        }
+        self.kind().claim()
+    }
+
+    /// The claim in a few words, for a table that people read.
+    #[must_use]
+    pub fn brief(&self) -> String {
+        self.kind().brief()
+    }
+
+    /// Its numbers as text, by [`TierKind::numbers`].
+    #[must_use]
+    pub fn numbers(&self) -> Vec<String> {
+        self.kind().numbers()
     }
 }
 
@@ -255,10 +316,16 @@ impl Certificate {
     }
 }
 
-/// A lower bound for a person: rounded down, since rounded up it would claim too much.
+/// A lower bound for a person.
 fn at_least(bound: f64) -> String {
-    // The tolerance is for numbers that should have three digits, like 0.29.
-    format!("{:.3}", (1000.0 * bound + 1e-9).floor() / 1000.0)
+    rounded_down(bound, 3)
+}
+
+/// A bound with so many digits, rounded down: rounded up it would claim too much.
+fn rounded_down(bound: f64, digits: i32) -> String {
+    let unit = 10_f64.powi(digits);
+    // The tolerance is for numbers that have just these digits, like 0.29.
+    format!("{:.*}", digits as usize, (unit * bound + 1e-9).floor() / unit)
 }
 
 fn unwritable(problem: &serde_json::Error) -> Error {
@@ -268,10 +335,8 @@ fn unwritable(problem: &serde_json::Error) -> Error {
 /// A model, its retrained versions and the terms, ready to certify points.
 pub struct Certifier<'a> {
     model: &'a dyn Model,
-    retrained: Option<Retrained<'a>>,
     terms: Terms,
-    interval: Option<IntervalCertifier>,
-    slopes: Vec<Option<LipschitzBound>>,
+    tiers: Vec<(&'static str, Box<dyn Maker + 'a>)>,
     identity: Option<Fingerprint>,
     retraining: Option<Retraining>,
 }
@@ -304,12 +369,10 @@ impl<'a> Certifier<'a> {
             steered: retrained.steered,
             models: retrained.models.iter().map(|model| model.identity()).collect(),
         });
-        let interval = terms.delta.and(model.network()).map(IntervalCertifier::new);
-        let slope = terms.theorem.as_ref().map(|theorem| theorem.slope);
-        let slopes =
-            slope.map(|slope| theorem::global_slopes(slope, model, models)).unwrap_or_default();
-        let identity = model.identity();
-        Ok(Self { model, retrained, terms, interval, slopes, identity, retraining })
+        let retrained = retrained.filter(|retrained| !retrained.models.is_empty());
+        let subject = Subject { model, retrained, terms: &terms };
+        let tiers = Tier::KINDS.iter().map(|kind| (kind.name, (kind.prepare)(&subject))).collect();
+        Ok(Self { model, tiers, identity: model.identity(), retraining, terms })
     }
 
     /// The certificate of one point, from draws of this seed. The point should be the one that is
@@ -320,43 +383,13 @@ impl<'a> Certifier<'a> {
         point.push(x);
         let score = self.model.score(&point)[0];
         check_score(f64::from(score))?;
-        let mut tiers = Vec::new();
-        let mut omitted = Vec::new();
-        let mut omit = |tier: &str, reason: &str| {
-            omitted.push(Omission { tier: tier.to_owned(), reason: reason.to_owned() });
-        };
-        let models = self.retrained.as_ref().filter(|retrained| !retrained.models.is_empty());
-        if let Some(terms) = &self.terms.theorem {
-            let theorem = Theorem {
-                terms,
-                probability: self.terms.probability,
-                confidence: self.terms.confidence,
-                model: self.model,
-                retrained: models,
-                global: &self.slopes,
-                point: &point,
-                seed,
-            };
-            match theorem.obstacle() {
-                Some(reason) => omit("theorem", &reason),
-                None => tiers.push(Tier::Theorem(theorem.certify()?)),
+        let (mut tiers, mut omitted) = (Vec::new(), Vec::new());
+        let at = At { point: &point, seed };
+        for (name, maker) in &self.tiers {
+            match maker.make(&at)? {
+                Ok(tier) => tiers.push(tier),
+                Err(reason) => omitted.push(Omission { tier: (*name).to_owned(), reason }),
             }
-        } else {
-            omit("theorem", "it was not asked for");
-        }
-        match (self.terms.delta, &self.interval) {
-            (Some(delta), Some(interval)) => {
-                tiers.push(Tier::Interval(interval.certify(x, delta)?));
-            }
-            (Some(_), None) => omit("interval", "only a network has weights that change by little"),
-            (None, _) => omit("interval", "it was not asked for"),
-        }
-        match models {
-            Some(models) => {
-                let tier = ensemble::certify(&point, models, self.terms.confidence)?;
-                tiers.push(Tier::Ensemble(tier));
-            }
-            None => omit("ensemble", "there are no retrained models"),
         }
         let mut certificate = Certificate {
             format_version: FORMAT_VERSION,

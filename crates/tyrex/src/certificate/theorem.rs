@@ -52,10 +52,14 @@ use serde::{Deserialize, Serialize};
 
 use super::assumption::{About, Assumption, Standing, Verdict, computed, given};
 use super::terms::{Shift, Slope, TheoremTerms};
-use super::{Retrained, at_least, ensemble};
+use super::{
+    At, Certifies, Maker, NOT_ASKED_FOR, Retrained, Says, Subject, Tier, at_least, ensemble,
+    rounded_down,
+};
+use crate::catalogue::Named;
 use crate::error::{Error, Result};
 use crate::lipschitz::{LipschitzBound, Region, Soundness, local, sampled_gradients, spectral};
-use crate::measure::{Gauge, Measure, Neighbourhood, Sampling};
+use crate::measure::{Gauge, Mean, Neighbourhood, Sampling};
 use crate::model::Model;
 use crate::points::Points;
 use crate::seed::Seed;
@@ -108,10 +112,30 @@ pub struct TheoremTier {
     pub assumptions: Vec<Assumption>,
 }
 
-impl TheoremTier {
-    /// What is claimed, for a person.
-    #[must_use]
-    pub fn claim(&self) -> String {
+impl Named for TheoremTier {
+    const NAME: &'static str = "theorem";
+}
+
+impl Says for TheoremTier {
+    fn verdict(&self) -> Verdict {
+        self.verdict
+    }
+
+    fn assumptions(&self) -> &[Assumption] {
+        &self.assumptions
+    }
+
+    fn brief(&self) -> String {
+        let Statement { at_least, probability, .. } = self.bound;
+        let (at_least, probability) = (rounded_down(at_least, 2), rounded_down(probability, 2));
+        format!("{}: {at_least} with {probability}", self.verdict)
+    }
+
+    fn numbers(&self) -> Vec<String> {
+        vec![self.bound.at_least.to_string(), self.bound.probability.to_string()]
+    }
+
+    fn claim(&self) -> String {
         let Self { verdict, bound, validity, .. } = self;
         if *verdict == Verdict::Vacuous && bound.probability == 1.0 {
             return "The theorem promises nothing: there are too few retrained models for the \
@@ -147,22 +171,69 @@ impl TheoremTier {
     }
 }
 
+impl Certifies for TheoremTier {
+    const HEADING: &'static str = "theorem: M(x) >=";
+    const NUMBERS: &'static [&'static str] = &["at_least", "probability"];
+
+    fn prepare<'a>(subject: &Subject<'_, 'a>) -> Box<dyn Maker + 'a> {
+        let &Subject { model, retrained, terms } = subject;
+        let Some(theorem) = &terms.theorem else { return Box::new(NOT_ASKED_FOR) };
+        let models = retrained.map_or(&[][..], |retrained| retrained.models);
+        Box::new(Prepared {
+            global: global_slopes(theorem.slope, model, models),
+            terms: theorem.clone(),
+            probability: terms.probability,
+            confidence: terms.confidence,
+            model,
+            retrained,
+        })
+    }
+}
+
+struct Prepared<'a> {
+    terms: TheoremTerms,
+    probability: f64,
+    confidence: f64,
+    model: &'a dyn Model,
+    retrained: Option<Retrained<'a>>,
+    global: Vec<Option<LipschitzBound>>,
+}
+
+impl Maker for Prepared<'_> {
+    fn make(&self, at: &At<'_>) -> Result<std::result::Result<Tier, String>> {
+        let theorem = Theorem {
+            terms: &self.terms,
+            probability: self.probability,
+            confidence: self.confidence,
+            model: self.model,
+            retrained: self.retrained.as_ref(),
+            global: &self.global,
+            point: at.point,
+            seed: at.seed,
+        };
+        match theorem.obstacle() {
+            Some(reason) => Ok(Err(reason)),
+            None => theorem.certify().map(|tier| Ok(tier.into())),
+        }
+    }
+}
+
 /// The theorem at one point.
-pub(super) struct Theorem<'a> {
-    pub(super) terms: &'a TheoremTerms,
-    pub(super) probability: f64,
-    pub(super) confidence: f64,
-    pub(super) model: &'a dyn Model,
-    pub(super) retrained: Option<&'a Retrained<'a>>,
+struct Theorem<'a> {
+    terms: &'a TheoremTerms,
+    probability: f64,
+    confidence: f64,
+    model: &'a dyn Model,
+    retrained: Option<&'a Retrained<'a>>,
     /// What [`global_slopes`] gave.
-    pub(super) global: &'a [Option<LipschitzBound>],
-    pub(super) point: &'a Points,
-    pub(super) seed: Seed,
+    global: &'a [Option<LipschitzBound>],
+    point: &'a Points,
+    seed: Seed,
 }
 
 /// The slopes that hold everywhere, of the model and then of the retrained ones: they are the same
 /// for every point and take their time. None if others are asked for.
-pub(super) fn global_slopes(
+fn global_slopes(
     slope: Slope,
     model: &dyn Model,
     retrained: &[&dyn Model],
@@ -194,7 +265,7 @@ enum Tail {
 
 impl Theorem<'_> {
     /// Why the theorem cannot be applied to this model, if it cannot.
-    pub(super) fn obstacle(&self) -> Option<String> {
+    fn obstacle(&self) -> Option<String> {
         let has_slope = |model: &dyn Model| match self.terms.slope {
             Slope::Spectral | Slope::Local => model.network().is_some(),
             Slope::SampledGradients => model.differentiable().is_some(),
@@ -207,7 +278,7 @@ impl Theorem<'_> {
         is_missing.then(|| "no slope is known of some retrained models".to_owned())
     }
 
-    pub(super) fn certify(&self) -> Result<TheoremTier> {
+    fn certify(&self) -> Result<TheoremTier> {
         self.check()?;
         let sigma = match self.terms.sigma {
             Some(sigma) => sigma,
@@ -353,7 +424,7 @@ impl Theorem<'_> {
 
     /// `1/k sum_i m(x_i)`
     fn mean(&self, index: usize, cloud: &Neighbourhood) -> Result<f64> {
-        let mean = Gauge::new(Measure::Mean, self.model(index), cloud)?.read(self.point)[0].value;
+        let mean = Gauge::new(Mean {}, self.model(index), cloud)?.read(self.point)[0].value;
         super::check_score(mean)
     }
 

@@ -6,6 +6,7 @@ use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
 use super::member::{Base, Change, Member, Training};
+use crate::catalogue::Named;
 use crate::error::{Error, Result};
 use crate::model::TrainParams;
 use crate::seed::Seed;
@@ -16,6 +17,7 @@ use crate::seed::Seed;
 /// |---|---|---|---|
 /// | `hidden` | one, two or three layers, all 64, 128 or 256 wide | the lists of widths to draw from, each as likely | at least one list; every width at least 1 |
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct Architecture {
     /// The widths of the hidden layers, one list for each choice.
@@ -29,11 +31,11 @@ impl Default for Architecture {
     }
 }
 
-impl Change for Architecture {
-    fn name(&self) -> &'static str {
-        "architecture"
-    }
+impl Named for Architecture {
+    const NAME: &'static str = "architecture";
+}
 
+impl Change for Architecture {
     fn description(&self) -> String {
         format!(
             "trained again with hidden layers drawn from {} choices, from new weights",

@@ -4,20 +4,22 @@ use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
 use super::member::{Base, Change, Member, Training};
+use crate::catalogue::Named;
 use crate::error::{Error, Result};
 use crate::seed::Seed;
 
 /// As many rows as before, drawn with replacement, and new weights: the data as another sample
 /// of the same people would have been. Of many rows about 37 % are missing, others come twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Bootstrap {}
 
-impl Change for Bootstrap {
-    fn name(&self) -> &'static str {
-        "bootstrap"
-    }
+impl Named for Bootstrap {
+    const NAME: &'static str = "bootstrap";
+}
 
+impl Change for Bootstrap {
     fn description(&self) -> String {
         "trained again on as many rows drawn with replacement, from new weights".to_owned()
     }

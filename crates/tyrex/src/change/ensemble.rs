@@ -63,7 +63,7 @@ impl<'a> Plan<'a> {
                 got: network.dim(),
             });
         }
-        self.change.change().check(&self.base(network, &self.rows()))
+        self.change.kind().check(&self.base(network, &self.rows()))
     }
 
     fn base<'b>(&self, network: &'b Mlp, rows: &'b [usize]) -> Base<'b>
@@ -124,7 +124,7 @@ impl<'a> Plan<'a> {
         watch: impl Fn(&EpochReport) -> ControlFlow<()>,
     ) -> Result<Mlp> {
         let seed = self.seed_of(member);
-        let training = match self.change.change().member(base, seed)? {
+        let training = match self.change.kind().member(base, seed)? {
             Member::Made(network) => return Ok(network),
             Member::Trained(training) => training,
         };

@@ -6,6 +6,7 @@ use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
 
 use super::member::{Base, Change, Member, Training};
+use crate::catalogue::Named;
 use crate::error::{Error, Result};
 use crate::model::train::OutputLayer;
 use crate::model::{Mlp, Model, Output, TrainParams};
@@ -24,6 +25,7 @@ use crate::seed::Seed;
 /// | `epochs` | 5 | passes over the rows | at least 1 |
 /// | `learning-rate` | 0.001 | of Adam | positive |
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct FineTune {
     /// The share of the rows that are replaced by new ones.
@@ -58,11 +60,11 @@ impl FineTune {
     }
 }
 
-impl Change for FineTune {
-    fn name(&self) -> &'static str {
-        "fine-tune"
-    }
+impl Named for FineTune {
+    const NAME: &'static str = "fine-tune";
+}
 
+impl Change for FineTune {
     fn description(&self) -> String {
         format!(
             "trained on for {} epochs from the base's weights, with {} % of the rows replaced by \

@@ -14,7 +14,7 @@ use super::resume::PLAN;
 use super::{Ensemble, ModelChange};
 use crate::error::{Error, Result};
 use crate::file::{Overwrite, write_whole};
-use crate::model::onnx::{self, Core, ExportMetadata, ImportOptions, OnnxModel};
+use crate::model::onnx::{self, ExportMetadata, ImportOptions, OnnxModel};
 use crate::model::{Fingerprint, Mlp, Model, TrainParams};
 use crate::seed::Seed;
 
@@ -174,9 +174,8 @@ pub(super) fn write_network(
 /// The network in a file, if it has so many inputs.
 pub(super) fn read_network(path: &Path, dim: usize) -> Result<Mlp> {
     let wrong = |problem| Error::Model { file: path.to_owned(), problem };
-    let Core::Mlp(network) = OnnxModel::read(path, &ImportOptions::default())?.core else {
-        return Err(wrong("trees, expected a network".to_owned()));
-    };
+    let core = OnnxModel::read(path, &ImportOptions::default())?.core;
+    let network = core.into_network().map_err(|error| wrong(error.to_string()))?;
     if network.dim() != dim {
         let got = network.dim();
         return Err(wrong(format!("the model has {got} inputs, expected {dim} as in {MANIFEST}")));

@@ -6,6 +6,7 @@ use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
 use super::member::{Base, Change, Member, Training};
+use crate::catalogue::Named;
 use crate::error::{Error, Result};
 use crate::model::TrainParams;
 use crate::seed::{Rng, Seed};
@@ -20,6 +21,7 @@ use crate::seed::{Rng, Seed};
 /// | `batch` | 2 | of the rows per step | 1 to 100 |
 /// | `learning-rate` | 2 | of the learning rate | 1 to 100 |
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Hyperparameters {
     /// The largest factor of the number of epochs.
@@ -39,11 +41,11 @@ impl Default for Hyperparameters {
     }
 }
 
-impl Change for Hyperparameters {
-    fn name(&self) -> &'static str {
-        "hyperparameters"
-    }
+impl Named for Hyperparameters {
+    const NAME: &'static str = "hyperparameters";
+}
 
+impl Change for Hyperparameters {
     fn description(&self) -> String {
         format!(
             "trained again with epochs, batch size and learning rate within factors of {}, {} and \

@@ -4,6 +4,7 @@ use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
 
 use super::member::{Base, Change, Member, Training};
+use crate::catalogue::Named;
 use crate::error::{Error, Result};
 use crate::seed::Seed;
 
@@ -14,6 +15,7 @@ use crate::seed::Seed;
 /// |---|---|---|---|
 /// | `fraction` | 0.01 | share of the rows that are left out, at least one | between 0 and 1 |
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct LeaveOut {
     /// The share of the rows that is left out, between 0 and 1.
@@ -44,11 +46,11 @@ impl Default for LeaveOut {
     }
 }
 
-impl Change for LeaveOut {
-    fn name(&self) -> &'static str {
-        "leave-out"
-    }
+impl Named for LeaveOut {
+    const NAME: &'static str = "leave-out";
+}
 
+impl Change for LeaveOut {
     fn description(&self) -> String {
         format!("trained again without {} % of the rows, from new weights", 100.0 * self.fraction)
     }

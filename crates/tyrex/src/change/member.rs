@@ -8,9 +8,6 @@ use crate::seed::Seed;
 
 /// A random way in which a model changes.
 pub(super) trait Change {
-    /// The name that people type, as it stands in files.
-    fn name(&self) -> &'static str;
-
     /// What it does to a model, for people: "trained again from new weights".
     fn description(&self) -> String;
 
@@ -112,7 +109,7 @@ pub(super) mod tests {
         ) -> Training<'_> {
             match change.member(&self.base(), Seed(0).index(number)).expect("a change that fits") {
                 Member::Trained(training) => *training,
-                Member::Made(_) => panic!("{} does not train", change.name()),
+                Member::Made(_) => panic!("not trained: {}", change.description()),
             }
         }
     }

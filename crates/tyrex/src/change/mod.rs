@@ -20,67 +20,31 @@ mod resume;
 mod targeted;
 mod weight_noise;
 
-pub use architecture::Architecture;
-pub use bootstrap::Bootstrap;
 pub use ensemble::MOST_MEMBERS;
 pub use ensemble::{Ensemble, Plan};
-pub use fine_tune::FineTune;
 pub use folder::MANIFEST;
-pub use hyperparameters::Hyperparameters;
-pub use leave_out::LeaveOut;
 pub use observed::ObservedChange;
-pub use reinitialise::Reinitialise;
 pub use resume::PLAN;
 pub use targeted::Targeted;
-pub use weight_noise::WeightNoise;
 
-use serde::{Deserialize, Serialize};
+use serde::Deserialize as _;
 
+use crate::catalogue::catalogue;
 use crate::error::{Error, Result, in_short_lines};
 use crate::model::TrainParams;
 use member::Change;
 
-/// The catalogue: a change is a file and a line here.
-macro_rules! catalogue {
-    ($($(#[$what:meta])+ $kind:ident,)+) => {
-        /// A random way in which a model changes.
-        #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-        #[serde(tag = "name", rename_all = "kebab-case")]
-        pub enum ModelChange {
-            $($(#[$what])+ $kind($kind),)+
-        }
-
-        impl ModelChange {
-            /// One of each, with its usual parameters.
-            #[must_use]
-            pub fn all() -> Vec<Self> {
-                vec![$(Self::$kind($kind::default()),)+]
-            }
-
-            fn change(&self) -> &dyn Change {
-                match self {
-                    $(Self::$kind(change) => change,)+
-                }
-            }
-        }
-    };
-}
-
 catalogue! {
-    /// New weights and another order of the rows.
-    Reinitialise,
-    /// The same, without some of the rows.
-    LeaveOut,
-    /// The same, on as many rows drawn with replacement.
-    Bootstrap,
-    /// The same, with other hidden layers.
-    Architecture,
-    /// The same, with other epochs, batches and learning rate.
-    Hyperparameters,
-    /// Trained on from the base's weights, with some rows replaced by new ones.
-    FineTune,
-    /// Every weight and bias moved a little, without training.
-    WeightNoise,
+    /// A random way in which a model changes. It is a file, and a line here.
+    ModelChange tagged "name" by Change {
+        reinitialise::Reinitialise,
+        leave_out::LeaveOut,
+        bootstrap::Bootstrap,
+        architecture::Architecture,
+        hyperparameters::Hyperparameters,
+        fine_tune::FineTune,
+        weight_noise::WeightNoise,
+    }
 }
 
 impl Default for ModelChange {
@@ -93,13 +57,11 @@ impl Default for ModelChange {
 impl ModelChange {
     /// The change of that name, with its usual parameters.
     pub fn named(name: &str) -> Result<Self> {
-        let all = Self::all();
-        let names: Vec<&str> = all.iter().map(Self::name).collect();
-        let mut expected = format!("one of {}", names.join(", "));
+        let mut expected = format!("one of {}", Self::NAMES.join(", "));
         if name == Targeted::NAME {
             expected.push_str(Targeted::WHY_NOT);
         }
-        let found = all.into_iter().find(|change| change.name() == name);
+        let found = Self::all().into_iter().find(|change| change.name() == name);
         found.ok_or_else(|| Error::param("change", name, expected))
     }
 
@@ -140,22 +102,16 @@ impl ModelChange {
         Some(pairs.join(", "))
     }
 
-    /// The name that people type, as it stands in files.
-    #[must_use]
-    pub fn name(&self) -> &'static str {
-        self.change().name()
-    }
-
     /// The change with its parameters, for people.
     #[must_use]
     pub fn description(&self) -> String {
-        self.change().description()
+        self.kind().description()
     }
 
     /// The epochs that a model takes on average, if its base was trained with `params`.
     #[must_use]
     pub fn epochs(&self, params: &TrainParams) -> f64 {
-        self.change().epochs(params)
+        self.kind().epochs(params)
     }
 }
 

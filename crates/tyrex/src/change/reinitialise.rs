@@ -3,19 +3,21 @@
 use serde::{Deserialize, Serialize};
 
 use super::member::{Base, Change, Member};
+use crate::catalogue::Named;
 use crate::error::Result;
 use crate::seed::Seed;
 
 /// New first weights and another order of the rows; the paper's *weight initialisation*.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Reinitialise {}
 
-impl Change for Reinitialise {
-    fn name(&self) -> &'static str {
-        "reinitialise"
-    }
+impl Named for Reinitialise {
+    const NAME: &'static str = "reinitialise";
+}
 
+impl Change for Reinitialise {
     fn description(&self) -> String {
         "trained again from new weights".to_owned()
     }

@@ -4,6 +4,7 @@ use rand::RngExt;
 use serde::{Deserialize, Serialize};
 
 use super::member::{Base, Change, Member};
+use crate::catalogue::Named;
 use crate::error::{Error, Result};
 use crate::model::{Mlp, Model, TrainParams};
 use crate::seed::{Rng, Seed};
@@ -17,6 +18,7 @@ use crate::seed::{Rng, Seed};
 /// |---|---|---|---|
 /// | `delta` | 0.01 | the most that a weight or bias moves | positive |
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct WeightNoise {
     /// The most that a weight or bias moves.
@@ -29,11 +31,11 @@ impl Default for WeightNoise {
     }
 }
 
-impl Change for WeightNoise {
-    fn name(&self) -> &'static str {
-        "weight-noise"
-    }
+impl Named for WeightNoise {
+    const NAME: &'static str = "weight-noise";
+}
 
+impl Change for WeightNoise {
     fn description(&self) -> String {
         format!("every weight and bias moved by at most {}, without training", self.delta)
     }

@@ -15,6 +15,11 @@ pub enum Norm {
     L2,
 }
 
+choices! { Norm "norm" {
+    L1 = "l1": "The sum of the changes: few features change",
+    L2 = "l2": "The length of the change: many features change a little",
+} }
+
 impl Norm {
     /// The name people use.
     #[must_use]

@@ -1,7 +1,7 @@
 //! What a search climbs: a function of a point, with its gradient.
 
 use crate::error::Result;
-use crate::measure::{Gauge, GaugeRoom, Measure, Reading};
+use crate::measure::{Gauge, GaugeRoom, Reading};
 
 /// A function to raise. Measures are fields; so is the worst case that ROAR guards against.
 pub(crate) trait Field {
@@ -29,11 +29,7 @@ impl<'a> Reader<'a> {
 
 impl Field for Reader<'_> {
     fn evaluations(&self) -> u64 {
-        match self.gauge.measure() {
-            Measure::Prediction => 1,
-            Measure::PathIntegral { steps } => steps as u64,
-            _ => self.gauge.neighbourhood().samples() as u64 + 1,
-        }
+        self.gauge.evaluations()
     }
 
     fn read(&mut self, x: &[f32]) -> Reading {

@@ -5,10 +5,10 @@ use serde::{Deserialize, Serialize};
 use super::field::Reader;
 use super::search::settle::{Finish, settle};
 use super::search::{Candidate, Test};
-use super::{Factual, Meter, Norm, Reason};
+use super::{Factual, Meter, Norm, Protocol, Reason};
 use crate::counterfactual::field::Field;
 use crate::error::{Error, Result};
-use crate::measure::{Gauge, Measure, Neighbourhood, Sampling};
+use crate::measure::{Gauge, Measure, Neighbourhood, RelaxedStability, Sampling};
 use crate::model::Model;
 use crate::seed::Seed;
 
@@ -54,7 +54,7 @@ impl Default for Cloud {
 impl Default for Robustness {
     fn default() -> Self {
         Self {
-            measure: Measure::RelaxedStability,
+            measure: Measure::RelaxedStability(RelaxedStability {}),
             tau: 0.8,
             samples: 1000,
             sigma: 0.1,
@@ -69,6 +69,15 @@ impl Robustness {
     pub fn paper() -> Self {
         let search = Cloud { sampling: Sampling::MonteCarlo, samples: 1000 };
         Self { search, ..Self::default() }
+    }
+
+    /// With a protocol's parameters.
+    pub(super) fn under(protocol: Protocol) -> Self {
+        match protocol {
+            Protocol::Product => Self::default(),
+            Protocol::Paper => Self::paper(),
+            Protocol::Reference => Self { tau: 0.75, sigma: 0.05, ..Self::paper() },
+        }
     }
 
     pub(crate) fn check(&self) -> Result<()> {
@@ -104,10 +113,8 @@ impl<'a> Judge<'a> {
     pub(crate) fn new(robustness: &Robustness, model: &'a dyn Model, seed: Seed) -> Result<Self> {
         robustness.check()?;
         let (dim, sigma) = (model.dim(), robustness.sigma);
-        let Cloud { mut sampling, samples } = robustness.search;
-        if sampling == Sampling::Sobol && dim > Neighbourhood::SOBOL_DIMENSIONS {
-            sampling = Sampling::Orthogonal;
-        }
+        let Cloud { sampling, samples } = robustness.search;
+        let sampling = sampling.for_coordinates(dim);
         let cloud =
             Neighbourhood::for_model(sampling, model, samples, sigma, seed.derive("search"))?;
         let search = Gauge::new(robustness.measure, model, &cloud)?;

@@ -25,7 +25,7 @@ use rayon::prelude::*;
 pub use budget::{Budget, Effort, Meter, Tick};
 pub use cost::Norm;
 pub use judge::{Cloud, Robustness};
-pub use methods::{ElasticNet, MethodSpec, MinCost, Nn, Protocol, Roar, Sns, TrexI, TrexNn, TrexO};
+pub use methods::*;
 pub use outcome::{Answer, Counterfactual, Outcome, Reason, Stopped};
 pub use relax::{Relaxation, Relaxations, relaxations};
 pub use search::ascent::Step;
@@ -35,7 +35,7 @@ use path::Path;
 
 use crate::action::FeasibleSet;
 use crate::error::{Error, Result};
-use crate::model::{DifferentiableModel, Model};
+use crate::model::Model;
 use crate::points::Points;
 
 /// What is asked of every factual.
@@ -68,16 +68,6 @@ impl<'a> Problem<'a> {
     #[must_use]
     pub fn with_memory(self, memory: &'a Memory) -> Self {
         Self { memory: Some(memory), ..self }
-    }
-
-    /// The model with its gradients, or the sentence that says who needs them.
-    pub(crate) fn differentiable(&self, method: &str) -> Result<&'a dyn DifferentiableModel> {
-        self.model.differentiable().ok_or_else(|| {
-            Error::InvalidModel(format!(
-                "{method} needs gradients, which trees and black boxes do not have; use nn or \
-                 trex-nn"
-            ))
-        })
     }
 }
 

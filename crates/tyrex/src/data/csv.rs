@@ -4,6 +4,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::data::input::{Input, Utf8};
+use crate::data::limits::Room;
 use crate::data::reader::Batches;
 use crate::data::table::{Column, Content};
 use crate::data::writer::Sink;
@@ -42,7 +43,12 @@ impl<R: Read> Reader<R> {
 }
 
 impl<R: Read> Batches for Reader<R> {
-    fn read(&mut self, first_row: usize, limit: usize) -> Result<(usize, Vec<Column>)> {
+    fn read(
+        &mut self,
+        first_row: usize,
+        limit: usize,
+        room: &mut Room,
+    ) -> Result<(usize, Vec<Column>)> {
         let mut columns: Vec<Column> = self.header.iter().map(Column::new).collect();
         let mut record = csv::StringRecord::new();
         let mut rows = 0;
@@ -63,6 +69,8 @@ impl<R: Read> Batches for Reader<R> {
                 return Err(Error::Table { file: self.source.clone(), problem });
             }
             for (column, cell) in columns.iter_mut().zip(&record) {
+                room.take(rows, cell.len())
+                    .map_err(|problem| Error::Table { file: self.source.clone(), problem })?;
                 column.push(cell);
             }
             rows += 1;

@@ -46,8 +46,9 @@ impl<R: Read> Read for Input<R> {
 /// all before it was read.
 pub(super) struct Utf8<R> {
     input: R,
-    /// The begin of a character whose end was not read yet, at most three bytes.
+    /// The begin of a character whose end was not read yet, and a byte order mark before it.
     begun: Vec<u8>,
+    has_begun: bool,
     line: usize,
     is_bad: bool,
 }
@@ -55,7 +56,7 @@ pub(super) struct Utf8<R> {
 impl<R> Utf8<R> {
     /// The text of these bytes.
     pub(super) fn new(input: R) -> Self {
-        Self { input, begun: Vec::new(), line: 1, is_bad: false }
+        Self { input, begun: Vec::new(), has_begun: false, line: 1, is_bad: false }
     }
 
     /// Where the bytes come from.
@@ -70,9 +71,9 @@ impl<R> Utf8<R> {
 }
 
 impl<R: Read> Read for Utf8<R> {
-    /// Needs room for a whole character, as buffered readers give it.
+    /// Needs room for two whole characters, as buffered readers give it.
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
-        if out.len() < 4 {
+        if out.len() < 8 {
             return Err(ErrorKind::InvalidInput.into());
         }
         while !self.is_bad {
@@ -93,7 +94,13 @@ impl<R: Read> Read for Utf8<R> {
                     at
                 }
             };
-            self.line += bytes[..valid].iter().filter(|&&byte| byte == b'\n').count();
+            // The CSV reader takes a byte order mark that comes alone for the end of the file.
+            if !self.has_begun && bytes[..valid] == *b"\xEF\xBB\xBF" && (count > 0 || self.is_bad) {
+                self.begun = bytes.to_vec();
+                continue;
+            }
+            self.has_begun |= valid > 0;
+            self.line += bytes[..valid].split(|&byte| byte == b'\n').skip(1).count();
             if valid > 0 || (count == 0 && !self.is_bad) {
                 return Ok(valid);
             }

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::data::cell::listed;
 use crate::data::input::Input;
+use crate::data::limits::Room;
 use crate::data::reader::Batches;
 use crate::data::table::{Column, Content};
 use crate::data::writer::Sink;
@@ -61,7 +62,12 @@ impl<R: Read> Reader<R> {
 }
 
 impl<R: Read> Batches for Reader<R> {
-    fn read(&mut self, first_row: usize, limit: usize) -> Result<(usize, Vec<Column>)> {
+    fn read(
+        &mut self,
+        first_row: usize,
+        limit: usize,
+        room: &mut Room,
+    ) -> Result<(usize, Vec<Column>)> {
         let mut columns: Vec<Column> =
             self.names.iter().map(|name| Column::new(name.as_str())).collect();
         let mut rows = 0;
@@ -71,6 +77,7 @@ impl<R: Read> Batches for Reader<R> {
                 file: self.source.clone(),
                 problem: format!("row {row} (line {}){problem}", self.lines),
             };
+            let full = |problem| Error::Table { file: self.source.clone(), problem };
             let Object(entries) = serde_json::from_slice(&self.line)
                 .map_err(|error| wrong(format!(": {error}, expected one JSON object per line")))?;
             if row == 0 {
@@ -87,6 +94,7 @@ impl<R: Read> Batches for Reader<R> {
                 if column.len() > rows {
                     return Err(wrong(format!(" has the key `{key}` twice")));
                 }
+                room.take(rows, value.get().len()).map_err(full)?;
                 push(column, value.get()).map_err(|found| Error::Cell {
                     file: self.source.clone(),
                     row,
@@ -97,6 +105,7 @@ impl<R: Read> Batches for Reader<R> {
             }
             rows += 1;
             for column in columns.iter_mut().filter(|column| column.len() < rows) {
+                room.take(rows - 1, 0).map_err(full)?;
                 column.push("");
             }
         }

@@ -20,6 +20,7 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{ColumnDescriptor, Type};
 
 use crate::data::input::share;
+use crate::data::limits::Room;
 use crate::data::reader::Batches;
 use crate::data::table::{Column, Content};
 use crate::data::writer::Sink;
@@ -97,6 +98,13 @@ impl<R: ChunkReader + 'static> Reader<R> {
                 let problem = "not a readable Parquet file: a negative size or offset";
                 return Err(self.wrong(problem.to_owned()));
             }
+            let codecs = metadata.columns().iter().map(|chunk| chunk.compression());
+            if let Some(codec) = codecs.into_iter().find_map(missing_codec) {
+                return Err(self.wrong(format!(
+                    "compressed with {codec}, which this build of tyrex cannot read; write the \
+                     file with Snappy, or build tyrex with the feature `parquet-codecs`"
+                )));
+            }
             let schema = self.file.metadata().file_metadata().schema_descr();
             let columns = (0..self.names.len())
                 .map(|index| {
@@ -119,7 +127,18 @@ fn broken(source: &Path, error: &ParquetError) -> Error {
 }
 
 impl<R: ChunkReader + 'static> Batches for Reader<R> {
-    fn read(&mut self, first_row: usize, limit: usize) -> Result<(usize, Vec<Column>)> {
+    fn declared(&self) -> Option<(usize, usize)> {
+        let groups = self.file.metadata().row_groups().iter();
+        let rows = groups.map(|group| usize::try_from(group.num_rows()).unwrap_or(0));
+        Some((rows.fold(0, usize::saturating_add), self.names.len()))
+    }
+
+    fn read(
+        &mut self,
+        first_row: usize,
+        limit: usize,
+        room: &mut Room,
+    ) -> Result<(usize, Vec<Column>)> {
         let mut columns: Vec<Column> =
             self.names.iter().map(|name| Column::new(name.as_str())).collect();
         let mut rows = 0;
@@ -129,16 +148,21 @@ impl<R: ChunkReader + 'static> Batches for Reader<R> {
             let wanted = (*all - *read).min(limit - rows);
             for (index, (column, reader)) in columns.iter_mut().zip(readers).enumerate() {
                 let is_unsigned = is_unsigned(&schema.column(index));
-                read_cells(reader, is_unsigned, wanted, column).map_err(|error| match error {
-                    CellError::Broken(error) => broken(&self.source, &error),
-                    CellError::NotText(row) => Error::Cell {
-                        file: self.source.clone(),
-                        row: first_row + row,
-                        column: column.name().to_owned(),
-                        value: "bytes".to_owned(),
-                        expected: "UTF-8 text".to_owned(),
+                read_cells(reader, is_unsigned, wanted, column, room).map_err(
+                    |error| match error {
+                        CellError::Broken(error) => broken(&self.source, &error),
+                        CellError::TooMuch(problem) => {
+                            Error::Table { file: self.source.clone(), problem }
+                        }
+                        CellError::NotText(row) => Error::Cell {
+                            file: self.source.clone(),
+                            row: first_row + row,
+                            column: column.name().to_owned(),
+                            value: "bytes".to_owned(),
+                            expected: "UTF-8 text".to_owned(),
+                        },
                     },
-                })?;
+                )?;
                 if column.len() - rows != wanted {
                     let problem = format!(
                         "not a readable Parquet file: column `{}` has {} cells in a group of {all} \
@@ -162,6 +186,17 @@ impl<R: ChunkReader + 'static> Batches for Reader<R> {
     fn progress(&self) -> Option<f64> {
         let rows = self.file.metadata().file_metadata().num_rows();
         Some(share(self.rows, u64::try_from(rows).unwrap_or(0)))
+    }
+}
+
+/// The name of a codec that is compiled in with the feature `parquet-codecs` only.
+fn missing_codec(codec: Compression) -> Option<&'static str> {
+    match codec {
+        _ if cfg!(feature = "parquet-codecs") => None,
+        Compression::GZIP(_) => Some("gzip"),
+        Compression::LZ4 | Compression::LZ4_RAW => Some("LZ4"),
+        Compression::ZSTD(_) => Some("Zstandard"),
+        _ => None,
     }
 }
 
@@ -256,6 +291,7 @@ impl Iterator for CheckedPages {
 
 enum CellError {
     Broken(ParquetError),
+    TooMuch(String),
     NotText(usize),
 }
 
@@ -265,32 +301,37 @@ fn read_cells(
     is_unsigned: bool,
     rows: usize,
     column: &mut Column,
+    room: &mut Room,
 ) -> Result<(), CellError> {
     match reader {
         ColumnReader::BoolColumnReader(reader) => {
-            typed(reader, rows, column, |column, value| column.push_display(value))
+            typed(reader, rows, column, room, |column, value| column.push_display(value))
         }
         ColumnReader::Int32ColumnReader(reader) if is_unsigned => {
-            typed(reader, rows, column, |column, value| column.push_display(value.cast_unsigned()))
+            typed(reader, rows, column, room, |column, value| {
+                column.push_display(value.cast_unsigned())
+            })
         }
         ColumnReader::Int32ColumnReader(reader) => {
-            typed(reader, rows, column, |column, value| column.push_display(value))
+            typed(reader, rows, column, room, |column, value| column.push_display(value))
         }
         ColumnReader::Int64ColumnReader(reader) if is_unsigned => {
-            typed(reader, rows, column, |column, value| column.push_display(value.cast_unsigned()))
+            typed(reader, rows, column, room, |column, value| {
+                column.push_display(value.cast_unsigned())
+            })
         }
         ColumnReader::Int64ColumnReader(reader) => {
-            typed(reader, rows, column, |column, value| column.push_display(value))
+            typed(reader, rows, column, room, |column, value| column.push_display(value))
         }
         ColumnReader::FloatColumnReader(reader) => {
-            typed(reader, rows, column, |column, value| column.push_display(value))
+            typed(reader, rows, column, room, |column, value| column.push_display(value))
         }
         ColumnReader::DoubleColumnReader(reader) => {
-            typed(reader, rows, column, |column, value| column.push_display(value))
+            typed(reader, rows, column, room, |column, value| column.push_display(value))
         }
         ColumnReader::ByteArrayColumnReader(reader) => {
             let mut not_text = None;
-            typed(reader, rows, column, |column, value| {
+            typed(reader, rows, column, room, |column, value| {
                 let text = std::str::from_utf8(value.data());
                 if text.is_err() {
                     not_text.get_or_insert(column.len());
@@ -309,6 +350,7 @@ fn typed<T: DataType>(
     reader: &mut ColumnReaderImpl<T>,
     rows: usize,
     column: &mut Column,
+    room: &mut Room,
     mut push: impl FnMut(&mut Column, &T::T),
 ) -> Result<(), CellError> {
     let (mut values, mut levels) = (Vec::new(), Vec::new());
@@ -326,6 +368,7 @@ fn typed<T: DataType>(
         // A column that has no nulls has no levels either.
         let mut present = values.iter();
         for row in 0..records {
+            let before = column.text_len();
             match levels.get(row) {
                 Some(0) => column.push(""),
                 _ => match present.next() {
@@ -333,6 +376,8 @@ fn typed<T: DataType>(
                     None => column.push(""),
                 },
             }
+            let added = column.text_len() - before;
+            room.take(column.len() - 1, added).map_err(CellError::TooMuch)?;
         }
     }
     Ok(())

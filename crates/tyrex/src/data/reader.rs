@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use crate::data::limits::{Room, TableLimits};
 use crate::data::table::{Column, Format, Table};
 use crate::data::{csv, jsonl, parquet};
 use crate::error::{Error, Result};
@@ -63,7 +64,9 @@ impl TableReader {
     }
 
     fn read(&mut self) -> Result<Option<Table>> {
-        let (rows, columns) = self.batches.read(self.rows, self.batch_rows)?;
+        // Memory is bounded by the batch, however long the file is.
+        let mut room = Room::new(TableLimits::default());
+        let (rows, columns) = self.batches.read(self.rows, self.batch_rows, &mut room)?;
         if rows == 0 && self.state != State::Opened {
             return Ok(None);
         }
@@ -102,8 +105,19 @@ impl std::fmt::Debug for TableReader {
 /// A format, as it is read.
 pub(super) trait Batches {
     /// Reads the next rows, at most `limit` and fewer only at the end: how many they are, and
-    /// the columns. `first_row` is the number of rows read before, for errors.
-    fn read(&mut self, first_row: usize, limit: usize) -> Result<(usize, Vec<Column>)>;
+    /// the columns. `first_row` is the number of rows read before, for errors. All cells have to
+    /// fit the room.
+    fn read(
+        &mut self,
+        first_row: usize,
+        limit: usize,
+        room: &mut Room,
+    ) -> Result<(usize, Vec<Column>)>;
+
+    /// The rows and columns that the file says it has, where it says so.
+    fn declared(&self) -> Option<(usize, usize)> {
+        None
+    }
 
     /// The share that was read, 0 to 1; `None` where nobody knows how much there is.
     fn progress(&self) -> Option<f64>;
@@ -123,8 +137,17 @@ pub(super) fn open(path: &Path) -> Result<Box<dyn Batches + Send>> {
 }
 
 /// All rows in one table.
-pub(super) fn whole(source: &Path, batches: &mut dyn Batches) -> Result<Table> {
-    let (_, columns) = batches.read(0, usize::MAX)?;
+pub(super) fn whole(
+    source: &Path,
+    batches: &mut dyn Batches,
+    limits: TableLimits,
+) -> Result<Table> {
+    let wrong = |problem| Error::Table { file: source.to_owned(), problem };
+    // A few bytes can declare and hold any number of equal rows.
+    if let Some((rows, columns)) = batches.declared() {
+        limits.check(rows, columns).map_err(wrong)?;
+    }
+    let (_, columns) = batches.read(0, usize::MAX, &mut Room::new(limits))?;
     Table::new(source, columns)
 }
 

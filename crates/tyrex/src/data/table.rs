@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use prost::bytes::Bytes;
 
 use crate::data::cell::listed;
+use crate::data::limits::TableLimits;
 use crate::data::value::nearest_name;
 use crate::data::{csv, jsonl, parquet, reader, writer};
 use crate::error::{Error, Result};
@@ -86,6 +87,11 @@ impl Column {
         self.ends.clear();
     }
 
+    /// The bytes of all cells.
+    pub(super) fn text_len(&self) -> usize {
+        self.text.len()
+    }
+
     /// One cell, counted from the first of this column.
     ///
     /// # Panics
@@ -128,29 +134,44 @@ impl Table {
         Ok(Self { batch: Some(first_row), ..Self::new(source, columns)? })
     }
 
-    /// Reads a file; its name says the format: `.csv`, `.jsonl`, `.ndjson` or `.parquet`.
-    /// [`TableReader`](crate::data::TableReader) reads it in batches.
+    /// Reads a file; its name says the format: `.csv`, `.jsonl`, `.ndjson` or `.parquet`. It may
+    /// hold as much as [`TableLimits`] allow unless told otherwise;
+    /// [`TableReader`](crate::data::TableReader) reads a file of any length in batches.
     pub fn read(path: &Path) -> Result<Self> {
-        reader::whole(path, &mut *reader::open(path)?)
+        Self::read_within(path, TableLimits::default())
+    }
+
+    /// Reads a file that holds at most so much. The limits hold while it is decoded.
+    pub fn read_within(path: &Path, limits: TableLimits) -> Result<Self> {
+        reader::whole(path, &mut *reader::open(path)?, limits)
     }
 
     /// Reads a file that is in memory already; the name of `source` says the format, and errors
     /// name it as the file.
     pub fn from_bytes(source: &Path, bytes: Vec<u8>) -> Result<Self> {
+        Self::from_bytes_within(source, bytes, TableLimits::default())
+    }
+
+    /// Reads a file that is in memory already and holds at most so much.
+    pub fn from_bytes_within(source: &Path, bytes: Vec<u8>, limits: TableLimits) -> Result<Self> {
         match Format::of(source)? {
-            Format::Csv => Self::from_csv(source, &bytes),
+            Format::Csv => {
+                reader::whole(source, &mut csv::Reader::new(source, &*bytes, None)?, limits)
+            }
             Format::JsonLines => {
-                reader::whole(source, &mut jsonl::Reader::new(source, bytes.as_slice(), None))
+                reader::whole(source, &mut jsonl::Reader::new(source, &*bytes, None), limits)
             }
             Format::Parquet => {
-                reader::whole(source, &mut parquet::Reader::new(source, Bytes::from(bytes))?)
+                let bytes = Bytes::from(bytes);
+                reader::whole(source, &mut parquet::Reader::new(source, bytes)?, limits)
             }
         }
     }
 
     /// Reads CSV that is already in memory; errors name `source` as the file.
     pub fn from_csv(source: &Path, bytes: &[u8]) -> Result<Self> {
-        reader::whole(source, &mut csv::Reader::new(source, bytes, None)?)
+        let mut csv = csv::Reader::new(source, bytes, None)?;
+        reader::whole(source, &mut csv, TableLimits::default())
     }
 
     /// Writes a file; its name says the format.

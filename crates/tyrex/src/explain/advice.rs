@@ -7,12 +7,12 @@ use serde::{Deserialize, Serialize};
 use super::adviser::answers_are_rows;
 use super::ask::no_test;
 use super::table::check_names;
-use super::{Adviser, Applicant, Explainer, FORMAT_VERSION};
+use super::{Adviser, Applicant, Explainer, FORMAT_VERSION, Meaning};
 use crate::action::Overrides;
 use crate::counterfactual::{
     Budget, Counterfactual, MethodSpec, Norm, Outcome, Protocol, Reason, Tick,
 };
-use crate::data::schema::Interval;
+use crate::data::schema::MissingPolicy;
 use crate::data::{Column, Content, Feature, FeatureKind, Row, Schema, Table, Value};
 use crate::error::{Error, Result};
 use crate::seed::Seed;
@@ -159,8 +159,7 @@ impl Explainer {
         let columns = self.advice_columns(request)?;
         let mut columns: Vec<Column> =
             columns.into_iter().map(|(name, _)| Column::new(name)).collect();
-        let parameters = serde_json::to_string(&request)
-            .map_err(|error| Error::param("parameters", error, "numbers that JSON can hold"))?;
+        let parameters = self.parameters(request)?;
         let model = self.fingerprint().to_string();
         for each in advice {
             let mut cells = vec![each.applicant.row.to_string()];
@@ -209,29 +208,40 @@ impl Explainer {
         let tail = OWN_TAIL.iter().copied().zip(TAIL_CONTENT).map(own);
         Ok(HEAD.into_iter().map(own).chain(answers).chain(tail).collect())
     }
+
+    /// The cell `parameters` of a file of advice: the request, and the outcome that is promised.
+    pub(super) fn parameters(&self, request: &Request) -> Result<String> {
+        let meaning = Meaning::of(self.schema());
+        serde_json::to_string(&Parameters { request, meaning })
+            .map_err(|error| Error::param("parameters", error, "numbers that JSON can hold"))
+    }
+}
+
+#[derive(Serialize)]
+struct Parameters<'a> {
+    #[serde(flatten)]
+    request: &'a Request,
+    meaning: Meaning,
 }
 
 /// What the cells of a feature are.
 fn content(schema: &Schema, feature: &Feature) -> Content {
-    /// Whole numbers that `f64` holds exactly.
-    const EXACT: f64 = 9_007_199_254_740_992.0;
-    let level = |value: &Value| match value {
+    let keeps_missing = *schema.missing_policy(feature) == MissingPolicy::Level;
+    let has_words = feature.kind.levels().iter().any(|level| !matches!(level, Value::Number(_)));
+    if has_words || (keeps_missing && !schema.cell_of_value(feature, &Value::Missing).is_empty()) {
+        return Content::Text;
+    }
+    let special = feature.special.as_ref().or(schema.special.as_ref());
+    let special = special.into_iter().flat_map(|special| special.values.iter().copied());
+    let levels = feature.kind.levels().iter().filter_map(|level| match level {
         Value::Number(number) => Some(*number),
         _ => None,
-    };
-    let levels: Option<Vec<f64>> = feature.kind.levels().iter().map(level).collect();
-    let Some(mut numbers) = levels else { return Content::Text };
-    if let Some(special) = feature.special.as_ref().or(schema.special.as_ref()) {
-        numbers.extend(&special.values);
+    });
+    let is_whole = |number: f64| number.fract() == 0.0;
+    if feature.kind != FeatureKind::Numeric && levels.chain(special).all(is_whole) {
+        return Content::Integer;
     }
-    let whole = numbers.iter().all(|number| number.fract() == 0.0 && number.abs() <= EXACT);
-    let is_bounded = |range: &Interval| range.lower >= -EXACT && range.upper <= EXACT;
-    match feature.kind {
-        FeatureKind::Numeric => Content::Real,
-        FeatureKind::Integer if !feature.range.as_ref().is_some_and(is_bounded) => Content::Real,
-        _ if whole => Content::Integer,
-        _ => Content::Real,
-    }
+    Content::Real
 }
 
 /// The features that differ, in the order of the schema.

@@ -19,7 +19,7 @@ use crate::counterfactual::{
 };
 use crate::data::Row;
 use crate::error::{Error, Result};
-use crate::measure::{DetachedGauge, Gauge, Measure};
+use crate::measure::{DetachedGauge, Gauge, Measure, RelaxedStability};
 use crate::model::Model;
 use crate::neighbourhood::{Neighbourhood, Sampling};
 use crate::points::Points;
@@ -78,7 +78,7 @@ impl Explainer {
         if ask.is_calibrated() {
             return Err(Error::param("tau", "auto", "a number, chosen by a calibration"));
         }
-        Adviser::new(self, ask.request()?)
+        Adviser::new(self, ask.for_model(self).request()?)
     }
 }
 
@@ -105,7 +105,7 @@ impl Adviser {
         })?;
         let test = request.method.robustness();
         let reader = match test {
-            Some(Robustness { measure: Measure::RelaxedStability, .. }) => None,
+            Some(Robustness { measure: Measure::RelaxedStability(_), .. }) => None,
             _ => Some(explainer.stability_reader(&request, "report")?),
         };
         Ok(Self { explainer: explainer.clone(), request, method, space, reader })
@@ -233,7 +233,7 @@ impl Explainer {
         let Robustness { samples, sigma, .. } = robustness;
         let (dim, seed) = (self.model().dim(), request.seed.derive(purpose));
         let cloud = Neighbourhood::draw(Sampling::MonteCarlo, dim, samples, sigma, seed)?;
-        Ok(Gauge::new(Measure::RelaxedStability, self.model(), &cloud)?.detached())
+        Ok(Gauge::new(RelaxedStability {}, self.model(), &cloud)?.detached())
     }
 
     /// `R^` of points.

@@ -37,7 +37,7 @@ pub const PROMISE_DAYS: u32 = 90;
 ///
 /// | name | default | meaning |
 /// |---|---|---|
-/// | `method` | `trex-o` | the method, by its name in the catalogue |
+/// | `method` | `trex-o`; `trex-nn` without gradients | the method, by its name in the catalogue |
 /// | `protocol` | `product` | whose parameters, and whether answers are rows or points |
 /// | `norm` | `l1` | the cost of a change |
 /// | `tau` | the protocol's | the least stability of an answer, or `auto` |
@@ -57,12 +57,10 @@ pub const PROMISE_DAYS: u32 = 90;
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields, default, expecting = "an object")]
 pub struct Ask {
-    /// The method, by its name in the catalogue.
-    #[cfg_attr(
-        feature = "openapi",
-        schema(required = false, default = "trex-o", example = "trex-o")
-    )]
-    pub method: String,
+    /// The method, by its name in the catalogue. If absent, `trex-o`, or `trex-nn` for a model
+    /// without gradients.
+    #[cfg_attr(feature = "openapi", schema(example = "trex-o"))]
+    pub method: Option<String>,
     /// Whose parameters, and whether answers are rows or points.
     #[cfg_attr(feature = "openapi", schema(required = false))]
     pub protocol: Protocol,
@@ -137,7 +135,7 @@ impl Threshold {
 impl Default for Ask {
     fn default() -> Self {
         Self {
-            method: METHOD.to_owned(),
+            method: None,
             protocol: Protocol::default(),
             norm: Norm::default(),
             tau: None,
@@ -164,7 +162,8 @@ impl Ask {
     /// stands for the protocol's.
     pub fn request(&self) -> Result<Request> {
         let seed = self.search_seed();
-        let mut request = Request::new(&self.method, self.protocol, self.norm, seed)?;
+        let mut request =
+            Request::new(self.method.as_deref().unwrap_or(METHOD), self.protocol, self.norm, seed)?;
         if !self.params.is_empty() {
             request.method = request.method.with_params(&self.params)?;
         }
@@ -182,6 +181,13 @@ impl Ask {
         let actions = fixed.chain(self.actions.clone()).collect();
         request.overrides = Overrides { vary: self.vary.clone(), actions };
         Ok(request)
+    }
+
+    /// The same question with the method that suits a model, where it names none.
+    #[must_use]
+    pub fn for_model(&self, explainer: &Explainer) -> Self {
+        let usual = || Some(explainer.usual_method().to_owned());
+        Self { method: self.method.clone().or_else(usual), ..self.clone() }
     }
 
     /// Whether the threshold is chosen by calibration.
@@ -250,20 +256,8 @@ impl Explainer {
 
 /// A method without a test of stability was given a threshold for one.
 pub(super) fn no_test(method: &str) -> Error {
-    Error::param(
-        "method",
-        method,
-        format!(
-            "{} where tau, k or sigma is given: the other methods have no test of stability",
-            crate::data::listed(&tested_methods())
-        ),
-    )
-}
-
-/// The methods with a test of stability.
-fn tested_methods() -> Vec<&'static str> {
-    let has_test = |name: &&&'static str| {
-        MethodSpec::named(name, Protocol::Product).is_ok_and(|spec| spec.robustness().is_some())
-    };
-    MethodSpec::NAMES.iter().filter(has_test).copied().collect()
+    let robust = MethodSpec::listed(MethodSpec::is_robust);
+    let expected =
+        format!("{robust} where tau, k or sigma is given: the others have no test of stability");
+    Error::param("method", method, expected)
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{Adviser, Applicant, Explainer, Request};
 use crate::calibrate::{Calibration, Goal, calibrate};
 use crate::change::Ensemble;
-use crate::counterfactual::{Reason, Tick};
+use crate::counterfactual::{MethodSpec, Reason, Tick};
 use crate::error::{Error, Result};
 use crate::model::Model;
 
@@ -50,11 +50,9 @@ impl Explainer {
         self.check_ensemble(ensemble)?;
         let mut request = terms.request.clone();
         if request.method.robustness().is_none() {
-            return Err(Error::param(
-                "method",
-                request.method.name(),
-                "a method with a threshold of stability: trex-i, trex-o or trex-nn",
-            ));
+            let robust = MethodSpec::listed(MethodSpec::is_robust);
+            let expected = format!("a method with a threshold of stability: {robust}");
+            return Err(Error::param("method", request.method.name(), expected));
         }
         let rows = terms.searched(applicants);
         if rows.is_empty() {

@@ -43,38 +43,24 @@ pub struct GivenRows {
 
 impl GivenRows {
     /// Reads a table with the features under their own names. Where it has a column `status`,
-    /// only lines that say `found` are counterfactuals; where it has a column `row`, that is
+    /// only lines that say `found` are counterfactuals, and the others say `not_found`; where it has a column `row`, that is
     /// the row of the factual.
     pub fn read(schema: &Schema, table: &Table) -> Result<Self> {
         let column = |name: &str| table.columns().iter().find(|column| column.name() == name);
         check_rows(table)?;
-        let status = column("status");
-        let lines: Vec<usize> = (0..table.rows())
-            .filter(|&line| status.is_none_or(|status| status.cell(line) == "found"))
-            .collect();
-        if lines.is_empty() {
-            return Err(Error::Table {
-                file: table.source().to_owned(),
-                problem: "no line has a counterfactual, expected `found` in column `status`"
-                    .to_owned(),
-            });
-        }
+        let lines = found_lines(table)?;
         let factuals: Vec<usize> = match column("row") {
             None => lines.clone(),
             Some(rows) => lines
                 .iter()
                 .map(|&line| {
-                    rows.cell(line).parse().map_err(|_| Error::Cell {
-                        file: table.source().to_owned(),
-                        row: line,
-                        column: "row".to_owned(),
-                        value: rows.cell(line).to_owned(),
-                        expected: "the number of a row, from 0".to_owned(),
-                    })
+                    let expected = || "the number of a row, from 0".to_owned();
+                    let row = table.cell(line, rows).parse();
+                    row.map_err(|_| table.cell_error(line, rows, expected()))
                 })
                 .collect::<Result<_>>()?,
         };
-        let model = column("model").map(|model| model.cell(lines[0]).to_owned());
+        let model = column("model").map(|model| table.cell(lines[0], model).to_owned());
         let applicants = Applicants::read(schema, selected(table, &lines)?).map_err(|error| {
             match error {
                 // The line of the whole file.
@@ -91,6 +77,38 @@ impl GivenRows {
     }
 }
 
+/// The lines of a file of advice that hold a counterfactual: those that say `found` in column
+/// `status`, or all if there is no such column. Another word than `found` and `not_found` is
+/// refused, since its line would be left out in silence, and so is a file without any
+/// counterfactual.
+pub(super) fn found_lines(table: &Table) -> Result<Vec<usize>> {
+    let status = table.columns().iter().find(|column| column.name() == "status");
+    let mut lines = Vec::new();
+    for line in 0..table.rows() {
+        match status.map_or("found", |status| status.cell(line)) {
+            "found" => lines.push(line),
+            "not_found" => {}
+            other => {
+                return Err(Error::Cell {
+                    file: table.source().to_owned(),
+                    row: line,
+                    column: "status".to_owned(),
+                    value: other.to_owned(),
+                    expected: "`found` or `not_found`".to_owned(),
+                });
+            }
+        }
+    }
+    if lines.is_empty() {
+        let problem = match table.rows() {
+            0 => "it has no lines, expected counterfactuals",
+            _ => "no line has a counterfactual, expected `found` in column `status`",
+        };
+        return Err(Error::Table { file: table.source().to_owned(), problem: problem.to_owned() });
+    }
+    Ok(lines)
+}
+
 /// Refuses what [`Explainer::advice_table`] writes where answers are points and not rows: its
 /// encoded columns may have the names of features, and would be encoded once more.
 pub(super) fn check_rows(table: &Table) -> Result<()> {
@@ -98,9 +116,9 @@ pub(super) fn check_rows(table: &Table) -> Result<()> {
     else {
         return Ok(());
     };
-    for line in 0..table.rows() {
+    for line in table.row_numbers() {
         let request: serde_json::Value =
-            serde_json::from_str(parameters.cell(line)).unwrap_or_default();
+            serde_json::from_str(table.cell(line, parameters)).unwrap_or_default();
         if let Some(protocol) = request["protocol"].as_str().filter(|name| *name != "product") {
             return Err(Error::Table {
                 file: table.source().to_owned(),
@@ -119,7 +137,7 @@ fn selected(table: &Table, lines: &[usize]) -> Result<Table> {
     let columns = table.columns().iter().map(|whole| {
         let mut column = Column::new(whole.name());
         for &line in lines {
-            column.push(whole.cell(line));
+            column.push(table.cell(line, whole));
         }
         column
     });
@@ -190,51 +208,35 @@ impl Explainer {
         certificates: &[Certificate],
         seed: Seed,
     ) -> Result<Table> {
-        let names = [
-            "row",
-            "score",
-            "verdict",
-            "theorem",
-            "theorem_at_least",
-            "theorem_probability",
-            "interval",
-            "interval_largest_delta",
-            "ensemble",
-            "ensemble_valid",
-            "ensemble_models",
-            "ensemble_probability",
-            "model",
-            "seed",
-            "format_version",
-        ];
+        let columns = Tier::KINDS.iter().flat_map(|kind| {
+            let numbers = kind.numbers.iter().map(|number| format!("{}_{number}", kind.name));
+            std::iter::once(kind.name.to_owned()).chain(numbers)
+        });
+        let names: Vec<String> = ["row", "score", "verdict"]
+            .map(str::to_owned)
+            .into_iter()
+            .chain(columns)
+            .chain(["model", "seed", "format_version"].map(str::to_owned))
+            .collect();
+        let names: Vec<&str> = names.iter().map(String::as_str).collect();
         let model = self.fingerprint().to_string();
         let lines = factuals.iter().zip(certificates).map(|(factual, certificate)| {
-            let mut theorem = vec![String::new(); 3];
-            let mut interval = vec![String::new(); 2];
-            let mut ensemble = vec![String::new(); 4];
-            for tier in certificate.tiers() {
-                let verdict = tier.verdict().to_string();
-                match tier {
-                    Tier::Theorem(tier) => {
-                        let bound = tier.bound;
-                        let numbers = [bound.at_least, bound.probability];
-                        theorem = [verdict].into_iter().chain(numbers.map(text)).collect();
-                    }
-                    Tier::Interval(tier) => interval = vec![verdict, text(tier.largest_delta)],
-                    Tier::Ensemble(tier) => {
-                        let counts = [tier.valid, tier.models].map(|count| count.to_string());
-                        ensemble = [verdict].into_iter().chain(counts).collect();
-                        ensemble.push(text(tier.probability));
-                    }
-                }
-            }
-            let whole = [
+            let mut cells = vec![
                 factual.to_string(),
                 certificate.score().to_string(),
                 certificate.verdict().to_string(),
             ];
-            let rests_on = [model.clone(), seed.0.to_string(), FORMAT_VERSION.to_string()];
-            [&whole[..], &theorem, &interval, &ensemble, &rests_on].concat()
+            for kind in &Tier::KINDS {
+                match certificate.tiers().iter().find(|tier| tier.name() == kind.name) {
+                    Some(tier) => {
+                        cells.push(tier.verdict().to_string());
+                        cells.extend(tier.numbers());
+                    }
+                    None => cells.extend(vec![String::new(); 1 + kind.numbers.len()]),
+                }
+            }
+            cells.extend([model.clone(), seed.0.to_string(), FORMAT_VERSION.to_string()]);
+            cells
         });
         table("certificates", &names, lines)
     }
@@ -291,8 +293,4 @@ pub fn verify_certificates(
             Ok(verified)
         })
         .collect()
-}
-
-fn text(number: f64) -> String {
-    number.to_string()
 }

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::Meaning;
 use crate::data::schema::Split;
 use crate::data::{Schema, Value, listed};
 use crate::error::{Error, Result};
@@ -24,6 +25,33 @@ pub fn import_bytes(bytes: &[u8], schema: &Schema, options: &ImportOptions) -> R
 }
 
 fn import_with(
+    read: impl Fn(&ImportOptions) -> Result<OnnxModel>,
+    schema: &Schema,
+    options: &ImportOptions,
+) -> Result<OnnxModel> {
+    let model = with_class_of(read, schema, options)?;
+    check_meaning(&model, schema)?;
+    Ok(model)
+}
+
+/// Refuses a schema by which acceptance means something else than by the schema in the model
+/// file: every answer would be the wrong way round.
+pub(super) fn check_meaning(model: &OnnxModel, schema: &Schema) -> Result<()> {
+    // Another tool may have written something else under the same name.
+    let Ok(Some(own)) = embedded_schema(model) else {
+        return Ok(());
+    };
+    let (own, given) = (Meaning::of(&own), Meaning::of(schema));
+    if own.is(&given) {
+        return Ok(());
+    }
+    Err(Error::InvalidModel(format!(
+        "its own schema calls {own} favourable, but the schema it is read with calls {given} so; \
+         expected the same `[label]`"
+    )))
+}
+
+fn with_class_of(
     read: impl Fn(&ImportOptions) -> Result<OnnxModel>,
     schema: &Schema,
     options: &ImportOptions,

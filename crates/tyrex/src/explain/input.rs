@@ -1,6 +1,7 @@
 //! From the rows of a schema to the points of an imported model.
 
 use super::Data;
+use super::import::check_meaning;
 use crate::data::encode::{Affine, Block, Coding};
 use crate::data::schema::{FitOn, ModelInput, Scaling};
 use crate::data::{Encoder, Feature, Row, Schema, Value, listed};
@@ -10,6 +11,7 @@ use crate::model::onnx::{Block as Step, Category, Core, Inputs, OnnxModel};
 /// The encoder from the rows of the data to the points the model's core takes.
 pub(super) fn encoder(data: &Data, model: &OnnxModel) -> Result<Encoder> {
     let schema = data.schema();
+    check_meaning(model, schema)?;
     let encoder = match schema.model.input {
         ModelInput::Encoded => encoded(data, model)?,
         ModelInput::Raw => raw(schema, model)?.constrained(schema)?,
@@ -29,7 +31,7 @@ pub(super) fn standardised(data: &Data, encoder: Encoder, core: Core) -> Result<
     };
     // A threshold on a scale of the model's own may lie right at a value, where a rounding on
     // the way through another scale would change the answer.
-    let plain = matches!(core, Core::Trees(_));
+    let plain = core.has_thresholds();
     let (encoder, affines) = encoder.standardised(schema, &rows, plain)?;
     Ok((encoder, core.standardised(&affines)?))
 }

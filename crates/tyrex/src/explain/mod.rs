@@ -15,6 +15,7 @@ mod document;
 mod feature;
 mod import;
 mod input;
+mod meaning;
 mod performance;
 mod pipeline;
 mod retrain;
@@ -41,6 +42,7 @@ pub use data::{Applicants, Data};
 pub use document::{Advised, Explained, Named};
 pub use feature::{FeatureDocument, FeatureForm};
 pub use import::{embedded_schema, import, import_bytes};
+pub use meaning::Meaning;
 pub use performance::{Part, Performance, PerformanceTally};
 pub use pipeline::{Answered, Counter, Progress, Stage};
 pub use retrain::RetrainingTerms;
@@ -56,7 +58,7 @@ use serde::Serialize;
 use crate::data::{Dataset, Encoder, Row, Schema};
 use crate::error::{Error, Result};
 use crate::file::{Overwrite, write_whole};
-use crate::model::onnx::{self, Core, ExportMetadata, OnnxModel};
+use crate::model::onnx::{self, ExportMetadata, OnnxModel};
 use crate::model::train::{EpochReport, Job, OutputLayer};
 use crate::model::{
     DifferentiableModel, Examples, Fingerprint, Mlp, Model, TrainParams, train_all,
@@ -108,13 +110,6 @@ fn check_output(params: &TrainParams) -> Result<()> {
     }
 }
 
-fn shared(core: Core) -> Arc<dyn Model> {
-    match core {
-        Core::Mlp(network) => Arc::new(network),
-        Core::Trees(trees) => Arc::new(trees),
-    }
-}
-
 impl Explainer {
     /// Trains a network on the training rows of a data set.
     ///
@@ -148,7 +143,7 @@ impl Explainer {
     /// columns that the model file encodes itself.
     pub fn with_model(data: Data, model: OnnxModel) -> Result<Self> {
         let encoder = input::encoder(&data, &model)?;
-        Self::assemble(data, encoder, shared(model.core), None)
+        Self::assemble(data, encoder, model.core.shared(), None)
     }
 
     /// Puts a model of any kind and the rows to explain together. The model sees the schema's
@@ -181,7 +176,7 @@ impl Explainer {
     pub fn with_standardised_model(data: Data, model: OnnxModel) -> Result<Self> {
         let encoder = input::encoder(&data, &model)?;
         let (encoder, core) = input::standardised(&data, encoder, model.core)?;
-        Self::assemble(data, encoder, shared(core), None)
+        Self::assemble(data, encoder, core.shared(), None)
     }
 
     fn assemble(

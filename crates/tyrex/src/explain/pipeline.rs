@@ -99,7 +99,7 @@ impl Explainer {
             trained = self.retrain(&terms, |_, _| counter.add(1))?;
             &trained
         };
-        let terms = ask.calibration()?;
+        let terms = ask.for_model(self).calibration()?;
         let searches = terms.searched(applicants).len() * terms.taus.len();
         let counter = Counter::new(Stage::Calibrating, searches as u64, watch);
         let calibration =

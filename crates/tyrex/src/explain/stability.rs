@@ -11,7 +11,7 @@ use super::{Applicant, Explainer, FORMAT_VERSION};
 use crate::data::Table;
 use crate::error::{Error, Result};
 use crate::measure::{
-    DetachedGauge, Gamma, Gauge, GaugeRoom, Look, Measure, Neighbourhood, Sampling,
+    DetachedGauge, Gamma, Gauge, GaugeRoom, Look, Neighbourhood, Sampling, Stability,
 };
 use crate::model::Model;
 use crate::seed::Seed;
@@ -134,7 +134,7 @@ impl Explainer {
         let StabilityTerms { sampling, samples, sigma, gamma, seed } = *terms;
         let model = self.model();
         let cloud = Neighbourhood::draw(sampling, model.dim(), samples, sigma, seed)?;
-        let gauge = Gauge::new(Measure::Stability { gamma }, model, &cloud)?.detached();
+        let gauge = Gauge::new(Stability { gamma }, model, &cloud)?.detached();
         Ok(StabilityGauge { model: Arc::clone(&self.model), terms: *terms, gauge })
     }
 

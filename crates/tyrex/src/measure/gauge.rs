@@ -5,9 +5,8 @@ use std::sync::Arc;
 use rayon::prelude::*;
 
 use super::formula::Formula;
-use super::{Gamma, Measure, Reading};
+use super::{Mean, Measure, Reading, RelaxedStability};
 use crate::error::{Error, Result};
-use crate::lipschitz;
 use crate::model::probe::{Probe, ProbeRoom, Shifts};
 use crate::model::{DifferentiableModel, Mlp, Model};
 use crate::neighbourhood::Neighbourhood;
@@ -26,6 +25,8 @@ pub struct Gauge<'a> {
 #[derive(Debug, Clone)]
 pub(crate) struct DetachedGauge {
     measure: Measure,
+    /// Found once, since it may hold a bound on the whole model.
+    formula: Option<Arc<dyn Formula>>,
     neighbourhood: Arc<Neighbourhood>,
     shifts: Option<Arc<Shifts>>,
 }
@@ -44,14 +45,14 @@ pub(crate) struct Look {
 }
 
 /// How a measure is computed.
-#[derive(Clone, Copy)]
-enum Way<'a> {
+#[derive(Clone)]
+pub(super) enum Way<'a> {
     /// From the score of the point alone.
     Point,
     /// From the scores on the way to the point.
     Path { steps: usize },
     /// From the scores of the point and its neighbours.
-    Scores(Formula),
+    Scores(Arc<dyn Formula>),
     /// From their gradients too.
     Gradients(&'a Mlp),
 }
@@ -67,11 +68,12 @@ pub struct GaugeRoom {
 impl<'a> Gauge<'a> {
     /// Prepares a measure for a model.
     pub fn new(
-        measure: Measure,
+        measure: impl Into<Measure>,
         model: &'a dyn Model,
         neighbourhood: &Neighbourhood,
     ) -> Result<Self> {
-        let way = way(measure, model)?;
+        let measure = measure.into();
+        let way = measure.kind().way(model)?;
         if neighbourhood.offsets().dim() != model.dim() {
             return Err(Error::Dimension {
                 what: "coordinates of a neighbourhood".into(),
@@ -88,15 +90,13 @@ impl<'a> Gauge<'a> {
 
     /// All of it but the model.
     pub(crate) fn detached(&self) -> DetachedGauge {
-        let measure = match (self.measure, self.way) {
-            // Found once: it is the product of norms of all layers.
-            (Measure::Stability { .. }, Way::Scores(Formula::Stability { gamma })) => {
-                Measure::Stability { gamma: Gamma::Given(gamma) }
-            }
-            (measure, _) => measure,
+        let formula = match &self.way {
+            Way::Scores(formula) => Some(Arc::clone(formula)),
+            _ => None,
         };
         DetachedGauge {
-            measure,
+            measure: self.measure,
+            formula,
             neighbourhood: Arc::clone(&self.neighbourhood),
             shifts: self.probe.as_ref().map(Probe::shifts),
         }
@@ -106,6 +106,15 @@ impl<'a> Gauge<'a> {
     #[must_use]
     pub fn measure(&self) -> Measure {
         self.measure
+    }
+
+    /// The points that one reading scores.
+    pub(crate) fn evaluations(&self) -> u64 {
+        match self.way {
+            Way::Point => 1,
+            Way::Path { steps } => steps as u64,
+            Way::Scores(_) | Way::Gradients(_) => self.neighbourhood.samples() as u64 + 1,
+        }
     }
 
     /// The neighbours.
@@ -165,7 +174,7 @@ impl<'a> Gauge<'a> {
     /// If the point is of another dimension than the model, or the room another gauge's.
     #[must_use]
     pub fn read_in(&self, room: &mut GaugeRoom, x: &[f32]) -> Reading {
-        match self.way {
+        match &self.way {
             Way::Point => {
                 let score = match (&self.probe, &mut room.probe) {
                     (Some(probe), Some(room)) => probe.score(x, room),
@@ -173,7 +182,7 @@ impl<'a> Gauge<'a> {
                 };
                 Reading { score, value: f64::from(score) }
             }
-            Way::Path { steps } => path_reading(&self.model.score(&path(x, steps))),
+            Way::Path { steps } => path_reading(&self.model.score(&path(x, *steps))),
             Way::Scores(formula) => {
                 let score = self.scores(x, room);
                 let GaugeRoom { scores, weights, .. } = room;
@@ -196,7 +205,13 @@ impl<'a> Gauge<'a> {
         gradient: &mut [f32],
     ) -> Result<Reading> {
         let model = self.differentiable()?;
-        Ok(match (self.way, &self.probe, &mut room.probe) {
+        if let (Way::Scores(formula), Some(probe), Some(probe_room)) =
+            (&self.way, &self.probe, &mut room.probe)
+            && let Some((score, value)) = formula.shortcut(probe, x, probe_room, gradient)
+        {
+            return Ok(Reading { score, value });
+        }
+        Ok(match (&self.way, &self.probe, &mut room.probe) {
             (Way::Point, Some(probe), Some(room)) => {
                 let score = probe.score_with_gradient(x, room, gradient);
                 Reading { score, value: f64::from(score) }
@@ -206,7 +221,7 @@ impl<'a> Gauge<'a> {
                 gradient.copy_from_slice(gradients.row(0));
                 Reading { score: scores[0], value: f64::from(scores[0]) }
             }
-            (Way::Path { steps }, ..) => {
+            (&Way::Path { steps }, ..) => {
                 let mut scores = vec![0.0; steps];
                 let mut gradients = Points::zeros(steps, x.len());
                 let share = 1.0 / steps as f32;
@@ -216,10 +231,6 @@ impl<'a> Gauge<'a> {
                 model.vjp_into(&path(x, steps), &cotangents, &mut scores, &mut gradients);
                 sum_rows(&gradients, gradient);
                 path_reading(&scores)
-            }
-            (Way::Scores(Formula::RelaxedStability), Some(probe), Some(room)) => {
-                let (score, value) = probe.relaxed_stability(x, room, gradient);
-                Reading { score, value }
             }
             (Way::Scores(formula), ..) => {
                 let score = self.scores(x, room);
@@ -238,13 +249,13 @@ impl<'a> Gauge<'a> {
     /// As [`read_in`](Self::read_in).
     pub(crate) fn look_in(&self, room: &mut GaugeRoom, x: &[f32]) -> Look {
         let score = self.scores(x, room);
-        let mut weigh = |formula: Formula| {
+        let mut weigh = |formula: &dyn Formula| {
             let GaugeRoom { scores, weights, .. } = room;
             formula.weigh(&self.neighbourhood, score, scores, weights).value
         };
-        let (mean, relaxed_stability) = (weigh(Formula::Mean), weigh(Formula::RelaxedStability));
-        let value = match self.way {
-            Way::Scores(formula) => weigh(formula),
+        let (mean, relaxed_stability) = (weigh(&Mean {}), weigh(&RelaxedStability {}));
+        let value = match &self.way {
+            Way::Scores(formula) => weigh(&**formula),
             _ => self.read_in(room, x).value,
         };
         Look { score, mean, relaxed_stability, value }
@@ -253,7 +264,8 @@ impl<'a> Gauge<'a> {
     fn differentiable(&self) -> Result<&dyn DifferentiableModel> {
         self.model.differentiable().ok_or_else(|| {
             Error::InvalidModel(
-                "this needs gradients, which trees and black boxes do not have; use nn or trex-nn"
+                "the gradient of a measure needs gradients of the model, which trees and black \
+                 boxes do not have"
                     .into(),
             )
         })
@@ -333,7 +345,10 @@ impl DetachedGauge {
         };
         Ok(Gauge {
             measure: self.measure,
-            way: way(self.measure, model)?,
+            way: match &self.formula {
+                Some(formula) => Way::Scores(Arc::clone(formula)),
+                None => self.measure.kind().way(model)?,
+            },
             model,
             neighbourhood: Arc::clone(&self.neighbourhood),
             probe,
@@ -344,41 +359,6 @@ impl DetachedGauge {
     pub(crate) fn neighbourhood(&self) -> &Neighbourhood {
         &self.neighbourhood
     }
-}
-
-fn way(measure: Measure, model: &dyn Model) -> Result<Way<'_>> {
-    let network = |gamma: &str| {
-        model.network().ok_or_else(|| {
-            Error::InvalidModel(format!(
-                "gamma `{gamma}` needs a network, which trees and black boxes are not; \
-                 use a number or `sampled-slopes`"
-            ))
-        })
-    };
-    Ok(match measure {
-        Measure::Prediction => Way::Point,
-        Measure::Mean => Way::Scores(Formula::Mean),
-        Measure::RelaxedStability => Way::Scores(Formula::RelaxedStability),
-        Measure::Stability { gamma } => match gamma {
-            Gamma::Given(gamma) if gamma >= 0.0 && gamma.is_finite() => {
-                Way::Scores(Formula::Stability { gamma })
-            }
-            Gamma::Given(gamma) => {
-                return Err(Error::param("gamma", gamma, "a number of at least 0"));
-            }
-            Gamma::Sound => {
-                let gamma = lipschitz::spectral(network("sound")?).value;
-                Way::Scores(Formula::Stability { gamma })
-            }
-            Gamma::SampledSlopes => Way::Scores(Formula::SlopeStability),
-            Gamma::SampledGradients => Way::Gradients(network("sampled-gradients")?),
-        },
-        Measure::MeanMinusDeviation => Way::Scores(Formula::MeanMinusDeviation),
-        Measure::PathIntegral { steps: 0 } => {
-            return Err(Error::param("steps", 0, "at least 1"));
-        }
-        Measure::PathIntegral { steps } => Way::Path { steps },
-    })
 }
 
 /// From the scores along the path; the last is the point's.

@@ -18,54 +18,52 @@
 
 mod formula;
 mod gauge;
+mod mean;
+mod mean_minus_deviation;
+mod path_integral;
+mod prediction;
+mod relaxed_stability;
+mod stability;
 
 use serde::{Deserialize, Serialize};
 
+use crate::catalogue::catalogue;
+use crate::error::Result;
+use crate::model::Model;
 pub use crate::neighbourhood::{Neighbourhood, Sampling};
+use gauge::Way;
 pub(crate) use gauge::{DetachedGauge, Look};
 pub use gauge::{Gauge, GaugeRoom};
+pub use stability::Gamma;
 
-/// Which measure.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(tag = "name", rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Measure {
-    /// `m(x)`: the ablation's first baseline.
-    Prediction,
-    /// The mean score of the neighbours: the ablation's second baseline.
-    Mean,
-    /// The paper's `R^`, what T-Rex climbs.
-    RelaxedStability,
-    /// The paper's `R`, what its theorem speaks of.
-    Stability {
-        /// The Lipschitz constant in it.
-        gamma: Gamma,
-    },
-    /// The measure of `RobX`.
-    MeanMinusDeviation,
-    /// What Stable Neighbour Search climbs: the score along the way from the origin.
-    PathIntegral {
-        /// The number of steps `s`.
-        steps: usize,
-    },
+catalogue! {
+    /// Which measure. It is a file, and a line here.
+    #[derive(Copy)]
+    Measure tagged "name" by Kind {
+        prediction::Prediction,
+        mean::Mean,
+        relaxed_stability::RelaxedStability,
+        stability::Stability,
+        mean_minus_deviation::MeanMinusDeviation,
+        path_integral::PathIntegral,
+    }
 }
 
-/// The Lipschitz constant in the stability `R`.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
-#[serde(rename_all = "kebab-case")]
-pub enum Gamma {
-    /// A number.
-    Given(f64),
-    /// The product of the layers' spectral norms, a bound that is proved and holds
-    /// everywhere. Bounds around the point would be tighter, but they move with it; this
-    /// one is a constant of the model, as the paper's theorem has it.
-    Sound,
-    /// The paper's estimate, `max_i abs(m_0 - m_i) / norm(n_i)`. It is not a bound.
-    SampledSlopes,
-    /// `max_i norm(dm(x_i))`, over the neighbours and the point. It is not a bound either,
-    /// but sees what slopes between points average out.
-    SampledGradients,
+/// What a measure says of itself, in its own file.
+trait Kind {
+    /// The letters for it in tables.
+    fn symbol(&self) -> &'static str;
+
+    /// How it is computed for a model. Parameters out of range are refused.
+    fn way<'a>(&self, model: &'a dyn Model) -> Result<Way<'a>>;
+}
+
+impl Measure {
+    /// The letters for it in tables.
+    #[must_use]
+    pub fn symbol(&self) -> &'static str {
+        self.kind().symbol()
+    }
 }
 
 /// What a measure says of one point.
@@ -75,4 +73,37 @@ pub struct Reading {
     pub score: f32,
     /// The measure's value.
     pub value: f64,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Names and parameters stand in files of users: this is what the first version wrote.
+    #[test]
+    fn documents_are_pinned() {
+        let text = |measure: &Measure| serde_json::to_string(measure).unwrap();
+        let all: Vec<String> = Measure::all().iter().map(text).collect();
+        assert_eq!(
+            all,
+            [
+                r#"{"name":"prediction"}"#,
+                r#"{"name":"mean"}"#,
+                r#"{"name":"relaxed-stability"}"#,
+                r#"{"name":"stability","gamma":"sampled-slopes"}"#,
+                r#"{"name":"mean-minus-deviation"}"#,
+                r#"{"name":"path-integral","steps":20}"#,
+            ]
+        );
+        let given = Measure::from(Stability { gamma: Gamma::Given(0.5) });
+        assert_eq!(text(&given), r#"{"name":"stability","gamma":{"given":0.5}}"#);
+        for measure in Measure::all().into_iter().chain([given]) {
+            let written = serde_json::to_value(measure).unwrap();
+            assert_eq!(written["name"], measure.name());
+            assert_eq!(serde_json::from_value::<Measure>(written).unwrap(), measure);
+        }
+        for wrong in [r#"{"name":"mean","k":1}"#, r#"{"name":"stability"}"#, r#"{"name":"R"}"#] {
+            assert!(serde_json::from_str::<Measure>(wrong).is_err(), "{wrong}");
+        }
+    }
 }

@@ -4,9 +4,9 @@ use std::f64::consts::PI;
 
 use rayon::prelude::*;
 
-use super::panels::Panels;
 use super::{check_points, check_training};
 use crate::error::{Error, Result};
+use crate::model::panels::Panels;
 use crate::points::Points;
 
 /// `exp` of less than this, ten million times, is below the last digit of 1.

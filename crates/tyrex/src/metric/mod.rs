@@ -12,7 +12,6 @@ mod lof;
 mod mahalanobis;
 mod metrics;
 mod neighbours;
-mod panels;
 mod summary;
 mod validity;
 

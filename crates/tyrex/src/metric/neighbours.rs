@@ -13,10 +13,9 @@ use std::sync::OnceLock;
 
 use rayon::prelude::*;
 
-use super::panels::Panels;
 use super::{check_points, check_training};
 use crate::error::{Error, Result};
-use crate::model::kernel::LANES;
+use crate::model::panels::Panels;
 use crate::points::Points;
 
 /// Queries that read a panel while it is in the nearest cache.
@@ -133,10 +132,10 @@ impl NeighbourIndex {
         // A bound on rounding up and down, and on what is lost below the normal numbers.
         let slack = 1.0 + 4.0 * (dim + 4.0) * f32::EPSILON;
         let limit = smallest(least, panels) * slack + dim * f32::MIN_POSITIVE;
-        let mut nearest = Vec::with_capacity(panels * LANES);
+        let mut nearest = Vec::with_capacity(panels * Panels::WIDTH);
         for panel in (0..least.len()).filter(|&panel| least[panel] <= limit) {
             for (lane, square) in self.panels.squares(panel, point).into_iter().enumerate() {
-                let index = panel * LANES + lane;
+                let index = panel * Panels::WIDTH + lane;
                 if index < self.points.len() && Some(index) != own {
                     nearest.push(Neighbour { index, distance: square.sqrt() });
                 }

@@ -2,6 +2,8 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::choice::Choice;
+
 /// What a layer does to each of its sums.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -57,5 +59,40 @@ impl Activation {
             _ => 0.0,
         };
         (!parameter.is_finite()).then(|| format!("{self:?} has a parameter that is not finite"))
+    }
+}
+
+/// Those of hidden layers, with the parameters that are usual.
+impl Choice for Activation {
+    const ALL: &'static [Self] = Self::ALL.split_at(1).1;
+
+    fn word(self) -> &'static str {
+        match self {
+            Self::Identity => "identity",
+            Self::Relu => "relu",
+            Self::LeakyRelu { .. } => "leaky-relu",
+            Self::Elu { .. } => "elu",
+            Self::Gelu => "gelu",
+            Self::GeluTanh => "gelu-tanh",
+            Self::Tanh => "tanh",
+            Self::Sigmoid => "sigmoid",
+            Self::Softplus => "softplus",
+            Self::Silu => "silu",
+        }
+    }
+
+    fn help(self) -> &'static str {
+        match self {
+            Self::Identity => "z",
+            Self::Relu => "max(0, z)",
+            Self::LeakyRelu { .. } => "z, or 0.01 z where that is negative",
+            Self::Elu { .. } => "z, or exp(z) - 1 where that is negative",
+            Self::Gelu => "z times the normal distribution function",
+            Self::GeluTanh => "The same, approximated with tanh",
+            Self::Tanh => "tanh(z)",
+            Self::Sigmoid => "1 / (1 + exp(-z))",
+            Self::Softplus => "ln(1 + exp(z))",
+            Self::Silu => "z / (1 + exp(-z))",
+        }
     }
 }

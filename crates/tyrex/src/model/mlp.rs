@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use super::kernel::{self, Left, Line, Out, Right};
 use super::pass::{Block, Pass};
-use super::{Activation, DifferentiableModel, Fingerprint, Model};
+use super::{Activation, DifferentiableModel, Fingerprint, Model, ModelSummary};
 use crate::error::{Error, Result};
 use crate::points::Points;
 
@@ -396,6 +396,10 @@ impl Model for Mlp {
 
     fn network(&self) -> Option<&Mlp> {
         Some(self)
+    }
+
+    fn summary(&self) -> ModelSummary {
+        ModelSummary::of_network(self)
     }
 
     fn identity(&self) -> Option<Fingerprint> {

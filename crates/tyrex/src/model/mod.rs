@@ -6,11 +6,13 @@ pub mod activation;
 mod curvature;
 pub mod fingerprint;
 pub mod interval;
-pub(crate) mod kernel;
+mod kernel;
 pub mod mlp;
 pub mod onnx;
+pub(crate) mod panels;
 mod pass;
 pub mod probe;
+mod summary;
 pub mod train;
 pub mod trees;
 
@@ -18,6 +20,7 @@ pub use activation::Activation;
 pub use fingerprint::Fingerprint;
 pub use mlp::{Dense, Mlp, Output};
 pub use probe::Probe;
+pub use summary::ModelSummary;
 pub use train::{Examples, TrainParams, Trained, train, train_all};
 pub use trees::TreeEnsemble;
 
@@ -63,9 +66,9 @@ pub trait Model: fmt::Debug + Send + Sync {
         None
     }
 
-    /// The trees, if it is made of them.
-    fn trees(&self) -> Option<&TreeEnsemble> {
-        None
+    /// What it is made of.
+    fn summary(&self) -> ModelSummary {
+        ModelSummary::Function { inputs: self.dim() }
     }
 
     /// The fingerprint, if the model has one. Black boxes do not.

@@ -1,6 +1,6 @@
 //! Tree ensembles: random forests and boosted trees, scored but not differentiated.
 
-use super::{Fingerprint, Model};
+use super::{Fingerprint, Model, ModelSummary};
 use crate::error::{Error, Result};
 use crate::points::Points;
 
@@ -332,8 +332,9 @@ impl Model for TreeEnsemble {
         self.dim
     }
 
-    fn trees(&self) -> Option<&TreeEnsemble> {
-        Some(self)
+    fn summary(&self) -> ModelSummary {
+        let (trees, nodes) = (self.roots.len(), self.nodes.len());
+        ModelSummary::Trees { inputs: self.dim(), trees, nodes }
     }
 
     fn identity(&self) -> Option<Fingerprint> {

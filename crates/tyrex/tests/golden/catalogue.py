@@ -1,6 +1,6 @@
 """The authors' encodings of the catalogue's data sets, computed with numpy alone.
 
-    python3 crates/tyrex/tests/golden/catalogue.py ../shared/data
+    python3 crates/tyrex/tests/golden/catalogue.py $TYREX_DATA
 
 writes catalogue.json beside this file: for each data set the number of rows and columns, the
 sum of every column over all rows, and a few encoded rows. `tests/it/catalogue.rs` compares them

@@ -11,7 +11,7 @@ use tyrex::explain::{
     Applicant, Candidate, Explainer, Gate, GateReport, JudgedPromise, Part, PromiseStatus, Repair,
     Request, Values, WrittenPromise,
 };
-use tyrex::measure::{Gauge, Measure, Neighbourhood, Sampling};
+use tyrex::measure::{Gauge, Neighbourhood, RelaxedStability, Sampling};
 use tyrex::model::TrainParams;
 use tyrex::{Points, Seed};
 
@@ -118,7 +118,7 @@ fn kept_and_broken_promises_are_counted_as_by_hand() {
         kept += usize::from(now >= 0.5);
         let point = new.encoder().encode(&given.advised).unwrap();
         let point = Points::from_rows(dim, point.as_slice().to_vec()).unwrap();
-        let gauge = Gauge::new(Measure::RelaxedStability, new.model(), &cloud).unwrap();
+        let gauge = Gauge::new(RelaxedStability {}, new.model(), &cloud).unwrap();
         assert!((gauge.read(&point)[0].value - promise.stability.unwrap()).abs() < 1e-6);
     }
     // The test means nothing unless both occur.
@@ -303,7 +303,8 @@ fn what_cannot_be_audited_is_refused() {
     );
     // A row of another schema cannot be read, and counts as broken.
     let other = Values::from([("x".to_owned(), 1.0.into())]);
-    let promise = WrittenPromise { name: "row 7".to_owned(), factual: None, advised: other };
+    let name = "row 7".to_owned();
+    let promise = WrittenPromise { name, factual: None, advised: other, meaning: None };
     let report = judge(&explainer, &[promise], GO_ON);
     let judged = &report.candidates[0].promises[0];
     assert_eq!((judged.status, report.passes()), (PromiseStatus::Unreadable, false));

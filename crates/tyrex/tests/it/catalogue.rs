@@ -1,11 +1,15 @@
 //! The catalogue against the real files, against numpy, and against a server on this machine.
 
+//!
+//! A test that needs a data set which has to be fetched is in the module `needs_NAME` and ignored.
+//! `./check` runs it where the data set is, and says that it was left out where it is not.
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
 use std::net::TcpListener;
 use std::ops::ControlFlow;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
@@ -14,26 +18,9 @@ use tyrex::data::catalogue::{Catalogue, ClassCounts, Direction, Place, Variant};
 use tyrex::data::fetch::{FetchOptions, Progress};
 use tyrex::{Error, Result};
 
-/// `../shared/data`, seen from the root of the repository.
-fn shared_data() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data")
-}
-
-/// The catalogue with every file at hand, or nothing if the data are left out on purpose.
-fn whole_catalogue() -> Option<Catalogue> {
-    if std::env::var("TYREX_WITHOUT_DATA").is_ok_and(|value| value == "1") {
-        return None;
-    }
-    let catalogue = Catalogue::new(Some(&shared_data()));
-    for listing in catalogue.list().unwrap() {
-        assert!(
-            !matches!(listing.place, Place::Missing(_)),
-            "this test needs the data set {}: put its files into ../shared/data or $TYREX_DATA \
-             (`tyrex data fetch {0}` gets them), or set TYREX_WITHOUT_DATA=1 to leave it out",
-            listing.name
-        );
-    }
-    Some(catalogue)
+/// The catalogue with the folders of this machine.
+fn machine() -> Catalogue {
+    Catalogue::new(None)
 }
 
 fn empty_catalogue() -> (tempfile::TempDir, Catalogue) {
@@ -64,36 +51,31 @@ struct Sampled {
 }
 
 /// `golden/catalogue.py` computes these arrays without the schemas.
-#[test]
-fn the_reference_schemas_agree_with_numpy() {
-    let Some(catalogue) = whole_catalogue() else { return };
-    let golden: BTreeMap<String, Golden> =
+fn agrees_with_numpy(name: &str) {
+    let mut golden: BTreeMap<String, Golden> =
         serde_json::from_str(include_str!("../golden/catalogue.json")).unwrap();
     assert_eq!(golden.len(), 5);
-    for (name, expected) in golden {
-        let dataset = catalogue.load(&name, Variant::Reference, Direction::Favourable).unwrap();
-        let points = dataset.points();
-        assert_eq!((points.len(), points.dim()), (expected.rows, expected.columns), "{name}");
-        for Sampled { row, point } in expected.sampled {
-            for (column, (&ours, theirs)) in points.row(row).iter().zip(point).enumerate() {
-                // A 32-bit float has seven digits; z-scores reach 50.
-                let allowed = 1e-6 * theirs.abs().max(1.0);
-                let difference = (f64::from(ours) - theirs).abs();
-                assert!(difference <= allowed, "{name}, row {row}, column {column}: {difference}");
-            }
+    let expected = golden.remove(name).unwrap();
+    let dataset = machine().load(name, Variant::Reference, Direction::Favourable).unwrap();
+    let points = dataset.points();
+    assert_eq!((points.len(), points.dim()), (expected.rows, expected.columns), "{name}");
+    for Sampled { row, point } in expected.sampled {
+        for (column, (&ours, theirs)) in points.row(row).iter().zip(point).enumerate() {
+            // A 32-bit float has seven digits; z-scores reach 50.
+            let allowed = 1e-6 * theirs.abs().max(1.0);
+            let difference = (f64::from(ours) - theirs).abs();
+            assert!(difference <= allowed, "{name}, row {row}, column {column}: {difference}");
         }
-        for (column, sum) in expected.sums.into_iter().enumerate() {
-            let ours: f64 = points.rows().map(|point| f64::from(point[column])).sum();
-            let difference = (ours - sum).abs() / expected.rows as f64;
-            assert!(difference <= 1e-6, "{name}, mean of column {column}: {difference}");
-        }
+    }
+    for (column, sum) in expected.sums.into_iter().enumerate() {
+        let ours: f64 = points.rows().map(|point| f64::from(point[column])).sum();
+        let difference = (ours - sum).abs() / expected.rows as f64;
+        assert!(difference <= 1e-6, "{name}, mean of column {column}: {difference}");
     }
 }
 
-#[test]
-fn every_view_has_its_rows_columns_and_split() {
+fn views_have_their_rows_columns_and_split(name: &str) {
     use Variant::{Product, Reference};
-    let Some(catalogue) = whole_catalogue() else { return };
     // Name, view, encoded columns, training rows, test rows, first training row in the file.
     let expected = [
         ("german", Product, 55, 670, 330, 703),
@@ -108,8 +90,10 @@ fn every_view_has_its_rows_columns_and_split() {
         ("taiwan", Reference, 32, 22500, 7500, 12880),
         ("moons", Product, 2, 750, 250, 0),
     ];
-    for (name, variant, columns, train, test, first) in expected {
-        let dataset = catalogue.load(name, variant, Direction::Favourable).unwrap();
+    let of_name: Vec<_> = expected.into_iter().filter(|view| view.0 == name).collect();
+    assert!(!of_name.is_empty(), "{name}");
+    for (name, variant, columns, train, test, first) in of_name {
+        let dataset = machine().load(name, variant, Direction::Favourable).unwrap();
         let found = (
             dataset.points().dim(),
             dataset.train().len(),
@@ -120,37 +104,96 @@ fn every_view_has_its_rows_columns_and_split() {
     }
 }
 
-#[test]
-fn the_list_tells_the_truth() {
-    let Some(catalogue) = whole_catalogue() else { return };
-    for listing in catalogue.list().unwrap() {
-        let name = listing.name;
-        let dataset = catalogue.load(name, Variant::Product, Direction::Favourable).unwrap();
-        assert_eq!(dataset.rows().len(), listing.rows, "{name}");
-        assert_eq!(dataset.schema().features.len(), listing.features, "{name}");
-        let favourable = dataset.labels().iter().filter(|label| **label).count();
-        let share = favourable as f64 / listing.rows as f64;
-        assert!((share - listing.favourable_share).abs() < 1e-12, "{name}: {share}");
-    }
+fn the_list_tells_the_truth(name: &str) {
+    let catalogue = machine();
+    let listed = catalogue.list().unwrap();
+    let listing = listed.iter().find(|listing| listing.name == name).unwrap();
+    let dataset = catalogue.load(name, Variant::Product, Direction::Favourable).unwrap();
+    assert_eq!(dataset.rows().len(), listing.rows, "{name}");
+    assert_eq!(dataset.schema().features.len(), listing.features, "{name}");
+    let favourable = dataset.labels().iter().filter(|label| **label).count();
+    let share = favourable as f64 / listing.rows as f64;
+    assert!((share - listing.favourable_share).abs() < 1e-12, "{name}: {share}");
 }
 
 /// Label 1 in the authors' released arrays, counted over both parts.
+fn the_authors_direction_is_theirs(name: &str, rows: usize, ones: usize) {
+    let count = |direction| {
+        let dataset = machine().load(name, Variant::Reference, direction).unwrap();
+        dataset.labels().iter().filter(|label| **label).count()
+    };
+    assert_eq!(count(Direction::Authors), ones, "{name}");
+    let favourable = count(Direction::Favourable);
+    assert!(favourable == ones || favourable == rows - ones, "{name}: {favourable}");
+}
+
 #[test]
-fn the_authors_direction_is_theirs() {
-    let Some(catalogue) = whole_catalogue() else { return };
-    for (name, rows, ones) in
-        [("german", 1000, 300), ("heloc", 10459, 5000), ("ctg", 2126, 471), ("taiwan", 30000, 6636)]
-    {
-        let count = |direction| {
-            let dataset = catalogue.load(name, Variant::Reference, direction).unwrap();
-            dataset.labels().iter().filter(|label| **label).count()
-        };
-        assert_eq!(count(Direction::Authors), ones, "{name}");
-        let favourable = count(Direction::Favourable);
-        assert!(favourable == ones || favourable == rows - ones, "{name}: {favourable}");
+fn what_is_in_the_program_is_what_the_catalogue_says() {
+    for name in ["german", "moons"] {
+        views_have_their_rows_columns_and_split(name);
+        the_list_tells_the_truth(name);
     }
-    let problem = catalogue_problem(catalogue.load("moons", Variant::Product, Direction::Authors));
+    agrees_with_numpy("german");
+    the_authors_direction_is_theirs("german", 1000, 300);
+    let problem = catalogue_problem(machine().load("moons", Variant::Product, Direction::Authors));
     assert!(problem.contains("direction"), "{problem}");
+}
+
+/// The tests of one data set that has to be fetched, and other tests that need it.
+macro_rules! needs {
+    ($module:ident, $name:literal, $reason:literal $(, $test:ident => $call:expr)*) => {
+        mod $module {
+            use super::*;
+
+            #[test]
+            #[ignore = $reason]
+            fn the_reference_schema_agrees_with_numpy() {
+                agrees_with_numpy($name);
+            }
+
+            #[test]
+            #[ignore = $reason]
+            fn every_view_has_its_rows_columns_and_split() {
+                views_have_their_rows_columns_and_split($name);
+            }
+
+            #[test]
+            #[ignore = $reason]
+            fn the_list_tells_the_truth() {
+                super::the_list_tells_the_truth($name);
+            }
+
+            $(
+                #[test]
+                #[ignore = $reason]
+                fn $test() {
+                    $call;
+                }
+            )*
+        }
+    };
+}
+
+needs!(needs_heloc, "heloc", "needs the data set heloc",
+    the_authors_direction_is_theirs => super::the_authors_direction_is_theirs("heloc", 10459, 5000),
+    fetching_converts_checks_and_keeps => fetching_heloc());
+needs!(needs_ctg, "ctg", "needs the data set ctg",
+    the_authors_direction_is_theirs => super::the_authors_direction_is_theirs("ctg", 2126, 471));
+needs!(needs_adult, "adult", "needs the data set adult",
+    fetching_converts_checks_and_keeps => fetching_adult());
+needs!(needs_taiwan, "taiwan", "needs the data set taiwan",
+    the_authors_direction_is_theirs => super::the_authors_direction_is_theirs("taiwan", 30000, 6636));
+
+/// A data set without such tests would never be looked at, and one without a module would not be
+/// left out where it is missing.
+#[test]
+fn every_data_set_that_has_to_be_fetched_has_its_module() {
+    let source = include_str!("catalogue.rs");
+    for listing in empty_catalogue().1.list().unwrap() {
+        let module = format!("\nneeds!(needs_{}, ", listing.name);
+        let is_fetched = matches!(listing.place, Place::Missing(_));
+        assert_eq!(source.contains(&module), is_fetched, "{}", listing.name);
+    }
 }
 
 #[test]
@@ -247,36 +290,39 @@ fn as_uci_has_it(csv: &str, comment: &str, end: &str) -> Vec<u8> {
     format!("{comment}{}\n", lines.collect::<String>()).into_bytes()
 }
 
-#[test]
-fn fetching_converts_checks_and_keeps() {
-    if whole_catalogue().is_none() {
-        return;
-    }
-    let read = |name| fs::read_to_string(shared_or_elsewhere(name)).unwrap();
-    let options = serve(vec![
-        ("adult/adult.data", as_uci_has_it(&read("adult_train.csv"), "", "")),
-        ("adult/adult.test", as_uci_has_it(&read("adult_test.csv"), "|comment\n", ".")),
-        ("data/heloc.csv", read("heloc.csv").replace('\n', ",0.5\n").into_bytes()),
-    ]);
-    let (folder, catalogue) = empty_catalogue();
-    for (name, files) in [("adult", 2), ("heloc", 1)] {
-        let fetched = catalogue.fetch(name, &options, &mut go_on).unwrap();
-        assert_eq!(fetched.iter().filter(|file| !file.was_there).count(), files);
-        catalogue.load(name, Variant::Product, Direction::Favourable).unwrap();
-        let again = catalogue.fetch(name, &options, &mut go_on).unwrap();
-        assert!(again.iter().all(|file| file.was_there));
-    }
-    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 3, "only the files themselves");
+fn fetching_adult() {
+    let [train, test] = files_of("adult").try_into().unwrap();
+    let published = vec![
+        ("adult/adult.data", as_uci_has_it(&train, "", "")),
+        ("adult/adult.test", as_uci_has_it(&test, "|comment\n", ".")),
+    ];
+    fetching_converts_checks_and_keeps("adult", published);
 }
 
-fn shared_or_elsewhere(name: &str) -> PathBuf {
-    let elsewhere = std::env::var_os("TYREX_DATA").map(PathBuf::from);
-    [Some(shared_data()), elsewhere]
-        .into_iter()
-        .flatten()
-        .map(|folder| folder.join(name))
-        .find(|path| path.is_file())
-        .unwrap_or_else(|| panic!("{name} is neither in ../shared/data nor in $TYREX_DATA"))
+fn fetching_heloc() {
+    let [file] = files_of("heloc").try_into().unwrap();
+    let published = vec![("data/heloc.csv", file.replace('\n', ",0.5\n").into_bytes())];
+    fetching_converts_checks_and_keeps("heloc", published);
+}
+
+fn fetching_converts_checks_and_keeps(name: &str, published: Vec<(&'static str, Vec<u8>)>) {
+    let files = published.len();
+    let options = serve(published);
+    let (folder, catalogue) = empty_catalogue();
+    let fetched = catalogue.fetch(name, &options, &mut go_on).unwrap();
+    assert_eq!(fetched.iter().filter(|file| !file.was_there).count(), files);
+    catalogue.load(name, Variant::Product, Direction::Favourable).unwrap();
+    let again = catalogue.fetch(name, &options, &mut go_on).unwrap();
+    assert!(again.iter().all(|file| file.was_there));
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), files, "only the files themselves");
+}
+
+/// The text of the files of a data set on this machine.
+fn files_of(name: &str) -> Vec<String> {
+    let listed = machine().list().unwrap();
+    let listing = listed.into_iter().find(|listing| listing.name == name).unwrap();
+    let Place::Files(paths) = listing.place else { panic!("{name}: {:?}", listing.place) };
+    paths.iter().map(|path| fs::read_to_string(path).unwrap()).collect()
 }
 
 #[test]

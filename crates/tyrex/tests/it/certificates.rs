@@ -5,7 +5,8 @@
 use serde_json::Value;
 use tyrex::Seed;
 use tyrex::certificate::{
-    Certificate, Retrained, Shift, Slope, Standing, Terms, TheoremTerms, Verdict, certify, verify,
+    Certificate, Retrained, Shift, Slope, Standing, Terms, TheoremTerms, Tier, Verdict, certify,
+    verify,
 };
 use tyrex::lipschitz::{LipschitzBound, Region, Soundness};
 use tyrex::model::{Activation, Dense, Mlp, Model, Output, TreeEnsemble, trees};
@@ -34,6 +35,14 @@ fn dented(level: f32, depth: f32, width: f32) -> Mlp {
         activation: Activation::Identity,
     };
     Mlp::new(2, &[hidden, last], SIGMOID).unwrap()
+}
+
+/// Names of tiers and columns stand in files of users.
+#[test]
+fn the_names_of_tiers_are_pinned() {
+    assert_eq!(Tier::NAMES, ["theorem", "interval", "ensemble"]);
+    let numbers = Tier::KINDS.map(|kind| kind.numbers.join(" "));
+    assert_eq!(numbers, ["at_least probability", "largest_delta", "valid models probability"]);
 }
 
 #[test]
@@ -70,7 +79,7 @@ fn a_change_that_breaks_the_assumption_is_never_certified() {
         let tier = certificate.theorem().unwrap();
         assert_eq!(tier.verdict, Verdict::Empirical);
         assert!(tier.assumptions.iter().any(|a| a.standing == Standing::Unknown));
-        let claim = tier.claim();
+        let claim = Tier::from(tier.clone()).claim();
         assert!(claim.starts_with("Supposing that changed models score"), "{claim}");
     }
     // Models like the base are certified, so the refusals above are not for nothing.
@@ -97,7 +106,7 @@ fn too_few_models_promise_nothing() {
         certify(&base, &[0.0, 0.0], Some(retrained), &Terms::default(), Seed(0)).unwrap();
     let tier = certificate.theorem().unwrap();
     assert_eq!((tier.verdict, tier.rank, tier.bound.at_least), (Verdict::Vacuous, None, 0.0));
-    assert!(tier.claim().contains("too few"));
+    assert!(Tier::from(tier.clone()).claim().contains("too few"));
 }
 
 // ---- verification
@@ -216,7 +225,7 @@ fn the_ensemble_tier_says_what_the_count_proves() {
     // No better than a coin is nothing.
     assert_eq!(ask(6, 4, 0.95).verdict, Verdict::Vacuous);
     assert_eq!(
-        ask(50, 0, 0.95).claim(),
+        Tier::from(ask(50, 0, 0.95)).claim(),
         "50 of 50 retrained models keep this point valid: with confidence 0.95, so does the next \
          one with probability at least 0.941 (certified)."
     );

@@ -13,7 +13,7 @@ use tyrex::explain::{
     Advice, Applicant, Candidate, Explainer, Fresh, Gate, Part, Request, RetrainingTerms,
     StabilityTerms, WrittenPromise,
 };
-use tyrex::measure::{Gamma, Gauge, Measure, Neighbourhood};
+use tyrex::measure::{Gamma, Gauge, Mean, Measure, Neighbourhood, RelaxedStability, Stability};
 use tyrex::model::TrainParams;
 use tyrex::{Points, Seed};
 
@@ -72,9 +72,12 @@ fn stability() {
         let gauge = |measure| Gauge::new(measure, explainer.model(), &cloud).unwrap();
         let mut points = Points::new(explainer.points().dim());
         rows.iter().for_each(|row| points.push(&row.point));
-        let [mean, relaxed, stable] =
-            [Measure::Mean, Measure::RelaxedStability, Measure::Stability { gamma }]
-                .map(|measure| gauge(measure).read(&points));
+        let [mean, relaxed, stable] = [
+            Measure::Mean(Mean {}),
+            Measure::RelaxedStability(RelaxedStability {}),
+            Measure::Stability(Stability { gamma }),
+        ]
+        .map(|measure| gauge(measure).read(&points));
         for (index, row) in explainer.stability(rows, &terms, on).unwrap().iter().enumerate() {
             assert_eq!(row.score, mean[index].score);
             assert_eq!(row.mean, mean[index].value);

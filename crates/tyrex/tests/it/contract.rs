@@ -5,12 +5,12 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tyrex::action::{Actions, FeasibleSet};
 use tyrex::counterfactual::{
-    Answer, Budget, Domain, Factual, MethodSpec, Norm, Outcome, Problem, Protocol, Reason, Tick,
-    find_all,
+    Answer, Budget, Domain, Factual, MethodSpec, Norm, Outcome, Problem, Protocol, Reason,
+    ReferenceUse, Tick, find_all,
 };
 use tyrex::data::catalogue::{Catalogue, Direction, Variant};
 use tyrex::data::moons::moons;
-use tyrex::measure::{Gauge, Measure};
+use tyrex::measure::{Gauge, RelaxedStability};
 use tyrex::model::trees::{Aggregate, Comparison, Transform, TreeNode};
 use tyrex::model::{Activation, Examples, Mlp, Model, THRESHOLD, TrainParams, TreeEnsemble, train};
 use tyrex::neighbourhood::{Neighbourhood, Sampling};
@@ -101,17 +101,16 @@ fn german() -> World {
     World::new("german, with rules", network, data.points().clone(), set)
 }
 
+fn spec(name: &str) -> MethodSpec {
+    let mut spec = MethodSpec::named(name, Protocol::Product).unwrap();
+    if let Some(robustness) = spec.robustness_mut() {
+        robustness.tau = 0.7;
+    }
+    spec
+}
+
 fn specs() -> Vec<MethodSpec> {
-    MethodSpec::NAMES
-        .iter()
-        .map(|name| {
-            let mut spec = MethodSpec::named(name, Protocol::Product).unwrap();
-            if let Some(robustness) = spec.robustness_mut() {
-                robustness.tau = 0.7;
-            }
-            spec
-        })
-        .collect()
+    MethodSpec::NAMES.into_iter().map(spec).collect()
 }
 
 fn same(a: &[Outcome], b: &[Outcome]) -> bool {
@@ -125,7 +124,7 @@ fn what_is_found_is_valid_feasible_stable_and_costs_what_it_says() {
         let cloud =
             Neighbourhood::draw(Sampling::MonteCarlo, world.data.dim(), 10_000, 0.1, Seed(99))
                 .unwrap();
-        let gauge = Gauge::new(Measure::RelaxedStability, &*world.model, &cloud).unwrap();
+        let gauge = Gauge::new(RelaxedStability {}, &*world.model, &cloud).unwrap();
         for spec in specs() {
             for norm in [Norm::L1, Norm::L2] {
                 let outcomes = world.answers(&spec, norm, Budget::default());
@@ -212,7 +211,7 @@ fn budgets_are_kept_and_what_is_found_within_them_still_passes() {
 fn a_search_can_be_cancelled_and_keeps_what_it_has() {
     let world = &worlds()[0];
     let problem = world.problem(Norm::L1);
-    let method = specs()[0].prepare(&problem, Seed(0)).unwrap();
+    let method = spec("min-cost").prepare(&problem, Seed(0)).unwrap();
     let done = AtomicUsize::new(0);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     let outcomes = pool.install(|| {
@@ -284,7 +283,7 @@ fn min_cost_is_as_close_as_a_fine_grid() {
     }
     let scores = world.model.score(&grid);
     for norm in [Norm::L1, Norm::L2] {
-        let outcomes = world.answers(&specs()[0], norm, Budget::default());
+        let outcomes = world.answers(&spec("min-cost"), norm, Budget::default());
         let mut excess = Vec::new();
         for (outcome, factual) in outcomes.iter().zip(world.factuals()) {
             let accepted = grid.rows().zip(&scores).filter(|(_, score)| **score >= THRESHOLD);
@@ -325,7 +324,7 @@ fn trees_are_explained_by_neighbours_and_refused_by_name_elsewhere() {
         if let Some(robustness) = spec.robustness_mut() {
             robustness.tau = 0.85;
         }
-        if name == "nn" || name == "trex-nn" {
+        if !spec.needs_gradients() {
             let outcomes = world.answers(&spec, Norm::L2, Budget::default());
             assert!(outcomes.iter().all(|outcome| outcome.found().is_some()), "{name}");
             continue;
@@ -333,8 +332,8 @@ fn trees_are_explained_by_neighbours_and_refused_by_name_elsewhere() {
         let problem = world.problem(Norm::L2);
         let error = spec.prepare(&problem, Seed(0)).err().unwrap().to_string();
         let said = format!(
-            "model: {name} needs gradients, which trees and black boxes do not have; use nn or \
-             trex-nn"
+            "model: {name} needs gradients, which trees and black boxes do not have; use \
+             trex-nn or nn"
         );
         assert_eq!(error, said);
     }
@@ -368,5 +367,137 @@ fn parameters_out_of_range_are_refused_by_name() {
     for spec in specs() {
         let text = serde_json::to_string(&spec).unwrap();
         assert_eq!(serde_json::from_str::<MethodSpec>(&text).unwrap(), spec);
+    }
+}
+
+/// Names and parameters stand in files of users: this is what the first version wrote.
+#[test]
+fn documents_are_pinned_for_every_method_and_protocol() {
+    let test = |tau: f64, sigma: f64, search: &str| {
+        format!(
+            r#"{{"measure":{{"name":"relaxed-stability"}},"tau":{tau},"samples":1000,"sigma":{sigma},"search":{search}}}"#
+        )
+    };
+    let sobol = r#"{"sampling":"sobol","samples":256}"#;
+    let plain = r#"{"sampling":"monte-carlo","samples":1000}"#;
+    let closest = r#"{"method":"min-cost","steps":200}"#;
+    let released = r#"{"method":"elastic-net","beta":null,"confidence":0.5,"rate":0.001,"steps":60,"rounds":9,"as_released":true}"#;
+    for (protocol, base, tau, sigma, search, step, neighbours, delta) in [
+        (
+            Protocol::Product,
+            closest,
+            0.8,
+            0.1,
+            sobol,
+            r#""adaptive","steps":200,"rescue":true"#,
+            "null",
+            0.1,
+        ),
+        (
+            Protocol::Paper,
+            closest,
+            0.8,
+            0.1,
+            plain,
+            r#"{"raw":0.01},"steps":200,"rescue":false"#,
+            "1000",
+            0.1,
+        ),
+        (
+            Protocol::Reference,
+            released,
+            0.75,
+            0.05,
+            plain,
+            r#"{"unit":0.01},"steps":20,"rescue":false"#,
+            "null",
+            0.001,
+        ),
+    ] {
+        let (own, ours) = (test(tau, sigma, search), test(tau, sigma, sobol));
+        let elastic_net = match protocol {
+            Protocol::Reference => released.to_owned(),
+            _ => r#"{"method":"elastic-net","beta":null,"confidence":0.0,"rate":0.02,"steps":200,"rounds":12,"as_released":false}"#.to_owned(),
+        };
+        let expected = [
+            format!(r#"{{"method":"trex-i","base":{base},"robustness":{own},"step":{step}}}"#),
+            format!(
+                r#"{{"method":"trex-o","start":{{"base":{base},"robustness":{ours},"step":"adaptive","steps":200,"rescue":true}},"steps":60}}"#
+            ),
+            format!(r#"{{"method":"trex-nn","neighbours":{neighbours},"robustness":{own}}}"#),
+            base.to_owned(),
+            r#"{"method":"nn"}"#.to_owned(),
+            format!(
+                r#"{{"method":"sns","base":{base},"path":20,"radius":0.2,"rate":0.01,"steps":100}}"#
+            ),
+            format!(r#"{{"method":"roar","delta":{delta},"steps":200}}"#),
+            elastic_net,
+        ];
+        let written = MethodSpec::NAMES.map(|name| {
+            let spec = MethodSpec::named(name, protocol).unwrap();
+            serde_json::to_string(&spec).unwrap()
+        });
+        assert_eq!(written, expected, "{}", protocol.name());
+    }
+}
+
+/// What the catalogue says of each method.
+#[test]
+fn every_method_says_of_itself_what_is_true_of_it() {
+    use ReferenceUse::{Optional, Required, Unused};
+    let said: Vec<_> = MethodSpec::all()
+        .iter()
+        .map(|spec| (spec.name(), spec.title(), spec.needs_gradients(), spec.reference()))
+        .collect();
+    assert_eq!(
+        said,
+        [
+            ("trex-i", "T-Rex:I", true, Optional),
+            ("trex-o", "T-Rex:O", true, Optional),
+            ("trex-nn", "T-Rex:NN", false, Required),
+            ("min-cost", "min-cost", true, Optional),
+            ("nn", "NN", false, Required),
+            ("sns", "SNS", true, Optional),
+            ("roar", "ROAR", true, Unused),
+            ("elastic-net", "elastic-net", true, Unused),
+        ]
+    );
+    for mut spec in MethodSpec::all() {
+        let document = serde_json::to_value(&spec).unwrap();
+        assert_eq!(document["method"], spec.name());
+        let name_alone = serde_json::json!({ "method": spec.name() });
+        assert_eq!(serde_json::from_value::<MethodSpec>(name_alone).unwrap(), spec);
+        assert_eq!(MethodSpec::named(spec.name(), Protocol::Product).unwrap(), spec);
+        assert!(spec.sentence().ends_with('.'), "{}", spec.sentence());
+        assert_eq!(spec.robustness().cloned(), spec.robustness_mut().cloned());
+        let instead = spec.without_gradients(Protocol::Product).unwrap();
+        assert!(!instead.needs_gradients(), "{}", spec.name());
+        assert_eq!(instead.robustness(), spec.robustness());
+    }
+    assert_eq!(MethodSpec::listed(MethodSpec::is_robust), "trex-i, trex-o or trex-nn");
+}
+
+/// A method without data points: one that requires them says so, the others answer.
+#[test]
+fn without_data_points_only_the_methods_that_require_them_refuse() {
+    let world = &worlds()[0];
+    let none = Points::new(2);
+    let problem = Problem::new(&*world.model, Norm::L1, &none).unwrap();
+    let mut nested = serde_json::to_value(spec("trex-i")).unwrap();
+    nested["base"] = serde_json::json!({ "method": "nn" });
+    let nested: MethodSpec = serde_json::from_value(nested).unwrap();
+    for spec in specs().into_iter().chain([nested]) {
+        let prepared = spec.prepare(&problem, Seed(5));
+        assert_eq!(prepared.is_err(), spec.reference() == ReferenceUse::Required, "{spec:?}");
+        let Ok(method) = prepared else { continue };
+        let alone = find_all(&problem, &*method, &world.factuals(), Budget::default(), |_| {
+            ControlFlow::Continue(())
+        })
+        .unwrap();
+        assert!(alone.iter().any(|outcome| outcome.found().is_some()), "{}", spec.name());
+        if spec.reference() == ReferenceUse::Unused {
+            let beside = world.answers(&spec, Norm::L1, Budget::default());
+            assert!(same(&alone, &beside), "{}", spec.name());
+        }
     }
 }

@@ -20,7 +20,7 @@ use tyrex::explain::{
     StabilityTerms,
 };
 use tyrex::lipschitz::{LipschitzBound, Region, Soundness};
-use tyrex::measure::{Gamma, Measure};
+use tyrex::measure::{Gamma, Mean, Measure, PathIntegral, Stability};
 use tyrex::model::TrainParams;
 use tyrex::neighbourhood::Sampling;
 use tyrex::{Points, Seed};
@@ -266,9 +266,9 @@ fn what_the_schema_takes_can_be_read_and_what_it_refuses_cannot() {
     both_say::<Step>(&json!("raw"), false);
 
     for measure in [
-        Measure::Mean,
-        Measure::Stability { gamma: Gamma::Given(1.0) },
-        Measure::PathIntegral { steps: 3 },
+        Measure::Mean(Mean {}),
+        Measure::Stability(Stability { gamma: Gamma::Given(1.0) }),
+        Measure::PathIntegral(PathIntegral { steps: 3 }),
     ] {
         both_say::<Measure>(&serde_json::to_value(measure).unwrap(), true);
     }

@@ -9,6 +9,7 @@ mod calibration;
 mod catalogue;
 mod certificates;
 mod change;
+mod choices;
 mod company;
 mod contract;
 mod coverage;

@@ -6,7 +6,10 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use serde::Deserialize;
 use tyrex::lipschitz;
-use tyrex::measure::{Gamma, Gauge, Measure, Neighbourhood, Reading, Sampling};
+use tyrex::measure::{
+    Gamma, Gauge, Mean, MeanMinusDeviation, Measure, Neighbourhood, PathIntegral, Prediction,
+    Reading, RelaxedStability, Sampling, Stability,
+};
 use tyrex::model::{Activation, Dense, Mlp, Model, Output};
 use tyrex::{Points, Seed};
 
@@ -15,15 +18,15 @@ use crate::support::{
 };
 
 const MEASURES: [Measure; 9] = [
-    Measure::Prediction,
-    Measure::Mean,
-    Measure::RelaxedStability,
-    Measure::Stability { gamma: Gamma::Given(0.7) },
-    Measure::Stability { gamma: Gamma::SampledSlopes },
-    Measure::MeanMinusDeviation,
-    Measure::PathIntegral { steps: 7 },
-    Measure::Stability { gamma: Gamma::Sound },
-    Measure::Stability { gamma: Gamma::SampledGradients },
+    Measure::Prediction(Prediction {}),
+    Measure::Mean(Mean {}),
+    Measure::RelaxedStability(RelaxedStability {}),
+    Measure::Stability(Stability { gamma: Gamma::Given(0.7) }),
+    Measure::Stability(Stability { gamma: Gamma::SampledSlopes }),
+    Measure::MeanMinusDeviation(MeanMinusDeviation {}),
+    Measure::PathIntegral(PathIntegral { steps: 7 }),
+    Measure::Stability(Stability { gamma: Gamma::Sound }),
+    Measure::Stability(Stability { gamma: Gamma::SampledGradients }),
 ];
 
 /// The measure as the paper writes it.
@@ -51,28 +54,28 @@ fn definition(
         neighbours.iter().map(|(score, distance)| score - gamma * distance).sum::<f64>() / k
     };
     match measure {
-        Measure::Prediction => m0,
-        Measure::Mean => mean,
-        Measure::RelaxedStability => {
+        Measure::Prediction(_) => m0,
+        Measure::Mean(_) => mean,
+        Measure::RelaxedStability(_) => {
             neighbours.iter().map(|(score, _)| score - (m0 - score).abs()).sum::<f64>() / k
         }
-        Measure::Stability { gamma: Gamma::Given(gamma) } => stability(gamma),
-        Measure::Stability { gamma: Gamma::SampledSlopes } => {
+        Measure::Stability(Stability { gamma: Gamma::Given(gamma) }) => stability(gamma),
+        Measure::Stability(Stability { gamma: Gamma::SampledSlopes }) => {
             let slopes = neighbours.iter().map(|(score, distance)| (m0 - score).abs() / distance);
             stability(slopes.fold(0.0, f64::max))
         }
-        Measure::Stability { gamma: Gamma::Sound } => {
+        Measure::Stability(Stability { gamma: Gamma::Sound }) => {
             let network = Mlp::new(x.len(), layers, output).unwrap();
             stability(lipschitz::spectral(&network).value)
         }
-        Measure::Stability { gamma: Gamma::SampledGradients } => {
+        Measure::Stability(Stability { gamma: Gamma::SampledGradients }) => {
             stability(gradient_norms(layers, output, cloud, x).into_iter().fold(0.0, f64::max))
         }
-        Measure::MeanMinusDeviation => {
+        Measure::MeanMinusDeviation(_) => {
             let squares = neighbours.iter().map(|(score, _)| (score - mean).powi(2));
             mean - (squares.sum::<f64>() / k).sqrt()
         }
-        Measure::PathIntegral { steps } => {
+        Measure::PathIntegral(PathIntegral { steps }) => {
             let along = |j: usize| {
                 let share = j as f64 / steps as f64;
                 m(&x.iter().map(|x| share * x).collect::<Vec<_>>())
@@ -145,7 +148,7 @@ proptest! {
                 let x = widen(point);
                 let expected = definition(measure, &layers, output, &cloud, &x);
                 let (excess, is_clear) = rounding_of_slopes(&layers, output, &cloud, &x);
-                let sampled = measure == Measure::Stability { gamma: Gamma::SampledSlopes };
+                let sampled = measure == Measure::Stability(Stability { gamma: Gamma::SampledSlopes });
                 let tolerance = if sampled { 2e-5 + excess * cloud.mean_distance() } else { 2e-5 };
                 prop_assert!((readings[index].value - expected).abs() < tolerance, "{:?}", measure);
                 prop_assert!((readings[index].value - with_gradient[index].value).abs() < 1e-6);
@@ -153,7 +156,7 @@ proptest! {
                 if sampled && !is_clear {
                     continue; // another neighbour may be the steepest in single precision
                 }
-                if measure == (Measure::Stability { gamma: Gamma::SampledGradients }) {
+                if measure == (Measure::Stability(Stability { gamma: Gamma::SampledGradients })) {
                     let mut norms = gradient_norms(&layers, output, &cloud, &x);
                     norms.sort_by(f64::total_cmp);
                     if norms[samples] - norms[samples - 1] < 1e-5 {
@@ -236,17 +239,17 @@ impl Case {
 #[test]
 fn every_measure_agrees_with_numpy() {
     let golden: Golden = serde_json::from_str(include_str!("../golden/measures.json")).unwrap();
-    let stability = |gamma| Measure::Stability { gamma };
+    let stability = |gamma| Measure::Stability(Stability { gamma });
     let measures = [
-        ("prediction", Measure::Prediction),
-        ("mean", Measure::Mean),
-        ("relaxed-stability", Measure::RelaxedStability),
+        ("prediction", Measure::Prediction(Prediction {})),
+        ("mean", Measure::Mean(Mean {})),
+        ("relaxed-stability", Measure::RelaxedStability(RelaxedStability {})),
         ("stability-given", stability(Gamma::Given(golden.given))),
         ("stability-sound", stability(Gamma::Sound)),
         ("stability-sampled-slopes", stability(Gamma::SampledSlopes)),
         ("stability-sampled-gradients", stability(Gamma::SampledGradients)),
-        ("mean-minus-deviation", Measure::MeanMinusDeviation),
-        ("path-integral", Measure::PathIntegral { steps: golden.steps }),
+        ("mean-minus-deviation", Measure::MeanMinusDeviation(MeanMinusDeviation {})),
+        ("path-integral", Measure::PathIntegral(PathIntegral { steps: golden.steps })),
     ];
     for case in &golden.cases {
         let network = case.network();
@@ -287,10 +290,15 @@ fn what_cannot_be_measured_is_refused() {
     let refusal = |measure, cloud: &Neighbourhood| {
         Gauge::new(measure, &network, cloud).map(|_| ()).unwrap_err().to_string()
     };
-    assert_eq!(refusal(Measure::Mean, &cloud), "coordinates of a neighbourhood: expected 4, got 3");
+    assert_eq!(
+        refusal(Measure::Mean(Mean {}), &cloud),
+        "coordinates of a neighbourhood: expected 4, got 3"
+    );
     let cloud = Neighbourhood::draw(Sampling::MonteCarlo, 4, 4, 0.1, Seed(0)).unwrap();
     for (gamma, name) in [(Gamma::Sound, "sound"), (Gamma::SampledGradients, "sampled-gradients")] {
-        let no = Gauge::new(Measure::Stability { gamma }, &Opaque, &cloud).map(|_| ()).unwrap_err();
+        let no = Gauge::new(Measure::Stability(Stability { gamma }), &Opaque, &cloud)
+            .map(|_| ())
+            .unwrap_err();
         assert_eq!(
             no.to_string(),
             format!(
@@ -299,17 +307,23 @@ fn what_cannot_be_measured_is_refused() {
             )
         );
     }
-    let opaque = Gauge::new(Measure::RelaxedStability, &Opaque, &cloud).unwrap();
+    let opaque =
+        Gauge::new(Measure::RelaxedStability(RelaxedStability {}), &Opaque, &cloud).unwrap();
     let points = points(2, 4, 1);
     assert_eq!(opaque.read(&points)[1], Reading { score: 0.25, value: 0.25 });
     assert!(opaque.read_with_gradient(&points).unwrap_err().to_string().contains("gradients"));
     assert_eq!(
-        refusal(Measure::Stability { gamma: Gamma::Given(-1.0) }, &cloud),
+        refusal(Measure::Stability(Stability { gamma: Gamma::Given(-1.0) }), &cloud),
         "parameter `gamma` is -1, expected a number of at least 0"
     );
     assert_eq!(
-        refusal(Measure::PathIntegral { steps: 0 }, &cloud),
+        refusal(Measure::PathIntegral(PathIntegral { steps: 0 }), &cloud),
         "parameter `steps` is 0, expected at least 1"
     );
-    assert!(Gauge::new(Measure::Mean, &network, &cloud).unwrap().read(&Points::new(4)).is_empty());
+    assert!(
+        Gauge::new(Measure::Mean(Mean {}), &network, &cloud)
+            .unwrap()
+            .read(&Points::new(4))
+            .is_empty()
+    );
 }

@@ -1,7 +1,7 @@
 //! Neighbourhoods: the moments they say they have, and how well they cover.
 
 use tyrex::data::catalogue::{Catalogue, Direction, Variant};
-use tyrex::measure::{Gauge, Measure};
+use tyrex::measure::{Gauge, RelaxedStability};
 use tyrex::model::{Activation, Examples, Mlp, Model as _, Output, TrainParams, train};
 use tyrex::neighbourhood::{Neighbourhood, Sampling};
 use tyrex::{Points, Seed};
@@ -53,7 +53,7 @@ fn even_coverings_estimate_better_than_independent_draws() {
     let points = points(4, 20, 12);
     let read = |sampling, samples, seed| -> Vec<f64> {
         let cloud = Neighbourhood::draw(sampling, 20, samples, 0.3, Seed(seed)).unwrap();
-        let gauge = Gauge::new(Measure::RelaxedStability, &network, &cloud).unwrap();
+        let gauge = Gauge::new(RelaxedStability {}, &network, &cloud).unwrap();
         gauge.read(&points).iter().map(|reading| reading.value).collect()
     };
     let truth = read(Sampling::Sobol, 1 << 15, 0);
@@ -91,7 +91,7 @@ fn readings(
     seed: u64,
 ) -> Vec<f64> {
     let cloud = Neighbourhood::for_model(sampling, network, samples, 0.1, Seed(seed)).unwrap();
-    let gauge = Gauge::new(Measure::RelaxedStability, network, &cloud).unwrap();
+    let gauge = Gauge::new(RelaxedStability {}, network, &cloud).unwrap();
     gauge.read(points).iter().map(|reading| reading.value).collect()
 }
 

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 use tyrex::Overwrite;
-use tyrex::data::{Column, Table};
+use tyrex::data::{Column, Table, TableLimits};
 
 fn golden(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
@@ -110,7 +110,19 @@ fn parquet_files_of_other_packages_are_read() {
         "pyarrow_v2",
     ];
     for name in files {
-        let table = Table::read(&golden(&format!("parquet/{name}.parquet"))).unwrap();
+        let read = Table::read(&golden(&format!("parquet/{name}.parquet")));
+        let codec = match name {
+            "pandas_gzip" => Some("gzip"),
+            "pandas_lz4" => Some("LZ4"),
+            "pandas_zstd" | "polars" | "polars_categorical" => Some("Zstandard"),
+            _ => None,
+        };
+        if let Some(codec) = codec.filter(|_| cfg!(not(feature = "parquet-codecs"))) {
+            let error = read.unwrap_err().to_string();
+            assert!(error.contains(codec) && error.contains("`parquet-codecs`"), "{error}");
+            continue;
+        }
+        let table = read.unwrap();
         let mut found = cells(&table);
         // pandas writes the missing number as a number that is not one.
         for cell in &mut found[1].1 {
@@ -137,6 +149,60 @@ fn parquet_has_narrow_and_unsigned_types() {
 }
 
 /// Broken files end in an error or in a table, never in a panic.
+/// Every limit holds in every format, to the last row, cell and byte.
+#[test]
+fn a_table_holds_no_more_than_it_may() {
+    let given = table(&[("a", &["1", "22", "333"]), ("b", &["x", "", "yz"])]);
+    let exact = TableLimits { rows: 3, cells: 6, text: 9 };
+    let folder = tempfile::tempdir().unwrap();
+    for extension in ["csv", "jsonl", "parquet"] {
+        let path = folder.path().join(format!("table.{extension}"));
+        given.write(&path, Overwrite::Refuse).unwrap();
+        // In JSON lines a text counts with its quotes and an empty cell as `null`.
+        let text = if extension == "jsonl" { 9 + 4 + 4 } else { 9 };
+        let exact = TableLimits { text, ..exact };
+        assert_eq!(cells(&Table::read_within(&path, exact).unwrap()), cells(&given));
+        let bytes = fs::read(&path).unwrap();
+        for (limits, name) in [
+            (TableLimits { rows: 2, ..exact }, "2 rows"),
+            (TableLimits { cells: 5, ..exact }, "5 cells"),
+            (TableLimits { text: text - 1, ..exact }, "bytes of text"),
+        ] {
+            for read in [
+                Table::read_within(&path, limits),
+                Table::from_bytes_within(&path, bytes.clone(), limits),
+            ] {
+                let error = read.unwrap_err().to_string();
+                let limit =
+                    error.contains(name) || error.contains(&format!("at most {}", &name[..1]));
+                assert!(limit && error.contains("expected"), "{extension} {name}: {error}");
+                assert!(error.contains("table."), "{error}");
+            }
+        }
+    }
+}
+
+/// Few bytes, many cells.
+#[test]
+fn a_bomb_is_refused_before_it_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    // Eleven million equal rows.
+    let mut column = Column::new("a");
+    (0..11_000_000).for_each(|_| column.push("1"));
+    let path = folder.path().join("bomb.parquet");
+    Table::new("memory", vec![column]).unwrap().write(&path, Overwrite::Refuse).unwrap();
+    assert!(fs::metadata(&path).unwrap().len() < 1 << 20);
+    let error = Table::read(&path).unwrap_err().to_string();
+    assert!(error.contains("it has 11000000 rows, expected at most 10000000"), "{error}");
+    // One line of many keys, and many lines without any.
+    let keys: Vec<String> = (0..1000).map(|key| format!("\"k{key}\":1")).collect();
+    let lines = format!("{{{}}}\n{}", keys.join(","), "{}\n".repeat(2000));
+    let limits = TableLimits { cells: 1_000_000, ..TableLimits::default() };
+    let bomb = Table::from_bytes_within(Path::new("bomb.jsonl"), lines.into_bytes(), limits);
+    let error = bomb.unwrap_err().to_string();
+    assert!(error.contains("more than 1000000 cells"), "{error}");
+}
+
 #[test]
 fn no_damage_to_a_file_makes_reading_panic() {
     let folder = tempfile::tempdir().unwrap();

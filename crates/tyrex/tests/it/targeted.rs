@@ -6,7 +6,7 @@ use tyrex::Points;
 use tyrex::Seed;
 use tyrex::change::Targeted;
 use tyrex::data::moons::moons;
-use tyrex::measure::{Gauge, Measure, Neighbourhood, Sampling};
+use tyrex::measure::{Gauge, Neighbourhood, RelaxedStability, Sampling};
 use tyrex::model::{Activation, Examples, Mlp, Model, Output, TrainParams, train};
 
 use crate::support::{activations, network, outputs, points};
@@ -83,7 +83,7 @@ fn stability_is_no_protection_against_it() {
     let one = Points::from_rows(2, point.to_vec()).unwrap();
     let cloud = Neighbourhood::draw(Sampling::MonteCarlo, 2, 1000, 0.1, Seed(1)).unwrap();
     let stability = |network: &Mlp| {
-        Gauge::new(Measure::RelaxedStability, network, &cloud).unwrap().read(&one)[0].value
+        Gauge::new(RelaxedStability {}, network, &cloud).unwrap().read(&one)[0].value
     };
     assert!(stability(&before) > 0.9);
 

@@ -1,7 +1,7 @@
 //! Claims about measures: the ablation, and the stability with an estimated `gamma`.
 
 use tyrex::counterfactual::Norm;
-use tyrex::measure::Measure;
+use tyrex::measure::{Measure, RelaxedStability};
 
 use super::{Claim, Decision, Verdict, above_zero, all_of, place_title, points};
 use crate::report::compare::Entry;
@@ -108,7 +108,7 @@ pub(super) fn estimated_gamma(entries: &[Entry<'_>]) -> Vec<Claim> {
     };
     let mut seen: Vec<(&str, Norm, &str)> = Vec::new();
     let mut claims = Vec::new();
-    for entry in entries.iter().filter(|e| matches!(measure(e), Some(Measure::Stability { .. }))) {
+    for entry in entries.iter().filter(|e| matches!(measure(e), Some(Measure::Stability(_)))) {
         let label = entry.line.contender.label.as_str();
         let key = (entry.experiment.name.as_str(), entry.line.norm, label);
         if seen.contains(&key) {
@@ -122,8 +122,9 @@ pub(super) fn estimated_gamma(entries: &[Entry<'_>]) -> Vec<Claim> {
                     && other.line.contender.method.name() == entry.line.contender.method.name()
             })
         };
-        let relaxed: Vec<&Entry<'_>> =
-            here().filter(|other| measure(other) == Some(Measure::RelaxedStability)).collect();
+        let relaxed: Vec<&Entry<'_>> = here()
+            .filter(|other| measure(other) == Some(Measure::RelaxedStability(RelaxedStability {})))
+            .collect();
         let estimated: Vec<&Entry<'_>> =
             here().filter(|other| other.line.contender.label == label).collect();
         let (verdict, evidence) = is_same_ballpark(&estimated, &relaxed);

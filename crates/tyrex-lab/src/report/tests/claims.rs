@@ -152,11 +152,11 @@ fn the_ablation_is_decided_at_the_same_threshold_and_at_the_same_cost() {
 
 #[test]
 fn an_estimated_gamma_is_compared_at_the_same_cost() {
-    use tyrex::measure::{Gamma, Measure};
+    use tyrex::measure::{Gamma, Measure, Stability};
     let estimated = |cost: f64, wi: f64| {
         let mut line = made("trex-i", cost, wi, wi).labelled("trex-i on R").set("tau", "0.4");
         if let Some(robustness) = line.contender.method.robustness_mut() {
-            robustness.measure = Measure::Stability { gamma: Gamma::SampledSlopes };
+            robustness.measure = Measure::Stability(Stability { gamma: Gamma::SampledSlopes });
         }
         line
     };

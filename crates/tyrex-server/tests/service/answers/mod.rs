@@ -4,6 +4,7 @@ mod arrow;
 mod bad_input;
 mod batching;
 mod jobs;
+mod meaning;
 mod models;
 mod playground;
 mod postgres;

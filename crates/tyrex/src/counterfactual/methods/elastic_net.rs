@@ -5,7 +5,7 @@
 //! by accelerated proximal steps, with `c` by bisection: the least weight of the first term
 //! that gets a point across. Of all points that are across, the cheapest is the answer.
 //!
-//! Deviations of the released code, kept in [`ElasticNet::reference`]: steps shrink by `beta`
+//! Deviations of the released code, kept in [`ElasticNet::released`]: steps shrink by `beta`
 //! itself instead of `rate beta`, so that with `beta = 1` on columns in `[0, 1]` only a huge
 //! `c` moves anything; and the whole gradient, that of the cost too, is dropped once the first
 //! term is zero.
@@ -16,9 +16,10 @@ use crate::counterfactual::field::{Field as _, Reader};
 use crate::counterfactual::search::{Candidate, Test};
 use crate::counterfactual::{Answer, Factual, Meter, Method, Norm, Problem};
 use crate::error::{Error, Result};
-use crate::measure::{Gauge, Measure};
+use crate::measure::{Gauge, Prediction};
+use crate::seed::Seed;
 
-use super::{Finish, conclude, unread};
+use super::{Finish, MethodSpec, Named, Protocol, ReferenceUse, Spec, conclude, unread};
 
 /// Parameters of `elastic-net`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -48,12 +49,36 @@ impl Default for ElasticNet {
 impl ElasticNet {
     /// As the authors' code calls it.
     #[must_use]
-    pub fn reference() -> Self {
+    pub fn released() -> Self {
         Self { beta: None, confidence: 0.5, rate: 1e-3, steps: 60, rounds: 9, as_released: true }
     }
+}
 
-    pub(super) fn prepare<'a>(&self, problem: &Problem<'a>) -> Result<Box<dyn Method + 'a>> {
-        problem.differentiable("elastic-net")?;
+impl Named for ElasticNet {
+    const NAME: &'static str = "elastic-net";
+}
+
+impl Spec for ElasticNet {
+    fn title(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn sentence(&self) -> &'static str {
+        "A small change that the model accepts today, by the search of the authors' code."
+    }
+
+    fn under(&self, protocol: Protocol) -> MethodSpec {
+        match protocol {
+            Protocol::Product | Protocol::Paper => Self::default().into(),
+            Protocol::Reference => Self::released().into(),
+        }
+    }
+
+    fn reference(&self) -> ReferenceUse {
+        ReferenceUse::Unused
+    }
+
+    fn prepare<'a>(&self, problem: &Problem<'a>, _: Seed) -> Result<Box<dyn Method + 'a>> {
         let numbers = [
             ("beta", self.beta.unwrap_or(0.0), self.beta.is_none_or(|beta| beta >= 0.0)),
             ("confidence", self.confidence, (0.0..1.0).contains(&self.confidence)),
@@ -81,7 +106,7 @@ impl ElasticNet {
         });
         Ok(Box::new(Prepared {
             problem: *problem,
-            gauge: Gauge::new(Measure::Prediction, problem.model, &unread(problem.model)?)?,
+            gauge: Gauge::new(Prediction {}, problem.model, &unread(problem.model)?)?,
             params: self.clone(),
             beta,
         }))

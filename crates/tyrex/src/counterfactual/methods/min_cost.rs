@@ -12,9 +12,12 @@ use crate::counterfactual::search::neighbours::Neighbours;
 use crate::counterfactual::search::{Candidate, Test, min_cost};
 use crate::counterfactual::{Answer, Factual, Meter, Method, Problem};
 use crate::error::{Error, Result};
-use crate::measure::{Gauge, Measure};
+use crate::measure::{Gauge, Prediction};
+use crate::seed::Seed;
 
-use super::{Finish, conclude, unread};
+use super::{
+    ElasticNet, Finish, MethodSpec, Named, Protocol, ReferenceUse, Spec, conclude, unread,
+};
 
 /// Parameters of `min-cost`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -36,13 +39,36 @@ const MARGIN: f64 = 1e-3;
 /// `m >= 0.5`, as a logit.
 pub(super) const ACCEPTED: Test = Test { threshold: 0.0 };
 
-impl MinCost {
-    pub(super) fn prepare<'a>(&self, problem: &Problem<'a>) -> Result<Box<dyn Method + 'a>> {
+impl Named for MinCost {
+    const NAME: &'static str = "min-cost";
+}
+
+impl Spec for MinCost {
+    fn title(&self) -> &'static str {
+        Self::NAME
+    }
+
+    fn sentence(&self) -> &'static str {
+        "The smallest change that the model accepts today."
+    }
+
+    fn under(&self, protocol: Protocol) -> MethodSpec {
+        match protocol {
+            Protocol::Product | Protocol::Paper => Self::default().into(),
+            // What the authors' code calls min-cost.
+            Protocol::Reference => ElasticNet::released().into(),
+        }
+    }
+
+    fn reference(&self) -> ReferenceUse {
+        ReferenceUse::Optional
+    }
+
+    fn prepare<'a>(&self, problem: &Problem<'a>, _: Seed) -> Result<Box<dyn Method + 'a>> {
         if self.steps == 0 {
             return Err(Error::param("steps", 0, "at least 1"));
         }
-        problem.differentiable("min-cost")?;
-        let gauge = || Gauge::new(Measure::Prediction, problem.model, &unread(problem.model)?);
+        let gauge = || Gauge::new(Prediction {}, problem.model, &unread(problem.model)?);
         Ok(Box::new(Prepared {
             problem: *problem,
             search: min_cost::MinCost {
@@ -117,7 +143,7 @@ mod tests {
         let set = FeasibleSet::everywhere(1);
         for norm in [Norm::L1, Norm::L2] {
             let problem = Problem::new(&model, norm, &data).unwrap();
-            let method = MinCost::default().prepare(&problem).unwrap();
+            let method = MinCost::default().prepare(&problem, Seed(0)).unwrap();
             let factuals = [Factual::new(&[0.0], &set)];
             let go_on = |_| ControlFlow::Continue(());
             let outcomes =

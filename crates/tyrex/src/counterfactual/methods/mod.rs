@@ -1,10 +1,8 @@
-//! The catalogue of methods. A new one is a file and a line in each table below.
+//! The catalogue of methods: a method is a file, and its line in the list below.
 
 mod elastic_net;
 mod min_cost;
 mod nn;
-#[cfg(feature = "openapi")]
-mod openapi;
 mod params;
 mod roar;
 mod sns;
@@ -13,50 +11,81 @@ mod trex_o;
 
 use serde::{Deserialize, Serialize};
 
-pub use elastic_net::ElasticNet;
-pub use min_cost::MinCost;
-pub use nn::{Nn, TrexNn};
-pub use roar::Roar;
-pub use sns::Sns;
-pub use trex_i::TrexI;
-pub use trex_o::TrexO;
-
 use super::field::Field;
 use super::judge::{Robustness, gave_up};
-use super::search::ascent::Step;
 use super::search::settle::{Finish, settle};
 use super::search::{Candidate, Test};
 use super::{Answer, Counterfactual, Factual, Meter, Method, Problem, Reason, Stopped};
 use crate::action::FeasibleSet;
+use crate::catalogue::{Named, catalogue, listed};
+use crate::choice::Choice as _;
+use crate::data::catalogue::Variant;
 use crate::error::{Error, Result};
 use crate::measure::{Neighbourhood, Sampling};
 use crate::model::Model;
 use crate::points::Points;
 use crate::seed::Seed;
 
-/// A method and its parameters.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "method", rename_all = "kebab-case")]
-pub enum MethodSpec {
-    /// The closest point the model accepts.
-    MinCost(MinCost),
-    /// The base of the authors' code.
-    ElasticNet(ElasticNet),
-    /// A base, then up the stability.
-    TrexI(TrexI),
-    /// The cheapest point that is stable.
-    TrexO(TrexO),
-    /// The nearest data point that is stable.
-    TrexNn(TrexNn),
-    /// A base, then up the path integral.
-    Sns(Sns),
-    /// The closest point that the worst model of a box accepts.
-    Roar(Roar),
-    /// The nearest data point the model accepts.
-    Nn(Nn),
+catalogue! {
+    /// A method and its parameters.
+    MethodSpec tagged "method" by Spec {
+        trex_i::TrexI,
+        trex_o::TrexO,
+        nn::TrexNn,
+        min_cost::MinCost,
+        nn::Nn,
+        sns::Sns,
+        roar::Roar,
+        elastic_net::ElasticNet,
+    }
 }
 
-/// Whose parameters: never mixed.
+/// What a method says of itself, in its own file.
+trait Spec {
+    /// The name in headings and charts.
+    fn title(&self) -> &'static str;
+
+    /// What it does, for people.
+    fn sentence(&self) -> &'static str;
+
+    /// The same method with a protocol's parameters.
+    fn under(&self, protocol: Protocol) -> MethodSpec;
+
+    /// Whether it needs a model with gradients.
+    fn needs_gradients(&self) -> bool {
+        true
+    }
+
+    /// What it does with the data points of a problem.
+    fn reference(&self) -> ReferenceUse;
+
+    /// The test of robustness, if it has one.
+    fn robustness(&self) -> Option<&Robustness> {
+        None
+    }
+
+    /// The same, to change.
+    fn robustness_mut(&mut self) -> Option<&mut Robustness> {
+        None
+    }
+
+    /// Checks the parameters and draws what is common to all factuals. The model has gradients
+    /// if the method needs them.
+    fn prepare<'a>(&self, problem: &Problem<'a>, seed: Seed) -> Result<Box<dyn Method + 'a>>;
+}
+
+/// What a method does with the data points of a problem.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ReferenceUse {
+    /// It does not look at them.
+    Unused,
+    /// It finds more or cheaper answers where there are any.
+    Optional,
+    /// It answers with them, and finds nothing without.
+    Required,
+}
+
+/// Whose parameters a method has. Those of different protocols are not mixed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -69,6 +98,13 @@ pub enum Protocol {
     /// The authors' released code, to compare numbers.
     Reference,
 }
+
+choices! { Protocol "protocol" {
+    Product = "product":
+        "For use: scaling fitted on training rows only; answers are rows that obey the rules",
+    Paper = "paper": "As in the paper's text, on the authors' arrays: answers are any points",
+    Reference = "reference": "As in the authors' released code, to compare numbers",
+} }
 
 impl Protocol {
     /// Where any factual's answers may lie, by the training points. None for `product`, where
@@ -93,155 +129,110 @@ impl Protocol {
         }
     }
 
+    /// Whose encoding of a named data set goes with it.
+    #[must_use]
+    pub fn variant(self) -> Variant {
+        match self {
+            Self::Product => Variant::Product,
+            Self::Paper | Self::Reference => Variant::Reference,
+        }
+    }
+
     /// The name, the same everywhere.
     #[must_use]
     pub fn name(self) -> &'static str {
-        match self {
-            Self::Product => "product",
-            Self::Paper => "paper",
-            Self::Reference => "reference",
-        }
+        self.word()
     }
 }
 
 impl MethodSpec {
-    /// The names of all methods.
-    pub const NAMES: [&'static str; 8] =
-        ["min-cost", "elastic-net", "trex-i", "trex-o", "trex-nn", "sns", "roar", "nn"];
-
     /// The method of that name, with a protocol's parameters.
     pub fn named(name: &str, protocol: Protocol) -> Result<Self> {
-        let released = || Box::new(Self::ElasticNet(ElasticNet::reference()));
-        let base = || match protocol {
-            Protocol::Reference => released(),
-            Protocol::Product | Protocol::Paper => Box::new(Self::MinCost(MinCost::default())),
-        };
-        let robustness = || match protocol {
-            Protocol::Product => Robustness::default(),
-            Protocol::Paper => Robustness::paper(),
-            Protocol::Reference => Robustness { tau: 0.75, sigma: 0.05, ..Robustness::paper() },
-        };
-        let (step, steps) = match protocol {
-            Protocol::Product => (Step::Adaptive, 200),
-            Protocol::Paper => (Step::Raw(0.01), 200),
-            Protocol::Reference => (Step::Unit(0.01), 20),
-        };
-        let rescue = protocol == Protocol::Product;
-        let trex_i = || TrexI { base: base(), robustness: robustness(), step, steps, rescue };
-        Ok(match name {
-            "min-cost" => *base(),
-            "elastic-net" if protocol == Protocol::Reference => *released(),
-            "elastic-net" => Self::ElasticNet(ElasticNet::default()),
-            "trex-i" => Self::TrexI(trex_i()),
-            // Not the paper's: it gets to its start our way, whatever must be shown in the end.
-            "trex-o" => {
-                let search = Robustness::default().search;
-                let robustness = Robustness { search, ..robustness() };
-                let start = TrexI { base: base(), robustness, ..TrexI::default() };
-                Self::TrexO(TrexO { start, ..TrexO::default() })
-            }
-            "trex-nn" => {
-                let neighbours = (protocol == Protocol::Paper).then_some(1000);
-                Self::TrexNn(TrexNn { neighbours, robustness: robustness() })
-            }
-            "sns" => Self::Sns(Sns { base: base(), ..Sns::default() }),
-            "roar" if protocol == Protocol::Reference => {
-                Self::Roar(Roar { delta: 1e-3, ..Roar::default() })
-            }
-            "roar" => Self::Roar(Roar::default()),
-            "nn" => Self::Nn(Nn {}),
-            other => {
-                return Err(Error::param(
-                    "method",
-                    other,
-                    format!("one of {}", Self::NAMES.join(", ")),
-                ));
-            }
+        let found = Self::all().into_iter().find(|method| method.name() == name);
+        found.map(|method| method.kind().under(protocol)).ok_or_else(|| {
+            Error::param("method", name, format!("one of {}", Self::NAMES.join(", ")))
         })
     }
 
-    /// The name, the same everywhere.
+    /// The names of the methods of which this is true, as a sentence lists them.
     #[must_use]
-    pub fn name(&self) -> &'static str {
-        match self {
-            Self::MinCost(_) => "min-cost",
-            Self::ElasticNet(_) => "elastic-net",
-            Self::TrexI(_) => "trex-i",
-            Self::TrexO(_) => "trex-o",
-            Self::TrexNn(_) => "trex-nn",
-            Self::Sns(_) => "sns",
-            Self::Roar(_) => "roar",
-            Self::Nn(_) => "nn",
-        }
+    pub fn listed(holds: impl Fn(&Self) -> bool) -> String {
+        listed(Self::all().iter().filter(|method| holds(method)).map(Self::name))
+    }
+
+    /// The name in headings and charts.
+    #[must_use]
+    pub fn title(&self) -> &'static str {
+        self.kind().title()
     }
 
     /// What it does, for people.
     #[must_use]
     pub fn sentence(&self) -> &'static str {
-        match self {
-            Self::MinCost(_) => "The smallest change that the model accepts today.",
-            Self::ElasticNet(_) => {
-                "A small change that the model accepts today, by the search of the authors' code."
-            }
-            Self::TrexI(_) => {
-                "The smallest change first, then further until the answer is stable around it."
-            }
-            Self::TrexO(_) => "The cheapest change whose answer is stable around it.",
-            Self::TrexNn(_) => "The nearest row of the data whose answer is stable around it.",
-            Self::Sns(_) => {
-                "The smallest change first, then further along the path integral of the score."
-            }
-            Self::Roar(_) => {
-                "The smallest change that every model with slightly other weights accepts."
-            }
-            Self::Nn(_) => "The nearest row of the data that the model accepts.",
-        }
+        self.kind().sentence()
     }
 
     /// Whether it needs a model with gradients.
     #[must_use]
     pub fn needs_gradients(&self) -> bool {
-        !matches!(self, Self::TrexNn(_) | Self::Nn(_))
+        self.kind().needs_gradients()
+    }
+
+    /// What it does with the data points of a problem.
+    #[must_use]
+    pub fn reference(&self) -> ReferenceUse {
+        self.kind().reference()
+    }
+
+    /// Whether it has a test of robustness.
+    #[must_use]
+    pub fn is_robust(&self) -> bool {
+        self.robustness().is_some()
     }
 
     /// The test of robustness, of the methods that have one.
     #[must_use]
     pub fn robustness(&self) -> Option<&Robustness> {
-        match self {
-            Self::TrexI(method) => Some(&method.robustness),
-            Self::TrexO(method) => Some(&method.start.robustness),
-            Self::TrexNn(method) => Some(&method.robustness),
-            Self::MinCost(_) | Self::ElasticNet(_) | Self::Sns(_) | Self::Roar(_) | Self::Nn(_) => {
-                None
-            }
-        }
+        self.kind().robustness()
     }
 
     /// The same, to change.
     pub fn robustness_mut(&mut self) -> Option<&mut Robustness> {
-        match self {
-            Self::TrexI(method) => Some(&mut method.robustness),
-            Self::TrexO(method) => Some(&mut method.start.robustness),
-            Self::TrexNn(method) => Some(&mut method.robustness),
-            Self::MinCost(_) | Self::ElasticNet(_) | Self::Sns(_) | Self::Roar(_) | Self::Nn(_) => {
-                None
-            }
+        self.kind_mut().robustness_mut()
+    }
+
+    /// The method that takes this one's place where a model has no gradients: the same test of
+    /// robustness, if there is one.
+    #[must_use]
+    pub fn without_gradients(&self, protocol: Protocol) -> Option<Self> {
+        if !self.needs_gradients() {
+            return Some(self.clone());
         }
+        let fits = |other: &Self| !other.needs_gradients() && other.is_robust() == self.is_robust();
+        let mut other = Self::all().into_iter().find(fits)?.kind().under(protocol);
+        if let (Some(own), Some(test)) = (other.robustness_mut(), self.robustness()) {
+            own.clone_from(test);
+        }
+        Some(other)
     }
 
     /// Checks the parameters and draws what is common to all factuals.
     pub fn prepare<'a>(&self, problem: &Problem<'a>, seed: Seed) -> Result<Box<dyn Method + 'a>> {
-        match self {
-            Self::MinCost(method) => method.prepare(problem),
-            Self::ElasticNet(method) => method.prepare(problem),
-            Self::TrexI(method) => method.prepare(problem, seed),
-            Self::TrexO(method) => method.prepare(problem, seed),
-            Self::TrexNn(method) => method.prepare(problem, seed),
-            Self::Sns(method) => method.prepare(problem, seed),
-            Self::Roar(method) => method.prepare(problem),
-            Self::Nn(Nn {}) => Nn::prepare(problem),
+        if self.needs_gradients() && problem.model.differentiable().is_none() {
+            let problem = format!(
+                "{} needs gradients, which trees and black boxes do not have; use {}",
+                self.name(),
+                Self::listed(|method| !method.needs_gradients())
+            );
+            return Err(Error::InvalidModel(problem));
         }
+        self.kind().prepare(problem, seed)
     }
+}
+
+/// The counterfactual that other methods start from.
+fn base(protocol: Protocol) -> MethodSpec {
+    MinCost::default().under(protocol)
 }
 
 /// The answer "found".

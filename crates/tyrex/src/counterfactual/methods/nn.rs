@@ -11,10 +11,10 @@ use crate::counterfactual::search::Test;
 use crate::counterfactual::search::neighbours::Neighbours;
 use crate::counterfactual::{Answer, Factual, Meter, Method, Problem, Reason, Robustness, Stopped};
 use crate::error::{Error, Result};
-use crate::measure::{Gauge, Measure};
+use crate::measure::{Gauge, Prediction};
 use crate::seed::Seed;
 
-use super::{found, not_found, unread};
+use super::{MethodSpec, Named, Protocol, ReferenceUse, Spec, found, not_found, unread};
 
 /// Parameters of `nn`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -33,19 +33,72 @@ pub struct TrexNn {
     pub robustness: Robustness,
 }
 
-impl Nn {
-    pub(super) fn prepare<'a>(problem: &Problem<'a>) -> Result<Box<dyn Method + 'a>> {
-        let gauge = Gauge::new(Measure::Prediction, problem.model, &unread(problem.model)?)?;
+impl Named for Nn {
+    const NAME: &'static str = "nn";
+}
+
+impl Spec for Nn {
+    fn title(&self) -> &'static str {
+        "NN"
+    }
+
+    fn sentence(&self) -> &'static str {
+        "The nearest row of the data that the model accepts."
+    }
+
+    fn under(&self, _: Protocol) -> MethodSpec {
+        Self {}.into()
+    }
+
+    fn needs_gradients(&self) -> bool {
+        false
+    }
+
+    fn reference(&self) -> ReferenceUse {
+        ReferenceUse::Required
+    }
+
+    fn prepare<'a>(&self, problem: &Problem<'a>, _: Seed) -> Result<Box<dyn Method + 'a>> {
+        let gauge = Gauge::new(Prediction {}, problem.model, &unread(problem.model)?)?;
         prepared(problem, gauge, 0.5, usize::MAX)
     }
 }
 
-impl TrexNn {
-    pub(super) fn prepare<'a>(
-        &self,
-        problem: &Problem<'a>,
-        seed: Seed,
-    ) -> Result<Box<dyn Method + 'a>> {
+impl Named for TrexNn {
+    const NAME: &'static str = "trex-nn";
+}
+
+impl Spec for TrexNn {
+    fn title(&self) -> &'static str {
+        "T-Rex:NN"
+    }
+
+    fn sentence(&self) -> &'static str {
+        "The nearest row of the data whose answer is stable around it."
+    }
+
+    fn under(&self, protocol: Protocol) -> MethodSpec {
+        let neighbours = (protocol == Protocol::Paper).then_some(1000);
+        Self { neighbours, robustness: Robustness::under(protocol) }.into()
+    }
+
+    fn needs_gradients(&self) -> bool {
+        false
+    }
+
+    fn reference(&self) -> ReferenceUse {
+        ReferenceUse::Required
+    }
+
+    fn robustness(&self) -> Option<&Robustness> {
+        Some(&self.robustness)
+    }
+
+    fn robustness_mut(&mut self) -> Option<&mut Robustness> {
+        Some(&mut self.robustness)
+    }
+
+    fn prepare<'a>(&self, problem: &Problem<'a>, seed: Seed) -> Result<Box<dyn Method + 'a>> {
         if self.neighbours == Some(0) {
             return Err(Error::param("neighbours", 0, "at least 1"));
         }

@@ -16,10 +16,11 @@ use crate::counterfactual::field::{Field, Logit, Reader};
 use crate::counterfactual::search::min_cost;
 use crate::counterfactual::{Answer, Factual, Meter, Method, Problem};
 use crate::error::{Error, Result};
-use crate::measure::{Gauge, Measure, Reading};
+use crate::measure::{Gauge, Prediction, Reading};
+use crate::seed::Seed;
 
 use super::min_cost::ACCEPTED;
-use super::{Finish, conclude, unread};
+use super::{Finish, MethodSpec, Named, Protocol, ReferenceUse, Spec, conclude, unread};
 
 /// Parameters of `roar`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -38,9 +39,31 @@ impl Default for Roar {
     }
 }
 
-impl Roar {
-    pub(super) fn prepare<'a>(&self, problem: &Problem<'a>) -> Result<Box<dyn Method + 'a>> {
-        problem.differentiable("roar")?;
+impl Named for Roar {
+    const NAME: &'static str = "roar";
+}
+
+impl Spec for Roar {
+    fn title(&self) -> &'static str {
+        "ROAR"
+    }
+
+    fn sentence(&self) -> &'static str {
+        "The smallest change that every model with slightly other weights accepts."
+    }
+
+    fn under(&self, protocol: Protocol) -> MethodSpec {
+        match protocol {
+            Protocol::Product | Protocol::Paper => Self::default().into(),
+            Protocol::Reference => Self { delta: 1e-3, ..Self::default() }.into(),
+        }
+    }
+
+    fn reference(&self) -> ReferenceUse {
+        ReferenceUse::Unused
+    }
+
+    fn prepare<'a>(&self, problem: &Problem<'a>, _: Seed) -> Result<Box<dyn Method + 'a>> {
         if !(self.delta >= 0.0 && self.delta.is_finite()) {
             return Err(Error::param("delta", self.delta, "a number of at least 0"));
         }
@@ -56,7 +79,7 @@ impl Roar {
                 margin: 1e-3,
                 precision: min_cost::Precision::FINE,
             },
-            gauge: Gauge::new(Measure::Prediction, problem.model, &unread(problem.model)?)?,
+            gauge: Gauge::new(Prediction {}, problem.model, &unread(problem.model)?)?,
         }))
     }
 }
@@ -137,7 +160,7 @@ mod tests {
         let (data, set) = (Points::new(41), FeasibleSet::everywhere(41));
         for norm in [Norm::L1, Norm::L2] {
             let problem = Problem::new(&model, norm, &data).unwrap();
-            let method = Roar::default().prepare(&problem).unwrap();
+            let method = Roar::default().prepare(&problem, Seed(0)).unwrap();
             let factuals = [Factual::new(&point, &set)];
             let go_on = |_| ControlFlow::Continue(());
             let outcomes =

@@ -13,10 +13,10 @@ use crate::counterfactual::search::Test;
 use crate::counterfactual::search::ascent::{Ascent, Ball, Step};
 use crate::counterfactual::{Answer, Factual, Meter, Method, Problem};
 use crate::error::{Error, Result};
-use crate::measure::{Gauge, Measure};
+use crate::measure::{Gauge, Measure, PathIntegral};
 use crate::seed::Seed;
 
-use super::{Finish, MethodSpec, conclude, unread};
+use super::{Finish, MethodSpec, Named, Protocol, ReferenceUse, Spec, base, conclude, unread};
 
 /// Parameters of `sns`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -39,7 +39,7 @@ pub struct Sns {
 impl Default for Sns {
     fn default() -> Self {
         Self {
-            base: Box::new(MethodSpec::MinCost(super::MinCost::default())),
+            base: Box::new(base(Protocol::Product)),
             path: 20,
             radius: 0.2,
             rate: 0.01,
@@ -48,19 +48,34 @@ impl Default for Sns {
     }
 }
 
-impl Sns {
-    pub(super) fn prepare<'a>(
-        &self,
-        problem: &Problem<'a>,
-        seed: Seed,
-    ) -> Result<Box<dyn Method + 'a>> {
-        problem.differentiable("sns")?;
+impl Named for Sns {
+    const NAME: &'static str = "sns";
+}
+
+impl Spec for Sns {
+    fn title(&self) -> &'static str {
+        "SNS"
+    }
+
+    fn sentence(&self) -> &'static str {
+        "The smallest change first, then further along the path integral of the score."
+    }
+
+    fn under(&self, protocol: Protocol) -> MethodSpec {
+        Self { base: Box::new(base(protocol)), ..Self::default() }.into()
+    }
+
+    fn reference(&self) -> ReferenceUse {
+        self.base.reference()
+    }
+
+    fn prepare<'a>(&self, problem: &Problem<'a>, seed: Seed) -> Result<Box<dyn Method + 'a>> {
         for (name, value) in [("radius", self.radius), ("rate", self.rate)] {
             if !(value > 0.0 && value.is_finite()) {
                 return Err(Error::param(name, value, "a number above 0"));
             }
         }
-        let measure = Measure::PathIntegral { steps: self.path };
+        let measure = Measure::PathIntegral(PathIntegral { steps: self.path });
         Ok(Box::new(Prepared {
             problem: *problem,
             base: self.base.prepare(problem, seed)?,

@@ -22,7 +22,7 @@ use crate::counterfactual::{Answer, Factual, Meter, Method, Problem, Robustness,
 use crate::error::{Error, Result};
 use crate::seed::Seed;
 
-use super::{MethodSpec, found, not_found};
+use super::{MethodSpec, Named, Protocol, ReferenceUse, Spec, base, found, not_found};
 
 /// How many times the line to a data point is halved.
 const PULLS: usize = 10;
@@ -48,7 +48,7 @@ pub struct TrexI {
 impl Default for TrexI {
     fn default() -> Self {
         Self {
-            base: Box::new(MethodSpec::MinCost(super::MinCost::default())),
+            base: Box::new(base(Protocol::Product)),
             robustness: Robustness::default(),
             step: Step::Adaptive,
             steps: 200,
@@ -57,17 +57,50 @@ impl Default for TrexI {
     }
 }
 
-impl TrexI {
-    pub(super) fn prepare<'a>(
-        &self,
-        problem: &Problem<'a>,
-        seed: Seed,
-    ) -> Result<Box<dyn Method + 'a>> {
-        Ok(Box::new(self.climber(problem, seed)?))
+impl Named for TrexI {
+    const NAME: &'static str = "trex-i";
+}
+
+impl Spec for TrexI {
+    fn title(&self) -> &'static str {
+        "T-Rex:I"
     }
 
+    fn sentence(&self) -> &'static str {
+        "The smallest change first, then further until the answer is stable around it."
+    }
+
+    fn under(&self, protocol: Protocol) -> MethodSpec {
+        let (step, steps) = match protocol {
+            Protocol::Product => (Step::Adaptive, 200),
+            Protocol::Paper => (Step::Raw(0.01), 200),
+            Protocol::Reference => (Step::Unit(0.01), 20),
+        };
+        let base = Box::new(base(protocol));
+        let rescue = protocol == Protocol::Product;
+        Self { base, robustness: Robustness::under(protocol), step, steps, rescue }.into()
+    }
+
+    fn reference(&self) -> ReferenceUse {
+        let own = if self.rescue { ReferenceUse::Optional } else { ReferenceUse::Unused };
+        own.max(self.base.reference())
+    }
+
+    fn robustness(&self) -> Option<&Robustness> {
+        Some(&self.robustness)
+    }
+
+    fn robustness_mut(&mut self) -> Option<&mut Robustness> {
+        Some(&mut self.robustness)
+    }
+
+    fn prepare<'a>(&self, problem: &Problem<'a>, seed: Seed) -> Result<Box<dyn Method + 'a>> {
+        Ok(Box::new(self.climber(problem, seed)?))
+    }
+}
+
+impl TrexI {
     pub(super) fn climber<'a>(&self, problem: &Problem<'a>, seed: Seed) -> Result<Climber<'a>> {
-        problem.differentiable("trex-i")?;
         if let Step::Raw(rate) | Step::Unit(rate) = self.step
             && !(rate > 0.0 && rate.is_finite())
         {

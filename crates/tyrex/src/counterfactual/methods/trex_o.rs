@@ -9,12 +9,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::counterfactual::judge::{Judge, Judged};
 use crate::counterfactual::search::{Candidate, min_cost};
-use crate::counterfactual::{Answer, Factual, Meter, Method, Problem};
+use crate::counterfactual::{Answer, Factual, Meter, Method, Problem, Robustness};
 use crate::error::{Error, Result};
 use crate::seed::Seed;
 
 use super::trex_i::{Climber, TrexI};
-use super::{converged, found, not_found};
+use super::{MethodSpec, Named, Protocol, ReferenceUse, Spec, base, converged, found, not_found};
 
 /// Parameters of `trex-o`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -38,16 +38,44 @@ impl Default for TrexO {
 const MARGIN: f64 = 2e-3;
 const MARGIN_SHARE: f64 = 0.05;
 
-impl TrexO {
-    pub(super) fn prepare<'a>(
-        &self,
-        problem: &Problem<'a>,
-        seed: Seed,
-    ) -> Result<Box<dyn Method + 'a>> {
+impl Named for TrexO {
+    const NAME: &'static str = "trex-o";
+}
+
+impl Spec for TrexO {
+    fn title(&self) -> &'static str {
+        "T-Rex:O"
+    }
+
+    fn sentence(&self) -> &'static str {
+        "The cheapest change whose answer is stable around it."
+    }
+
+    /// It is not in the paper, so it gets to its start as in use, whatever must be shown in the
+    /// end.
+    fn under(&self, protocol: Protocol) -> MethodSpec {
+        let search = Robustness::default().search;
+        let robustness = Robustness { search, ..Robustness::under(protocol) };
+        let base = Box::new(base(protocol));
+        Self { start: TrexI { base, robustness, ..TrexI::default() }, ..Self::default() }.into()
+    }
+
+    fn reference(&self) -> ReferenceUse {
+        self.start.reference()
+    }
+
+    fn robustness(&self) -> Option<&Robustness> {
+        self.start.robustness()
+    }
+
+    fn robustness_mut(&mut self) -> Option<&mut Robustness> {
+        self.start.robustness_mut()
+    }
+
+    fn prepare<'a>(&self, problem: &Problem<'a>, seed: Seed) -> Result<Box<dyn Method + 'a>> {
         if self.steps == 0 {
             return Err(Error::param("steps", 0, "at least 1"));
         }
-        problem.differentiable("trex-o")?;
         Ok(Box::new(Prepared {
             climber: self.start.climber(problem, seed)?,
             // The climb's point depends on the noise of its own tests.

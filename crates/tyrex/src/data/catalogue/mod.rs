@@ -159,10 +159,8 @@ impl Entry {
 /// The data sets, and the folders of this machine they may be in.
 #[derive(Debug, Clone)]
 pub struct Catalogue {
-    /// In the order in which they are searched.
+    /// In the order in which they are searched; downloads go to the first.
     folders: Vec<PathBuf>,
-    /// Where downloads go.
-    downloads: Option<PathBuf>,
 }
 
 /// A line of the list of data sets.
@@ -261,20 +259,17 @@ pub struct Fetched {
 const MOONS: (usize, f64, Seed) = (1000, 0.2, Seed(0));
 
 impl Catalogue {
-    /// The catalogue with the usual folders: the one given, `$TYREX_DATA`, the user's data
-    /// folder, and `shared/data` beside the current folder or beside one of its parents.
-    /// Downloads go to the first of the first three.
+    /// The catalogue with the usual folders: the one given, `$TYREX_DATA`, and the user's data
+    /// folder. Downloads go to the first.
     #[must_use]
     pub fn new(data_dir: Option<&Path>) -> Self {
-        let mut catalogue = Self::with_folders(place::own_folders(data_dir));
-        catalogue.folders.extend(place::shared_folders());
-        catalogue
+        Self::with_folders(place::folders(data_dir))
     }
 
     /// The catalogue with these folders and no others. Downloads go to the first.
     #[must_use]
     pub fn with_folders(folders: Vec<PathBuf>) -> Self {
-        Self { downloads: folders.first().cloned(), folders }
+        Self { folders }
     }
 
     /// Every data set.
@@ -356,7 +351,7 @@ impl Catalogue {
         on_progress: OnProgress<'_>,
     ) -> Result<Vec<Fetched>> {
         let entry = Self::entry(name)?;
-        let folder = self.downloads.as_ref().ok_or_else(|| {
+        let folder = self.folders.first().ok_or_else(|| {
             entry.error("no folder to put its files in; name one with --data-dir or $TYREX_DATA")
         })?;
         entry

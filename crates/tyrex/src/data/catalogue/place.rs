@@ -3,17 +3,10 @@
 use std::env;
 use std::path::{Path, PathBuf};
 
-/// Folders a user chose or owns, where downloads may go too: the one given, `$TYREX_DATA`, and
-/// the user's data folder.
-pub(super) fn own_folders(data_dir: Option<&Path>) -> Vec<PathBuf> {
+/// The folders a user named or owns: the one given, `$TYREX_DATA`, and the user's data folder.
+pub(super) fn folders(data_dir: Option<&Path>) -> Vec<PathBuf> {
     let given = data_dir.map(Path::to_owned);
     [given, folder_in("TYREX_DATA"), user_folder()].into_iter().flatten().collect()
-}
-
-/// `shared/data` beside the current folder and beside each of its parents.
-pub(super) fn shared_folders() -> Vec<PathBuf> {
-    let current = env::current_dir().unwrap_or_default();
-    current.ancestors().skip(1).map(|parent| parent.join("shared").join("data")).collect()
 }
 
 /// Where programs keep a user's data on this system.
@@ -41,15 +34,8 @@ mod tests {
 
     #[test]
     fn the_folder_given_comes_first_and_the_users_own_last() {
-        let folders = own_folders(Some(Path::new("here")));
+        let folders = folders(Some(Path::new("here")));
         assert_eq!(folders[0], Path::new("here"));
         assert!(folders.last().is_some_and(|folder| folder.ends_with("tyrex")), "{folders:?}");
-    }
-
-    #[test]
-    fn shared_data_is_looked_for_beside_the_current_folder_first() {
-        let current = env::current_dir().unwrap();
-        let beside = current.parent().unwrap().join("shared/data");
-        assert_eq!(shared_folders().first(), Some(&beside));
     }
 }

@@ -9,12 +9,12 @@ use super::verdict::{
 };
 use super::written::{Read, WrittenPromise, ignored};
 use super::{AuditedPromise, RepairSummary, Repairs};
-use crate::counterfactual::{MethodSpec, Reason, Tick};
+use crate::counterfactual::{Reason, ReferenceUse, Tick};
 use crate::data::{Row, Value, listed};
 use crate::error::{Error, Result};
 use crate::explain::advice::changes;
 use crate::explain::sentence::in_words;
-use crate::explain::{Advice, Explainer, FORMAT_VERSION, Request};
+use crate::explain::{Advice, Explainer, FORMAT_VERSION, Meaning, Request};
 use crate::statistics::{Proportion, fisher_exact, holm, mean};
 
 /// A model that may follow the one that gave the promises.
@@ -70,6 +70,7 @@ impl Gate {
         watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
     ) -> Result<GateReport> {
         self.check(candidates)?;
+        check_meaning(candidates, promises)?;
         let schemas = candidates.iter().map(|candidate| candidate.explainer.schema());
         let partitions: Vec<Partition> = self
             .by
@@ -197,17 +198,11 @@ impl Gate {
     /// needs gradients and the model has none; not at all, where there are no data.
     fn search(&self, candidate: &Candidate<'_>) -> Option<Request> {
         let mut request = self.request.clone();
-        let among_data =
-            |method: &MethodSpec| matches!(method, MethodSpec::Nn(_) | MethodSpec::TrexNn(_));
-        if !among_data(&request.method) && candidate.explainer.differentiable().is_none() {
-            let test = request.method.robustness().cloned();
-            let name = if test.is_some() { "trex-nn" } else { "nn" };
-            request.method = MethodSpec::named(name, request.protocol).ok()?;
-            if let (Some(own), Some(test)) = (request.method.robustness_mut(), test) {
-                *own = test;
-            }
+        if candidate.explainer.differentiable().is_none() {
+            request.method = request.method.without_gradients(request.protocol)?;
         }
-        let is_possible = !(among_data(&request.method) && candidate.has_only_promises);
+        let among_data = request.method.reference() == ReferenceUse::Required;
+        let is_possible = !(among_data && candidate.has_only_promises);
         is_possible.then_some(request)
     }
 
@@ -338,6 +333,27 @@ impl Gate {
             ),
         }
     }
+}
+
+/// Refuses candidates whose acceptance is another outcome than the one that was promised: they
+/// would keep promises by rejecting people.
+fn check_meaning(candidates: &[Candidate<'_>], promises: &[WrittenPromise]) -> Result<()> {
+    for Candidate { name, explainer, .. } in candidates {
+        let own = Meaning::of(explainer.schema());
+        let other = |promise: &&WrittenPromise| {
+            promise.meaning.as_ref().is_some_and(|promised| !promised.is(&own))
+        };
+        if let Some(promise) = promises.iter().find(other)
+            && let Some(promised) = &promise.meaning
+        {
+            return Err(Error::InvalidModel(format!(
+                "{name} calls {own} favourable, but the promise `{}` is {promised}; expected a \
+                 candidate whose schema has the promised `[label]`",
+                promise.name
+            )));
+        }
+    }
+    Ok(())
 }
 
 /// The best first: by promises kept, then by mean stability, then by name.

@@ -292,6 +292,7 @@ mod tests {
             name: index.to_string(),
             factual: value.map(|value| [(feature.to_owned(), value)].into()),
             advised: std::collections::BTreeMap::new(),
+            meaning: None,
         };
         values.into_iter().enumerate().map(promise).collect()
     }

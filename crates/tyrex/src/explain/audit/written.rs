@@ -8,7 +8,8 @@ use super::Promise;
 use crate::data::schema::MissingPolicy;
 use crate::data::{Column, Feature, Row, Schema, Table, Value, listed};
 use crate::error::{Error, Result};
-use crate::explain::{Applicants, Data};
+use crate::explain::certify::{check_rows, found_lines};
+use crate::explain::{Applicants, Data, Meaning};
 
 /// Values under the names of their features.
 pub type Values = BTreeMap<String, Value>;
@@ -27,38 +28,35 @@ pub struct WrittenPromise {
     /// What they were advised to become.
     #[cfg_attr(feature = "openapi", schema(value_type = BTreeMap<String, crate::data::FeatureValue>))]
     pub advised: Values,
+    /// The outcome that was promised, where that was written down.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub meaning: Option<Meaning>,
 }
 
 impl WrittenPromise {
     /// The promises of a file of advice, such as [`advice_table`] writes: the lines that say
-    /// `found` in column `status`, or all if there is no such column. The people are the rows of
+    /// `found` in column `status`, or all if there is no such column. A file without any is
+    /// refused, and so is a status other than `found` and `not_found`. The people are the rows of
     /// the table `factuals` whose numbers stand in column `row`.
     ///
     /// [`advice_table`]: crate::explain::Explainer::advice_table
     pub fn of_advice(advice: &Table, factuals: Option<&Table>) -> Result<Vec<Self>> {
-        crate::explain::certify::check_rows(advice)?;
+        check_rows(advice)?;
         let column = |name: &str| advice.columns().iter().find(|own| own.name() == name);
-        let (status, rows) = (column("status"), column("row"));
+        let (status, rows, parameters) = (column("status"), column("row"), column("parameters"));
         // What this crate wrote has columns beside the features, which no feature is called.
         let is_ours = column("format_version").is_some();
         let mut promises = Vec::new();
-        for line in 0..advice.rows() {
-            if status.is_some_and(|status| status.cell(line) != "found") {
-                continue;
-            }
+        for line in found_lines(advice)? {
             let row = match rows {
                 None => line,
-                Some(rows) => rows.cell(line).parse().map_err(|_| Error::Cell {
-                    file: advice.source().to_owned(),
-                    row: line,
-                    column: "row".to_owned(),
-                    value: rows.cell(line).to_owned(),
-                    expected: "the number of a row, from 0".to_owned(),
+                Some(rows) => advice.cell(line, rows).parse().map_err(|_| {
+                    advice.cell_error(line, rows, "the number of a row, from 0".to_owned())
                 })?,
             };
             let factual = match factuals {
                 None => None,
-                Some(table) if row < table.rows() => Some(line_of(table, row)),
+                Some(table) if table.row_numbers().contains(&row) => Some(line_of(table, row)),
                 Some(table) => {
                     return Err(Error::Table {
                         file: advice.source().to_owned(),
@@ -77,7 +75,11 @@ impl WrittenPromise {
                 "status" | "reason" => status.is_none(),
                 name => !(is_ours && OWN_COLUMNS.contains(&name)),
             });
-            promises.push(Self { name: format!("row {row}"), factual, advised });
+            let meaning = match parameters {
+                Some(parameters) => meaning(advice, parameters, line)?,
+                None => None,
+            };
+            promises.push(Self { name: format!("row {row}"), factual, advised, meaning });
         }
         Ok(promises)
     }
@@ -95,6 +97,23 @@ impl WrittenPromise {
             },
         })
     }
+}
+
+/// The outcome that the `parameters` of a line name. Earlier versions wrote none.
+fn meaning(advice: &Table, parameters: &Column, line: usize) -> Result<Option<Meaning>> {
+    let cell = advice.cell(line, parameters);
+    let mut document: serde_json::Value = serde_json::from_str(cell).unwrap_or_default();
+    let Some(meaning) = document.get_mut("meaning").map(serde_json::Value::take) else {
+        return Ok(None);
+    };
+    let read = serde_json::from_value(meaning).map_err(|error| Error::Cell {
+        file: advice.source().to_owned(),
+        row: line,
+        column: "parameters".to_owned(),
+        value: cell.to_owned(),
+        expected: format!("the label, favourable values and threshold under `meaning`: {error}"),
+    });
+    read.map(Some)
 }
 
 /// The columns that files of advice have beside the features, and those that the audits of
@@ -141,7 +160,7 @@ pub(super) struct Read {
 
 /// The cells of a line under the names of their columns.
 fn line_of(table: &Table, line: usize) -> Values {
-    let cell = |column: &Column| (column.name().to_owned(), Value::from(column.cell(line)));
+    let cell = |column: &Column| (column.name().to_owned(), Value::from(table.cell(line, column)));
     table.columns().iter().map(cell).collect()
 }
 

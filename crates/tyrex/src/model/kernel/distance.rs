@@ -24,6 +24,7 @@ dispatched! {
         least: &mut [[f32; TOGETHER]],
     ) {
         let per_panel = blocks.len() / columns;
+        assert_eq!(least.len(), panels.len() / columns * per_panel, "one place per panel and block");
         for (panel, least) in panels.chunks_exact(columns).zip(least.chunks_exact_mut(per_panel)) {
             for (block, least) in blocks.chunks_exact(columns).zip(least) {
                 // Four sums by name: as an array of arrays they do not stay in registers.
@@ -47,6 +48,7 @@ dispatched! {
 dispatched! {
     /// `||x - y_i||^2` of one point and the points `y_i` of each panel, in double precision.
     pub(crate) fn squared_distances(panels: &[Line], point: &[f32], squares: &mut [[f64; LANES]]) {
+        assert_eq!(squares.len() * point.len(), panels.len(), "one place per panel");
         for (panel, squares) in panels.chunks_exact(point.len()).zip(squares) {
             let mut sums = [0.0_f64; LANES];
             for (line, &x) in panel.iter().zip(point) {

@@ -52,10 +52,10 @@ pub(crate) fn product(
         return;
     }
     assert!(depth > 0, "a product over nothing");
-    assert!((rows - 1) * left.row + (depth - 1) * left.step < left.values.len());
-    assert!((panels - 1) * right.panel + (depth - 1) * right.step < right.lines.len());
-    assert!((rows - 1) * out.row + (panels - 1) * out.panel < out.lines.len());
-    assert!(start.is_none_or(|start| start.len() >= panels));
+    assert!(holds(left.values, [(rows, left.row), (depth, left.step)]), "A is too short");
+    assert!(holds(right.lines, [(panels, right.panel), (depth, right.step)]), "B is too short");
+    assert!(holds(out.lines, [(rows, out.row), (panels, out.panel)]), "C is too short");
+    assert!(start.is_none_or(|start| start.len() >= panels), "start is too short");
     let task = Task {
         rows,
         depth,
@@ -85,6 +85,15 @@ pub(crate) fn product(
     }
 }
 
+/// Whether an operand holds the largest index of `counts` steps of two strides. An index that is
+/// no `usize` is in no operand.
+fn holds<T>(operand: &[T], strides: [(usize, usize); 2]) -> bool {
+    let last = strides.into_iter().try_fold(0_usize, |last, (count, stride)| {
+        count.checked_sub(1)?.checked_mul(stride)?.checked_add(last)
+    });
+    last.is_some_and(|last| last < operand.len())
+}
+
 /// The operands as the tiles see them; made by [`product`] only, which checks them.
 struct Task {
     rows: usize,
@@ -102,6 +111,21 @@ struct Task {
     start: *const Line,
 }
 
+/// Whether these are 1, 2, .., `most`.
+const fn counts_to(counts: &[usize], most: usize) -> bool {
+    let mut at = 0;
+    while at < counts.len() && counts[at] == at + 1 {
+        at += 1;
+    }
+    at == counts.len() && at == most
+}
+
+/// A share is at least 1 and at most the largest tile, so this is not reached.
+#[cold]
+fn no_tile() {
+    unreachable!("a tile that is larger than the largest, or empty");
+}
+
 /// Writes one instruction set's kernel: the tile, and the walk over tiles.
 macro_rules! kernel {
     (
@@ -115,6 +139,12 @@ macro_rules! kernel {
             #[allow(unused_imports)]
             use std::arch::x86_64::*;
             use super::Task;
+
+            // There is a tile for every share of at most so many rows and panels.
+            const _: () = assert!(
+                super::counts_to(&[$($row_count),*], $max_rows)
+                    && super::counts_to(&[$($panel_count),*], $max_panels)
+            );
 
             /// All tiles: panels outside, so that a group of them stays in the first cache
             /// while the rows pass by.
@@ -208,11 +238,11 @@ macro_rules! kernel {
     };
     // Every size of tile is its own function, so that its sums are registers.
     (@match $panels:ident, $rows:ident, [$($p:literal)*], $row_counts:tt, $args:tt) => {
-        match $panels { $($p => kernel!(@rows $p, $rows, $row_counts, $args),)* _ => {} }
+        match $panels { $($p => kernel!(@rows $p, $rows, $row_counts, $args),)* _ => super::no_tile() }
     };
     (@rows $p:literal, $rows:ident, [$($r:literal)*], ($task:ident, $row:ident, $panel:ident)) => {
         // SAFETY: as the caller's.
-        match $rows { $($r => unsafe { tile::<$p, $r>($task, $row, $panel) },)* _ => {} }
+        match $rows { $($r => unsafe { tile::<$p, $r>($task, $row, $panel) },)* _ => super::no_tile() }
     };
 }
 
@@ -312,6 +342,22 @@ mod tests {
         c
     }
 
+    /// Two strides whose last index wraps around to 0 in a `usize`.
+    #[test]
+    #[should_panic(expected = "A is too short")]
+    fn strides_that_wrap_around_are_refused() {
+        let values = [0.0; 4];
+        let lines = [Line::default(); 4];
+        let mut out = [Line::default(); 4];
+        product(
+            [3, 1, 1],
+            Left { values: &values, row: 1 << (usize::BITS - 1), step: 1 },
+            Right { lines: &lines, panel: 1, step: 1 },
+            &mut Out { lines: &mut out, row: 1, panel: 1 },
+            None,
+        );
+    }
+
     proptest! {
         #[test]
         fn all_instruction_sets_agree_with_the_oracle_and_with_each_other(
@@ -367,7 +413,7 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "assertion failed")]
+    #[should_panic(expected = "is too short")]
     fn a_short_operand_is_refused() {
         let (a, b) = (vec![0.0; 7], zeros(4));
         product(

@@ -24,6 +24,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::io::Read;
 use std::path::Path;
+use std::sync::Arc;
 
 use prost::Message;
 use prost::bytes::Bytes;
@@ -197,6 +198,27 @@ impl Core {
             Self::Mlp(mlp) => mlp,
             Self::Trees(trees) => trees,
         }
+    }
+
+    /// The model, shared.
+    pub(crate) fn shared(self) -> Arc<dyn Model> {
+        match self {
+            Self::Mlp(network) => Arc::new(network),
+            Self::Trees(trees) => Arc::new(trees),
+        }
+    }
+
+    /// The network, or that it is none.
+    pub fn into_network(self) -> Result<Mlp> {
+        match self {
+            Self::Mlp(network) => Ok(network),
+            Self::Trees(_) => Err(Error::InvalidModel("trees, expected a network".to_owned())),
+        }
+    }
+
+    /// Whether its answer may jump where a column crosses a number.
+    pub(crate) fn has_thresholds(&self) -> bool {
+        matches!(self, Self::Trees(_))
     }
 }
 

@@ -66,7 +66,12 @@ fn promise(index: usize, income: f64) -> WrittenPromise {
         let age = Value::Number(20.0 + index as f64);
         values(&[("income", income.into()), ("age", age), ("sex", sex.into())])
     };
-    WrittenPromise { name: format!("row {index}"), factual: Some(row(3.0)), advised: row(income) }
+    WrittenPromise {
+        name: format!("row {index}"),
+        factual: Some(row(3.0)),
+        advised: row(income),
+        meaning: None,
+    }
 }
 
 /// Promises of incomes 0, 1, 2 and so on.
@@ -266,7 +271,12 @@ fn of_equals_the_more_stable_one_is_first() {
         .map(|row| {
             let names = schema.features.iter().map(|feature| feature.name.clone());
             let advised: Values = names.zip(row.values.values().iter().cloned()).collect();
-            WrittenPromise { name: format!("row {}", row.row), factual: None, advised }
+            WrittenPromise {
+                name: format!("row {}", row.row),
+                factual: None,
+                advised,
+                meaning: None,
+            }
         })
         .collect();
     let gate = Gate::new(Request::new("min-cost", Protocol::Product, Norm::L1, Seed(4)).unwrap());
@@ -592,6 +602,7 @@ fn nothing_from_data_is_read_as_html() {
             } else {
                 row(f64::from(index))
             },
+            meaning: None,
         })
         .collect();
     #[derive(Debug)]

@@ -13,6 +13,7 @@ pub(crate) fn promise(schema: &Schema, advice: &Advice) -> Option<WrittenPromise
         name: format!("row {}", advice.applicant.row),
         factual: Some(values(&advice.applicant.values)),
         advised: values(advice.advised.as_ref()?),
+        meaning: None,
     })
 }
 

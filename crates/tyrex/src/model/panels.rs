@@ -1,17 +1,20 @@
-//! Training points in panels of sixteen, for distances to many of them at once.
+//! Points in panels of sixteen, for distances to many of them at once.
 
-use crate::model::kernel::{LANES, Line, TOGETHER, least_squares, squared_distances};
+use super::kernel::{LANES, Line, TOGETHER, least_squares, squared_distances};
 use crate::points::Points;
 
 /// Points in panels. The last panel is filled up with points at infinity.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Panels {
+pub(crate) struct Panels {
     lines: Vec<Line>,
     dim: usize,
 }
 
 impl Panels {
-    pub(super) fn new(points: &Points) -> Self {
+    /// The points of one panel.
+    pub(crate) const WIDTH: usize = LANES;
+
+    pub(crate) fn new(points: &Points) -> Self {
         let (len, dim) = (points.len(), points.dim());
         let coordinate =
             |at: usize, column| if at < len { points.row(at)[column] } else { f32::INFINITY };
@@ -27,14 +30,14 @@ impl Panels {
     }
 
     /// The number of panels.
-    pub(super) fn len(&self) -> usize {
+    pub(crate) fn len(&self) -> usize {
         self.lines.len() / self.dim
     }
 
     /// The squared distance to the nearest point of every panel, for each of the queries, in
     /// single precision. A sum of `d` squares is right to a relative `(d + 3) 2^-24` unless it
     /// is beyond the range of normal numbers.
-    pub(super) fn least(&self, queries: &[&[f32]]) -> Vec<Vec<f32>> {
+    pub(crate) fn least(&self, queries: &[&[f32]]) -> Vec<Vec<f32>> {
         let per_panel = queries.len().div_ceil(TOGETHER);
         let blocks: Vec<[f32; TOGETHER]> = queries
             .chunks(TOGETHER)
@@ -54,7 +57,7 @@ impl Panels {
     }
 
     /// `||x - x_i||^2` of the points of one panel; infinite behind the last point.
-    pub(super) fn squares(&self, panel: usize, point: &[f32]) -> [f64; LANES] {
+    pub(crate) fn squares(&self, panel: usize, point: &[f32]) -> [f64; LANES] {
         let mut squares = [[0.0; LANES]];
         let lines = &self.lines[panel * self.dim..(panel + 1) * self.dim];
         squared_distances(lines, point, &mut squares);
@@ -62,7 +65,7 @@ impl Panels {
     }
 
     /// The same of all points; infinite behind the last.
-    pub(super) fn all_squares(&self, point: &[f32]) -> Vec<[f64; LANES]> {
+    pub(crate) fn all_squares(&self, point: &[f32]) -> Vec<[f64; LANES]> {
         let mut squares = vec![[0.0; LANES]; self.len()];
         squared_distances(&self.lines, point, &mut squares);
         squares

@@ -1,0 +1,189 @@
+//! How catalogues are written: of things that come in several kinds, each in a file of its own,
+//! with one line in a list. What is known of all of them follows from the list.
+
+/// The name of a kind, as people type it and as it stands in files.
+pub(crate) trait Named {
+    /// The name. It is never given to another kind.
+    const NAME: &'static str;
+}
+
+/// An enum of the kinds of a trait: one variant for each, which holds its parameters.
+///
+/// ```text
+/// catalogue! {
+///     /// A way to do it.
+///     Way tagged "name" by Behaviour {
+///         file::Kind,
+///     }
+/// }
+/// ```
+///
+/// As a document it is one object: the name under the tag, and the parameters beside it. A kind
+/// implements [`Named`], the trait, `Default`, `serde` and, for the OpenAPI description,
+/// `ToSchema`. Its variant's name in kebab case is its `NAME`; each catalogue has a test of that.
+///
+/// Kinds without usual parameters have lines `Variant(file::Kind)`, and `by Behaviour with Entry`
+/// makes a table `KINDS` of `Entry::of::<Kind>()` for them.
+macro_rules! catalogue {
+    (
+        $(#[$about:meta])*
+        $all:ident tagged $tag:literal by $behaviour:ident { $($file:ident::$kind:ident,)+ }
+    ) => {
+        $crate::catalogue::catalogue! {
+            @core $(#[$about])*
+            $all tagged $tag by $behaviour { $($kind($file::$kind),)+ }
+        }
+
+        impl $all {
+            /// One of each, with its usual parameters.
+            #[must_use]
+            pub fn all() -> Vec<Self> {
+                vec![$(Self::$kind($kind::default()),)+]
+            }
+        }
+    };
+    (
+        $(#[$about:meta])*
+        $all:ident tagged $tag:literal by $behaviour:ident with $entry:ident {
+            $($variant:ident($file:ident::$kind:ident),)+
+        }
+    ) => {
+        $crate::catalogue::catalogue! {
+            @core $(#[$about])*
+            $all tagged $tag by $behaviour { $($variant($file::$kind),)+ }
+        }
+
+        impl $all {
+            /// What is known of each kind.
+            pub const KINDS: [$entry; Self::NAMES.len()] = [$($entry::of::<$kind>()),+];
+        }
+    };
+    (
+        @core $(#[$about:meta])*
+        $all:ident tagged $tag:literal by $behaviour:ident {
+            $($variant:ident($file:ident::$kind:ident),)+
+        }
+    ) => {
+        $(pub use $file::$kind;)+
+
+        $(#[$about])*
+        #[derive(Debug, Clone, PartialEq, serde::Serialize, serde::Deserialize)]
+        #[serde(tag = $tag, rename_all = "kebab-case")]
+        pub enum $all {
+            $(#[doc = concat!("See [`", stringify!($kind), "`].")] $variant($kind),)+
+        }
+
+        $(impl From<$kind> for $all {
+            fn from(kind: $kind) -> Self {
+                Self::$variant(kind)
+            }
+        })+
+
+        impl $all {
+            /// The names of all kinds, in the order in which people should think of them.
+            pub const NAMES: [&'static str; [$(stringify!($kind)),+].len()] =
+                [$(<$kind as $crate::catalogue::Named>::NAME),+];
+
+            /// The name, the same everywhere.
+            #[must_use]
+            pub fn name(&self) -> &'static str {
+                match self {
+                    $(Self::$variant(_) => <$kind as $crate::catalogue::Named>::NAME,)+
+                }
+            }
+
+            fn kind(&self) -> &dyn $behaviour {
+                match self {
+                    $(Self::$variant(kind) => kind,)+
+                }
+            }
+
+            #[allow(dead_code, reason = "only methods have parameters to change in place")]
+            fn kind_mut(&mut self) -> &mut dyn $behaviour {
+                match self {
+                    $(Self::$variant(kind) => kind,)+
+                }
+            }
+        }
+
+        #[cfg(feature = "openapi")]
+        const _: () = {
+            use utoipa::openapi::{RefOr, Schema};
+            use utoipa::{PartialSchema, ToSchema};
+
+            impl PartialSchema for $all {
+                fn schema() -> RefOr<Schema> {
+                    let kinds = $all::NAMES.into_iter().zip([$($kind::schema(),)+]);
+                    $crate::openapi::tagged($tag, kinds)
+                }
+            }
+
+            impl ToSchema for $all {
+                fn schemas(schemas: &mut Vec<(String, RefOr<Schema>)>) {
+                    $($kind::schemas(schemas);)+
+                }
+            }
+        };
+    };
+}
+pub(crate) use catalogue;
+
+/// An enum of the kinds of a trait that have no parameters: one variant for each, written as its
+/// name. Its kinds are unit structs that implement [`Named`] and the trait.
+macro_rules! plain_catalogue {
+    (
+        $(#[$about:meta])*
+        $all:ident by $behaviour:ident { $($(#[$what:meta])+ $file:ident::$kind:ident,)+ }
+    ) => {
+        $(#[$about])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+        #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+        #[serde(rename_all = "kebab-case")]
+        pub enum $all {
+            $($(#[$what])+ $kind,)+
+        }
+
+        impl $all {
+            /// One of each.
+            pub const ALL: [Self; [$(stringify!($kind)),+].len()] = [$(Self::$kind),+];
+
+            /// The name, the same everywhere.
+            #[must_use]
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$kind => <$file::$kind as $crate::catalogue::Named>::NAME,)+
+                }
+            }
+
+            fn kind(self) -> &'static dyn $behaviour {
+                match self {
+                    $(Self::$kind => &$file::$kind,)+
+                }
+            }
+        }
+    };
+}
+pub(crate) use plain_catalogue;
+
+/// The names as people list them: "a, b or c".
+pub(crate) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
+    let mut names: Vec<&str> = names.into_iter().collect();
+    match names.pop() {
+        None => "none".to_owned(),
+        Some(last) if names.is_empty() => last.to_owned(),
+        Some(last) => format!("{} or {last}", names.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::listed;
+
+    #[test]
+    fn names_are_listed_as_people_do() {
+        assert_eq!(listed([]), "none");
+        assert_eq!(listed(["a"]), "a");
+        assert_eq!(listed(["a", "b"]), "a or b");
+        assert_eq!(listed(["a", "b", "c"]), "a, b or c");
+    }
+}

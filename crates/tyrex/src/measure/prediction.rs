@@ -1,0 +1,28 @@
+//! `m_0`
+
+use serde::{Deserialize, Serialize};
+
+use super::{Kind, Way};
+use crate::catalogue::Named;
+use crate::error::Result;
+use crate::model::Model;
+
+/// `m(x)`: the ablation's first baseline.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct Prediction {}
+
+impl Named for Prediction {
+    const NAME: &'static str = "prediction";
+}
+
+impl Kind for Prediction {
+    fn symbol(&self) -> &'static str {
+        "m"
+    }
+
+    fn way<'a>(&self, _: &'a dyn Model) -> Result<Way<'a>> {
+        Ok(Way::Point)
+    }
+}

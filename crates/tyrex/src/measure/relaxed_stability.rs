@@ -1,0 +1,63 @@
+//! `1/k sum (m_i - abs(m_0 - m_i)) = m_0 - 2/k sum max(0, m_0 - m_i)`
+
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use super::formula::{Formula, Weighed, share};
+use super::{Kind, Way};
+use crate::catalogue::Named;
+use crate::error::Result;
+use crate::model::probe::ProbeRoom;
+use crate::model::{Model, Probe};
+use crate::neighbourhood::Neighbourhood;
+
+/// The paper's `R^`, which T-Rex climbs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(deny_unknown_fields)]
+pub struct RelaxedStability {}
+
+impl Named for RelaxedStability {
+    const NAME: &'static str = "relaxed-stability";
+}
+
+impl Kind for RelaxedStability {
+    fn symbol(&self) -> &'static str {
+        "R^"
+    }
+
+    fn way<'a>(&self, _: &'a dyn Model) -> Result<Way<'a>> {
+        Ok(Way::Scores(Arc::new(*self)))
+    }
+}
+
+impl Formula for RelaxedStability {
+    fn weigh(&self, _: &Neighbourhood, score: f32, scores: &[f32], weights: &mut [f32]) -> Weighed {
+        let share = share(scores);
+        let (mut shortfall, mut below) = (0.0, 0.0);
+        for (weight, &s) in weights.iter_mut().zip(scores) {
+            if s < score {
+                shortfall += f64::from(score - s);
+                below += 1.0;
+                *weight = 2.0 * share as f32;
+            } else {
+                *weight = 0.0;
+            }
+        }
+        Weighed {
+            value: f64::from(score) - 2.0 * shortfall * share,
+            of_centre: 1.0 - 2.0 * below * share,
+        }
+    }
+
+    fn shortcut(
+        &self,
+        probe: &Probe<'_>,
+        x: &[f32],
+        room: &mut ProbeRoom,
+        gradient: &mut [f32],
+    ) -> Option<(f32, f64)> {
+        Some(probe.relaxed_stability(x, room, gradient))
+    }
+}

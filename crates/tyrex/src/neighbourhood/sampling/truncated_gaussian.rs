@@ -1,0 +1,29 @@
+//! Coordinates conditioned on at most two standard deviations.
+
+use rand_distr::{Distribution as _, StandardNormal};
+
+use super::Draw;
+use crate::catalogue::Named;
+use crate::error::Result;
+use crate::seed::Rng;
+
+pub(super) struct TruncatedGaussian;
+
+impl Named for TruncatedGaussian {
+    const NAME: &'static str = "truncated-gaussian";
+}
+
+impl Draw for TruncatedGaussian {
+    fn units(&self, dim: usize, samples: usize, rng: &mut Rng) -> Result<Vec<f64>> {
+        Ok((0..samples * dim)
+            .map(|_| {
+                loop {
+                    let value: f64 = StandardNormal.sample(rng);
+                    if value.abs() <= 2.0 {
+                        break value;
+                    }
+                }
+            })
+            .collect())
+    }
+}

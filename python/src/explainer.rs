@@ -131,7 +131,7 @@ impl Explainer {
     fn asked(&self, rows: Option<&Table>) -> tyrex::Result<Vec<Applicant>> {
         match rows {
             Some(table) => self.read(table),
-            None => Ok(self.inner.rejected(self.inner.data().applicants())),
+            None => Ok(self.inner.rejected(self.inner.reference().applicants())),
         }
     }
 
@@ -165,7 +165,7 @@ impl Explainer {
 
     fn part(&self, part: Option<&str>) -> PyResult<Part> {
         match part {
-            None => Ok(self.inner.data().applicants()),
+            None => Ok(self.inner.reference().applicants()),
             Some("train") => Ok(Part::Train),
             Some("test") => Ok(Part::Test),
             Some("all") => Ok(Part::All),
@@ -189,7 +189,7 @@ impl Explainer {
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         let params: TrainParams = error::from_json("training parameters", params)?;
-        let tyrex::explain::Data::Labelled(dataset) = &data.0 else {
+        let tyrex::explain::Reference::Labelled(dataset) = &data.0 else {
             return Err(error::parameter("training needs rows with labels"));
         };
         let dataset = dataset.clone();
@@ -274,7 +274,7 @@ impl Explainer {
 
     /// For every own row that was kept, its row in the table.
     fn own_rows(&self) -> Vec<usize> {
-        self.inner.data().table_rows().to_vec()
+        self.inner.reference().table_rows().to_vec()
     }
 
     /// The probability of the favourable class, for the rows of a table that are not dropped, and

@@ -220,6 +220,7 @@ impl Database {
     }
 
     /// For [`on!`].
+    #[must_use]
     pub fn either(&self) -> &Either<SqlitePool, Pool> {
         &self.pools
     }
@@ -269,6 +270,7 @@ impl Transaction {
     }
 
     /// Whether it is PostgreSQL's.
+    #[must_use]
     pub fn is_postgres(&self) -> bool {
         matches!(self.connection, Either::Postgres(_))
     }

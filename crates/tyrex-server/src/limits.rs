@@ -38,9 +38,9 @@ impl Limits {
 
 /// Room for the bodies of all requests together, in bytes.
 #[derive(Debug, Clone)]
-pub(crate) struct Room(Arc<Semaphore>);
+pub(crate) struct BodyBudget(Arc<Semaphore>);
 
-impl Room {
+impl BodyBudget {
     pub(crate) fn new(bytes: usize) -> Self {
         Self(Arc::new(Semaphore::new(bytes.min(Semaphore::MAX_PERMITS))))
     }
@@ -94,7 +94,7 @@ async fn take(
     body: &mut BodyDataStream,
     allowed: usize,
     idle: Duration,
-    room: &Room,
+    room: &BodyBudget,
 ) -> Result<Taken, Problem> {
     let too_large = || {
         let detail = format!("the body is larger than {allowed} bytes, the most that is read");

@@ -11,7 +11,7 @@ use tyrex_ledger::ledger::Ledger;
 use crate::access::{Rate, Tokens};
 use crate::config::Config;
 use crate::engine::Engine;
-use crate::limits::Room;
+use crate::limits::BodyBudget;
 use crate::metrics::Metrics;
 use crate::results::Reports;
 
@@ -40,7 +40,7 @@ pub struct Parts {
     /// How often one caller may ask; on an open loopback as often as he likes.
     pub(crate) rate: Option<Rate>,
     /// Memory for the bodies of requests.
-    pub(crate) room: Room,
+    pub(crate) room: BodyBudget,
     /// The reports of experiments.
     pub(crate) reports: Reports,
 }
@@ -57,7 +57,7 @@ impl AppState {
             metrics: Metrics::new(&engine),
             engine,
             rate: rate.map(Rate::new),
-            room: Room::new(config.limits.bodies),
+            room: BodyBudget::new(config.limits.bodies),
             reports,
             config,
         })))

@@ -8,7 +8,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use tyrex::data::Table;
-use tyrex::explain::{Answered, Applicant, Ask, Data, Explainer, embedded_schema, import};
+use tyrex::explain::{Answered, Applicant, Ask, Explainer, Reference, embedded_schema, import};
 use tyrex::model::onnx::{ImportOptions, OnnxModel};
 
 fn main() -> anyhow::Result<()> {
@@ -22,7 +22,7 @@ fn main() -> anyhow::Result<()> {
     let (model, options) = (Path::new(model), ImportOptions::default());
     let schema = embedded_schema(&OnnxModel::read(model, &options)?)?;
     let schema = schema.ok_or_else(|| anyhow::anyhow!("the model file holds no schema"))?;
-    let data = Data::read(&schema, Table::read(Path::new(reference))?)?;
+    let data = Reference::read(&schema, Table::read(Path::new(reference))?)?;
     let explainer = Explainer::with_model(data, import(model, &schema, &options)?)?;
 
     let mut applicants = explainer.read_applicants(&Table::read(Path::new(applicants))?)?;

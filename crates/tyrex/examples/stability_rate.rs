@@ -25,7 +25,7 @@ fn main() -> Result<()> {
     let german = catalogue.load("german", Variant::Product, Direction::Favourable)?;
     let params = TrainParams::default();
     let explainer = Explainer::train(german, &params, Seed(0), |_| ControlFlow::Continue(()))?;
-    let rows = explainer.rejected(explainer.data().applicants());
+    let rows = explainer.rejected(explainer.reference().applicants());
     let gauge = explainer.stability_gauge(&StabilityTerms::default())?;
     let go_on = || ControlFlow::Continue(());
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;

@@ -9,9 +9,9 @@ use tyrex::counterfactual::{Protocol, Reason, ReferenceUse, Tick};
 use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::data::{Catalogue, Dataset, Schema, Table};
 use tyrex::explain::{
-    Applicants, Candidate, Data, Explainer, Gate, GateReport, GateVerdict, Group, JudgedCandidate,
-    JudgedPromise, Meaning, PromiseStatus, Repair, Request, WrittenPromise, embedded_schema,
-    import,
+    Candidate, Explainer, Gate, GateReport, GateVerdict, Group, JudgedCandidate, JudgedPromise,
+    Meaning, PromiseStatus, Reference, Repair, Request, UnlabelledRows, WrittenPromise,
+    embedded_schema, import,
 };
 use tyrex::file::{check_writable, write_whole};
 use tyrex::model::onnx::OnnxModel;
@@ -170,14 +170,14 @@ fn explainer(
     };
     let (schema, data) = match (own, rows) {
         (Some(schema), Some(rows)) => {
-            let data = Data::Applicants(Applicants::read(&schema, rows.table().clone())?);
+            let data = Reference::Unlabelled(UnlabelledRows::read(&schema, rows.table().clone())?);
             (schema, data)
         }
         (None, Some(Rows::Named(dataset))) => {
-            (dataset.schema().clone(), Data::Labelled((**dataset).clone()))
+            (dataset.schema().clone(), Reference::Labelled((**dataset).clone()))
         }
         (Some(schema), None) => {
-            let data = Data::of_promises(&schema, promises)?;
+            let data = Reference::of_promises(&schema, promises)?;
             (schema, data)
         }
         (None, _) => {

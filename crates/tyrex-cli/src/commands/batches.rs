@@ -52,7 +52,7 @@ impl<'a> Batches<'a> {
         match file {
             Some(file) => batches.rows = Rows::File(TableReader::open(file, BATCH)?),
             None => {
-                let own = explainer.applicants(explainer.data().applicants());
+                let own = explainer.applicants(explainer.reference().applicants());
                 batches.rejected = own.iter().filter(|own| own.is_rejected()).count();
                 batches.ahead.push_back(own);
             }
@@ -125,7 +125,7 @@ impl<'a> Batches<'a> {
     pub(super) fn table(&self) -> &Table {
         match &self.rows {
             Rows::Table(table) => table,
-            Rows::Own | Rows::File(_) => self.explainer.data().table(),
+            Rows::Own | Rows::File(_) => self.explainer.reference().table(),
         }
     }
 
@@ -145,7 +145,7 @@ impl<'a> Batches<'a> {
     /// The rows that were read, in numbers.
     pub(super) fn summary(&self, title: &str) -> DataSummary {
         match &self.rows {
-            Rows::Own => DataSummary::of(title.to_owned(), self.explainer.data()),
+            Rows::Own => DataSummary::of(title.to_owned(), self.explainer.reference()),
             Rows::File(_) | Rows::Table(_) => DataSummary::of_applicants(
                 title.to_owned(),
                 self.tally.performance(Part::All).rows,
@@ -166,7 +166,7 @@ impl<'a> Batches<'a> {
     /// Which part of the data they are.
     pub(super) fn part(&self) -> Part {
         match &self.rows {
-            Rows::Own => self.explainer.data().applicants(),
+            Rows::Own => self.explainer.reference().applicants(),
             Rows::File(_) | Rows::Table(_) => Part::All,
         }
     }

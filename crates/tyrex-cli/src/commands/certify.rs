@@ -11,7 +11,7 @@ use tyrex::certificate::{
     Certificate, CertificateDocument, Terms, TheoremTerms, Tier, TierKind, Verdict,
 };
 use tyrex::data::{Schema, Table};
-use tyrex::explain::{Explainer, Fresh, GivenRows, embedded_schema, import};
+use tyrex::explain::{AdviceRows, Explainer, Fresh, embedded_schema, import};
 use tyrex::model::onnx::OnnxModel;
 use tyrex::{Result, Seed};
 
@@ -52,7 +52,7 @@ fn certify(
         Table::check_writable(out, overwrite)?;
     }
     let (schema, model) = schema_and_model(args, counterfactuals)?;
-    let given = GivenRows::read(&schema, &Table::read(counterfactuals)?)?;
+    let given = AdviceRows::read(&schema, &Table::read(counterfactuals)?)?;
     let class = FavourableClass::of(&model);
     let explainer = Explainer::with_model(given.data, model)?;
     let ensemble = match &args.ensemble {

@@ -147,13 +147,13 @@ impl RetrainReport {
         time: Duration,
     ) -> Result<Self> {
         let explainer = &subject.explainer;
-        let data = DataSummary::of(title, explainer.data());
+        let data = DataSummary::of(title, explainer.reference());
         let pairs = subject.pairs(&data);
         let mut moved = Vec::new();
         // A variance takes two models.
         if ensemble.members().len() > 1 {
             for performance in explainer.performances() {
-                let rows = explainer.data().part(performance.part);
+                let rows = explainer.reference().part(performance.part);
                 let observed = ensemble.observed_change(&explainer.points().select(&rows))?;
                 moved.push(Moved::of(performance.part, &observed));
             }

@@ -4,7 +4,7 @@ use serde::Serialize;
 use tyrex::Error;
 use tyrex::data::schema::Note;
 use tyrex::data::{Schema, Table, Value};
-use tyrex::explain::Data;
+use tyrex::explain::Reference;
 use tyrex::file::write_whole;
 
 use super::summary::{DataSummary, counted, feature_table, shown};
@@ -60,7 +60,7 @@ pub(crate) fn check(context: &mut Context<'_>, args: &CheckArgs) -> anyhow::Resu
     let data = match &args.data {
         None => None,
         Some(path) => {
-            let data = Data::read(&schema, Table::read(path)?)?;
+            let data = Reference::read(&schema, Table::read(path)?)?;
             let favourable = data.has_labels().then(|| {
                 let rows = 0..data.rows().len();
                 rows.filter(|&row| data.is_favourable(row) == Some(true)).count()
@@ -98,7 +98,7 @@ impl Report for InferReport<'_> {
     fn page(&self, page: &mut Page) {
         page.title(&counted(self.schema.features.len(), "feature"));
         feature_table(page, self.schema);
-        page.title("Look at these");
+        page.title("NeighbourReadings at these");
         for note in &self.notes {
             match note.feature {
                 Some(feature) => page.item(&format!("{feature}: {}", note.text)),

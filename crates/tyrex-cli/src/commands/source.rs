@@ -7,7 +7,7 @@ use tyrex::counterfactual::Protocol;
 use tyrex::data::catalogue::Direction;
 use tyrex::data::schema::Split;
 use tyrex::data::{Catalogue, Dataset, Schema, Table};
-use tyrex::explain::{Applicants, Data, Explainer, embedded_schema, import};
+use tyrex::explain::{Explainer, Reference, UnlabelledRows, embedded_schema, import};
 use tyrex::model::TrainParams;
 use tyrex::model::onnx::{Favourable, ImportOptions, OnnxModel};
 use tyrex::{Result, Seed};
@@ -79,7 +79,7 @@ pub(super) fn subject(
     if let Some(name) = &source.dataset {
         let dataset = named(context, name, source.protocol)?;
         let model = import(path, dataset.schema(), &options)?;
-        return Subject::with_model(Data::Labelled(dataset), None, model);
+        return Subject::with_model(Reference::Labelled(dataset), None, model);
     }
     // Without a schema of their own, rows are read through the model's.
     let schema = match &source.schema {
@@ -93,16 +93,16 @@ pub(super) fn subject(
         return Err(no_schema(source).into());
     };
     let (rows, applicants) = match reference {
-        Some(file) => (Data::read(&schema, Table::read(file)?)?, Some(data)),
-        None if matches!(schema.split, Split::AllTrain) => (Data::none(&schema)?, Some(data)),
-        None => (Data::Applicants(Applicants::read(&schema, Table::read(data)?)?), None),
+        Some(file) => (Reference::read(&schema, Table::read(file)?)?, Some(data)),
+        None if matches!(schema.split, Split::AllTrain) => (Reference::none(&schema)?, Some(data)),
+        None => (Reference::Unlabelled(UnlabelledRows::read(&schema, Table::read(data)?)?), None),
     };
     Subject::with_model(rows, applicants.cloned(), model)
 }
 
 impl Subject {
     fn with_model(
-        data: Data,
+        data: Reference,
         applicants: Option<PathBuf>,
         model: OnnxModel,
     ) -> anyhow::Result<Self> {

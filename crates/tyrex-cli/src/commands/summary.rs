@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use tyrex::data::{FeatureKind, ReadReport, Schema, Value};
-use tyrex::explain::{Data, Part, Performance};
+use tyrex::explain::{Part, Performance, Reference};
 use tyrex::model::Model;
 use tyrex::model::onnx::OnnxModel;
 
@@ -23,7 +23,7 @@ pub(super) struct DataSummary {
 }
 
 impl DataSummary {
-    pub(super) fn of(title: String, data: &Data) -> Self {
+    pub(super) fn of(title: String, data: &Reference) -> Self {
         let count = |part| data.has_labels().then(|| data.part(part).len());
         Self {
             title,

@@ -33,7 +33,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &TrainArgs) -> anyhow::Result
     let (explainer, time) = with_progress(context, dataset, &params, Seed(args.seed))?;
     interrupt::whole(|| explainer.write_model(&args.out, overwrite))?;
     context.printer.show(&TrainReport {
-        data: DataSummary::of(title, explainer.data()),
+        data: DataSummary::of(title, explainer.reference()),
         model: ModelSummary::of(explainer.model()),
         training: explainer.training(),
         performances: explainer.performances(),

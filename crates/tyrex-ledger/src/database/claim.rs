@@ -17,6 +17,7 @@ pub struct Claim(Either<File, Session>);
 
 impl Database {
     /// Claims the database for a service; an error if another one runs on it.
+    #[cfg_attr(not(feature = "postgres"), expect(clippy::unused_async, reason = "a server waits"))]
     pub async fn claim(&self) -> Result<Claim> {
         let claimed = || Error::Claimed { address: self.address.clone() };
         let claim = match &self.pools {
@@ -53,6 +54,7 @@ impl Claim {
     }
 
     /// Gives the database back, so that the next service can have it at once.
+    #[cfg_attr(not(feature = "postgres"), expect(clippy::unused_async, reason = "a server waits"))]
     pub async fn release(self) {
         match self.0 {
             Either::Sqlite(file) => drop(file),

@@ -7,7 +7,7 @@ use tyrex::Explainer;
 use tyrex::counterfactual::Tick;
 use tyrex::data::Schema;
 use tyrex::explain::{
-    Candidate, Data, Gate, GateReport, Meaning, WrittenPromise, embedded_schema, import_bytes,
+    Candidate, Gate, GateReport, Meaning, Reference, WrittenPromise, embedded_schema, import_bytes,
 };
 use tyrex::model::onnx::{ImportOptions, OnnxModel};
 use tyrex_ledger::ledger::Entry;
@@ -63,9 +63,9 @@ impl Engine {
         let active = self.active();
         let is_file = |contender: &Contender| matches!(contender, Contender::File { .. });
         let files = question.contenders.iter().any(is_file);
-        let alone = files.then(|| self.alone()).transpose()?;
+        let alone = files.then(|| self.model_reading_permit()).transpose()?;
         self.pool
-            .aside(move |stop| question.judged(active.as_deref(), &promises, alone, stop, || {}))
+            .run_now(move |stop| question.judged(active.as_deref(), &promises, alone, stop, || {}))
             .await
     }
 }
@@ -159,10 +159,10 @@ impl Contender {
         };
         let (data, has_only_promises) = match (own, active.map(Served::explainer)) {
             (Some(own), Some(active)) if is_of(&own, active.schema()) => {
-                (active.data().clone(), false)
+                (active.reference().clone(), false)
             }
-            (None, Some(active)) => (active.data().clone(), false),
-            (Some(own), _) => (Data::of_promises(&own, promises).map_err(wrong)?, true),
+            (None, Some(active)) => (active.reference().clone(), false),
+            (Some(own), _) => (Reference::of_promises(&own, promises).map_err(wrong)?, true),
             (None, None) => {
                 let problem = format!("{name}: it brings no schema, and no model is active");
                 return Err(Error::field(format!("model[{place}]"), problem));

@@ -10,7 +10,7 @@ use tyrex::change::ModelChange;
 use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::data::schema::Split;
 use tyrex::data::{Catalogue, Schema, Table, TableLimits};
-use tyrex::explain::{Applicant, Applicants, Ask, Data, embedded_schema, import_bytes};
+use tyrex::explain::{Applicant, Ask, Reference, UnlabelledRows, embedded_schema, import_bytes};
 use tyrex::model::TrainParams;
 use tyrex::model::onnx::{Favourable, ImportOptions, OnnxModel};
 use tyrex::{Explainer, Seed};
@@ -88,13 +88,15 @@ impl Upload {
         let model = import_bytes(&self.onnx, &schema, &options).map_err(at("model"))?;
         check_size(&model).map_err(|problem| Error::field("model", problem))?;
         let read = |part: &'static str, file: &(String, Vec<u8>)| {
-            Applicants::read(&schema, table(part, &file.0, &file.1, limits)?).map_err(at(part))
+            UnlabelledRows::read(&schema, table(part, &file.0, &file.1, limits)?).map_err(at(part))
         };
         let trains = self.ensemble > 0 || !matches!(schema.split, Split::AllTrain);
         let (rows, apart) = match (&self.reference, &self.data) {
-            (Some(file), apart) => (Data::Applicants(read("reference", file)?), apart.as_ref()),
-            (None, Some(file)) if trains => (Data::Applicants(read("data", file)?), None),
-            (None, apart) => (Data::none(&schema)?, apart.as_ref()),
+            (Some(file), apart) => {
+                (Reference::Unlabelled(read("reference", file)?), apart.as_ref())
+            }
+            (None, Some(file)) if trains => (Reference::Unlabelled(read("data", file)?), None),
+            (None, apart) => (Reference::none(&schema)?, apart.as_ref()),
         };
         let explainer = Explainer::with_model(rows, model).map_err(at("model"))?;
         let applicants = match apart {
@@ -203,7 +205,7 @@ fn check_name(name: &str) -> Result<()> {
 impl Engine {
     /// The right to read model files of strangers: one at a time, since one may need much room.
     /// It goes with the work, which outlives a client who hangs up.
-    pub(super) fn alone(&self) -> Result<OwnedSemaphorePermit> {
+    pub(super) fn model_reading_permit(&self) -> Result<OwnedSemaphorePermit> {
         Arc::clone(&self.reading).try_acquire_owned().map_err(|_| Error::Busy {
             what: "another model is being read",
             retry_after: Duration::from_secs(2),
@@ -228,9 +230,9 @@ impl Engine {
             );
             return Err(Error::Conflict(problem));
         }
-        let alone = self.alone()?;
+        let alone = self.model_reading_permit()?;
         let (upload, explainer, applicants, params) = self
-            .aside(move |_| {
+            .run_now(move |_| {
                 let _alone = alone;
                 let (explainer, applicants) = upload.read(rows::UPLOADED)?;
                 check_ensemble(&explainer, upload.ensemble)?;
@@ -295,7 +297,8 @@ impl Engine {
     pub(super) async fn restore_models(self: &Arc<Self>) -> Result<()> {
         for stored in self.store.models().await? {
             let (own, data_dir) = (stored.clone(), self.config.data_dir.clone());
-            let restored = self.pool.beside(move || restored(&own, data_dir.as_deref())).await;
+            let restored =
+                self.pool.run_in_background(move || restored(&own, data_dir.as_deref())).await;
             match restored {
                 Ok((explainer, applicants, retraining)) => {
                     self.serve(&stored, explainer, applicants, retraining);
@@ -319,7 +322,7 @@ impl Engine {
             let (dataset, data_dir) = (name.clone(), self.config.data_dir.clone());
             let (explainer, onnx) = self
                 .pool
-                .beside(move || {
+                .run_in_background(move || {
                     let dataset = named(&dataset, data_dir.as_deref())?;
                     let go_on = |_: &_| std::ops::ControlFlow::Continue(());
                     let explainer =
@@ -383,7 +386,7 @@ fn restored(
             let dataset = named(dataset, data_dir)?;
             let options = ImportOptions::default();
             let model = import_bytes(&stored.onnx, dataset.schema(), &options)?;
-            (Explainer::with_model(Data::Labelled(dataset), model)?, None)
+            (Explainer::with_model(Reference::Labelled(dataset), model)?, None)
         }
         None => {
             let upload = Upload {

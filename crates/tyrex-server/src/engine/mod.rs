@@ -248,11 +248,11 @@ impl Engine {
     }
 
     /// Does something else that somebody waits for.
-    pub(crate) async fn aside<T: Send + 'static>(
+    pub(crate) async fn run_now<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Stop) -> Result<T> + Send + 'static,
     ) -> Result<T> {
-        self.pool.aside(work).await
+        self.pool.run_now(work).await
     }
 
     /// The moment.

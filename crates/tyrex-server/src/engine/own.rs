@@ -45,10 +45,11 @@ impl Engine {
     /// before are known again.
     pub async fn open(self: &Arc<Self>, own: OwnModel) -> Result<()> {
         let ensemble = self.config.ensemble;
-        let (name, files) = self.pool.beside(move || Files::read(own)).await?;
+        let (name, files) = self.pool.run_in_background(move || Files::read(own)).await?;
         if self.model(Some(&name)).is_err() {
             let upload_name = name.clone();
-            let upload = self.pool.beside(move || files.upload(upload_name, ensemble)).await?;
+            let upload =
+                self.pool.run_in_background(move || files.upload(upload_name, ensemble)).await?;
             self.upload(upload).await?;
         }
         self.activate(&name).await.map(|_| ())

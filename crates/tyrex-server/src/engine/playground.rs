@@ -181,7 +181,7 @@ impl Engine {
         within("resolution", resolution, 2, LARGEST_MAP)?;
         within("shown", shown, 0, MOST_SHOWN)?;
         let moons = self.moons().await?;
-        self.pool.aside(move |stop| moons.map(&question, stop)).await
+        self.pool.run_now(move |stop| moons.map(&question, stop)).await
     }
 
     /// The ways of methods from a point.
@@ -193,11 +193,11 @@ impl Engine {
             within(&format!("at[{place}]"), coordinate, -10.0, 10.0)?;
         }
         let moons = self.moons().await?;
-        self.pool.aside(move |stop| moons.paths(&question, stop)).await
+        self.pool.run_now(move |stop| moons.paths(&question, stop)).await
     }
 
     async fn moons(&self) -> Result<Arc<Moons>> {
-        let train = || self.pool.beside(|| Ok(Arc::new(Moons::train()?)));
+        let train = || self.pool.run_in_background(|| Ok(Arc::new(Moons::train()?)));
         self.playground.0.get_or_try_init(train).await.cloned()
     }
 }
@@ -244,7 +244,7 @@ impl Moons {
     }
 
     fn map(&self, question: &MapQuestion, stop: &Stop) -> Result<MapAnswer> {
-        let train = self.explainer.data().part(tyrex::explain::Part::Train);
+        let train = self.explainer.reference().part(tyrex::explain::Part::Train);
         let bounds = map_bounds(&self.explainer.points().select(&train));
         let grid = map_grid(bounds, question.resolution);
         let map = |title: String, model: &dyn tyrex::model::Model| PlaneMap {
@@ -279,7 +279,7 @@ impl Moons {
         let title = "stability of the base model".to_owned();
         maps.push(PlaneMap { title, values: stability });
         let points = self.explainer.points();
-        let favourable = |row| self.explainer.data().is_favourable(row).unwrap_or(false);
+        let favourable = |row| self.explainer.reference().is_favourable(row).unwrap_or(false);
         // The points follow the moons, one and the other by turns: an odd step leaves both whole.
         let step = points.len().div_ceil(MOST_POINTS) | 1;
         let shown = (0..points.len()).step_by(step);

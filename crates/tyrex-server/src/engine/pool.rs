@@ -309,7 +309,7 @@ impl Pool {
     }
 
     /// Does work of another kind that somebody waits for, such as reading an uploaded model.
-    pub(crate) async fn aside<T: Send + 'static>(
+    pub(crate) async fn run_now<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Stop) -> Result<T> + Send + 'static,
     ) -> Result<T> {
@@ -320,7 +320,7 @@ impl Pool {
         let permit = Arc::clone(&self.aside).try_acquire_owned().map_err(|_| full)?;
         let stop = StopOnDrop::default();
         let seen = stop.0.clone();
-        self.beside(move || {
+        self.run_in_background(move || {
             let _permit = permit;
             work(&seen)
         })
@@ -328,7 +328,7 @@ impl Pool {
     }
 
     /// Does long work on the background threads.
-    pub(crate) async fn beside<T: Send + 'static>(
+    pub(crate) async fn run_in_background<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T> + Send + 'static,
     ) -> Result<T> {

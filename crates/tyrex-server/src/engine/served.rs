@@ -115,7 +115,7 @@ impl Served {
         retraining: Option<Retraining>,
     ) -> Self {
         let apart = applicants.is_some();
-        let own = || explainer.applicants(explainer.data().applicants());
+        let own = || explainer.applicants(explainer.reference().applicants());
         let applicants = applicants.unwrap_or_else(own);
         let is_rejected = |place: &usize| applicants[*place].is_rejected();
         let width = explainer.model().summary().widths().first().copied().unwrap_or(0);
@@ -201,7 +201,7 @@ impl Served {
 
     /// The number of rows that can be asked about by their numbers.
     pub(crate) fn rows(&self) -> usize {
-        if self.apart { self.applicants.len() } else { self.explainer.data().rows().len() }
+        if self.apart { self.applicants.len() } else { self.explainer.reference().rows().len() }
     }
 
     /// How well the model does on its rows.

@@ -54,7 +54,7 @@ impl Engine {
             let (numbers, served_now, terms_now) =
                 (some.clone(), Arc::clone(served), Arc::clone(&terms));
             let parking = self.parking.clone();
-            let made = self.pool.beside(move || {
+            let made = self.pool.run_in_background(move || {
                 let watch = |_, _: &_| match (parking.go_on(), served_now.removed.go_on()) {
                     (ControlFlow::Continue(()), go_on) => go_on,
                     (stop, _) => stop,

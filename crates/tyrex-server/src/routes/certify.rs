@@ -159,7 +159,7 @@ pub(crate) async fn verify(
     let (model, fingerprint) = (served.id().to_owned(), served.fingerprint().to_owned());
     let verified = state
         .engine
-        .aside(move |stop| {
+        .run_now(move |stop| {
             let ensemble = served.ensemble();
             Ok(served.explainer().verify(&written, ensemble.as_deref(), || stop.go_on())?)
         })

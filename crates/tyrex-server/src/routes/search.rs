@@ -107,7 +107,7 @@ pub(super) async fn applicants(
     let (served, rows) = (Arc::clone(served), Arc::clone(rows));
     // What is wrong with rows is an answer, not a failure of the thread.
     let read = move |_: &_| Ok::<_, Error>(rows.applicants(&served));
-    state.engine.aside(read).await?
+    state.engine.run_now(read).await?
 }
 
 /// A table as an answer.

@@ -1,7 +1,7 @@
 //! What a search climbs: a function of a point, with its gradient.
 
 use crate::error::Result;
-use crate::measure::{Gauge, GaugeRoom, Reading};
+use crate::measure::{Gauge, GaugeScratch, Reading};
 
 /// A function to raise. Measures are fields; so is the worst case that ROAR guards against.
 pub(crate) trait Field {
@@ -18,7 +18,7 @@ pub(crate) trait Field {
 /// A measure, read by one thread.
 pub(crate) struct Reader<'a> {
     gauge: &'a Gauge<'a>,
-    room: GaugeRoom,
+    room: GaugeScratch,
 }
 
 impl<'a> Reader<'a> {

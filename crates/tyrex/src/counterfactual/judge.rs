@@ -27,7 +27,7 @@ pub struct Robustness {
     /// `sigma`, in encoded columns.
     pub sigma: f64,
     /// How the search draws its own neighbours.
-    pub search: Cloud,
+    pub search: SearchNeighbours,
 }
 
 /// The neighbours a search looks at on its way.
@@ -37,14 +37,14 @@ pub struct Robustness {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields, default)]
-pub struct Cloud {
+pub struct SearchNeighbours {
     /// How they are drawn.
     pub sampling: Sampling,
     /// How many.
     pub samples: usize,
 }
 
-impl Default for Cloud {
+impl Default for SearchNeighbours {
     fn default() -> Self {
         // More accurate than 1000 plain samples on every network tried.
         Self { sampling: Sampling::Sobol, samples: 256 }
@@ -58,7 +58,7 @@ impl Default for Robustness {
             tau: 0.8,
             samples: 1000,
             sigma: 0.1,
-            search: Cloud::default(),
+            search: SearchNeighbours::default(),
         }
     }
 }
@@ -67,7 +67,7 @@ impl Robustness {
     /// As in the paper: the search draws as the test does.
     #[must_use]
     pub fn paper() -> Self {
-        let search = Cloud { sampling: Sampling::MonteCarlo, samples: 1000 };
+        let search = SearchNeighbours { sampling: Sampling::MonteCarlo, samples: 1000 };
         Self { search, ..Self::default() }
     }
 
@@ -113,7 +113,7 @@ impl<'a> Judge<'a> {
     pub(crate) fn new(robustness: &Robustness, model: &'a dyn Model, seed: Seed) -> Result<Self> {
         robustness.check()?;
         let (dim, sigma) = (model.dim(), robustness.sigma);
-        let Cloud { sampling, samples } = robustness.search;
+        let SearchNeighbours { sampling, samples } = robustness.search;
         let sampling = sampling.for_coordinates(dim);
         let cloud =
             Neighbourhood::for_model(sampling, model, samples, sigma, seed.derive("search"))?;

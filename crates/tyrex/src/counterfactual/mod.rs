@@ -24,7 +24,7 @@ use rayon::prelude::*;
 
 pub use budget::{Budget, Effort, Meter, Tick};
 pub use cost::Norm;
-pub use judge::{Cloud, Robustness};
+pub use judge::{Robustness, SearchNeighbours};
 pub use methods::*;
 pub use outcome::{Answer, Counterfactual, Outcome, Reason, Stopped};
 pub use relax::{Relaxation, Relaxations, relaxations};

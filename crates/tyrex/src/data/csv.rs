@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::data::input::{Input, Utf8};
-use crate::data::limits::Room;
+use crate::data::limits::TableRoom;
 use crate::data::reader::Batches;
 use crate::data::table::{Column, Content};
 use crate::data::writer::Sink;
@@ -47,7 +47,7 @@ impl<R: Read> Batches for Reader<R> {
         &mut self,
         first_row: usize,
         limit: usize,
-        room: &mut Room,
+        room: &mut TableRoom,
     ) -> Result<(usize, Vec<Column>)> {
         let mut columns: Vec<Column> = self.header.iter().map(Column::new).collect();
         let mut record = csv::StringRecord::new();

@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 
 use crate::data::cell::listed;
 use crate::data::input::Input;
-use crate::data::limits::Room;
+use crate::data::limits::TableRoom;
 use crate::data::reader::Batches;
 use crate::data::table::{Column, Content};
 use crate::data::writer::Sink;
@@ -66,7 +66,7 @@ impl<R: Read> Batches for Reader<R> {
         &mut self,
         first_row: usize,
         limit: usize,
-        room: &mut Room,
+        room: &mut TableRoom,
     ) -> Result<(usize, Vec<Column>)> {
         let mut columns: Vec<Column> =
             self.names.iter().map(|name| Column::new(name.as_str())).collect();

@@ -39,13 +39,13 @@ impl TableLimits {
 
 /// The room that is left while a table is read, cell by cell: what a file declares may be wrong.
 #[derive(Debug)]
-pub(crate) struct Room {
+pub(crate) struct TableRoom {
     limits: TableLimits,
     cells: usize,
     text: usize,
 }
 
-impl Room {
+impl TableRoom {
     pub(crate) fn new(limits: TableLimits) -> Self {
         Self { limits, cells: 0, text: 0 }
     }

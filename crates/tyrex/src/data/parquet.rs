@@ -20,7 +20,7 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{ColumnDescriptor, Type};
 
 use crate::data::input::share;
-use crate::data::limits::Room;
+use crate::data::limits::TableRoom;
 use crate::data::reader::Batches;
 use crate::data::table::{Column, Content};
 use crate::data::writer::Sink;
@@ -137,7 +137,7 @@ impl<R: ChunkReader + 'static> Batches for Reader<R> {
         &mut self,
         first_row: usize,
         limit: usize,
-        room: &mut Room,
+        room: &mut TableRoom,
     ) -> Result<(usize, Vec<Column>)> {
         let mut columns: Vec<Column> =
             self.names.iter().map(|name| Column::new(name.as_str())).collect();
@@ -301,7 +301,7 @@ fn read_cells(
     is_unsigned: bool,
     rows: usize,
     column: &mut Column,
-    room: &mut Room,
+    room: &mut TableRoom,
 ) -> Result<(), CellError> {
     match reader {
         ColumnReader::BoolColumnReader(reader) => {
@@ -350,7 +350,7 @@ fn typed<T: DataType>(
     reader: &mut ColumnReaderImpl<T>,
     rows: usize,
     column: &mut Column,
-    room: &mut Room,
+    room: &mut TableRoom,
     mut push: impl FnMut(&mut Column, &T::T),
 ) -> Result<(), CellError> {
     let (mut values, mut levels) = (Vec::new(), Vec::new());

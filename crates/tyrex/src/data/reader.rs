@@ -3,7 +3,7 @@
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
-use crate::data::limits::{Room, TableLimits};
+use crate::data::limits::{TableLimits, TableRoom};
 use crate::data::table::{Column, Format, Table};
 use crate::data::{csv, jsonl, parquet};
 use crate::error::{Error, Result};
@@ -65,7 +65,7 @@ impl TableReader {
 
     fn read(&mut self) -> Result<Option<Table>> {
         // Memory is bounded by the batch, however long the file is.
-        let mut room = Room::new(TableLimits::default());
+        let mut room = TableRoom::new(TableLimits::default());
         let (rows, columns) = self.batches.read(self.rows, self.batch_rows, &mut room)?;
         if rows == 0 && self.state != State::Opened {
             return Ok(None);
@@ -111,7 +111,7 @@ pub(super) trait Batches {
         &mut self,
         first_row: usize,
         limit: usize,
-        room: &mut Room,
+        room: &mut TableRoom,
     ) -> Result<(usize, Vec<Column>)>;
 
     /// The rows and columns that the file says it has, where it says so.
@@ -147,7 +147,7 @@ pub(super) fn whole(
     if let Some((rows, columns)) = batches.declared() {
         limits.check(rows, columns).map_err(wrong)?;
     }
-    let (_, columns) = batches.read(0, usize::MAX, &mut Room::new(limits))?;
+    let (_, columns) = batches.read(0, usize::MAX, &mut TableRoom::new(limits))?;
     Table::new(source, columns)
 }
 

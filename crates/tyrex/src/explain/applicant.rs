@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Data, Explainer, Part};
+use super::{Explainer, Part, Reference};
 use crate::data::{ReadReport, Row, Rows, Table};
 use crate::error::{Error, Result};
 use crate::model::{Model, THRESHOLD};
@@ -37,10 +37,10 @@ impl Explainer {
     /// The rows of a part, in the order of the table.
     #[must_use]
     pub fn applicants(&self, part: Part) -> Vec<Applicant> {
-        let mut rows = self.data().part(part);
+        let mut rows = self.reference().part(part);
         rows.sort_unstable();
         rows.into_iter()
-            .map(|row| applicant(self.data(), row, self.points(), self.scores()[row]))
+            .map(|row| applicant(self.reference(), row, self.points(), self.scores()[row]))
             .collect()
     }
 
@@ -55,8 +55,8 @@ impl Explainer {
     /// The applicant in a row of the table; `None` if there is no such row, or it was dropped.
     #[must_use]
     pub fn applicant(&self, table_row: usize) -> Option<Applicant> {
-        let index = self.data().table_rows().binary_search(&table_row).ok()?;
-        Some(applicant(self.data(), index, self.points(), self.scores()[index]))
+        let index = self.reference().table_rows().binary_search(&table_row).ok()?;
+        Some(applicant(self.reference(), index, self.points(), self.scores()[index]))
     }
 
     /// Other rows of the same schema. Labels are welcome, not needed.
@@ -96,7 +96,7 @@ impl Explainer {
     }
 }
 
-fn applicant(data: &Data, index: usize, points: &Points, score: f32) -> Applicant {
+fn applicant(data: &Reference, index: usize, points: &Points, score: f32) -> Applicant {
     Applicant {
         row: data.table_rows()[index],
         values: data.rows()[index].clone(),

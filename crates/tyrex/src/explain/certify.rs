@@ -7,7 +7,7 @@ use rayon::prelude::*;
 
 use super::retrain::check_base;
 use super::table::table;
-use super::{Applicants, Data, Explainer, FORMAT_VERSION};
+use super::{Explainer, FORMAT_VERSION, Reference, UnlabelledRows};
 use crate::certificate::{
     Certificate, Certifier, Retrained, Retraining, Terms, Tier, Verified, WrittenCertificate,
 };
@@ -30,9 +30,9 @@ pub struct Fresh<'a> {
 
 /// Counterfactuals that were given out, as a file of them says.
 #[derive(Debug, Clone)]
-pub struct GivenRows {
+pub struct AdviceRows {
     /// The counterfactuals that were found.
-    pub data: Data,
+    pub data: Reference,
     /// For each of them, the row of the factual in the file it came from.
     pub factuals: Vec<usize>,
     /// The number of factuals for which none was found.
@@ -41,7 +41,7 @@ pub struct GivenRows {
     pub model: Option<String>,
 }
 
-impl GivenRows {
+impl AdviceRows {
     /// Reads a table with the features under their own names. Where it has a column `status`,
     /// only lines that say `found` are counterfactuals, and the others say `not_found`; where it has a column `row`, that is
     /// the row of the factual.
@@ -61,16 +61,17 @@ impl GivenRows {
                 .collect::<Result<_>>()?,
         };
         let model = column("model").map(|model| table.cell(lines[0], model).to_owned());
-        let applicants = Applicants::read(schema, selected(table, &lines)?).map_err(|error| {
-            match error {
-                // The line of the whole file.
-                Error::Cell { file, row, column, value, expected } => {
-                    Error::Cell { file, row: lines[row], column, value, expected }
+        let applicants =
+            UnlabelledRows::read(schema, selected(table, &lines)?).map_err(|error| {
+                match error {
+                    // The line of the whole file.
+                    Error::Cell { file, row, column, value, expected } => {
+                        Error::Cell { file, row: lines[row], column, value, expected }
+                    }
+                    other => other,
                 }
-                other => other,
-            }
-        })?;
-        let data = Data::Applicants(applicants);
+            })?;
+        let data = Reference::Unlabelled(applicants);
         // The schema may have dropped some.
         let factuals = data.table_rows().iter().map(|&line| factuals[line]).collect();
         Ok(Self { data, factuals, not_found: table.rows() - lines.len(), model })

@@ -91,7 +91,7 @@ impl Explainer {
             .copied()
             .collect();
         let seen = || {
-            let values = self.data().rows().iter().map(|row| &row.values()[position]);
+            let values = self.reference().rows().iter().map(|row| &row.values()[position]);
             let numbers = values.filter_map(Value::number);
             numbers.filter(|number| feature.kind.is_number() && !special.contains(number))
         };

@@ -1,6 +1,6 @@
 //! From the rows of a schema to the points of an imported model.
 
-use super::Data;
+use super::Reference;
 use super::import::check_meaning;
 use crate::data::encode::{Affine, Block, Coding};
 use crate::data::schema::{FitOn, ModelInput, Scaling};
@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::model::onnx::{Block as Step, Category, Core, Inputs, OnnxModel};
 
 /// The encoder from the rows of the data to the points the model's core takes.
-pub(super) fn encoder(data: &Data, model: &OnnxModel) -> Result<Encoder> {
+pub(super) fn encoder(data: &Reference, model: &OnnxModel) -> Result<Encoder> {
     let schema = data.schema();
     check_meaning(model, schema)?;
     let encoder = match schema.model.input {
@@ -23,7 +23,11 @@ pub(super) fn encoder(data: &Data, model: &OnnxModel) -> Result<Encoder> {
 }
 
 /// The encoder and the core with numbers on the scale the schema names. Scales are fitted on the rows that train; on all rows, if none are named.
-pub(super) fn standardised(data: &Data, encoder: Encoder, core: Core) -> Result<(Encoder, Core)> {
+pub(super) fn standardised(
+    data: &Reference,
+    encoder: Encoder,
+    core: Core,
+) -> Result<(Encoder, Core)> {
     let schema = data.schema();
     let rows: Vec<&Row> = match schema.scaling.fit {
         FitOn::All => data.rows().iter().collect(),
@@ -45,7 +49,7 @@ fn mismatch(ours: &[String], what: &str, theirs: usize) -> Error {
 }
 
 /// The model takes this crate's encoding: the one in its file, or the one the data give.
-fn encoded(data: &Data, model: &OnnxModel) -> Result<Encoder> {
+fn encoded(data: &Reference, model: &OnnxModel) -> Result<Encoder> {
     let schema = data.schema();
     let encoder = match model.metadata.get("encoder") {
         Some(text) => {
@@ -64,7 +68,7 @@ fn encoded(data: &Data, model: &OnnxModel) -> Result<Encoder> {
 }
 
 /// The encoder of the schema, with scaling fitted on the rows the model was trained on.
-fn fitted(data: &Data) -> Result<Encoder> {
+fn fitted(data: &Reference) -> Result<Encoder> {
     if let Some(encoder) = data.fitted_encoder()? {
         return Ok(encoder);
     }

@@ -1,4 +1,4 @@
-//! The façade: a model and the rows it speaks about, ready for questions.
+//! The façade: a model and its reference, ready for questions about applicants.
 //!
 //! The front ends (command line, Python, HTTP) call this module and translate what it
 //! answers; they compute nothing themselves.
@@ -10,7 +10,6 @@ mod ask;
 mod audit;
 mod calibrate;
 mod certify;
-mod data;
 mod document;
 mod feature;
 mod import;
@@ -18,6 +17,7 @@ mod input;
 mod meaning;
 mod performance;
 mod pipeline;
+mod reference;
 mod retrain;
 mod sentence;
 mod stability;
@@ -37,14 +37,14 @@ pub use audit::{
     Values, WrittenPromise,
 };
 pub use calibrate::CalibrationTerms;
-pub use certify::{Fresh, GivenRows, verify_certificates};
-pub use data::{Applicants, Data};
+pub use certify::{AdviceRows, Fresh, verify_certificates};
 pub use document::{Advised, Explained, Named};
 pub use feature::{FeatureDocument, FeatureForm};
 pub use import::{embedded_schema, import, import_bytes};
 pub use meaning::Meaning;
 pub use performance::{Part, Performance, PerformanceTally};
 pub use pipeline::{Answered, Counter, Progress, Stage};
+pub use reference::{Reference, UnlabelledRows};
 pub use retrain::RetrainingTerms;
 pub use stability::{RowStability, StabilityGauge, StabilityTerms};
 pub use survival::RowSurvival;
@@ -72,14 +72,14 @@ pub const FORMAT_VERSION: u32 = 1;
 /// A model, how rows become its points, and its reference. A clone shares all of it.
 #[derive(Debug, Clone)]
 pub struct Explainer {
-    data: Arc<Data>,
+    reference: Arc<Reference>,
     encoder: Arc<Encoder>,
     model: Arc<dyn Model>,
     training: Option<Arc<Training>>,
     points: Arc<Points>,
     scores: Arc<[f32]>,
     /// The points of the rows that train: what methods answer with and start from.
-    reference: Arc<Points>,
+    reference_points: Arc<Points>,
 }
 
 /// How a model that was trained here came about.
@@ -134,23 +134,23 @@ impl Explainer {
         };
         let encoder = dataset.encoder().clone();
         let model = Arc::new(trained.network);
-        Self::assemble(Data::Labelled(dataset), encoder, model, Some(training))
+        Self::assemble(Reference::Labelled(dataset), encoder, model, Some(training))
     }
 
-    /// Puts an imported model and the rows to explain together.
+    /// Puts an imported model and its reference together.
     ///
     /// The schema says what the model takes (`[model] input`): this crate's encoding, or raw
     /// columns that the model file encodes itself.
-    pub fn with_model(data: Data, model: OnnxModel) -> Result<Self> {
+    pub fn with_model(data: Reference, model: OnnxModel) -> Result<Self> {
         let encoder = input::encoder(&data, &model)?;
         Self::assemble(data, encoder, model.core.shared(), None)
     }
 
-    /// Puts a model of any kind and the rows to explain together. The model sees the schema's
+    /// Puts a model of any kind and its reference together. The model sees the schema's
     /// encoding, fitted on the training rows; `make` is given the encoder, for a model that has
     /// to go back to values.
     pub fn with_black_box(
-        data: Data,
+        data: Reference,
         make: impl FnOnce(&Encoder) -> Result<Arc<dyn Model>>,
     ) -> Result<Self> {
         let rows: Vec<&Row> = data.training_rows().iter().map(|&row| &data.rows()[row]).collect();
@@ -173,49 +173,53 @@ impl Explainer {
     ///
     /// The rewritten model is the same function of a row, up to rounding; its fingerprint is
     /// another. Rows are scaled by the rows that train; by all rows, if none are named.
-    pub fn with_standardised_model(data: Data, model: OnnxModel) -> Result<Self> {
+    pub fn with_standardised_model(data: Reference, model: OnnxModel) -> Result<Self> {
         let encoder = input::encoder(&data, &model)?;
         let (encoder, core) = input::standardised(&data, encoder, model.core)?;
         Self::assemble(data, encoder, core.shared(), None)
     }
 
     fn assemble(
-        data: Data,
+        reference: Reference,
         encoder: Encoder,
         model: Arc<dyn Model>,
         training: Option<Training>,
     ) -> Result<Self> {
-        let points = encoder.encode_rows(data.rows())?;
-        let scores =
-            applicant::scores(&*model, data.source(), data.rows(), data.table_rows(), &points)?;
+        // A data set that was encoded by the same encoder has its points already.
+        let points = match reference.points_of(&encoder) {
+            Some(points) => points,
+            None => encoder.encode_rows(reference.rows())?,
+        };
+        let (rows, table_rows) = (reference.rows(), reference.table_rows());
+        let scores = applicant::scores(&*model, reference.source(), rows, table_rows, &points)?;
         let points = Arc::new(points);
-        let train = data.training_rows();
-        let reference = if train.iter().copied().eq(0..points.len()) {
+        let train = reference.training_rows();
+        let reference_points = if train.iter().copied().eq(0..points.len()) {
             Arc::clone(&points)
         } else {
             Arc::new(points.select(&train))
         };
         Ok(Self {
-            data: Arc::new(data),
+            reference: Arc::new(reference),
             encoder: Arc::new(encoder),
             model,
             training: training.map(Arc::new),
             points,
             scores: scores.into(),
-            reference,
+            reference_points,
         })
     }
 
     /// What the columns mean.
     #[must_use]
     pub fn schema(&self) -> &Schema {
-        self.data.schema()
+        self.reference.schema()
     }
 
-    /// The rows the explainer speaks about.
+    /// The rows the model was trained on or is compared with.
     #[must_use]
-    pub fn data(&self) -> &Data {
-        &self.data
+    pub fn reference(&self) -> &Reference {
+        &self.reference
     }
 
     /// How rows become points.
@@ -234,12 +238,12 @@ impl Explainer {
     /// applicant alone, and methods that answer with a row have no answer.
     #[must_use]
     pub fn reference_rows(&self) -> usize {
-        self.reference.len()
+        self.reference_points.len()
     }
 
     /// The points of the rows that train.
     pub(crate) fn reference_points(&self) -> &Arc<Points> {
-        &self.reference
+        &self.reference_points
     }
 
     /// `m(x)` of the rows, in their order.
@@ -286,7 +290,7 @@ impl Explainer {
 
     /// The rows that train, in their order; all rows, where the data name none.
     fn training_rows(&self) -> Vec<usize> {
-        self.data.training_rows()
+        self.reference.training_rows()
     }
 
     /// Writes the network as an ONNX file, with the schema and the encoder in its metadata.

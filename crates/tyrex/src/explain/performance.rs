@@ -41,7 +41,7 @@ impl Explainer {
     /// Training and test rows apart; all rows together if there are no test rows.
     #[must_use]
     pub fn performances(&self) -> Vec<Performance> {
-        let parts: &[Part] = match self.data().applicants() {
+        let parts: &[Part] = match self.reference().applicants() {
             Part::Test => &[Part::Train, Part::Test],
             _ => &[Part::All],
         };
@@ -52,8 +52,8 @@ impl Explainer {
     #[must_use]
     pub fn performance(&self, part: Part) -> Performance {
         let mut tally = PerformanceTally::default();
-        for row in self.data().part(part) {
-            tally.add(self.scores()[row], self.data().is_favourable(row));
+        for row in self.reference().part(part) {
+            tally.add(self.scores()[row], self.reference().is_favourable(row));
         }
         tally.performance(part)
     }

@@ -109,11 +109,11 @@ impl Explainer {
         let mut labels = vec![0; self.points().len()];
         let mut fresh = vec![true; self.points().len()];
         for &row in &rows {
-            let favourable = self.data().is_favourable(row).ok_or_else(|| Error::Table {
-                file: self.data().source().to_owned(),
+            let favourable = self.reference().is_favourable(row).ok_or_else(|| Error::Table {
+                file: self.reference().source().to_owned(),
                 problem: format!(
                     "row {} has no label, expected one in column `{}` of every row that trains",
-                    self.data().table_rows()[row],
+                    self.reference().table_rows()[row],
                     self.schema().label.column
                 ),
             })?;
@@ -122,7 +122,7 @@ impl Explainer {
         }
         let mut others = Vec::new();
         for row in (0..fresh.len()).filter(|&row| fresh[row]) {
-            if let Some(favourable) = self.data().is_favourable(row) {
+            if let Some(favourable) = self.reference().is_favourable(row) {
                 labels[row] = u32::from(favourable);
                 others.push(row);
             }

@@ -11,7 +11,8 @@ use super::{Applicant, Explainer, FORMAT_VERSION};
 use crate::data::Table;
 use crate::error::{Error, Result};
 use crate::measure::{
-    DetachedGauge, Gamma, Gauge, GaugeRoom, Look, Neighbourhood, Sampling, Stability,
+    DetachedGauge, Gamma, Gauge, GaugeScratch, NeighbourReadings, Neighbourhood, Sampling,
+    Stability,
 };
 use crate::model::Model;
 use crate::seed::Seed;
@@ -100,9 +101,9 @@ impl StabilityGauge {
     ) -> Result<Vec<RowStability>> {
         let gauge = self.gauge.attached(&*self.model)?;
         let distance = self.gauge.neighbourhood().mean_distance();
-        let read = |room: &mut GaugeRoom, applicant: &Applicant| {
-            let Look { score, mean, relaxed_stability, value } =
-                gauge.look_in(room, &applicant.point);
+        let read = |room: &mut GaugeScratch, applicant: &Applicant| {
+            let NeighbourReadings { score, mean, relaxed_stability, value } =
+                gauge.read_all_in(room, &applicant.point);
             RowStability {
                 row: applicant.row,
                 score,

@@ -4,7 +4,7 @@
 use std::fmt::Debug;
 
 use crate::model::Probe;
-use crate::model::probe::ProbeRoom;
+use crate::model::probe::ProbeScratch;
 use crate::neighbourhood::Neighbourhood;
 
 /// A formula in the scores.
@@ -24,7 +24,7 @@ pub(super) trait Formula: Debug + Send + Sync {
         &self,
         _probe: &Probe<'_>,
         _x: &[f32],
-        _room: &mut ProbeRoom,
+        _room: &mut ProbeScratch,
         _gradient: &mut [f32],
     ) -> Option<(f32, f64)> {
         None

@@ -7,7 +7,7 @@ use rayon::prelude::*;
 use super::formula::Formula;
 use super::{Mean, Measure, Reading, RelaxedStability};
 use crate::error::{Error, Result};
-use crate::model::probe::{Probe, ProbeRoom, Shifts};
+use crate::model::probe::{Probe, ProbeScratch, Shifts};
 use crate::model::{DifferentiableModel, Mlp, Model};
 use crate::neighbourhood::Neighbourhood;
 use crate::points::Points;
@@ -15,7 +15,7 @@ use crate::points::Points;
 /// A measure, ready to be read at any point of one model.
 pub struct Gauge<'a> {
     measure: Measure,
-    way: Way<'a>,
+    way: Evaluation<'a>,
     model: &'a dyn Model,
     neighbourhood: Arc<Neighbourhood>,
     probe: Option<Probe<'a>>,
@@ -33,7 +33,7 @@ pub(crate) struct DetachedGauge {
 
 /// What one look at the neighbours says.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Look {
+pub(crate) struct NeighbourReadings {
     /// `m(x)`
     pub(crate) score: f32,
     /// The mean score of the neighbours.
@@ -46,7 +46,7 @@ pub(crate) struct Look {
 
 /// How a measure is computed.
 #[derive(Clone)]
-pub(super) enum Way<'a> {
+pub(super) enum Evaluation<'a> {
     /// From the score of the point alone.
     Point,
     /// From the scores on the way to the point.
@@ -58,8 +58,8 @@ pub(super) enum Way<'a> {
 }
 
 /// The room one thread needs to read a [`Gauge`], to be used again at every point.
-pub struct GaugeRoom {
-    probe: Option<ProbeRoom>,
+pub struct GaugeScratch {
+    probe: Option<ProbeScratch>,
     scores: Vec<f32>,
     /// The derivative of the measure with respect to each neighbour's score.
     weights: Vec<f32>,
@@ -91,7 +91,7 @@ impl<'a> Gauge<'a> {
     /// All of it but the model.
     pub(crate) fn detached(&self) -> DetachedGauge {
         let formula = match &self.way {
-            Way::Scores(formula) => Some(Arc::clone(formula)),
+            Evaluation::Scores(formula) => Some(Arc::clone(formula)),
             _ => None,
         };
         DetachedGauge {
@@ -111,9 +111,11 @@ impl<'a> Gauge<'a> {
     /// The points that one reading scores.
     pub(crate) fn evaluations(&self) -> u64 {
         match self.way {
-            Way::Point => 1,
-            Way::Path { steps } => steps as u64,
-            Way::Scores(_) | Way::Gradients(_) => self.neighbourhood.samples() as u64 + 1,
+            Evaluation::Point => 1,
+            Evaluation::Path { steps } => steps as u64,
+            Evaluation::Scores(_) | Evaluation::Gradients(_) => {
+                self.neighbourhood.samples() as u64 + 1
+            }
         }
     }
 
@@ -125,8 +127,8 @@ impl<'a> Gauge<'a> {
 
     /// Room for one thread.
     #[must_use]
-    pub fn room(&self) -> GaugeRoom {
-        GaugeRoom {
+    pub fn room(&self) -> GaugeScratch {
+        GaugeScratch {
             probe: self.probe.as_ref().map(Probe::room),
             scores: vec![0.0; self.neighbourhood.samples()],
             weights: vec![0.0; self.neighbourhood.samples()],
@@ -173,23 +175,23 @@ impl<'a> Gauge<'a> {
     /// # Panics
     /// If the point is of another dimension than the model, or the room another gauge's.
     #[must_use]
-    pub fn read_in(&self, room: &mut GaugeRoom, x: &[f32]) -> Reading {
+    pub fn read_in(&self, room: &mut GaugeScratch, x: &[f32]) -> Reading {
         match &self.way {
-            Way::Point => {
+            Evaluation::Point => {
                 let score = match (&self.probe, &mut room.probe) {
                     (Some(probe), Some(room)) => probe.score(x, room),
                     _ => self.model.score(&one(x))[0],
                 };
                 Reading { score, value: f64::from(score) }
             }
-            Way::Path { steps } => path_reading(&self.model.score(&path(x, *steps))),
-            Way::Scores(formula) => {
+            Evaluation::Path { steps } => path_reading(&self.model.score(&path(x, *steps))),
+            Evaluation::Scores(formula) => {
                 let score = self.scores(x, room);
-                let GaugeRoom { scores, weights, .. } = room;
+                let GaugeScratch { scores, weights, .. } = room;
                 let weighed = formula.weigh(&self.neighbourhood, score, scores, weights);
                 Reading { score, value: weighed.value }
             }
-            Way::Gradients(network) => self.gradient_stability(network, x, None),
+            Evaluation::Gradients(network) => self.gradient_stability(network, x, None),
         }
     }
 
@@ -200,28 +202,28 @@ impl<'a> Gauge<'a> {
     /// another gauge's.
     pub fn read_with_gradient_in(
         &self,
-        room: &mut GaugeRoom,
+        room: &mut GaugeScratch,
         x: &[f32],
         gradient: &mut [f32],
     ) -> Result<Reading> {
         let model = self.differentiable()?;
-        if let (Way::Scores(formula), Some(probe), Some(probe_room)) =
+        if let (Evaluation::Scores(formula), Some(probe), Some(probe_room)) =
             (&self.way, &self.probe, &mut room.probe)
             && let Some((score, value)) = formula.shortcut(probe, x, probe_room, gradient)
         {
             return Ok(Reading { score, value });
         }
         Ok(match (&self.way, &self.probe, &mut room.probe) {
-            (Way::Point, Some(probe), Some(room)) => {
+            (Evaluation::Point, Some(probe), Some(room)) => {
                 let score = probe.score_with_gradient(x, room, gradient);
                 Reading { score, value: f64::from(score) }
             }
-            (Way::Point, ..) => {
+            (Evaluation::Point, ..) => {
                 let (scores, gradients) = model.score_and_gradient(&one(x));
                 gradient.copy_from_slice(gradients.row(0));
                 Reading { score: scores[0], value: f64::from(scores[0]) }
             }
-            (&Way::Path { steps }, ..) => {
+            (&Evaluation::Path { steps }, ..) => {
                 let mut scores = vec![0.0; steps];
                 let mut gradients = Points::zeros(steps, x.len());
                 let share = 1.0 / steps as f32;
@@ -232,14 +234,16 @@ impl<'a> Gauge<'a> {
                 sum_rows(&gradients, gradient);
                 path_reading(&scores)
             }
-            (Way::Scores(formula), ..) => {
+            (Evaluation::Scores(formula), ..) => {
                 let score = self.scores(x, room);
-                let GaugeRoom { scores, weights, .. } = room;
+                let GaugeScratch { scores, weights, .. } = room;
                 let weighed = formula.weigh(&self.neighbourhood, score, scores, weights);
                 self.weighted_gradient(model, x, weighed.of_centre as f32, room, gradient);
                 Reading { score, value: weighed.value }
             }
-            (Way::Gradients(network), ..) => self.gradient_stability(network, x, Some(gradient)),
+            (Evaluation::Gradients(network), ..) => {
+                self.gradient_stability(network, x, Some(gradient))
+            }
         })
     }
 
@@ -247,18 +251,18 @@ impl<'a> Gauge<'a> {
     ///
     /// # Panics
     /// As [`read_in`](Self::read_in).
-    pub(crate) fn look_in(&self, room: &mut GaugeRoom, x: &[f32]) -> Look {
+    pub(crate) fn read_all_in(&self, room: &mut GaugeScratch, x: &[f32]) -> NeighbourReadings {
         let score = self.scores(x, room);
         let mut weigh = |formula: &dyn Formula| {
-            let GaugeRoom { scores, weights, .. } = room;
+            let GaugeScratch { scores, weights, .. } = room;
             formula.weigh(&self.neighbourhood, score, scores, weights).value
         };
         let (mean, relaxed_stability) = (weigh(&Mean {}), weigh(&RelaxedStability {}));
         let value = match &self.way {
-            Way::Scores(formula) => weigh(&**formula),
+            Evaluation::Scores(formula) => weigh(&**formula),
             _ => self.read_in(room, x).value,
         };
-        Look { score, mean, relaxed_stability, value }
+        NeighbourReadings { score, mean, relaxed_stability, value }
     }
 
     fn differentiable(&self) -> Result<&dyn DifferentiableModel> {
@@ -272,7 +276,7 @@ impl<'a> Gauge<'a> {
     }
 
     /// Writes `m(x_i)` to the room's scores and returns `m(x)`.
-    fn scores(&self, x: &[f32], room: &mut GaugeRoom) -> f32 {
+    fn scores(&self, x: &[f32], room: &mut GaugeScratch) -> f32 {
         if let (Some(probe), Some(probe_room)) = (&self.probe, &mut room.probe) {
             return probe.scores(x, probe_room, &mut room.scores);
         }
@@ -286,7 +290,7 @@ impl<'a> Gauge<'a> {
         model: &dyn DifferentiableModel,
         x: &[f32],
         of_centre: f32,
-        room: &mut GaugeRoom,
+        room: &mut GaugeScratch,
         gradient: &mut [f32],
     ) {
         if let (Some(probe), Some(probe_room)) = (&self.probe, &mut room.probe) {
@@ -346,7 +350,7 @@ impl DetachedGauge {
         Ok(Gauge {
             measure: self.measure,
             way: match &self.formula {
-                Some(formula) => Way::Scores(Arc::clone(formula)),
+                Some(formula) => Evaluation::Scores(Arc::clone(formula)),
                 None => self.measure.kind().way(model)?,
             },
             model,

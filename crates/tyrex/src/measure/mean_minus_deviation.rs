@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::formula::{Formula, Weighed, mean, share};
-use super::{Kind, Way};
+use super::{Evaluation, Kind};
 use crate::catalogue::Named;
 use crate::error::Result;
 use crate::model::Model;
@@ -26,8 +26,8 @@ impl Kind for MeanMinusDeviation {
         "mean - deviation"
     }
 
-    fn way<'a>(&self, _: &'a dyn Model) -> Result<Way<'a>> {
-        Ok(Way::Scores(Arc::new(*self)))
+    fn way<'a>(&self, _: &'a dyn Model) -> Result<Evaluation<'a>> {
+        Ok(Evaluation::Scores(Arc::new(*self)))
     }
 }
 

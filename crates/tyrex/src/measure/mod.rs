@@ -31,9 +31,9 @@ use crate::catalogue::catalogue;
 use crate::error::Result;
 use crate::model::Model;
 pub use crate::neighbourhood::{Neighbourhood, Sampling};
-use gauge::Way;
-pub(crate) use gauge::{DetachedGauge, Look};
-pub use gauge::{Gauge, GaugeRoom};
+use gauge::Evaluation;
+pub(crate) use gauge::{DetachedGauge, NeighbourReadings};
+pub use gauge::{Gauge, GaugeScratch};
 pub use stability::Gamma;
 
 catalogue! {
@@ -55,7 +55,7 @@ trait Kind {
     fn symbol(&self) -> &'static str;
 
     /// How it is computed for a model. Parameters out of range are refused.
-    fn way<'a>(&self, model: &'a dyn Model) -> Result<Way<'a>>;
+    fn way<'a>(&self, model: &'a dyn Model) -> Result<Evaluation<'a>>;
 }
 
 impl Measure {

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Kind, Way};
+use super::{Evaluation, Kind};
 use crate::catalogue::Named;
 use crate::error::{Error, Result};
 use crate::model::Model;
@@ -31,10 +31,10 @@ impl Kind for PathIntegral {
         "path integral"
     }
 
-    fn way<'a>(&self, _: &'a dyn Model) -> Result<Way<'a>> {
+    fn way<'a>(&self, _: &'a dyn Model) -> Result<Evaluation<'a>> {
         if self.steps == 0 {
             return Err(Error::param("steps", 0, "at least 1"));
         }
-        Ok(Way::Path { steps: self.steps })
+        Ok(Evaluation::Path { steps: self.steps })
     }
 }

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Kind, Way};
+use super::{Evaluation, Kind};
 use crate::catalogue::Named;
 use crate::error::Result;
 use crate::model::Model;
@@ -22,7 +22,7 @@ impl Kind for Prediction {
         "m"
     }
 
-    fn way<'a>(&self, _: &'a dyn Model) -> Result<Way<'a>> {
-        Ok(Way::Point)
+    fn way<'a>(&self, _: &'a dyn Model) -> Result<Evaluation<'a>> {
+        Ok(Evaluation::Point)
     }
 }

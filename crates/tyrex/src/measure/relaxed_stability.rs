@@ -5,10 +5,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::formula::{Formula, Weighed, share};
-use super::{Kind, Way};
+use super::{Evaluation, Kind};
 use crate::catalogue::Named;
 use crate::error::Result;
-use crate::model::probe::ProbeRoom;
+use crate::model::probe::ProbeScratch;
 use crate::model::{Model, Probe};
 use crate::neighbourhood::Neighbourhood;
 
@@ -27,8 +27,8 @@ impl Kind for RelaxedStability {
         "R^"
     }
 
-    fn way<'a>(&self, _: &'a dyn Model) -> Result<Way<'a>> {
-        Ok(Way::Scores(Arc::new(*self)))
+    fn way<'a>(&self, _: &'a dyn Model) -> Result<Evaluation<'a>> {
+        Ok(Evaluation::Scores(Arc::new(*self)))
     }
 }
 
@@ -55,7 +55,7 @@ impl Formula for RelaxedStability {
         &self,
         probe: &Probe<'_>,
         x: &[f32],
-        room: &mut ProbeRoom,
+        room: &mut ProbeScratch,
         gradient: &mut [f32],
     ) -> Option<(f32, f64)> {
         Some(probe.relaxed_stability(x, room, gradient))

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 
 use super::formula::{Formula, Weighed, mean};
-use super::{Kind, Way};
+use super::{Evaluation, Kind};
 use crate::catalogue::Named;
 use crate::choice::Choice;
 use crate::error::{Error, Result};
@@ -72,20 +72,20 @@ impl Kind for Stability {
         "R"
     }
 
-    fn way<'a>(&self, model: &'a dyn Model) -> Result<Way<'a>> {
+    fn way<'a>(&self, model: &'a dyn Model) -> Result<Evaluation<'a>> {
         Ok(match self.gamma {
             Gamma::Given(gamma) if gamma >= 0.0 && gamma.is_finite() => {
-                Way::Scores(Arc::new(Constant { gamma }))
+                Evaluation::Scores(Arc::new(Constant { gamma }))
             }
             Gamma::Given(gamma) => {
                 return Err(Error::param("gamma", gamma, "a number of at least 0"));
             }
             Gamma::Sound => {
                 let gamma = lipschitz::spectral(network(model, "sound")?).value;
-                Way::Scores(Arc::new(Constant { gamma }))
+                Evaluation::Scores(Arc::new(Constant { gamma }))
             }
-            Gamma::SampledSlopes => Way::Scores(Arc::new(Slopes)),
-            Gamma::SampledGradients => Way::Gradients(network(model, "sampled-gradients")?),
+            Gamma::SampledSlopes => Evaluation::Scores(Arc::new(Slopes)),
+            Gamma::SampledGradients => Evaluation::Gradients(network(model, "sampled-gradients")?),
         })
     }
 }

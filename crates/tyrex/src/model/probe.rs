@@ -31,7 +31,7 @@ pub(crate) struct Shifts {
 }
 
 /// The room one thread needs to use a [`Probe`].
-pub struct ProbeRoom {
+pub struct ProbeScratch {
     pass: Pass,
     /// `x W_1 + b_1`
     centre: Vec<Line>,
@@ -90,9 +90,9 @@ impl<'a> Probe<'a> {
 
     /// Room for one thread.
     #[must_use]
-    pub fn room(&self) -> ProbeRoom {
+    pub fn room(&self) -> ProbeScratch {
         let width = self.width();
-        ProbeRoom {
+        ProbeScratch {
             pass: Pass::new(self.network, BLOCK),
             centre: kernel::zeros(width),
             total: kernel::zeros(width),
@@ -112,7 +112,7 @@ impl<'a> Probe<'a> {
     ///
     /// # Panics
     /// If a size does not fit.
-    pub fn score(&self, x: &[f32], room: &mut ProbeRoom) -> f32 {
+    pub fn score(&self, x: &[f32], room: &mut ProbeScratch) -> f32 {
         self.centre(x, room)
     }
 
@@ -123,7 +123,7 @@ impl<'a> Probe<'a> {
     pub fn score_with_gradient(
         &self,
         x: &[f32],
-        room: &mut ProbeRoom,
+        room: &mut ProbeScratch,
         gradient: &mut [f32],
     ) -> f32 {
         let score = self.centre(x, room);
@@ -137,7 +137,7 @@ impl<'a> Probe<'a> {
     ///
     /// # Panics
     /// If a size does not fit.
-    pub fn scores(&self, x: &[f32], room: &mut ProbeRoom, scores: &mut [f32]) -> f32 {
+    pub fn scores(&self, x: &[f32], room: &mut ProbeScratch, scores: &mut [f32]) -> f32 {
         assert_eq!(scores.len(), self.shifts.count, "one score per offset");
         let score = self.centre(x, room);
         for (index, scores) in scores.chunks_mut(BLOCK).enumerate() {
@@ -158,7 +158,7 @@ impl<'a> Probe<'a> {
         x: &[f32],
         of_centre: f32,
         coefficients: &[f32],
-        room: &mut ProbeRoom,
+        room: &mut ProbeScratch,
         gradient: &mut [f32],
     ) {
         assert_eq!(coefficients.len(), self.shifts.count, "one coefficient per offset");
@@ -186,7 +186,7 @@ impl<'a> Probe<'a> {
     pub fn relaxed_stability(
         &self,
         x: &[f32],
-        room: &mut ProbeRoom,
+        room: &mut ProbeScratch,
         gradient: &mut [f32],
     ) -> (f32, f64) {
         let share = 2.0 / self.shifts.count as f32;
@@ -212,7 +212,7 @@ impl<'a> Probe<'a> {
     }
 
     /// The first layer's sums of the centre, and `m(x)`.
-    fn centre(&self, x: &[f32], room: &mut ProbeRoom) -> f32 {
+    fn centre(&self, x: &[f32], room: &mut ProbeScratch) -> f32 {
         assert_eq!(x.len(), self.network.dim, "the dimension of the point");
         let first = &self.network.hidden[0];
         let input = kernel::Left { values: x, row: self.network.dim, step: 1 };
@@ -223,14 +223,14 @@ impl<'a> Probe<'a> {
     }
 
     /// Adds `factor` times the centre's gradient to the total.
-    fn add_centre(&self, factor: f32, room: &mut ProbeRoom) {
+    fn add_centre(&self, factor: f32, room: &mut ProbeScratch) {
         room.pass.values[0][..room.centre.len()].copy_from_slice(&room.centre);
         room.pass.forward_from_sums(self.network, 1, true);
         self.block_backward(1, room, |_, _| factor);
     }
 
     /// Sends some offsets forward.
-    fn block_forward(&self, first: usize, rows: usize, room: &mut ProbeRoom, with_slopes: bool) {
+    fn block_forward(&self, first: usize, rows: usize, room: &mut ProbeScratch, with_slopes: bool) {
         let width = self.width();
         let shifts = &self.shifts.lines[first * width..(first + rows) * width];
         let sums = &mut room.pass.values[0][..rows * width];
@@ -242,7 +242,7 @@ impl<'a> Probe<'a> {
     fn block_backward(
         &self,
         rows: usize,
-        room: &mut ProbeRoom,
+        room: &mut ProbeScratch,
         mut coefficient: impl FnMut(usize, f32) -> f32,
     ) {
         let classes = self.network.classes();
@@ -269,7 +269,7 @@ impl<'a> Probe<'a> {
     }
 
     /// From the total of the first layer's gradients to the gradient of the point.
-    fn finish(&self, room: &mut ProbeRoom, gradient: &mut [f32]) {
+    fn finish(&self, room: &mut ProbeScratch, gradient: &mut [f32]) {
         let first = &self.network.hidden[0];
         first.input_gradient(1, &room.total, &mut room.of_point);
         gradient.copy_from_slice(&kernel::flat(&room.of_point)[..self.network.dim]);

@@ -8,8 +8,8 @@ use proptest::prelude::*;
 use proptest::test_runner::{TestError, TestRunner};
 use tyrex::action::{Actions, FeasibleSet};
 use tyrex::counterfactual::{
-    Budget, Cloud, Counterfactual, Factual, MethodSpec, Norm, Problem, Protocol, find_all,
-    relaxations,
+    Budget, Counterfactual, Factual, MethodSpec, Norm, Problem, Protocol, SearchNeighbours,
+    find_all, relaxations,
 };
 use tyrex::data::{Encoder, Row, Schema};
 use tyrex::model::{Activation, Mlp, Model, Output, THRESHOLD};
@@ -95,7 +95,7 @@ fn specs() -> Vec<MethodSpec> {
         let mut spec = MethodSpec::named(name, Protocol::Product).unwrap();
         if let Some(robustness) = spec.robustness_mut() {
             (robustness.tau, robustness.sigma, robustness.samples) = (0.5, 0.05, 64);
-            robustness.search = Cloud { sampling: Sampling::Antithetic, samples: 32 };
+            robustness.search = SearchNeighbours { sampling: Sampling::Antithetic, samples: 32 };
         }
         spec
     };

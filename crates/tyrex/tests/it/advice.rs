@@ -5,9 +5,9 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use rand::RngExt;
-use tyrex::counterfactual::{Cloud, MethodSpec, Norm, Protocol};
+use tyrex::counterfactual::{MethodSpec, Norm, Protocol, SearchNeighbours};
 use tyrex::data::{Dataset, Row, Schema, Table};
-use tyrex::explain::{Explainer, GivenRows, Part, Request};
+use tyrex::explain::{AdviceRows, Explainer, Part, Request};
 use tyrex::model::TrainParams;
 use tyrex::neighbourhood::Sampling;
 use tyrex::{Overwrite, Seed};
@@ -58,7 +58,7 @@ fn a_file_of_advice_holds_the_rows_that_were_tested() {
         let mut request = Request::new(name, Protocol::Product, Norm::L1, Seed(4)).unwrap();
         if let Some(robustness) = request.method.robustness_mut() {
             (robustness.tau, robustness.samples) = (0.6, 200);
-            robustness.search = Cloud { sampling: Sampling::Antithetic, samples: 64 };
+            robustness.search = SearchNeighbours { sampling: Sampling::Antithetic, samples: 64 };
         }
         let advice = explainer.advise(rows, &request, |_| ControlFlow::Continue(())).unwrap();
         let found: Vec<_> = advice.iter().filter(|each| each.found().is_some()).collect();
@@ -80,7 +80,7 @@ fn a_file_of_advice_holds_the_rows_that_were_tested() {
             let path = folder.path().join(format!("{name}-{file}"));
             let table = explainer.advice_table(&advice, &request).unwrap();
             table.write(&path, Overwrite::Refuse).unwrap();
-            let given = GivenRows::read(explainer.schema(), &Table::read(&path).unwrap()).unwrap();
+            let given = AdviceRows::read(explainer.schema(), &Table::read(&path).unwrap()).unwrap();
             let expected: Vec<&Row> =
                 found.iter().map(|each| each.advised.as_ref().unwrap()).collect();
             let read: Vec<&Row> = given.data.rows().iter().collect();

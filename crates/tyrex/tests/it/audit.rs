@@ -271,7 +271,7 @@ fn files_of_advice_and_of_earlier_audits_become_promises() {
     let old = trained(0);
     let (given, file) = given(&old);
     let new = trained(1);
-    let people = old.data().table();
+    let people = old.reference().table();
     let read = WrittenPromise::of_advice(&file, Some(people)).unwrap();
     let statuses = |promises: &[WrittenPromise]| -> Vec<PromiseStatus> {
         let report = judge(&new, promises, GO_ON);

@@ -10,7 +10,7 @@ use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::data::schema::Split;
 use tyrex::data::{Catalogue, Column, Dataset, Encoder, Row, Schema, Table, Value};
 use tyrex::explain::{
-    Applicants, Data, Explainer, GivenRows, Part, Request, embedded_schema, import,
+    AdviceRows, Explainer, Part, Reference, Request, UnlabelledRows, embedded_schema, import,
 };
 use tyrex::model::onnx::{
     Block, Category, Cell, Core, ImportOptions, InputColumn, InputKind, Inputs, OnnxModel,
@@ -36,8 +36,8 @@ fn training_beats_always_saying_good_and_counts_agree() {
     let [train, test] = explainer.performances()[..] else { panic!("two parts") };
     assert_eq!((train.rows, test.rows), (670, 330));
     let good = |part| {
-        let rows = explainer.data().part(part);
-        let favourable = |row: &&usize| explainer.data().is_favourable(**row) == Some(true);
+        let rows = explainer.reference().part(part);
+        let favourable = |row: &&usize| explainer.reference().is_favourable(**row) == Some(true);
         rows.iter().filter(favourable).count() as f64 / rows.len() as f64
     };
     assert!(train.accuracy.unwrap() > good(Part::Train), "{train:?}");
@@ -48,11 +48,11 @@ fn training_beats_always_saying_good_and_counts_agree() {
     assert!(rejected.iter().all(|each| each.score < 0.5));
     let wrong = rejected.iter().filter(|each| each.favourable == Some(true)).count();
     let accepted_bad = explainer
-        .data()
+        .reference()
         .part(Part::Test)
         .into_iter()
         .filter(|&row| explainer.scores()[row] >= 0.5)
-        .filter(|&row| explainer.data().is_favourable(row) == Some(false))
+        .filter(|&row| explainer.reference().is_favourable(row) == Some(false))
         .count();
     let accuracy = 1.0 - (wrong + accepted_bad) as f64 / 330.0;
     assert!((accuracy - test.accuracy.unwrap()).abs() < 1e-12);
@@ -95,13 +95,13 @@ fn a_written_model_comes_back_with_its_schema_and_gives_the_same_scores() {
     let columns = dataset.table().columns();
     let unlabelled = columns.iter().filter(|column| column.name() != "class").cloned().collect();
     let table = Table::new("applicants.csv", unlabelled).unwrap();
-    let data = Data::read(&schema, table).unwrap();
+    let data = Reference::read(&schema, table).unwrap();
     assert!(!data.has_labels());
     let model = import(&path, &schema, &ImportOptions::default()).unwrap();
     let read = Explainer::with_model(data, model).unwrap();
     assert_eq!(read.fingerprint(), explainer.fingerprint());
     assert_eq!(read.scores(), explainer.scores());
-    assert_eq!(read.score(explainer.data().rows()).unwrap(), explainer.scores());
+    assert_eq!(read.score(explainer.reference().rows()).unwrap(), explainer.scores());
     assert_eq!(read.performances().len(), 1);
     assert_eq!(read.performances()[0].accuracy, None);
 }
@@ -129,9 +129,9 @@ fn encoded_schema() -> String {
     SCHEMA.replace("[model]\ninput = \"raw\"", "[split]\ncolumn = \"part\"")
 }
 
-fn rows(schema: &Schema) -> Data {
+fn rows(schema: &Schema) -> Reference {
     let table = Table::from_csv(Path::new("rows.csv"), ROWS.as_bytes()).unwrap();
-    Data::read(schema, table).unwrap()
+    Reference::read(schema, table).unwrap()
 }
 
 /// A linear model with the given inputs and what is done to them.
@@ -177,7 +177,7 @@ fn a_raw_model_sees_what_its_own_preprocessing_makes() {
     let explainer = Explainer::with_model(rows(&schema), model.clone()).unwrap();
 
     let cells: Vec<Vec<Cell>> = explainer
-        .data()
+        .reference()
         .rows()
         .iter()
         .map(|row| match row.values() {
@@ -191,7 +191,7 @@ fn a_raw_model_sees_what_its_own_preprocessing_makes() {
     assert_eq!(explainer.points(), &points);
     assert_eq!(explainer.scores(), model.model().score(&points));
     // And back: every point is the row it came from.
-    for (index, row) in explainer.data().rows().iter().enumerate() {
+    for (index, row) in explainer.reference().rows().iter().enumerate() {
         assert_eq!(&explainer.encoder().decode(points.row(index)), row);
     }
 }
@@ -207,7 +207,7 @@ fn a_model_may_have_one_column_for_two_levels() {
     let explainer = Explainer::with_model(rows(&schema), model).unwrap();
     let column: Vec<f32> = explainer.points().rows().map(|point| point[1]).collect();
     assert_eq!(column, [1.0, 0.0, 0.0, 1.0]);
-    for (row, point) in explainer.data().rows().iter().zip(explainer.points().rows()) {
+    for (row, point) in explainer.reference().rows().iter().zip(explainer.points().rows()) {
         assert_eq!(&explainer.encoder().decode(point), row);
     }
 }
@@ -218,7 +218,7 @@ fn scaling_inside_the_model_goes_behind_our_encoding() {
     let steps = vec![number(0, 2.0, -1.0), number(1, 0.5, 0.25), number(2, -3.0, 1.0)];
     let model = linear(Inputs::Matrix { columns: 3 }, steps);
     let explainer = Explainer::with_model(rows(&schema), model).unwrap();
-    let Data::Labelled(dataset) = explainer.data() else { panic!("labelled") };
+    let Reference::Labelled(dataset) = explainer.reference() else { panic!("labelled") };
     for (ours, theirs) in dataset.points().rows().zip(explainer.points().rows()) {
         let expected = [2.0 * ours[0] - 1.0, 0.5 * ours[1] + 0.25, -3.0 * ours[2] + 1.0];
         for (expected, got) in expected.iter().zip(theirs) {
@@ -303,9 +303,9 @@ fn models_that_do_not_fit_the_schema_are_refused_in_words() {
     }
 }
 
-fn applicants(schema: &Schema, csv: &str) -> Result<Data, Error> {
+fn applicants(schema: &Schema, csv: &str) -> Result<Reference, Error> {
     let table = Table::from_csv(Path::new("new.csv"), csv.as_bytes())?;
-    Applicants::read(schema, table).map(Data::Applicants)
+    UnlabelledRows::read(schema, table).map(Reference::Unlabelled)
 }
 
 #[test]
@@ -370,7 +370,7 @@ fn applicants_need_neither_labels_nor_two_classes() {
     for (name, csv, favourable, accuracy) in cases {
         let data = applicants(&schema, csv).unwrap();
         let explainer = Explainer::with_model(data, model.clone()).unwrap();
-        let rejected = explainer.rejected(explainer.data().applicants());
+        let rejected = explainer.rejected(explainer.reference().applicants());
         let labels: Vec<Option<bool>> = rejected.iter().map(|each| each.favourable).collect();
         assert_eq!(labels, favourable, "{name}");
         assert!(rejected.iter().all(|each| each.label.is_some() == each.favourable.is_some()));
@@ -524,7 +524,7 @@ fn a_black_box_is_explained_by_its_answers_alone() {
         }
     };
     let opaque =
-        Explainer::with_black_box(known.data().clone(), make(known.encoder().dim())).unwrap();
+        Explainer::with_black_box(known.reference().clone(), make(known.encoder().dim())).unwrap();
     assert_eq!(opaque.scores(), known.scores());
     assert_ne!(opaque.fingerprint(), known.fingerprint());
     assert_eq!(opaque.fingerprint(), opaque.clone().fingerprint());
@@ -576,7 +576,7 @@ fn answers_of_the_paper_are_points_and_are_written_as_such() {
         }
     }
     // Read as rows, points would be encoded once more.
-    let error = GivenRows::read(explainer.schema(), &table).unwrap_err().to_string();
+    let error = AdviceRows::read(explainer.schema(), &table).unwrap_err().to_string();
     assert!(error.contains("row 0 is a point of the protocol `paper`"), "{error}");
 }
 
@@ -590,7 +590,7 @@ fn a_feature_may_not_take_the_name_of_an_output_column() {
         column("housing", InputKind::Text),
     ]);
     let model = linear(inputs, vec![number(0, 1.0, 0.0), one_hot(1, &["own", "rent"])]);
-    let explainer = Explainer::with_model(Data::read(&schema, table).unwrap(), model).unwrap();
+    let explainer = Explainer::with_model(Reference::read(&schema, table).unwrap(), model).unwrap();
     let error = explainer.advice_table(&[], &request("nn")).unwrap_err().to_string();
     assert!(error.contains("`score`") && error.contains("rename"), "{error}");
 }

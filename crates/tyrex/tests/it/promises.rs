@@ -10,8 +10,8 @@ use tyrex::counterfactual::{Counterfactual, Norm, Protocol, Relaxation};
 use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::data::{Catalogue, Column, Dataset, Table};
 use tyrex::explain::{
-    Applicant, Applicants, CalibrationTerms, Data, Explainer, Fresh, GivenRows, Part, Request,
-    RetrainingTerms, StabilityTerms, embedded_schema,
+    AdviceRows, Applicant, CalibrationTerms, Explainer, Fresh, Part, Reference, Request,
+    RetrainingTerms, StabilityTerms, UnlabelledRows, embedded_schema,
 };
 use tyrex::measure::Gamma;
 use tyrex::model::onnx::{ImportOptions, OnnxModel};
@@ -85,7 +85,7 @@ fn rows_without_labels_cannot_train() {
     let columns = dataset.table().columns();
     let unlabelled = columns.iter().filter(|column| column.name() != "class").cloned().collect();
     let table = Table::new("applicants.csv", unlabelled).unwrap();
-    let data = Data::Applicants(Applicants::read(&schema, table).unwrap());
+    let data = Reference::Unlabelled(UnlabelledRows::read(&schema, table).unwrap());
     let explainer = Explainer::with_model(data, model).unwrap();
     // A model from a file is trained again with its own layers.
     let params = explainer.training_params().unwrap();
@@ -113,7 +113,7 @@ fn the_measures_of_a_row_follow_their_formulas() {
     .unwrap();
     let model = explainer.model();
     for row in rows.iter().take(20) {
-        let index = explainer.data().table_rows().iter().position(|&r| r == row.row).unwrap();
+        let index = explainer.reference().table_rows().iter().position(|&r| r == row.row).unwrap();
         let around = cloud.around(explainer.points().row(index));
         let scores: Vec<f64> = model.score(&around).into_iter().map(f64::from).collect();
         let score = f64::from(row.score);
@@ -239,7 +239,8 @@ fn a_file_of_counterfactuals_is_read_line_by_line() {
         }
         columns.push(column);
     }
-    let given = GivenRows::read(dataset.schema(), &Table::new("cf.csv", columns).unwrap()).unwrap();
+    let given =
+        AdviceRows::read(dataset.schema(), &Table::new("cf.csv", columns).unwrap()).unwrap();
     assert_eq!(given.factuals, [0, 20]);
     assert_eq!((given.not_found, given.model.as_deref()), (1, Some("abc")));
     let rows = given.data.rows();

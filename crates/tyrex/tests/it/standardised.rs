@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use tyrex::Points;
 use tyrex::data::encode::{Affine, Coding};
 use tyrex::data::{Schema, Table};
-use tyrex::explain::{Data, Explainer};
+use tyrex::explain::{Explainer, Reference};
 use tyrex::model::onnx::{Block, Core, Inputs, OnnxModel};
 use tyrex::model::trees::{Aggregate, Comparison, Transform, TreeEnsemble, TreeNode};
 use tyrex::model::{Activation, Dense, Mlp, Output};
@@ -267,7 +267,7 @@ fn scales_that_lose_something_are_refused() {
 const SCHEMA: &str = include_str!("../schemas/standardised.toml");
 
 /// Ten rows without labels. The model scales `score` itself, or nobody does.
-fn rows(schema: &str) -> Data {
+fn rows(schema: &str) -> Reference {
     let mut csv = "income,rate,owner,fee,score\n".to_owned();
     for row in 0..10 {
         let (income, rate) = (20_000 + 3_000 * row, f64::from(row * 7 % 10) / 10.0);
@@ -275,7 +275,7 @@ fn rows(schema: &str) -> Data {
         writeln!(csv, "{income},{rate},{},7,{score}", row % 2).unwrap();
     }
     let table = Table::from_csv(Path::new("rows.csv"), csv.as_bytes()).unwrap();
-    Data::read(&Schema::from_toml(schema).unwrap(), table).unwrap()
+    Reference::read(&Schema::from_toml(schema).unwrap(), table).unwrap()
 }
 
 fn model(core: Core, score: (f64, f64)) -> OnnxModel {
@@ -338,7 +338,7 @@ fn an_explainer_scales_what_the_model_leaves_as_it_is() {
             for (before, after) in plain.scores().iter().zip(common.scores()) {
                 assert!((before - after).abs() <= 1e-6, "{scaling}: {before} {after}");
             }
-            for (row, point) in common.data().rows().iter().zip(common.points().rows()) {
+            for (row, point) in common.reference().rows().iter().zip(common.points().rows()) {
                 // `score` has no step, so it comes back with the digits of a 32-bit float.
                 assert_eq!(common.encoder().decode(point).values()[..4], row.values()[..4]);
             }

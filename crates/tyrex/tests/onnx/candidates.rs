@@ -9,7 +9,7 @@ use tyrex::Seed;
 use tyrex::counterfactual::{Norm, Protocol};
 use tyrex::data::{Schema, Table};
 use tyrex::explain::{
-    Candidate, Data, Explainer, Gate, PromiseStatus, Request, WrittenPromise, import,
+    Candidate, Explainer, Gate, PromiseStatus, Reference, Request, WrittenPromise, import,
 };
 use tyrex::model::onnx::ImportOptions;
 
@@ -43,7 +43,7 @@ fn a_promise_is_kept_if_onnxruntime_accepts_it() {
             let schema = Schema::from_toml(&SCHEMA.replace("INPUT", input)).unwrap();
             let path = folder.path().join(format!("{name}.onnx"));
             let model = import(&path, &schema, &ImportOptions::default()).unwrap();
-            let data = Data::of_promises(&schema, &promises).unwrap();
+            let data = Reference::of_promises(&schema, &promises).unwrap();
             Explainer::with_model(data, model).unwrap()
         })
         .collect();

@@ -51,7 +51,7 @@ impl Engine {
     ) -> Result<()> {
         let served = self.model_of(entry, &work.fingerprint)?;
         let (own, parking, work) = (Arc::clone(entry), self.parking.clone(), work.clone());
-        let calibrated = self.pool.beside(move || {
+        let calibrated = self.pool.run_in_background(move || {
             let go_on = || match parking.go_on() {
                 ControlFlow::Continue(()) => own.stop.go_on(),
                 stop @ ControlFlow::Break(()) => stop,

@@ -118,7 +118,7 @@ impl Engine {
             examining: work.examining,
         });
         let (rows, asked) = (work.rows.clone(), Arc::clone(&served));
-        let applicants = self.pool.beside(move || rows.applicants(&asked)).await?;
+        let applicants = self.pool.run_in_background(move || rows.applicants(&asked)).await?;
         let job = entry.id.to_string();
         let names = served.explainer().advice_table(&[], &work.request)?;
         let names: Vec<&str> = names.columns().iter().map(Column::name).collect();
@@ -155,7 +155,7 @@ impl Engine {
         let (entry, parking) = (Arc::clone(entry), self.parking.clone());
         let (served, advising) = (Arc::clone(served), Arc::clone(advising));
         self.pool
-            .beside(move || {
+            .run_in_background(move || {
                 let go_on = || match parking.go_on() {
                     ControlFlow::Continue(()) => entry.stop.go_on(),
                     stop @ ControlFlow::Break(()) => stop,

@@ -38,7 +38,7 @@ impl Engine {
         let total = 2 * promises.len() * question.contenders.len();
         entry.progress.send_modify(|job| job.total = total);
         let (own, parking, active) = (Arc::clone(entry), self.parking.clone(), self.active());
-        let judged = self.pool.beside(move || {
+        let judged = self.pool.run_in_background(move || {
             let step = || {
                 own.step();
                 // The library asks one sign; there are two reasons for it.

@@ -132,7 +132,7 @@ async fn what_the_service_says_is_what_the_library_says() {
         Catalogue::new(None).load("german", Variant::Product, Direction::Favourable).unwrap();
     let go_on = |_: &_| ControlFlow::Continue(());
     let explainer = Explainer::train(dataset, &TrainParams::default(), Seed(0), go_on).unwrap();
-    let rejected = explainer.rejected(explainer.data().applicants());
+    let rejected = explainer.rejected(explainer.reference().applicants());
     let shown = world.get("/v1/models/german").await.ok();
     assert_eq!(shown["fingerprint"], explainer.fingerprint().to_string());
     assert_eq!(shown["rejected"], rejected.len());

@@ -318,7 +318,7 @@ fn no_more_is_read_than_a_batch_and_a_buffer() {
         let mut rows = 0;
         loop {
             let (count, columns) =
-                batches.read(rows, BATCH, &mut Room::new(TableLimits::default())).unwrap();
+                batches.read(rows, BATCH, &mut TableRoom::new(TableLimits::default())).unwrap();
             if count == 0 {
                 break;
             }

@@ -25,7 +25,7 @@ pub struct Candidate<'a> {
     /// The model, with its data.
     pub explainer: &'a Explainer,
     /// Whether those data are the promises themselves, for want of others
-    /// ([`Data::of_promises`](crate::explain::Data::of_promises)). Then no repair is looked for
+    /// ([`Reference::of_promises`](crate::explain::Reference::of_promises)). Then no repair is looked for
     /// among them: it would be another person's row.
     pub has_only_promises: bool,
 }

@@ -9,7 +9,7 @@ use crate::data::schema::MissingPolicy;
 use crate::data::{Column, Feature, Row, Schema, Table, Value, listed};
 use crate::error::{Error, Result};
 use crate::explain::certify::{check_rows, found_lines};
-use crate::explain::{Applicants, Data, Meaning};
+use crate::explain::{Meaning, Reference, UnlabelledRows};
 
 /// Values under the names of their features.
 pub type Values = BTreeMap<String, Value>;
@@ -188,7 +188,7 @@ fn value(schema: &Schema, feature: &Feature, values: &Values) -> Result<Value, S
     }
 }
 
-impl Data {
+impl Reference {
     /// The rows of promises as an explainer's data, for a model that comes without any: what was
     /// advised, and the people as they were. Promises that the schema cannot read are left out.
     pub fn of_promises(schema: &Schema, promises: &[WrittenPromise]) -> Result<Self> {
@@ -199,7 +199,7 @@ impl Data {
                 rows.push(promise.advised);
             }
         }
-        Applicants::of_rows(schema, rows).map(Self::Applicants)
+        UnlabelledRows::of_rows(schema, rows).map(Self::Unlabelled)
     }
 }
 

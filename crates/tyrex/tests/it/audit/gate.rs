@@ -9,8 +9,8 @@ use proptest::prelude::*;
 use tyrex::counterfactual::{Norm, Protocol, Tick};
 use tyrex::data::{Schema, Table, Value};
 use tyrex::explain::{
-    Applicants, Candidate, Data, Explainer, Gate, GateReport, Part, PromiseStatus, Repair, Request,
-    Tally, Values, WrittenPromise,
+    Candidate, Explainer, Gate, GateReport, Part, PromiseStatus, Reference, Repair, Request, Tally,
+    UnlabelledRows, Values, WrittenPromise,
 };
 use tyrex::model::{Model, TrainParams};
 use tyrex::report::gate_html;
@@ -51,7 +51,7 @@ fn table() -> Table {
 }
 
 fn limit(limit: f32) -> Explainer {
-    let data = Data::Applicants(Applicants::read(&schema(), table()).unwrap());
+    let data = Reference::Unlabelled(UnlabelledRows::read(&schema(), table()).unwrap());
     Explainer::with_black_box(data, |_| Ok(Arc::new(Limit(limit)))).unwrap()
 }
 
@@ -384,7 +384,7 @@ fn what_does_not_fit_is_unreadable_and_counts_as_broken() {
     let last = candidate.promises[8].repairs.as_ref().unwrap();
     assert!(last.from_factual.is_none());
     // No rows of its own, and no promise that it reads: still an answer.
-    let data = Data::of_promises(&schema(), &all[1..2]).unwrap();
+    let data = Reference::of_promises(&schema(), &all[1..2]).unwrap();
     let model = Explainer::with_black_box(data, |_| Ok(Arc::new(Limit(5.0))));
     assert!(model.is_ok() || model.unwrap_err().to_string().contains("rows"));
 }
@@ -478,7 +478,7 @@ fn what_makes_no_sense_is_refused() {
             .replace("unfavourable = \"no\"", "unfavourable = \"yes\""),
     )
     .unwrap();
-    let data = Data::Applicants(Applicants::read(&turned, table()).unwrap());
+    let data = Reference::Unlabelled(UnlabelledRows::read(&turned, table()).unwrap());
     let other = Explainer::with_black_box(data, |_| Ok(Arc::new(Limit(5.0)))).unwrap();
     let all = [("a", limit(5.0)), ("b", other)];
     let error = gate().judge(&candidates(&all), &some, GO_ON).unwrap_err().to_string();
@@ -500,7 +500,7 @@ fn a_model_that_gives_no_probability_is_an_error_with_its_name() {
             }
         }
     }
-    let data = Data::Applicants(Applicants::read(&schema(), table()).unwrap());
+    let data = Reference::Unlabelled(UnlabelledRows::read(&schema(), table()).unwrap());
     let odd = Explainer::with_black_box(data, |_| Ok(Arc::new(Odd))).unwrap();
     let all = [("odd.onnx", odd)];
     let some = [promise(0, 1.0), promise(1, 7.5)];
@@ -617,7 +617,7 @@ fn nothing_from_data_is_read_as_html() {
             }
         }
     }
-    let data = Data::of_promises(&schema, &given).unwrap();
+    let data = Reference::of_promises(&schema, &given).unwrap();
     let model = Explainer::with_black_box(data, |_| Ok(Arc::new(First(6.0)))).unwrap();
     let gate = Gate { by: vec!["sex".parse().unwrap()], ..Gate::new(request()) };
     let report = judged(&gate, &[(evil, model)], &given);

@@ -1,4 +1,9 @@
-//! The rows an explainer speaks about, judged already or not yet.
+//! The reference of an explainer: the rows its model was trained on, or is compared with.
+//!
+//! Methods answer with rows of the reference and start again from them; models are retrained on
+//! it. Rows to explain are [`Applicant`](super::Applicant)s and are never among it, so that an
+//! answer does not depend on who else asks. A data set with a split brings both: its training
+//! rows are the reference, its test rows can be explained.
 
 use std::path::Path;
 
@@ -7,19 +12,21 @@ use crate::data::dataset::{Parts, split};
 use crate::data::schema::{FitOn, Split};
 use crate::data::{Column, Dataset, Encoder, ReadReport, Row, Rows, Schema, Table};
 use crate::error::Result;
+use crate::points::Points;
 
-/// The rows an explainer speaks about.
+/// The rows a model was trained on or is compared with, and those held out from training. There
+/// may be none.
 #[derive(Debug, Clone)]
-pub enum Data {
-    /// Fit to train on: every row has a label.
+pub enum Reference {
+    /// Every row has a label.
     Labelled(Dataset),
-    /// Fit to be explained by a model that exists: labels are welcome, not needed.
-    Applicants(Applicants),
+    /// Rows may have labels.
+    Unlabelled(UnlabelledRows),
 }
 
-/// Rows for a model that exists.
+/// Rows of a reference for a model that exists, with or without labels.
 #[derive(Debug, Clone)]
-pub struct Applicants {
+pub struct UnlabelledRows {
     schema: Schema,
     table: Table,
     rows: Rows,
@@ -28,7 +35,7 @@ pub struct Applicants {
     test: Vec<usize>,
 }
 
-impl Applicants {
+impl UnlabelledRows {
     /// Reads a table through a schema. A label that is absent, empty or unknown is no label,
     /// and one class is enough.
     pub fn read(schema: &Schema, table: Table) -> Result<Self> {
@@ -98,10 +105,10 @@ fn parts(
     }
 }
 
-impl Data {
-    /// No rows at all: for a model whose file says how rows are encoded.
+impl Reference {
+    /// No reference: for a model whose file says how rows are encoded.
     pub fn none(schema: &Schema) -> Result<Self> {
-        Applicants::of_rows(schema, Vec::new()).map(Self::Applicants)
+        UnlabelledRows::of_rows(schema, Vec::new()).map(Self::Unlabelled)
     }
 
     /// Whether there are no rows.
@@ -116,7 +123,7 @@ impl Data {
         if table.columns().iter().any(|column| column.name() == schema.label.column) {
             return Dataset::load(schema, table).map(Self::Labelled);
         }
-        Applicants::read(schema, table).map(Self::Applicants)
+        UnlabelledRows::read(schema, table).map(Self::Unlabelled)
     }
 
     /// What the columns mean.
@@ -124,7 +131,7 @@ impl Data {
     pub fn schema(&self) -> &Schema {
         match self {
             Self::Labelled(dataset) => dataset.schema(),
-            Self::Applicants(applicants) => &applicants.schema,
+            Self::Unlabelled(applicants) => &applicants.schema,
         }
     }
 
@@ -133,7 +140,7 @@ impl Data {
     pub fn table(&self) -> &Table {
         match self {
             Self::Labelled(dataset) => dataset.table(),
-            Self::Applicants(applicants) => &applicants.table,
+            Self::Unlabelled(applicants) => &applicants.table,
         }
     }
 
@@ -148,7 +155,7 @@ impl Data {
     pub fn rows(&self) -> &[Row] {
         match self {
             Self::Labelled(dataset) => dataset.rows(),
-            Self::Applicants(applicants) => &applicants.rows.rows,
+            Self::Unlabelled(applicants) => &applicants.rows.rows,
         }
     }
 
@@ -157,7 +164,7 @@ impl Data {
     pub fn table_rows(&self) -> &[usize] {
         match self {
             Self::Labelled(dataset) => dataset.table_rows(),
-            Self::Applicants(applicants) => &applicants.rows.table_rows,
+            Self::Unlabelled(applicants) => &applicants.rows.table_rows,
         }
     }
 
@@ -169,7 +176,7 @@ impl Data {
     pub fn is_favourable(&self, index: usize) -> Option<bool> {
         match self {
             Self::Labelled(dataset) => Some(dataset.labels()[index]),
-            Self::Applicants(applicants) => applicants.favourable[index],
+            Self::Unlabelled(applicants) => applicants.favourable[index],
         }
     }
 
@@ -195,7 +202,7 @@ impl Data {
     pub fn report(&self) -> &ReadReport {
         match self {
             Self::Labelled(dataset) => dataset.report(),
-            Self::Applicants(applicants) => &applicants.rows.report,
+            Self::Unlabelled(applicants) => &applicants.rows.report,
         }
     }
 
@@ -205,8 +212,8 @@ impl Data {
         match (self, part) {
             (Self::Labelled(dataset), Part::Train) => dataset.train().to_vec(),
             (Self::Labelled(dataset), Part::Test) => dataset.test().to_vec(),
-            (Self::Applicants(applicants), Part::Train) => applicants.train.clone(),
-            (Self::Applicants(applicants), Part::Test) => applicants.test.clone(),
+            (Self::Unlabelled(applicants), Part::Train) => applicants.train.clone(),
+            (Self::Unlabelled(applicants), Part::Test) => applicants.test.clone(),
             (_, Part::All) => (0..self.rows().len()).collect(),
         }
     }
@@ -225,6 +232,16 @@ impl Data {
         if self.part(Part::Test).is_empty() { Part::All } else { Part::Test }
     }
 
+    /// The points of the rows, where they were encoded by that encoder already.
+    pub(super) fn points_of(&self, encoder: &Encoder) -> Option<Points> {
+        match self {
+            Self::Labelled(dataset) if dataset.encoder() == encoder => {
+                Some(dataset.points().clone())
+            }
+            _ => None,
+        }
+    }
+
     /// The encoder with scaling fitted on the training rows; `None` if nothing says which rows
     /// those are. A fraction drawn here says nothing about a model trained elsewhere.
     pub(super) fn fitted_encoder(&self) -> Result<Option<Encoder>> {
@@ -235,8 +252,10 @@ impl Data {
                 let is_given = is_given || dataset.has_split_table();
                 Ok(is_given.then(|| dataset.encoder().clone()))
             }
-            Self::Applicants(Applicants { train, .. }) if !is_given || train.is_empty() => Ok(None),
-            Self::Applicants(Applicants { train, rows: Rows { rows, .. }, .. }) => {
+            Self::Unlabelled(UnlabelledRows { train, .. }) if !is_given || train.is_empty() => {
+                Ok(None)
+            }
+            Self::Unlabelled(UnlabelledRows { train, rows: Rows { rows, .. }, .. }) => {
                 let fitted_on: Vec<&Row> = match schema.scaling.fit {
                     FitOn::Train => train.iter().map(|&row| &rows[row]).collect(),
                     FitOn::All => rows.iter().collect(),

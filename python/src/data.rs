@@ -7,7 +7,7 @@ use pyo3::types::PyType;
 use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::data::schema::{ModelInput, Note};
 use tyrex::data::{Catalogue, Dataset, FeatureKind, Hints, Value};
-use tyrex::explain::{Data as Rows, UnlabelledRows};
+use tyrex::explain::{Reference as Rows, UnlabelledRows};
 
 use crate::error::{self, OrRaise};
 use crate::table::Table;
@@ -160,7 +160,7 @@ impl Data {
     #[staticmethod]
     fn applicants(py: Python<'_>, table: &Table, schema: &Schema) -> PyResult<Self> {
         let read = || UnlabelledRows::read(&schema.0, table.0.clone());
-        py.detach(read).or_raise().map(|rows| Self(Rows::Applicants(rows)))
+        py.detach(read).or_raise().map(|rows| Self(Rows::Unlabelled(rows)))
     }
 
     /// Rows of a table to train on: every row has a label.

@@ -13,8 +13,8 @@ use tyrex::certificate::{Certificate, CertificateDocument, Terms, WrittenCertifi
 use tyrex::change::ModelChange;
 use tyrex::counterfactual::{MethodSpec, Reason, Tick};
 use tyrex::explain::{
-    Answered, Applicant, Ask, CALIBRATED_ROWS, CalibrationTerms, Fresh, METHOD, MODELS, Part,
-    Progress, Request, RetrainingTerms, RowStability, StabilityTerms,
+    Answered, Applicant, Ask, CALIBRATED_ROWS, CalibrationTerms, Fresh, MODELS, Part, Progress,
+    Request, RetrainingTerms, RowStability, StabilityTerms,
 };
 use tyrex::model::TrainParams;
 use tyrex::{Points, Seed};
@@ -52,9 +52,9 @@ impl<'a> RequestDocument<'a> {
 
 /// A question as Python writes it. A parameter that the method does not have is a keyword that
 /// the call does not have, for which Python has an exception of its own.
-pub(crate) fn ask(text: &str) -> PyResult<Ask> {
+pub(crate) fn ask(text: &str, usual: &'static str) -> PyResult<Ask> {
     let ask: Ask = error::from_json("options", text)?;
-    if let Ok(method) = MethodSpec::named(ask.method.as_deref().unwrap_or(METHOD), ask.protocol) {
+    if let Ok(method) = MethodSpec::named(ask.method.as_deref().unwrap_or(usual), ask.protocol) {
         let own = method.param_names();
         if let Some(unknown) = ask.params.keys().find(|name| !own.contains(name)) {
             let name = method.name();
@@ -332,7 +332,7 @@ impl Explainer {
         ensemble: Option<&Ensemble>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<(String, Vec<f64>, String, bool)> {
-        let ask = ask(options)?;
+        let ask = ask(options, self.inner.usual_method())?.for_model(&self.inner);
         // Checked before anything is read, and without the threads of long work.
         ask.request().or_raise()?;
         let given = ensemble.map(|ensemble| &*ensemble.0);
@@ -497,7 +497,8 @@ impl Explainer {
     ) -> PyResult<String> {
         let goal: Goal = error::from_json("options", goal)?;
         let taus = taus.unwrap_or_else(|| TAUS.to_vec());
-        let request = ask(options)?.request().or_raise()?;
+        let ask = ask(options, self.inner.usual_method())?.for_model(&self.inner);
+        let request = ask.request().or_raise()?;
         let factuals = factuals.unwrap_or(CALIBRATED_ROWS);
         let terms = CalibrationTerms { goal, taus, request, factuals };
         let calibration = self.run(py, progress, |watch| {

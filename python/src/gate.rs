@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use pyo3::prelude::*;
-use tyrex::explain::{Candidate, Gate, GateReport, WrittenPromise};
+use tyrex::explain::{Candidate, Gate, GateReport, METHOD, WrittenPromise};
 use tyrex::report;
 
 use crate::error::{self, OrRaise};
@@ -25,7 +25,7 @@ pub(crate) fn judge(
     progress: Option<&Bound<'_, PyAny>>,
 ) -> PyResult<(String, bool)> {
     let promises: Vec<WrittenPromise> = error::from_json("promises", promises)?;
-    let ask = ask(options)?;
+    let ask = ask(options, METHOD)?;
     if ask.is_calibrated() {
         return Err(error::parameter(
             "parameter `tau` is auto, expected a number: an audit does not calibrate",

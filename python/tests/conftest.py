@@ -50,7 +50,7 @@ def built(name: str) -> str:
         if program.exists():
             return str(program)
     raise FileNotFoundError(
-        f"{name} is not built; run `cargo build --package tyrex-cli` and "
+        f"{name} is not built; run `cargo build --package tyrex-cli --all-features` and "
         "`cargo build --package tyrex --examples` first"
     )
 

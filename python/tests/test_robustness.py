@@ -239,14 +239,18 @@ def test_certificates_are_made_anew_and_compared(
 def test_the_threshold_can_be_calibrated(explainer: tyrex.Explainer) -> None:
     models = tyrex.retrain(explainer, 120, seed=2, epochs=5)
     chosen = tyrex.calibrate(explainer, models)
-    if chosen.tau is None:
-        with pytest.raises(tyrex.ParameterError, match="tau"):
-            explainer.explain(tau="auto", certify=models)
-        return
+    assert chosen.tau is not None
     advice = explainer.explain(tau="auto", certify=models)
     assert advice.request["tau"] == chosen.tau
     # The models had a part in the choice, so they are no proof.
-    assert all(each is None or each["retraining"]["steered"] for each in advice.certificates)
+    certificates = [each for each in advice.certificates if each is not None]
+    assert certificates and all(each["retraining"]["steered"] for each in certificates)
+    # A folder of few models cannot show that a threshold keeps 95 % of the advice valid.
+    few = tyrex.retrain(explainer, 4, seed=2, epochs=5)
+    with pytest.raises(tyrex.ParameterError, match="`tau` is auto, expected a number"):
+        explainer.explain(tau="auto", certify=few)
+    with pytest.raises(tyrex.ParameterError, match="audit does not calibrate"):
+        tyrex.audit(explainer, advice, tau="auto")  # type: ignore[arg-type]
 
 
 def test_an_ensemble_of_another_model_is_refused(

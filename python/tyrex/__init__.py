@@ -5,7 +5,7 @@
 >>> explainer = tyrex.Explainer.train(german)
 >>> advice = explainer.explain(limit=2)
 >>> print(advice[0])  # doctest: +ELLIPSIS
-Row 5 (score 0.1): lower credit_amount from 9055 to 3343 DM; ...
+Row 5 (score 0.1): lower credit_amount from 9055 to 3543 DM; ...
 """
 
 from __future__ import annotations

@@ -283,7 +283,8 @@ class Explainer:
             seed=seed,
             params=params,
         )
-        ensemble = None if isinstance(certify, bool) else certify._native
+        given: Any = certify
+        ensemble = None if isinstance(given, bool) else given._native
         frame, table = (self.data, None) if rows is None else self._table(rows)
         with Progress(progress, "explaining") as bar:
             texts, seconds, request, interrupted = self._native.explain(
@@ -378,9 +379,7 @@ def _ensembles() -> type:
     return Ensemble
 
 
-def _certify(
-    explainer: Explainer, advice: Explanations, seed: int
-) -> list[dict[str, Any] | None]:
+def _certify(explainer: Explainer, advice: Explanations, seed: int) -> list[dict[str, Any] | None]:
     from .robustness import certify
 
     return certify(explainer, advice, seed=seed, progress=False)

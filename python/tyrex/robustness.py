@@ -139,9 +139,9 @@ def retrain(
 ) -> Ensemble:
     """Trains the network again, many times (20 by default), each time a little differently.
 
-    `change` is reinitialise (the default), leave-out, bootstrap, architecture, hyperparameters, fine-tune or
-    weight-noise; `params` are training parameters that replace the base model's. Needs a network
-    and labels.
+    `change` is reinitialise (the default), leave-out, bootstrap, architecture, hyperparameters,
+    fine-tune or weight-noise; `params` are training parameters that replace the base model's.
+    Needs a network and labels.
 
     >>> import tyrex
     >>> explainer = tyrex.Explainer.train(tyrex.datasets.load_german(), epochs=3)

@@ -82,8 +82,8 @@ pub struct CertifyArgs {
     /// Width of the draws in encoded columns [default: the one with the best bound]
     #[arg(long, value_name = "SIGMA", allow_negative_numbers = true, help_heading = "Certificate")]
     pub sigma: Option<f64>,
-    /// Seed of the draws; take one that the search did not use
-    #[arg(long, value_name = "N", default_value_t = 1, value_parser = whole::<u64>, allow_negative_numbers = true, help_heading = "Certificate")]
+    /// Seed of the draws; those of a search with the same seed are others
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = whole::<u64>, allow_negative_numbers = true, help_heading = "Certificate")]
     pub seed: u64,
     /// What every certificate must be, or the answer is "no"
     #[arg(long, value_name = "VERDICT", default_value = "empirical", value_parser = one_of(&[Verdict::Empirical, Verdict::Certified]), help_heading = "Certificate")]

@@ -11,7 +11,7 @@ use tyrex::certificate::{
     Certificate, CertificateDocument, Terms, TheoremTerms, Tier, TierKind, Verdict,
 };
 use tyrex::data::{Schema, Table};
-use tyrex::explain::{AdviceRows, Explainer, Fresh, embedded_schema, import};
+use tyrex::explain::{AdviceRows, Ask, Explainer, Fresh, embedded_schema, import};
 use tyrex::model::onnx::OnnxModel;
 use tyrex::{Result, Seed};
 
@@ -60,7 +60,8 @@ fn certify(
         None => None,
     };
     let fresh = ensemble.as_ref().map(|ensemble| Fresh { ensemble, steered: args.steered });
-    let seed = Seed(args.seed);
+    // As `explain` and the service derive it: the same seed gives the same certificate.
+    let seed = Ask { seed: args.seed, ..Ask::default() }.certificate_seed();
     let certificates = with_progress(context, &explainer, fresh, &terms(args), seed)?;
     if let Some(path) = &args.out {
         let count = certificates.len().min(args.limit.unwrap_or(usize::MAX));

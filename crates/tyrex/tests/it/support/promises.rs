@@ -15,6 +15,7 @@ pub(crate) fn promise(schema: &Schema, advice: &Advice) -> Option<WrittenPromise
         name: format!("row {}", advice.applicant.row),
         factual: Some(values_of(schema, &advice.applicant.values)),
         advised: values_of(schema, advice.advised.as_ref()?),
+        meaning: None,
     })
 }
 

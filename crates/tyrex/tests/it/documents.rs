@@ -27,7 +27,7 @@ use tyrex::{Points, Seed};
 use utoipa::ToSchema;
 
 use crate::support::json_schema::Schemas;
-use crate::support::promises::promise;
+use crate::support::promises::{promise, values_of};
 
 fn on<T>(_: T) -> ControlFlow<()> {
     ControlFlow::Continue(())
@@ -200,7 +200,10 @@ fn audits_and_calibrations() {
     request.set_test(Some(0.6), Some(60), None).unwrap();
     let rejected = old.rejected(Part::Test);
     let advice = old.advise(&rejected[..20], &request, on).unwrap();
-    let promises: Vec<_> = advice.iter().filter_map(|each| promise(old.schema(), each)).collect();
+    let mut promises: Vec<_> =
+        advice.iter().filter_map(|each| promise(old.schema(), each)).collect();
+    // A promise that is broken for sure: a row that the new model rejects.
+    promises[0].advised = values_of(new.schema(), &new.rejected(Part::Test)[0].values);
     let name = "new".to_owned();
     let candidates = [Candidate { name, explainer: &new, has_only_promises: false }];
     let report = Gate::new(request.clone()).judge(&candidates, &promises, on).unwrap();

@@ -128,7 +128,7 @@ pub enum Command {
     /// --allow. Of several models the best one counts, by promises kept. A promise that a model
     /// cannot read is broken. The ledger is only read; no trace of an audit is left in it.
     Audit(AuditArgs),
-    /// NeighbourReadings after promises that were given: advice that `explain --ledger` recorded
+    /// Look after promises that were given: advice that `explain --ledger` recorded
     ///
     /// The ledger is a file, or a PostgreSQL database. Entries are only ever added, and each
     /// holds the hash of the one before, so that a change is found.
@@ -174,7 +174,7 @@ Examples:
   tyrex schema check loans.toml --data loans.csv"
     )]
     Schema(SchemaCommand),
-    /// NeighbourReadings into a model file
+    /// Look into a model file
     #[command(
         subcommand,
         after_help = "\

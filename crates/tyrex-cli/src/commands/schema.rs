@@ -98,7 +98,7 @@ impl Report for InferReport<'_> {
     fn page(&self, page: &mut Page) {
         page.title(&counted(self.schema.features.len(), "feature"));
         feature_table(page, self.schema);
-        page.title("NeighbourReadings at these");
+        page.title("Look at these");
         for note in &self.notes {
             match note.feature {
                 Some(feature) => page.item(&format!("{feature}: {}", note.text)),

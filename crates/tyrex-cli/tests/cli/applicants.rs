@@ -5,7 +5,7 @@ use crate::{LOANS, Place};
 /// Loans with a trained model, and the same rows as applicants without labels, many times over.
 fn place(copies: usize) -> Place {
     let place = Place::with_loans();
-    place.done(&[&["train"], &LOANS[..], &["--out", "m.onnx", "--epochs", "5"]].concat());
+    place.done(&[&["train"], &LOANS[..], &["--out", "m.onnx"]].concat());
     let loans = place.read("loans.csv");
     let mut lines = loans.lines().map(|line| line.rsplit_once(',').unwrap().0);
     let header = lines.next().unwrap();
@@ -73,6 +73,9 @@ fn applicants_are_no_reference() {
         assert_eq!(answer.code, 2, "{}", answer.stdout);
         assert!(answer.stderr.contains("reference"), "{}", answer.stderr);
     }
+    // The schema's split draws no reference from rows without labels.
+    let split = [&fixed[..], &["--schema", "loans.toml"]].concat();
+    assert_eq!(place.json(&split)["reference"], 0);
     let without = place.json(&fixed);
     assert_eq!(without["reference"], 0);
     let text = place.done(&fixed);

@@ -25,7 +25,7 @@ fn a_threshold_is_chosen_and_its_price_shown() {
     assert_golden("calibrate_loans.txt", &without_times(&text));
     let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     for piece in [
-        "70 % of all counterfactuals asked for hold under a retrained model, with confidence 80 %",
+        "70 % of the counterfactuals found hold under a retrained model, with confidence 80 %",
         "trex-o, L1",
         "5 choose, 4 report; trained again from new weights",
         "valid under the 4 models that did not choose it",
@@ -104,7 +104,7 @@ fn every_flag_reaches_the_search() {
         &["--tau", "0.6,0.9", "--sigma", "0.2"],
         &["--tau", "0.6,0.9", "--limit", "2"],
         &["--tau", "0.6,0.9", "--seed", "1"],
-        &["--tau", "0.6,0.9", "--missing", "left-out"],
+        &["--tau", "0.6,0.9", "--missing", "invalid"],
         &["--tau", "0.6,0.9", "--models", "15"],
     ];
     for flag in flags {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
-use tyrex::calibrate::Goal;
+use tyrex::calibrate::{Goal, Missing};
 use tyrex::counterfactual::{Norm, Protocol};
 use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::error::{Error, Result, in_short_lines};
@@ -217,7 +217,9 @@ impl Default for CalibrationTask {
     fn default() -> Self {
         let taus =
             vec![0.999_999, 0.999_99, 0.9999, 0.999, 0.99, 0.97, 0.95, 0.9, 0.85, 0.8, 0.7, 0.5];
-        Self { goal: Goal::default(), taus, factuals: 30 }
+        // A method that finds nothing for some rows must not look better for it.
+        let goal = Goal { missing: Missing::Invalid, ..Goal::default() };
+        Self { goal, taus, factuals: 30 }
     }
 }
 

@@ -17,9 +17,10 @@ use crate::problem::Problem;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// NeighbourReadings at models; score and certify rows that the caller sends.
+    /// Look at models; score and certify rows that the caller sends.
     Read,
-    /// NeighbourReadings at applicants and ask about them; ask for advice, calibrate, audit; read the ledger and record in it.
+    /// Look at applicants and ask about them; ask for advice, calibrate, audit; read the ledger and
+    /// record in it.
     Explain,
     /// Upload, activate and remove models; close and forget promises.
     Admin,
@@ -47,7 +48,7 @@ impl Role {
 }
 
 tyrex::choices! { Role "role" {
-    Read = "read": "NeighbourReadings at models; score and certify rows",
+    Read = "read": "Look at models; score and certify rows",
     Explain = "explain":
         "Also look at applicants, ask for advice, calibrate, audit, read and write the ledger",
     Admin = "admin": "Also upload, activate and remove models; close and forget promises",

@@ -197,6 +197,7 @@ fn calls(entry: &str, job: &str) -> Vec<Call> {
         call("POST /v1/survival", "/v1/survival", sent()),
         call("POST /v1/certify", "/v1/certify", own()),
         call("POST /v1/certify", "/v1/certify", sent()),
+        call("POST /v1/certify/verify", "/v1/certify/verify", Some(json!({"certificates": []}))),
         call("POST /v1/explain", "/v1/explain", Some(json!({"indices": [ROW], "samples": 50}))),
         call(
             "POST /v1/calibrate",
@@ -303,6 +304,7 @@ fn every_operation_demands_the_role_of_the_docs() {
         | "GET /v1/models"
         | "GET /v1/models/{id}"
         | "GET /v1/ledger/verify"
+        | "POST /v1/certify/verify"
         | "POST /v1/playground/map"
         | "POST /v1/playground/paths" => Some(Role::Read),
         "POST /v1/stability" | "POST /v1/survival" | "POST /v1/certify"

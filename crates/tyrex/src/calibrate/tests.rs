@@ -11,7 +11,7 @@ fn candidate(tau: f64, costs: &[Option<f64>], accepted: &[usize]) -> Candidate {
 const COSTS: [Option<f64>; 4] = [Some(1.0), Some(2.0), Some(3.0), Some(6.0)];
 
 fn goal(validity: f64, confidence: f64) -> Goal {
-    Goal { validity, confidence, ..Goal::default() }
+    Goal { validity, confidence, missing: Missing::Invalid, ..Goal::default() }
 }
 
 #[test]

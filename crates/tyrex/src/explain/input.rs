@@ -31,7 +31,7 @@ pub(super) fn standardised(
     let schema = data.schema();
     let rows: Vec<&Row> = match schema.scaling.fit {
         FitOn::All => data.rows().iter().collect(),
-        FitOn::Train => data.training_rows().iter().map(|&row| &data.rows()[row]).collect(),
+        FitOn::Train => data.fitting_rows(),
     };
     // A threshold on a scale of the model's own may lie right at a value, where a rounding on
     // the way through another scale would change the answer.

@@ -153,8 +153,7 @@ impl Explainer {
         data: Reference,
         make: impl FnOnce(&Encoder) -> Result<Arc<dyn Model>>,
     ) -> Result<Self> {
-        let rows: Vec<&Row> = data.training_rows().iter().map(|&row| &data.rows()[row]).collect();
-        let encoder = Encoder::fit(data.schema(), &rows)?;
+        let encoder = Encoder::fit(data.schema(), &data.fitting_rows())?;
         let model = make(&encoder)?;
         if model.dim() != encoder.dim() {
             return Err(Error::Dimension {

@@ -218,12 +218,24 @@ impl Reference {
         }
     }
 
-    /// The rows that train; all rows, where nothing says which do.
+    /// The rows that train; all rows, where the schema has no split. A split that finds no row
+    /// that trains leaves none: the rows are applicants.
     pub(super) fn training_rows(&self) -> Vec<usize> {
         match self.part(Part::Train) {
-            none if none.is_empty() => self.part(Part::All),
+            none if none.is_empty() && self.schema().split == Split::AllTrain => {
+                self.part(Part::All)
+            }
             rows => rows,
         }
+    }
+
+    /// The rows that scales are fitted on: those that train, or all if there are none.
+    pub(super) fn fitting_rows(&self) -> Vec<&Row> {
+        let rows = match self.part(Part::Train) {
+            none if none.is_empty() => self.part(Part::All),
+            rows => rows,
+        };
+        rows.into_iter().map(|row| &self.rows()[row]).collect()
     }
 
     /// The rows to explain unless told otherwise: the test rows, or all if there are none.

@@ -79,7 +79,6 @@ async fn what_is_wrong_is_named() {
             "record.holds_days",
         ),
         ("/v1/calibrate", json!({"validity": 1, "confidence": 0.9}), 422, "validity"),
-        ("/v1/calibrate", json!({"confidence": 0.9}), 422, "validity"),
         ("/v1/calibrate", json!({"validity": 0.9999, "confidence": 0.9}), 422, "models"),
         (
             "/v1/calibrate",

@@ -33,7 +33,7 @@ async fn recorded_advice_stands_in_the_ledger() {
     assert_eq!(entry["subject"], "person 0");
     assert_eq!(entry["status"], "open");
     assert!(entry["certificate"]["point"].is_array());
-    assert_eq!(entry["request"]["method"]["method"], "trex-i");
+    assert_eq!(entry["request"]["method"]["method"], "trex-o");
     let by_model = world.get("/v1/ledger?model=german&limit=2").await.ok();
     assert_eq!(by_model["entries"].as_array().unwrap().len(), 2);
     let after = by_model["entries"][1]["sequence"].as_u64().unwrap();

@@ -48,7 +48,7 @@ async fn advice_comes_with_a_sentence_and_a_certificate() {
     let question = json!({"indices": indices(&rejected), "keep": ["age"], "tau": 0.7});
     let answer = world.post("/v1/explain", &question).await.ok();
     assert_eq!(answer["model"], "german");
-    assert_eq!(answer["request"]["method"]["method"], "trex-i");
+    assert_eq!(answer["request"]["method"]["method"], "trex-o");
     assert!(answer.get("recorded").is_none());
     let rows = answer["rows"].as_array().unwrap();
     assert_eq!(rows.len(), 3);

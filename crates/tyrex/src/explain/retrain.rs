@@ -106,6 +106,15 @@ impl Explainer {
         check_output(params)?;
         let base = self.base()?.clone();
         let rows = self.training_rows();
+        if rows.is_empty() {
+            return Err(Error::Table {
+                file: self.reference().source().to_owned(),
+                problem: format!(
+                    "no row to train on, expected labels in column `{}` of the reference",
+                    self.schema().label.column
+                ),
+            });
+        }
         let mut labels = vec![0; self.points().len()];
         let mut fresh = vec![true; self.points().len()];
         for &row in &rows {

@@ -1,6 +1,6 @@
 //! Certificates: claims about a point under a changed model, with their assumptions.
 //!
-//! A certificate has up to three independent tiers, each with its verdict and its assumptions:
+//! A certificate has up to three tiers, each with its verdict and its assumptions:
 //!
 //! | tier | claim |
 //! |---|---|

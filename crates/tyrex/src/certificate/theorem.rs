@@ -19,10 +19,10 @@
 //! would remove most of it. Let `M_1 .. M_n` be retrained models that are exchangeable with `M`,
 //! and `Z_j` their `Z` on the *same* draws, which come from a seed and are independent of the
 //! models. Then `|Z_1| .. |Z_n|, |Z|` are exchangeable, so `|Z|` exceeds the `j`-th largest of the
-//! `n` with probability at most `j/(n+1)`. Let `eps'` be that number. Otherwise, `M(x) >= R - Z >=
-//! R - eps'`. This covers bias, since it assumes nothing about it. No exponential is added: it
-//! bounds the distance of `Z` from its mean, and here `Z` itself was measured. For the same reason
-//! `gamma_m` does not occur.
+//! `n` with probability at most `j/(n+1)`. Let `eps'` be that `j`-th largest. Except with this
+//! probability, `M(x) >= R - Z >= R - eps'`. This covers bias, since it assumes nothing about it.
+//! No exponential is added: it bounds the distance of `Z` from its mean, and here `Z` itself was
+//! measured. For the same reason `gamma_m` does not occur.
 //!
 //! The slope `gamma` of a future model is also needed. If the user gives it, it is an assumption.
 //! Otherwise `R` uses `gamma = gamma_m`, which is known, with a penalty for steeper models:

@@ -51,8 +51,8 @@ impl Spec for TrexO {
         "The cheapest change whose answer is stable around it."
     }
 
-    /// It is not in the paper, so its start is found with the `product` parameters under every
-    /// protocol; only the final test follows the protocol.
+    /// It is not in the paper, so under every protocol it finds its start with the adaptive step,
+    /// the rescue and its own draws.
     fn under(&self, protocol: Protocol) -> MethodSpec {
         let search = Robustness::default().search;
         let robustness = Robustness { search, ..Robustness::under(protocol) };

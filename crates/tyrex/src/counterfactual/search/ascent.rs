@@ -126,8 +126,8 @@ impl Ascent<'_> {
                 break;
             }
             let missing = (test.threshold - here.at.reading.value).max(0.0);
-            // Slightly longer than the linear model predicts, and never short, since a measure
-            // flattens near its maximum. A step that is too long is shortened at the end.
+            // Longer than the linear model predicts, since a measure flattens near its maximum. A
+            // step that is too long is shortened at the end.
             let length = (1.25 * missing / steepness).max(shortest).min(longest);
             let next = self.moved(set, &here, length / steepness);
             if next == here.at.point {

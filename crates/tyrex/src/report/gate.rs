@@ -1,4 +1,4 @@
-//! What the gate says of candidates, as a document.
+//! The report of the gate as a document.
 
 use std::fmt::Write as _;
 
@@ -17,10 +17,10 @@ use crate::explain::{
 
 /// Broken promises that are shown at once; the others are folded.
 const OPEN: usize = 5;
-/// The most of them on the page.
+/// The maximum number of them on the page.
 const MOST: usize = 200;
 
-/// The colours of what became of promises.
+/// The colours of the statuses of promises.
 const KEPT: Style = Style { colour: 3, shape: 0 };
 const BROKEN: Style = Style { colour: 2, shape: 2 };
 const UNREADABLE: Style = Style { colour: 0, shape: 1 };
@@ -248,7 +248,7 @@ fn bars(gate: &GateReport) -> String {
     out
 }
 
-/// A text cut to so many letters, its end kept: names of files differ there.
+/// A text cut to this many letters; the end is kept, since names of files differ there.
 fn short(text: &str, letters: usize) -> String {
     let count = text.chars().count();
     if count <= letters {
@@ -292,7 +292,7 @@ fn candidate(gate: &GateReport, candidate: &JudgedCandidate) -> Section {
     section
 }
 
-/// How stable the promised rows are.
+/// The stability of the promised rows.
 fn stabilities(candidate: &JudgedCandidate) -> Figures {
     const BINS: usize = 20;
     let read: Vec<(f64, bool)> = candidate
@@ -417,7 +417,7 @@ fn others(all: &Tally, group: &Tally) -> (usize, usize) {
     (all.kept.saturating_sub(group.kept), all.promises.saturating_sub(group.promises))
 }
 
-/// A p-value with the digits that tell it from others.
+/// A p-value with its significant digits.
 fn p_text(p: f64) -> String {
     if p < 0.0001 { "< 0.0001".to_owned() } else { format!("{p:.4}") }
 }
@@ -487,7 +487,7 @@ fn broken_table(candidate: &JudgedCandidate, promise: &JudgedPromise) -> Table {
         let (advised, done, not_done) = (find(advised), find(done), find(not_done));
         let any = advised.as_ref().or(done.as_ref()).or(not_done.as_ref())?;
         let unit = any.unit.clone();
-        // What is not advised and not changed from the factual is the same in both rows.
+        // Features that are neither advised nor changed are the same in both rows.
         let before = advised.as_ref().or(not_done.as_ref()).or(done.as_ref()).map(|c| &c.from);
         let before = before.filter(|_| promise.factual_score.is_some());
         let promised = advised.as_ref().map(|c| &c.to).or(done.as_ref().map(|c| &c.from));
@@ -557,7 +557,7 @@ fn shown(value: &Value, unit: Option<&str>) -> String {
     }
 }
 
-/// What is said of a repair below its features.
+/// The cells of a repair below its features.
 struct Said {
     score: String,
     stability: String,
@@ -602,7 +602,7 @@ fn unreadable(section: &mut Section, candidate: &JudgedCandidate) {
     });
 }
 
-/// What the words and numbers mean.
+/// The meaning of the words and numbers.
 fn reading(gate: &GateReport) -> Section {
     let mut section = Section::new("reading", "How to read this");
     section.text(

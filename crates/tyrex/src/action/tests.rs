@@ -57,7 +57,7 @@ fn values(
     vec![age.into(), income.into(), instalment.into(), debt, grade.into(), home]
 }
 
-/// Somebody who obeys everything.
+/// A row that satisfies all rules.
 fn ordinary() -> Vec<Value> {
     values(40.0, 10_000.0, 100.0, 5.0.into(), "middle", "rent".into())
 }
@@ -88,7 +88,7 @@ fn set(factual: Vec<Value>) -> FeasibleSet {
     actions().for_factual(&row(factual)).unwrap()
 }
 
-/// What a row breaks, as a person reads it.
+/// The violations of a row, in words.
 fn broken(factual: Vec<Value>, found: Vec<Value>) -> Vec<String> {
     let found = Row::from_checked(found);
     set(factual).violations(&found).iter().map(ToString::to_string).collect()
@@ -151,7 +151,7 @@ fn missing_and_special_values_stay_as_they_are() {
         assert_eq!(broken(factual.clone(), other).len(), 1);
         assert!(set.moves(&row(factual)).iter().all(|(row, _)| row.values()[3] == code));
     }
-    // Nobody else is told to become so: the columns beside the number stay 0.
+    // No other row may become missing: the columns beside the number stay 0.
     let set = set(ordinary());
     assert_eq!((&set.lower()[4..6], &set.upper()[4..6]), (&[0.0; 2][..], &[0.0; 2][..]));
     let missing_home = set.groups().last().unwrap();

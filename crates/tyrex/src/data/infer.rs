@@ -20,17 +20,17 @@ use summary::Summary;
 const MOST_LEVELS: usize = 60;
 /// Whole numbers with at most this many different values may be codes.
 const FEW_VALUES: usize = 10;
-/// More decimals than this are measurement, not a step.
+/// Numbers with more decimals than this have no step.
 const MOST_DECIMALS: usize = 6;
 /// Favourable labels as data sets commonly write them.
 const GOOD_WORDS: [&str; 8] = ["good", "yes", "true", "approved", "accepted", "paid", ">50k", "1"];
 
-/// A schema drawn up from a table, with remarks where a person should look.
+/// A schema inferred from a table, with remarks for a person to check.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Inferred {
     /// The draft.
     pub schema: Schema,
-    /// What to look at.
+    /// The remarks.
     pub notes: Vec<Note>,
 }
 
@@ -40,8 +40,8 @@ impl Inferred {
         self.schema.to_toml_with_notes(&self.notes)
     }
 
-    /// The same draft, open to rows outside the ranges that were seen: those say what may be
-    /// advised (`action = { within = [..] }`), not who may ask.
+    /// The same draft, for rows outside the observed ranges too: the ranges limit the advice
+    /// (`action = { within = [..] }`), not the applicants.
     #[must_use]
     pub fn open_to_all(mut self) -> Self {
         for feature in &mut self.schema.features {
@@ -59,8 +59,8 @@ impl Inferred {
 }
 
 impl Schema {
-    /// A first schema from a table. The label must be named, since nothing in a table says
-    /// which column it is; `favourable` may be empty, and is then guessed with a remark.
+    /// A first schema from a table. The label must be named, since it cannot be inferred;
+    /// `favourable` may be empty, and is then guessed with a remark.
     pub fn infer(table: &Table, label: Option<&str>, favourable: &[Value]) -> Result<Inferred> {
         if label.is_none() && table.rows() > 0 {
             return Err(no_label(table));
@@ -68,11 +68,11 @@ impl Schema {
         Self::infer_with(table, label, favourable, &Hints::default())
     }
 
-    /// A first schema from a table of which something is known.
+    /// A first schema from a table, with hints.
     ///
-    /// A model that exists needs no label. Without one the schema names a column that the table
-    /// does not have, and the favourable value is the one given, or else 1: rows read through it
-    /// have no labels, so they can be explained and cannot train.
+    /// An existing model needs no label. Without one the schema names a column that the table does
+    /// not have, and the favourable value is the one given, or else 1: rows read through it have no
+    /// labels, so they can be explained and cannot train.
     pub fn infer_with(
         table: &Table,
         label: Option<&str>,
@@ -161,7 +161,7 @@ fn no_label(table: &Table) -> Error {
     }
 }
 
-/// The usual words for "missing" that occur in the table; all usual words if none does.
+/// The common words for "missing" that occur in the table; all of them if none occurs.
 fn tokens_seen(table: &Table) -> Missing {
     let usual = Missing::default();
     let seen: BTreeSet<&str> = table
@@ -206,7 +206,7 @@ fn infer_label(table: &Table, label: &Summary<'_>, favourable: &[Value]) -> Resu
     Ok(Label { column: label.name.to_owned(), favourable, unfavourable, missing })
 }
 
-/// The label of a table that has none, under a name that is no column's.
+/// A label for a table without one, with a name that no column has.
 fn absent_label(table: &Table, favourable: &[Value]) -> Label {
     let mut column = "label".to_owned();
     while table.columns().iter().any(|own| own.name() == column) {
@@ -217,7 +217,7 @@ fn absent_label(table: &Table, favourable: &[Value]) -> Label {
     Label { column, favourable, unfavourable: Vec::new(), missing: MissingPolicy::Reject }
 }
 
-/// The level that looks like the good one.
+/// The level that is probably favourable.
 fn guess(levels: &[Value]) -> Value {
     let named = |word: &&str| levels.iter().find(|level| level.to_string().to_lowercase() == *word);
     GOOD_WORDS.iter().find_map(named).unwrap_or(&levels[0]).clone()
@@ -289,7 +289,7 @@ fn add_feature(
     Ok(())
 }
 
-/// What speaks against the column as a feature.
+/// The reason against the column as a feature, if any.
 fn objection(column: &Summary<'_>, levels: &[Value], known: bool) -> Option<&'static str> {
     if column.name.is_empty() {
         Some("has no name")
@@ -315,8 +315,8 @@ fn guess_kind(column: &Summary<'_>, levels: &[Value]) -> FeatureKind {
     }
 }
 
-/// The feature that the cells speak of. A number that never changes (`constant`) tells neither
-/// its range nor its step; other rows may have other values, but no advice can be given on it.
+/// The feature that fits the cells. A constant number (`constant`) has no range and no step; other
+/// rows may have other values, but it is never part of advice.
 fn draw_up(column: &Summary<'_>, kind: FeatureKind, constant: bool) -> Feature {
     let mut feature = Feature::new(column.name, kind);
     if feature.kind.is_number() && constant {

@@ -1,4 +1,4 @@
-//! What is known of a table before its cells are looked at.
+//! Hints about a table.
 
 use std::collections::BTreeMap;
 
@@ -7,26 +7,25 @@ use crate::data::table::{Column, Table};
 use crate::data::value::Value;
 use crate::error::Result;
 
-/// What is known of a table before its cells are looked at: from the types of the container it
-/// came in, and from the model that takes its columns.
+/// Hints about a table: from the types of its container, and from the model that takes its columns.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Hints {
-    /// Columns whose kind is known. They become features of just that kind, with levels that
-    /// occur in no row too. That of the label column counts for nothing.
+    /// Columns whose kind is known. They become features of just that kind, with levels that occur
+    /// in no row too. A kind for the label column is ignored.
     pub kinds: BTreeMap<String, FeatureKind>,
-    /// The columns a model takes, in its order. All of them become features, however little
-    /// they say; all others but the label are ignored.
+    /// The columns a model takes, in its order. All of them become features; all others but the
+    /// label are ignored.
     pub features: Option<Vec<String>>,
 }
 
 impl Hints {
-    /// Checks that the table has every column spoken of.
+    /// Checks that the table has every column of the hints.
     pub(super) fn check(&self, table: &Table) -> Result<()> {
         let features = self.features.iter().flatten();
         self.kinds.keys().chain(features).try_for_each(|name| table.column(name).map(|_| ()))
     }
 
-    /// Whether the column becomes a feature even if its cells speak against it.
+    /// Whether the column becomes a feature regardless of its cells.
     pub(super) fn need(&self, name: &str) -> bool {
         match &self.features {
             Some(features) => features.iter().any(|feature| feature == name),
@@ -117,7 +116,7 @@ mod tests {
         // `NA` is a level here, so only the empty cells are missing.
         assert_eq!(feature("size").missing, Some(MissingPolicy::Level));
         assert!(notes(&inferred, Some("size"))[0].starts_with("3 of 12 cells are missing"));
-        // Other rows may have another fee, but nothing is known of it.
+        // Other rows may have another fee, but its range is unknown.
         let fee = feature("fee");
         assert_eq!((fee.range, fee.step, fee.action), (None, None, Action::Fixed));
         assert_eq!(

@@ -209,8 +209,8 @@ impl Gate {
     /// The meaning of "cheapest", or the reason why no repair was searched for.
     fn sentence(&self, request: Option<&Request>) -> String {
         let Some(Request { method, norm, .. }) = request else {
-            return "Repairs were not searched for: the model has no gradients, or the method looks \
-                    among data rows, and no data rows were given."
+            return "Repairs were not searched for: the model has no gradients, or the method \
+                    returns data rows, and no data rows were given."
                 .to_owned();
         };
         let test = match method.robustness() {

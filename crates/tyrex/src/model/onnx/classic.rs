@@ -219,7 +219,7 @@ fn linear_classifier(graph: &mut Graph, call: &Call) -> Result<Vec<Value>, Strin
     Ok(vec![Value::Label, scores])
 }
 
-/// What a classifier does to its scores at the end.
+/// The final function of a classifier's scores.
 fn post_transform(graph: &mut Graph, scores: Vec<Expression>, name: &str) -> Result<Value, String> {
     let scores = match name {
         "NONE" => scores,
@@ -240,7 +240,7 @@ fn logistic(score: Expression) -> Result<Expression, String> {
 
 // ------------------------------------------------------------------------------------ trees
 
-/// Which output a leaf's weight goes to, for one of the two tree operators.
+/// The output of a leaf's weight, for one of the two tree operators.
 struct Weights {
     trees: Vec<i64>,
     nodes: Vec<i64>,
@@ -385,7 +385,7 @@ fn ensemble(graph: &mut Graph, ensemble: Ensemble) -> Vec<Expression> {
         .collect()
 }
 
-/// A matrix of numbers that trees can ask about.
+/// A matrix of numbers as the input of trees.
 fn questions(call: &Call) -> Result<Rc<Matrix>, String> {
     let inputs = call.matrix(0)?;
     if inputs.rank != 2 || inputs.element == Element::Text {
@@ -416,8 +416,8 @@ fn tree_classifier(graph: &mut Graph, call: &Call) -> Result<Vec<Value>, String>
         learn_labels(graph, labels, count)?;
         return Ok(vec![Value::Label, post_transform(graph, scores, &transform)?]);
     }
-    // All weights speak for one class. onnxruntime takes weights without a negative one for
-    // probabilities, whatever the transform says.
+    // All weights are for one class. onnxruntime treats weights without a negative one as
+    // probabilities, regardless of the transform.
     let positive = weights.values.iter().all(|&w| w >= 0.0);
     weights.outputs.fill(0);
     let base = match base.as_slice() {

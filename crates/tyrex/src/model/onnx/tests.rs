@@ -1,4 +1,4 @@
-//! Laws of the round trip, and files that want to do harm.
+//! Round trips, and malicious files.
 
 use std::fs;
 

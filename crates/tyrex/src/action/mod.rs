@@ -123,7 +123,7 @@ impl Actions {
                 if schema.features[self.position(name)?].action == Action::Fixed {
                     return Err(Error::feature(
                         name,
-                        "is fixed and shall vary; give it another action as well",
+                        "is fixed but listed to vary; give it another action as well",
                     ));
                 }
             }

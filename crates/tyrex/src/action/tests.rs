@@ -338,7 +338,7 @@ fn requests_that_make_no_sense_are_refused() {
         (vary("incom"), "feature `incom`: is no feature of the schema; did you mean `income`?"),
         (vary("zzz"), "feature `zzz`: is no feature of the schema"),
         (action("ages", Action::Free), "feature `ages`: is no feature of the schema; did you mean"),
-        (fixed, "feature `age`: is fixed and shall vary; give it another action as well"),
+        (fixed, "feature `age`: is fixed but listed to vary; give it another action as well"),
         (
             action("home", Action::Levels(vec!["tent".into()])),
             "feature `home`: action lists `tent`, which is no level of it",

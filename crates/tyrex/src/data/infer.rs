@@ -97,7 +97,7 @@ impl Schema {
         let draft = Schema::new(label, Vec::new());
         let mut inferred = Inferred { schema: Schema { missing, ..draft }, notes: Vec::new() };
         inferred
-            .note(None, format!("Drawn up from {}; correct it where it is wrong.", name_of(table)));
+            .note(None, format!("Inferred from {}; correct it where necessary.", name_of(table)));
         remark_on_label(&mut inferred, summary.as_ref(), favourable);
         let names = match &hints.features {
             Some(features) => features.iter().map(String::as_str).collect(),
@@ -157,7 +157,7 @@ fn no_label(table: &Table) -> Error {
     };
     Error::Table {
         file: table.source().to_owned(),
-        problem: format!("which column is the label? It has to be named; {hint}"),
+        problem: format!("the label column must be named; {hint}"),
     }
 }
 
@@ -225,8 +225,8 @@ fn guess(levels: &[Value]) -> Value {
 
 fn remark_on_label(inferred: &mut Inferred, label: Option<&Summary<'_>>, favourable: &[Value]) {
     let Some(label) = label else {
-        let text = "No column is the label: fit to be explained by a model, not to train. To train, \
-                    name the column under [label].";
+        let text = "No column is the label, so the rows can be explained but not trained on. To \
+                    train, name the column under [label].";
         inferred.note(None, text.to_owned());
         return;
     };
@@ -276,9 +276,9 @@ fn add_feature(
     let feature = draw_up(&column, kind, objection.is_some() && levels.len() < 2);
     if let Some(reason) = objection {
         let advice = if feature.action == Action::Fixed {
-            " Nothing says how it may change, so it may not."
+            " Its possible changes are unknown, so it is fixed."
         } else if column.is_identifier() {
-            " If it tells people apart, make its `action` `fixed`."
+            " If it identifies people, make its `action` `fixed`."
         } else {
             ""
         };
@@ -414,7 +414,7 @@ mod tests {
     #[test]
     fn a_draft_has_the_kinds_of_the_columns_and_says_where_to_look() {
         let inferred = Schema::infer(&table(), Some("class"), &[]).unwrap();
-        let expected = r#"# Drawn up from people.csv; correct it where it is wrong.
+        let expected = r#"# Inferred from people.csv; correct it where necessary.
 # Check [label]: `good` was guessed to be the favourable value.
 # Column `id` is ignored: it numbers the rows.
 # Column `source` is ignored: it has one value in all rows.
@@ -494,8 +494,8 @@ range = [-9, 11]
         };
         assert_eq!(
             error(None, &[]),
-            "folder/people.csv: which column is the label? It has to be named; columns with two \
-             values are `member`, `class`"
+            "folder/people.csv: the label column must be named; columns with two values are \
+             `member`, `class`"
         );
         assert_eq!(
             error(Some("class"), &[Value::from("fine")]),

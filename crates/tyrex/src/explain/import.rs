@@ -46,7 +46,7 @@ pub(super) fn check_meaning(model: &OnnxModel, schema: &Schema) -> Result<()> {
         return Ok(());
     }
     Err(Error::InvalidModel(format!(
-        "its own schema calls {own} favourable, but the schema it is read with calls {given} so; \
+        "its own schema calls {own} favourable, but the given schema calls {given} favourable; \
          expected the same `[label]`"
     )))
 }

@@ -234,7 +234,7 @@ impl TreeEnsemble {
         }
         if reached.len() != tree.len() {
             return Err(format!(
-                "where {} nodes do not hang from the root",
+                "where {} nodes are not connected to the root",
                 tree.len() - reached.len()
             ));
         }
@@ -506,8 +506,8 @@ mod tests {
             (vec![to(1, 1), leaf(0.0)], "node 1 is reached twice"),
             (vec![to(1, 2), to(1, 3), leaf(0.0), leaf(0.0)], "node 1 is reached twice"),
             (vec![to(1, 9), leaf(0.0)], "no node 9"),
-            (vec![leaf(0.0), leaf(0.0)], "where 1 nodes do not hang from the root"),
-            (vec![leaf(0.0), to(1, 2), leaf(0.0)], "where 2 nodes do not hang from the root"),
+            (vec![leaf(0.0), leaf(0.0)], "where 1 nodes are not connected to the root"),
+            (vec![leaf(0.0), to(1, 2), leaf(0.0)], "where 2 nodes are not connected to the root"),
             (vec![branch(5, Comparison::Less, 0.0), leaf(0.0), leaf(0.0)], "no feature 5"),
             (vec![branch(0, Comparison::Less, f32::NAN), leaf(0.0), leaf(0.0)], "threshold"),
             (vec![leaf(f32::INFINITY)], "weight inf of output 0"),

@@ -129,7 +129,9 @@ impl Entry {
                 |value: &Value| self.authors_target.iter().any(|target| value.matches(target));
             (label.favourable, label.unfavourable) = all.into_iter().partition(is_target);
             if label.favourable.is_empty() {
-                return Err(self.error("the authors have not used it, so they give no direction"));
+                return Err(
+                    self.error("the authors did not use it, so it has no direction of theirs")
+                );
             }
         }
         Ok(schema)

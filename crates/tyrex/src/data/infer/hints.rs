@@ -121,7 +121,7 @@ mod tests {
         assert_eq!((fee.range, fee.step, fee.action), (None, None, Action::Fixed));
         assert_eq!(
             notes(&inferred, Some("fee")),
-            ["It has one value in all rows. Nothing says how it may change, so it may not."]
+            ["It has one value in all rows. Its possible changes are unknown, so it is fixed."]
         );
         assert_eq!(Rows::read(&inferred.schema, &table()).unwrap().rows.len(), 12);
         let text = inferred.to_toml().unwrap();
@@ -142,7 +142,7 @@ mod tests {
         assert_eq!(schema.features[1].action, Action::Fixed);
         assert_eq!(
             notes(&inferred, Some("id")),
-            ["It numbers the rows. If it tells people apart, make its `action` `fixed`."]
+            ["It numbers the rows. If it identifies people, make its `action` `fixed`."]
         );
     }
 
@@ -156,7 +156,7 @@ mod tests {
             ("label", &[1.0.into()][..])
         );
         assert!(
-            notes(&inferred, None)[1].starts_with("No column is the label: fit to be explained")
+            notes(&inferred, None)[1].starts_with("No column is the label, so the rows can be")
         );
         // A name that is taken is not the label's; a favourable value that is given is kept.
         let own = Table::from_csv(Path::new("own.csv"), b"label,x\n1,2\n2,3\n3,4\n").unwrap();

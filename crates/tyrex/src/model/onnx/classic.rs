@@ -16,7 +16,10 @@ const OPERATORS: &[(&str, Operator)] = &[
     ("FeatureVectorizer", |graph, call| concat(graph, call, -1)),
     ("Imputer", imputer),
     // Over labels only; those never reach this table.
-    ("LabelEncoder", |_, _| Err("a label encoder of what is not the predicted class".into())),
+    (
+        "LabelEncoder",
+        |_, _| Err("a label encoder of a value other than the predicted class".into()),
+    ),
     ("LinearClassifier", linear_classifier),
     ("Normalizer", normalizer),
     ("OneHotEncoder", one_hot_encoder),
@@ -172,7 +175,7 @@ fn normalizer(_: &mut Graph, call: &Call) -> Result<Vec<Value>, String> {
     if norm == "L1" && sums_to_one(matrix) {
         return one(call.input(0)?.clone());
     }
-    Err(format!("norm `{norm}` of what is not a set of class probabilities"))
+    Err(format!("norm `{norm}` of values that are not class probabilities"))
 }
 
 /// Whether the columns are all the shares of one softmax, or `p` and `1 - p`.
@@ -423,7 +426,7 @@ fn tree_classifier(graph: &mut Graph, call: &Call) -> Result<Vec<Value>, String>
     let base = match base.as_slice() {
         [] => vec![0.0],
         [base] => vec![*base],
-        _ => return Err(format!("{} base values where weights speak for one class", base.len())),
+        _ => return Err(format!("{} base values with weights for one class", base.len())),
     };
     let trees = trees(graph, call, &weights)?;
     let score = ensemble(graph, Ensemble { inputs, trees, aggregate: Aggregate::Sum, base });
@@ -434,9 +437,7 @@ fn tree_classifier(graph: &mut Graph, call: &Call) -> Result<Vec<Value>, String>
         }
         "LOGISTIC" => vec![logistic(score.affine(-1.0, 0.0))?, logistic(score.clone())?],
         _ => {
-            return Err(format!(
-                "post_transform `{transform}` of weights that speak for one class"
-            ));
+            return Err(format!("post_transform `{transform}` of weights for one class"));
         }
     };
     learn_labels(graph, labels, 2)?;

@@ -257,7 +257,7 @@ fn columns_with(
 ) -> Result<Vec<Value>, String> {
     let both = matrix.columns.iter().zip(constants);
     let columns: Option<Vec<_>> = both.map(|(column, &c)| combine(column, c)).collect();
-    let columns = columns.ok_or("a constant divided by what depends on the input")?;
+    let columns = columns.ok_or("a constant divided by a value that depends on the input")?;
     one(graph.columns(columns, matrix.rank, Element::Real)?)
 }
 

@@ -111,7 +111,7 @@ impl std::fmt::Display for Reason {
             }
             Self::NoCandidate => "none of the data points that were tried passes the test",
             Self::NoActionableRow => {
-                "points pass, but the search found no row near them that satisfies the rules"
+                "points pass, but no row near them was found that satisfies the rules and passes"
             }
             Self::Cancelled => "the search was cancelled",
         })

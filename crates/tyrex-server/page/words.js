@@ -87,7 +87,7 @@ export function certificateWords({ verdict, claims, omitted }) {
   };
 }
 
-/** "the next model is produced like ... (declared)", taken apart. */
+/** "the next model comes about like ... (declared)", taken apart. */
 function assumption(text) {
   const [, sentence, standing] = /^(.*) \(([^()]+)\)$/s.exec(text) ?? [null, text, ""];
   return { sentence, standing, meaning: STANDINGS[standing] };

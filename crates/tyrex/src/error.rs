@@ -112,7 +112,7 @@ pub enum Error {
     /// A named data set is unknown or not on this machine.
     #[error("data set `{name}`: {problem}")]
     Catalogue {
-        /// The name asked for.
+        /// The requested name.
         name: String,
         /// The problem and the remedy.
         problem: String,

@@ -189,7 +189,7 @@ impl FeasibleSet {
         in_box && in_groups && self.slabs.hold(&self.slabs.gather(point), TOLERANCE)
     }
 
-    /// A row near the point that obeys every rule as a row, and its own point.
+    /// A row near the point that satisfies every rule, and its point.
     ///
     /// Every feature goes to its nearest allowed value: whole numbers, steps, single levels. If a
     /// linear rule then fails, the values next to these are searched and the nearest row found is
@@ -207,10 +207,10 @@ impl FeasibleSet {
         Some((row, point))
     }
 
-    /// The rows one change away that obey every rule, with their points: for each feature a number
-    /// a step up or down (and by some fractions of its interval), another level, or the factual's
-    /// value. If a linear rule then requires other numbers to change, they change as little as
-    /// possible. In the order of the features, small changes first.
+    /// The rows one change away that satisfy every rule, with their points: for each feature a
+    /// number a step up or down (and by some fractions of its interval), another level, or the
+    /// factual's value. If a linear rule then requires other numbers to change, they change as
+    /// little as possible. In the order of the features, small changes first.
     #[must_use]
     pub fn moves(&self, row: &Row) -> Vec<(Row, Vec<f32>)> {
         self.answers.as_ref().map_or_else(Vec::new, |answers| answers.moves(row))

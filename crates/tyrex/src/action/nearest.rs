@@ -92,7 +92,7 @@ fn most_broken<'a>(half_spaces: &'a [HalfSpace], point: &[f64]) -> Option<&'a Ha
     worst.filter(|(_, excess)| *excess > 0.0).map(|(half, _)| half)
 }
 
-/// `x = p + N u` with `N^T x = b`, anew from the start: so errors do not add up.
+/// `x = p + N u` with `N^T x = b`, recomputed from the start, so that errors do not accumulate.
 fn polish(point: &mut [f64], start: &[f64], active: &mut [(&HalfSpace, f64)]) {
     let basis = Basis::new(active);
     let missing = active.iter().map(|(half, _)| half.bound - dot(&half.normal, start)).collect();

@@ -11,7 +11,7 @@ use crate::lipschitz::{LipschitzBound, Region, Soundness};
 /// - `certified`: the claim is about `M(x) >= 0.5`, and everything it rests on is proved,
 ///   declared by the user, or measured in a way that is part of the stated probability;
 /// - `empirical`: the claim is made, but something it rests on is an estimate or unknown;
-/// - `vacuous`: nothing is claimed about `M(x) >= 0.5`, whatever it rests on.
+/// - `vacuous`: nothing is claimed about `M(x) >= 0.5`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]

@@ -138,7 +138,7 @@ pub fn find_path(
     let factuals = std::slice::from_ref(factual);
     let mut found = find_each(problem, method, factuals, budget, Path::kept, watch)?;
     let Some((outcome, mut path)) = found.pop() else {
-        return Err(Error::Cancelled("the factual was not looked at".to_owned()));
+        return Err(Error::Cancelled("the factual was not answered".to_owned()));
     };
     if let Some(found) = outcome.found() {
         path.step(&found.point);

@@ -253,7 +253,7 @@ impl Transfer<'_> {
     }
 }
 
-/// What identifies this version of the file, for `If-Range`: a strong `ETag`, or else the date.
+/// The validator of this version of the file, for `If-Range`: a strong `ETag`, or else the date.
 fn validator(headers: &HeaderMap) -> Option<String> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
     text(header::ETAG).filter(|tag| !tag.starts_with("W/")).or_else(|| text(header::LAST_MODIFIED))

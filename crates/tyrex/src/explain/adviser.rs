@@ -93,7 +93,7 @@ impl Adviser {
                 return Err(Error::param(
                     "protocol",
                     request.protocol.name(),
-                    "product, where rules on features are asked for",
+                    "product, if there are rules for features",
                 ));
             }
         };

@@ -56,7 +56,7 @@ pub struct PointMetrics {
     pub changed_columns: usize,
     /// The number of features that change, if their columns are known.
     pub changed_features: Option<usize>,
-    /// [`LocalOutlierFactor`], one for each number of neighbours asked for.
+    /// [`LocalOutlierFactor`], one for each requested number of neighbours.
     pub outlier_factors: Vec<f64>,
     /// Whether each of these is an inlier's.
     pub inlier: Vec<bool>,

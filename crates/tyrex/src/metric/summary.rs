@@ -193,7 +193,7 @@ mod tests {
         assert_eq!((grouped.count, grouped.mean), (9, 2.0));
         close(grouped.low, once.low.unwrap());
         close(grouped.high, once.high.unwrap());
-        // Groups of one are numbers as they are.
+        // Groups of one are the numbers themselves.
         let alone = Summary::of_groups(&[(7, 1.0), (3, 2.0), (5, 3.0)]).unwrap().unwrap();
         close(alone.low, once.low.unwrap());
         let one = Summary::of_groups(&[(0, 1.0), (0, 2.0)]).unwrap().unwrap();

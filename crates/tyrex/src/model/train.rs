@@ -258,7 +258,7 @@ impl<'a> Trainer<'a> {
         Ok(Trained { network, history, kept_epoch })
     }
 
-    /// The network as it is now.
+    /// The current network.
     #[must_use]
     pub fn network(&self) -> Mlp {
         let mut network = self.network.clone();

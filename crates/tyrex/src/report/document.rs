@@ -83,7 +83,7 @@ pub struct Column {
 pub struct Row {
     /// The text in the first column.
     pub head: String,
-    /// The series the row stands for, where charts show it too.
+    /// The series of the row, if charts show it too.
     pub style: Option<Style>,
     /// Whether the row is highlighted.
     pub is_ours: bool,

@@ -70,7 +70,7 @@ pub enum Mark {
     },
     /// A dot, with the range its height may have.
     Dot {
-        /// Where it stands.
+        /// Its position.
         at: (f64, f64),
         /// The ends of the range.
         range: Option<(f64, f64)>,

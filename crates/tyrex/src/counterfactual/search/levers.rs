@@ -172,8 +172,8 @@ fn clipped(levers: &[Lever], missing: f64) -> Vec<f64> {
         (end * l.weight * l.weight / l.gain).abs()
     });
     let end = ends.filter(|t| t.is_finite()).fold(0.0, f64::max);
-    // With no lever clipped; from there up, since the end of a lever that adds next to nothing
-    // may be so far that halving would never come back.
+    // With no lever clipped; from there up, since the end of a lever with almost no gain may be so
+    // far that halving would not converge.
     let slope: f64 = levers.iter().map(|l| (l.gain / l.weight).powi(2)).sum();
     let free = (missing - added(0.0)) / slope;
     // With an infinite slope, doubling would not end.

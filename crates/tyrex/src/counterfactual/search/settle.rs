@@ -59,7 +59,7 @@ pub(crate) fn settle(
     Ok(Some(Candidate { row: Some(settled.row), ..settled.here.at }))
 }
 
-/// A row that obeys the rules, and the slope of the field there.
+/// A row that satisfies the rules, and the slope of the field there.
 struct Settled {
     row: Row,
     here: Slope,

@@ -52,7 +52,7 @@ pub struct Schema {
     /// Special values of every numeric and integer feature that has none of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub special: Option<Special>,
-    /// What an imported model takes.
+    /// The input of an imported model.
     #[serde(default, skip_serializing_if = "is_default")]
     pub model: ModelRule,
     /// The features, in the order in which a [`Row`](crate::data::Row) holds them.
@@ -217,7 +217,7 @@ pub enum SpecialAs {
     Level,
 }
 
-/// What an imported model takes.
+/// The input of an imported model.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelRule {

@@ -225,8 +225,8 @@ impl Schema {
         write_whole(path, overwrite, |out| out.write_all(text.as_bytes()))
     }
 
-    /// The schema as TOML, with a comment above each feature that has one.
-    /// A note without a feature stands at the top.
+    /// The schema as TOML, with a comment above each feature that has one. A note without a feature
+    /// is written at the top.
     pub(crate) fn to_toml_with_notes(&self, notes: &[Note]) -> Result<String> {
         let table = toml::Table::try_from(self)
             .map_err(|error| Error::schema(format!("cannot be written as TOML: {error}")))?;

@@ -96,7 +96,7 @@ impl Isa {
         Self::Portable
     }
 
-    /// Its name, as people write it.
+    /// Its common name.
     pub(crate) fn name(self) -> &'static str {
         match self {
             #[cfg(target_arch = "x86_64")]

@@ -221,7 +221,7 @@ fn external_bytes(
     let length = number("length")?.unwrap_or(rest);
     if length > rest {
         return Err(format!(
-            "external data `{location}`: {length} bytes at {offset} asked for, {rest} are there"
+            "external data `{location}`: {length} bytes at {offset} requested, {rest} are there"
         ));
     }
     external.bytes_left = external.bytes_left.checked_sub(length).ok_or_else(|| {

@@ -559,8 +559,8 @@ fn external_data_stays_in_the_folder() {
         (String::new(), 8, "leaves the model's folder"),
         ("missing.bin".into(), 8, "external data `missing.bin`"),
         ("folder".into(), 8, "is not a file"),
-        ("weights.bin".into(), 9, "9 bytes at 4 asked for, 8 are there"),
-        ("weights.bin".into(), u64::MAX, "asked for, 8 are there"),
+        ("weights.bin".into(), 9, "9 bytes at 4 requested, 8 are there"),
+        ("weights.bin".into(), u64::MAX, "requested, 8 are there"),
         ("weights.bin".into(), 4, "ask for 2 elements, found 1"),
     ];
     #[cfg(unix)]

@@ -76,7 +76,7 @@ pub(super) fn check_examples(examples: &Examples, params: &TrainParams) -> Resul
         )));
     }
     if let Some(row) = examples.rows.and_then(|rows| rows.iter().find(|&&row| row >= count)) {
-        return Err(Error::Training(format!("row {row} was asked for, but there are {count}")));
+        return Err(Error::Training(format!("row {row} was requested, but there are {count}")));
     }
     if examples.rows.map_or(count, <[_]>::len) == 0 {
         return Err(Error::Training("there are no rows to learn from".into()));

@@ -1,11 +1,12 @@
 //! The interval tier: every network whose weights and biases differ from the model's by at most
 //! `delta` keeps the point valid.
 //!
-//! Layer by layer, `h_j` lies in `f( sum_i [l_i, u_i] [w_ij - delta, w_ij + delta] + [b_j - delta,
-//! b_j + delta] )`, and the extremes of a product of intervals are at their corners. The last step
-//! bounds the *rivals*: `D_j = z_j - z_f` for every class but the favourable one (`-z` for a
-//! sigmoid), as sums of the last hidden layer with weights `w_j - w_f`, which move by at most `2
-//! delta`. With the highest `D_j` the lowest score is `1 / (1 + sum_j exp D_j)`.
+//! Layer by layer, `h_j` lies in
+//! `f( sum_i [l_i, u_i] [w_ij - delta, w_ij + delta] + [b_j - delta, b_j + delta] )`, and the
+//! extremes of a product of intervals are at their corners. The last step bounds the *rivals*:
+//! `D_j = z_j - z_f` for every class but the favourable one (`-z` for a sigmoid), as sums of the
+//! last hidden layer with weights `w_j - w_f`, which move by at most `2 delta`. With the highest
+//! `D_j` the lowest score is `1 / (1 + sum_j exp D_j)`.
 //!
 //! With one hidden layer and two classes this is exact for every activation: hidden units have
 //! weights of their own, so all their worst cases happen in one network. Deeper, it is sound.

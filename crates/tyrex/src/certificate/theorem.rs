@@ -36,8 +36,8 @@
 //! `eps`, which holds with the stated confidence.
 //!
 //! **Local slopes.** Gaussian draws are unbounded, and a slope on a ball or box does not apply to
-//! draws outside it. With local slopes the draws are Gaussian with every coordinate cut off at `2
-//! sigma` and the region has to contain that box. The cut does not weaken the bound: the
+//! draws outside it. With local slopes the draws are Gaussian with every coordinate cut off at
+//! `2 sigma` and the region has to contain that box. The cut does not weaken the bound: the
 //! distribution has a density `exp(-V)` on a convex set with `V'' >= 1/sigma^2`, so it is the image
 //! of the Gaussian under a map of slope at most 1 (Caffarelli), and the same exponential holds.
 //!

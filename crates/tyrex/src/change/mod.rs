@@ -65,8 +65,8 @@ impl ModelChange {
         found.ok_or_else(|| Error::param("change", name, expected))
     }
 
-    /// The change of that name, with typed parameters: pairs in TOML notation, such as `epochs = 3,
-    /// learning-rate = 1e-4`. Parameters that are not named keep their defaults.
+    /// The change of that name, with typed parameters: pairs in TOML notation, such as
+    /// `epochs = 3, learning-rate = 1e-4`. Parameters that are not named keep their defaults.
     pub fn with_params(name: &str, params: &str) -> Result<Self> {
         // An unknown name is reported before any problem with parameters.
         let usual = Self::named(name)?;

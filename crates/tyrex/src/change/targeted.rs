@@ -1,11 +1,11 @@
 //! The impossibility theorem, as a construction: a model that agrees with `m` on the data
 //! and rejects one given point.
 //!
-//! With `D` the least `L1` distance from `x` to the data, the bump `b(z) = max(0, 1 - 2/D ||z -
-//! x||_1)` is 1 at `x` and 0 at every data point. Two layers of ReLU units in front of the network
-//! compute it and pass `z` on as `max(0, z) - max(0, -z)`, so that the network's own sums have the
-//! same terms in the same order. One more unit in every layer passes the bump to the end, where it
-//! is subtracted from the favourable logit.
+//! With `D` the least `L1` distance from `x` to the data, the bump
+//! `b(z) = max(0, 1 - 2/D ||z - x||_1)` is 1 at `x` and 0 at every data point. Two layers of ReLU
+//! units in front of the network compute it and pass `z` on as `max(0, z) - max(0, -z)`, so that
+//! the network's own sums have the same terms in the same order. One more unit in every layer
+//! passes the bump to the end, where it is subtracted from the favourable logit.
 
 use crate::error::{Error, Result};
 use crate::model::{Activation, Dense, Mlp, Model, Output, THRESHOLD};

@@ -20,9 +20,9 @@ pub fn spectral(network: &Mlp) -> LipschitzBound {
 /// An upper bound on `||W||`, within 0.001 % of it for matrices of ordinary size.
 ///
 /// Power iteration approaches the norm from below, so it gives no upper bound. From above:
-/// `||W||^2` is the largest eigenvalue of the Gram matrix `G`, and for a symmetric `G` `lambda^n <=
-/// ||G^n||_F` for every `n`; after twenty squarings the two differ by at most a factor
-/// `rank^(1/2^21)`.
+/// `||W||^2` is the largest eigenvalue of the Gram matrix `G`, and for a symmetric `G`
+/// `lambda^n <= ||G^n||_F` for every `n`; after twenty squarings the two differ by at most a
+/// factor `rank^(1/2^21)`.
 fn spectral_norm(layer: &Dense) -> f64 {
     const SQUARINGS: i32 = 20;
     let outputs = layer.bias.len();

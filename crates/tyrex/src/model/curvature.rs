@@ -1,9 +1,9 @@
 //! Second derivatives: the Hessian of the score times a vector.
 //!
 //! Along `x + t v` every quantity of the two passes has a derivative with respect to `t`, written
-//! with a prime. Forward, `z'_l = h'_{l-1} W_l` and `h'_l = f'(z_l) z'_l`. Backward, with `u_l =
-//! g_l f'(z_l)` the gradient of the sums, `u'_l = g'_l f'(z_l) + g_l f''(z_l) z'_l` and `g'_{l-1} =
-//! u'_l W_l^T`. The result at the input is `H v`.
+//! with a prime. Forward, `z'_l = h'_{l-1} W_l` and `h'_l = f'(z_l) z'_l`. Backward, with
+//! `u_l = g_l f'(z_l)` the gradient of the sums, `u'_l = g'_l f'(z_l) + g_l f''(z_l) z'_l` and
+//! `g'_{l-1} = u'_l W_l^T`. The result at the input is `H v`.
 //!
 //! One point at a time, in double precision.
 

@@ -277,7 +277,7 @@ fn candidate(gate: &GateReport, candidate: &JudgedCandidate) -> Section {
     }
     if !candidate.ignored.is_empty() {
         section.text(format!(
-            "The promises have {}, which is no input of this model and is ignored.",
+            "Features of the promises that this model does not take are ignored: {}.",
             candidate.ignored.join(", ")
         ));
     }

@@ -41,15 +41,15 @@
 //! # Methods
 //!
 //! `x` is the rejected point, `x'` the answer, `m` the score, `R^` the relaxed stability: the mean
-//! over neighbours `x_i` of `m(x_i) - |m(x) - m(x_i)|`.
+//! over neighbours `x_i` of `m(x_i) - |m(x) - m(x_i)|`. `nn` and `trex-nn` need no gradients.
 //!
 //! | name | answer |
 //! |---|---|
-//! | `trex-o` | the closest point with `R^(x') >= tau`; the default |
+//! | `trex-o` | the closest point with `R^(x') >= tau`; the default with gradients |
 //! | `trex-i` | a counterfactual, moved until `R^(x') >= tau` (Algorithm 1 of the paper) |
-//! | `trex-nn` | the nearest reference row with `R^ >= tau` (Algorithm 2); needs no gradients |
+//! | `trex-nn` | the nearest reference row with `R^ >= tau` (Algorithm 2); the default without gradients |
 //! | `min-cost` | the closest point with `m(x') >= 0.5` |
-//! | `nn` | the nearest reference row with `m >= 0.5`; needs no gradients |
+//! | `nn` | the nearest reference row with `m >= 0.5` |
 //! | `sns` | a counterfactual, moved up the path integral of `m` (Black et al.) |
 //! | `roar` | the closest point that every model in a box of parameters accepts (Upadhyay et al.) |
 //! | `elastic-net` | the base counterfactual of the authors' released code |

@@ -47,7 +47,7 @@
 //! |---|---|
 //! | `trex-o` | the closest point with `R^(x') >= tau`; the default with gradients |
 //! | `trex-i` | a counterfactual, moved until `R^(x') >= tau` (Algorithm 1 of the paper) |
-//! | `trex-nn` | the nearest reference row with `R^ >= tau` (Algorithm 2); the default without gradients |
+//! | `trex-nn` | the nearest reference row with `R^ >= tau` (Algorithm 2); the default otherwise |
 //! | `min-cost` | the closest point with `m(x') >= 0.5` |
 //! | `nn` | the nearest reference row with `m >= 0.5` |
 //! | `sns` | a counterfactual, moved up the path integral of `m` (Black et al.) |

@@ -1,18 +1,18 @@
-//! How robust must a counterfactual be? A threshold from a promise.
+//! Calibration: the threshold `tau` from a required validity and confidence.
 //!
-//! A search that asks for stability `tau` finds counterfactuals that retrained models accept
-//! more often the higher `tau` is, at a higher cost. The promise is a validity and a
-//! confidence; the answer is the smallest `tau` for which retrained models show it.
+//! The higher the threshold `tau` of a search, the more often retrained models accept its
+//! counterfactuals, at a higher cost. The goal is a validity and a confidence; the answer is the
+//! smallest `tau` for which retrained models confirm the goal.
 //!
-//! Half of the models choose. From the largest `tau` down, "the validity is below the target"
-//! is tested with a p-value over the models, and the last `tau` before the first that fails is
-//! taken (*fixed-sequence testing*). Each test is made at the
-//! full `1 - confidence`: for a wrong `tau` to be chosen, the first wrong one in the sequence
-//! must pass, so the chance of that is the chance of one test. The other half, which chose
-//! nothing, says what the validity is.
+//! Half of the models choose the threshold. From the largest `tau` down, the null hypothesis "the
+//! validity is below the target" is tested over the models, and the last `tau` before the first
+//! failure is chosen (*fixed-sequence testing*). Each test has the full level `1 - confidence`, and
+//! the family-wise error rate is still at most that: a wrong `tau` is chosen only if the first
+//! wrong one in the sequence passes. The other half of the models estimates the validity of the
+//! chosen threshold.
 //!
-//! The promise is about the next model of the same change, and about these factuals. Other
-//! people and other changes are not covered.
+//! The statement holds for the next model of the same change, and for these factuals. It does not
+//! cover other people or other changes.
 
 use serde::{Deserialize, Serialize};
 
@@ -22,14 +22,14 @@ use crate::model::{Model, THRESHOLD};
 use crate::points::Points;
 use crate::statistics::{betting, hoeffding_bentkus, mean};
 
-/// The promise.
+/// The goal of a calibration.
 ///
 /// | name | default | meaning | range |
 /// |---|---|---|---|
 /// | `validity` | 0.95 | expected share of valid counterfactuals under a retrained model | (0, 1) |
 /// | `confidence` | 0.95 | probability that the chosen threshold keeps it | (0, 1) |
-/// | `missing` | `left-out` | what a counterfactual that was not found counts as | |
-/// | `test` | `betting` | where p-values and intervals come from | |
+/// | `missing` | `left-out` | how a factual without a counterfactual counts | |
+/// | `test` | `betting` | the test behind p-values and intervals | |
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = CalibrationGoal))]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
@@ -38,9 +38,9 @@ pub struct Goal {
     pub validity: f64,
     /// Probability that the chosen threshold keeps it.
     pub confidence: f64,
-    /// What a counterfactual that was not found counts as.
+    /// How a factual without a counterfactual counts.
     pub missing: Missing,
-    /// Where p-values and intervals come from.
+    /// The test behind p-values and intervals.
     pub test: Test,
 }
 
@@ -55,9 +55,9 @@ impl Default for Goal {
     }
 }
 
-/// Where p-values and intervals come from. Both hold for any distribution of the models'
-/// validities, and both need as many models if none ever fails; they differ in what failures
-/// cost. Choose before looking.
+/// The test behind p-values and intervals. Both tests are valid for any distribution of the models'
+/// validities, and need the same number of models if no counterfactual fails; they differ in power
+/// if some fail. The test must be chosen before the results are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = CalibrationTest))]
 #[serde(rename_all = "kebab-case")]
@@ -92,7 +92,7 @@ impl Test {
         let (mut excluded, mut plausible) = (0.0, mean(validities).unwrap_or(0.0));
         loop {
             let level = f64::midpoint(excluded, plausible);
-            // Below the least digit of `1 - level` there is nothing to tell apart.
+            // Levels closer than the last digit of `1 - level` cannot be distinguished.
             if level <= excluded || level >= plausible || level < f64::EPSILON {
                 return Ok(excluded);
             }
@@ -105,32 +105,32 @@ impl Test {
     }
 }
 
-/// What a counterfactual that was not found counts as.
+/// How a factual without a counterfactual counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = CalibrationMissing))]
 #[serde(rename_all = "kebab-case")]
 pub enum Missing {
-    /// As one that is not valid: the promise is to everyone who asks.
+    /// As invalid: the validity is among all applicants.
     Invalid,
-    /// As nothing: the promise is to those who were given advice.
+    /// Not at all: the validity is among applicants with advice.
     #[default]
     LeftOut,
 }
 
 choices! { Missing "missing" {
-    Invalid = "invalid": "As one that is not valid: the promise is to everyone who asks",
-    LeftOut = "left-out": "As nothing: the promise is to those who were given one",
+    Invalid = "invalid": "As invalid: the validity is among all applicants",
+    LeftOut = "left-out": "Not at all: the validity is among applicants with advice",
 } }
 
-/// One threshold and how its counterfactuals did.
+/// One threshold with the results of its counterfactuals.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Candidate {
     /// The threshold.
     pub tau: f64,
-    /// What each factual's counterfactual costs; `None` where none was found.
+    /// The cost of each factual's counterfactual; `None` if none was found.
     pub costs: Vec<Option<f64>>,
-    /// Model by model: whether each factual's counterfactual is valid under it. What is said
-    /// of one that was not found is not read.
+    /// Model by model: whether each factual's counterfactual is valid under it. The values of
+    /// factuals without a counterfactual are ignored.
     pub valid: Vec<Vec<bool>>,
 }
 
@@ -154,9 +154,9 @@ pub struct CurvePoint {
     pub tau: f64,
     /// The share of factuals with a counterfactual.
     pub coverage: f64,
-    /// What a counterfactual costs on average; `None` if there is none.
+    /// The mean cost of a counterfactual; `None` if there is none.
     pub mean_cost: Option<f64>,
-    /// The mean validity over the models that choose. `None` if nothing counts.
+    /// The mean validity over the models that choose. `None` if no factual counts.
     pub validity_choosing: Option<f64>,
     /// The mean validity over the models that report.
     pub validity_reporting: Option<f64>,
@@ -169,26 +169,26 @@ pub struct CurvePoint {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = CalibrationVerdict))]
 #[serde(tag = "verdict", rename_all = "kebab-case")]
 pub enum Verdict {
-    /// The smallest threshold that was shown to keep the promise.
+    /// The smallest threshold that was shown to reach the goal.
     Chosen {
         /// The threshold.
         tau: f64,
-        /// Its validity under the models that did not choose it.
+        /// Its validity under the models that report.
         validity: Validity,
     },
-    /// So few models could show it for no threshold, even if all were valid under all.
+    /// There are too few models to confirm the goal for any threshold, even without a failure.
     TooFewModels {
-        /// The number of models, of those that choose and those that report together.
+        /// The number of models that choose and that report, together.
         models: usize,
-        /// The least number that could, with as many to report or more.
+        /// The least sufficient number of models, both halves together.
         needed: usize,
     },
-    /// Too few counterfactuals are found, whatever the threshold.
+    /// Too few counterfactuals are found for every threshold.
     TooFewFound {
         /// The largest coverage of any threshold.
         coverage: f64,
     },
-    /// The models do not show it, not even for the largest threshold that was tested.
+    /// The models do not confirm the goal, not even for the largest threshold that was tested.
     NotShown {
         /// That threshold.
         tau: f64,
@@ -197,11 +197,11 @@ pub enum Verdict {
     },
 }
 
-/// The answer and what it rests on.
+/// The result of a calibration, with its evidence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Calibration {
-    /// What was asked for.
+    /// The goal.
     pub goal: Goal,
     /// The number of factuals.
     pub factuals: usize,
@@ -227,13 +227,13 @@ impl Calibration {
     }
 }
 
-/// The models it takes to show a validity with a confidence: the least `n` with
+/// The number of models needed to confirm a validity with a confidence: the least `n` with
 /// `validity^n <= 1 - confidence`, which is the p-value if none of the `n` ever fails.
 pub fn models_needed(validity: f64, confidence: f64) -> Result<usize> {
     check(&Goal { validity, confidence, ..Goal::default() })?;
     let delta = 1.0 - confidence;
     let near = (delta.ln() / validity.ln()).floor().max(1.0);
-    // The quotient may be off by a rounding: ask the p-value itself.
+    // The quotient may be off by rounding, so the p-value itself decides.
     let mut models = near as usize;
     while hoeffding_bentkus(0.0, models, 1.0 - validity)? > delta {
         models += 1;
@@ -241,19 +241,19 @@ pub fn models_needed(validity: f64, confidence: f64) -> Result<usize> {
     Ok(models)
 }
 
-/// The thresholds to try, unless said otherwise.
+/// The default thresholds.
 pub const TAUS: [f64; 10] = [0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.85, 0.9, 0.95];
 
-/// The models to train for a calibration: with twice the least in either half the promise can
-/// be shown even if some of its advice breaks.
+/// The models to train for a calibration: with twice the minimum in either half the goal can be
+/// confirmed even if some counterfactuals fail.
 pub fn usual_models(validity: f64, confidence: f64) -> Result<usize> {
     Ok(models_needed(validity, confidence)?.saturating_mul(4))
 }
 
-/// Searches with every threshold, asks every model about what was found, and chooses.
+/// Searches with every threshold, scores the counterfactuals with every model, and chooses.
 ///
-/// `search` gives, for a threshold, what was found for each factual. The models must have had
-/// no part in it.
+/// `search` returns the counterfactuals of the factuals for a threshold. It must not use the
+/// models.
 pub fn calibrate(
     goal: &Goal,
     taus: &[f64],
@@ -295,8 +295,8 @@ pub fn judged(tau: f64, outcomes: &[Outcome], models: &[&dyn Model]) -> Result<C
     Ok(Candidate { tau, costs, valid })
 }
 
-/// The smallest threshold whose validity reaches the goal, by what models said of every
-/// candidate. Every candidate must speak of the same models and factuals.
+/// The smallest threshold whose validity reaches the goal, from the results of every candidate. All
+/// candidates must have the same models and factuals.
 pub fn choose(goal: &Goal, candidates: Vec<Candidate>) -> Result<Calibration> {
     let (models, _) = sizes(&candidates)?;
     let mut answer = choose_by(goal, candidates, models.div_ceil(2))?;
@@ -307,7 +307,7 @@ pub fn choose(goal: &Goal, candidates: Vec<Candidate>) -> Result<Calibration> {
     Ok(answer)
 }
 
-/// The same, where the first `choosing` models choose and the others report.
+/// The same; the first `choosing` models choose and the others report.
 pub fn choose_by(
     goal: &Goal,
     mut candidates: Vec<Candidate>,
@@ -354,7 +354,8 @@ pub fn choose_by(
     Ok(Calibration { goal: *goal, factuals, choosing, reporting, verdict, curve })
 }
 
-/// Fixed-sequence testing down the curve: the last threshold that passes, or why none does.
+/// Fixed-sequence testing down the curve: the last threshold that passes, or the reason why none
+/// does.
 fn passed(
     goal: &Goal,
     curve: &[CurvePoint],
@@ -366,8 +367,8 @@ fn passed(
         let (models, needed) = (choosing + reporting, needed + reporting);
         return Ok(Err(Verdict::TooFewModels { models, needed }));
     }
-    // Where too little is found the test must fail, whatever the models say. What is found does
-    // not depend on them, so the sequence may begin below such thresholds.
+    // If too few counterfactuals are found, the test fails for any models. The coverage does not
+    // depend on the models, so the sequence may start below such thresholds.
     let enough: Vec<bool> = curve
         .iter()
         .map(|point| is_enough_found(goal, point.coverage, choosing))
@@ -382,7 +383,7 @@ fn passed(
     Ok(passing.last().map(|(index, _)| index).ok_or(not_shown))
 }
 
-/// Whether so many are found that some of `choosing` models could show the promise.
+/// Whether the coverage is high enough for `choosing` models to confirm the goal.
 fn is_enough_found(goal: &Goal, coverage: f64, choosing: usize) -> Result<bool> {
     Ok(match goal.missing {
         Missing::Invalid => {
@@ -393,7 +394,7 @@ fn is_enough_found(goal: &Goal, coverage: f64, choosing: usize) -> Result<bool> 
     })
 }
 
-/// The validity under each model: a share of the factuals that count. None if nothing counts.
+/// The validity under each model: a share of the factuals that count. `None` if no factual counts.
 fn validities(candidate: &Candidate, missing: Missing) -> Vec<f64> {
     let counted = match missing {
         Missing::Invalid => candidate.costs.len(),

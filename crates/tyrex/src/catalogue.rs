@@ -1,9 +1,9 @@
-//! How catalogues are written: of things that come in several kinds, each in a file of its own,
-//! with one line in a list. What is known of all of them follows from the list.
+//! Catalogues: enums of kinds, each with a file of its own and one line in a list. Everything that
+//! depends on all kinds is generated from the list.
 
-/// The name of a kind, as people type it and as it stands in files.
+/// The name of a kind, as typed by users and written in files.
 pub(crate) trait Named {
-    /// The name. It is never given to another kind.
+    /// The name. It is never reused for another kind.
     const NAME: &'static str;
 }
 
@@ -22,7 +22,7 @@ pub(crate) trait Named {
 /// implements [`Named`], the trait, `Default`, `serde` and, for the OpenAPI description,
 /// `ToSchema`. Its variant's name in kebab case is its `NAME`; each catalogue has a test of that.
 ///
-/// Kinds without usual parameters have lines `Variant(file::Kind)`, and `by Behaviour with Entry`
+/// Kinds without default parameters have lines `Variant(file::Kind)`, and `by Behaviour with Entry`
 /// makes a table `KINDS` of `Entry::of::<Kind>()` for them.
 macro_rules! catalogue {
     (
@@ -35,7 +35,7 @@ macro_rules! catalogue {
         }
 
         impl $all {
-            /// One of each, with its usual parameters.
+            /// One of each, with its default parameters.
             #[must_use]
             pub fn all() -> Vec<Self> {
                 vec![$(Self::$kind($kind::default()),)+]
@@ -54,7 +54,7 @@ macro_rules! catalogue {
         }
 
         impl $all {
-            /// What is known of each kind.
+            /// The entry of each kind.
             pub const KINDS: [$entry; Self::NAMES.len()] = [$($entry::of::<$kind>()),+];
         }
     };
@@ -80,11 +80,11 @@ macro_rules! catalogue {
         })+
 
         impl $all {
-            /// The names of all kinds, in the order in which people should think of them.
+            /// The names of all kinds, in the recommended order.
             pub const NAMES: [&'static str; [$(stringify!($kind)),+].len()] =
                 [$(<$kind as $crate::catalogue::Named>::NAME),+];
 
-            /// The name, the same everywhere.
+            /// The name.
             #[must_use]
             pub fn name(&self) -> &'static str {
                 match self {
@@ -147,7 +147,7 @@ macro_rules! plain_catalogue {
             /// One of each.
             pub const ALL: [Self; [$(stringify!($kind)),+].len()] = [$(Self::$kind),+];
 
-            /// The name, the same everywhere.
+            /// The name.
             #[must_use]
             pub fn name(self) -> &'static str {
                 match self {
@@ -165,7 +165,7 @@ macro_rules! plain_catalogue {
 }
 pub(crate) use plain_catalogue;
 
-/// The names as people list them: "a, b or c".
+/// The names as a list in a sentence: "a, b or c".
 pub(crate) fn listed<'a>(names: impl IntoIterator<Item = &'a str>) -> String {
     let mut names: Vec<&str> = names.into_iter().collect();
     match names.pop() {

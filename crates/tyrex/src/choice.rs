@@ -1,26 +1,26 @@
-//! Enums that people choose from by a word: on the command line, in files and in requests.
+//! Enums whose values are chosen by name: on the command line, in files and in requests.
 
 use crate::error::Error;
 
-/// A value that is chosen by a word.
+/// A value that is chosen by name.
 pub trait Choice: Copy + 'static {
     /// The values to choose from.
     const ALL: &'static [Self];
 
-    /// The word for it.
+    /// The name of the value.
     fn word(self) -> &'static str;
 
-    /// What it means, for a list of the words. A line without a full stop.
+    /// A description for lists of the names: one line without a full stop.
     fn help(self) -> &'static str;
 
-    /// The value that a word stands for.
+    /// The value of a name.
     #[must_use]
     fn of_word(word: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|choice| choice.word() == word)
     }
 }
 
-/// Gives the variants of an enum their words, and what they mean.
+/// Defines the names and descriptions of an enum's variants.
 #[macro_export]
 macro_rules! choices {
     ($all:ident $what:literal { $($kind:ident = $word:literal: $help:literal,)+ }) => {
@@ -57,7 +57,7 @@ macro_rules! choices {
     };
 }
 
-/// That a word stands for no choice.
+/// The error for an unknown name.
 #[doc(hidden)]
 #[must_use]
 pub fn unknown<C: Choice>(what: &'static str, word: &str) -> Error {

@@ -1,25 +1,26 @@
-//! The one error type. Every variant says where, what, and what was expected.
+//! The error type of the crate. Every variant says where the error is, what it is, and what was
+//! expected.
 
 use std::path::{Path, PathBuf};
 
 /// The result of anything in this crate that can fail.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong, grouped by concept.
+/// An error, grouped by concept.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
     /// The operating system refused a file or folder.
     #[error("cannot {action} {}: {source}", path.display())]
     Io {
-        /// What was attempted, as a verb: "read", "write", "create".
+        /// The attempted operation, as a verb: "read", "write", "create".
         action: &'static str,
         /// The file or folder.
         path: PathBuf,
         /// The operating system's reason.
         source: std::io::Error,
     },
-    /// An output file is already there and overwriting was not asked for.
+    /// An output file already exists and overwriting was not requested.
     #[error("{} exists already", path.display())]
     Exists {
         /// The file.
@@ -36,7 +37,7 @@ pub enum Error {
         column: String,
         /// The cell's text.
         value: String,
-        /// What would have been accepted.
+        /// The accepted values.
         expected: String,
     },
     /// A table as a whole is unusable: no rows, a missing column, one class only.
@@ -44,7 +45,7 @@ pub enum Error {
     Table {
         /// The file read.
         file: PathBuf,
-        /// What is wrong and what was expected.
+        /// The problem and the expected content.
         problem: String,
     },
     /// A schema contradicts itself, or does not fit the data or the model.
@@ -52,7 +53,7 @@ pub enum Error {
     Schema {
         /// The feature concerned, where there is one.
         feature: Option<String>,
-        /// What is wrong and what was expected.
+        /// The problem and the expected content.
         problem: String,
     },
     /// A schema file cannot be read as a schema.
@@ -60,7 +61,7 @@ pub enum Error {
     SchemaFile {
         /// The schema file.
         file: PathBuf,
-        /// What is wrong and what was expected.
+        /// The problem and the expected content.
         problem: String,
     },
     /// A parameter is outside its range.
@@ -78,7 +79,7 @@ pub enum Error {
     ParamFile {
         /// The file.
         file: PathBuf,
-        /// What is wrong and what was expected.
+        /// The problem and the expected content.
         problem: String,
     },
     /// Two sizes that must agree do not.
@@ -96,10 +97,10 @@ pub enum Error {
     Model {
         /// The model file.
         file: PathBuf,
-        /// What is wrong, with operator and node where they are known.
+        /// The problem, with operator and node if they are known.
         problem: String,
     },
-    /// A model that contradicts itself, without a file to blame.
+    /// A model is inconsistent, and did not come from a file.
     #[error("model: {0}")]
     InvalidModel(String),
     /// Training cannot start or did not converge.
@@ -111,9 +112,9 @@ pub enum Error {
     /// A named data set is unknown or not on this machine.
     #[error("data set `{name}`: {problem}")]
     Catalogue {
-        /// The name asked for.
+        /// The requested name.
         name: String,
-        /// What is wrong and what to do next.
+        /// The problem and the remedy.
         problem: String,
     },
     /// A download failed.
@@ -121,17 +122,16 @@ pub enum Error {
     Download {
         /// The address.
         url: String,
-        /// What happened.
+        /// The problem.
         problem: String,
     },
 }
 
-/// The text with every line cut to what a person reads: an error that quotes a line of a file
-/// may quote a very long one.
+/// The text with long lines cut: an error may quote a very long line of a file.
 #[must_use]
 pub fn in_short_lines(text: &str) -> String {
     let cut = |line: &str| {
-        // Lines of the file stand behind a bar; the others say what was expected.
+        // Lines of the file begin with a bar; the others describe the error.
         let shown = if line.contains(" | ") { 120 } else { 400 };
         match line.char_indices().nth(shown) {
             Some((end, _)) => format!("{}...", &line[..end]),

@@ -1,8 +1,8 @@
-//! Writing a file without losing anything.
+//! Atomic writes of files.
 //!
-//! The bytes go to a temporary file in the same folder, and only a complete file is
-//! renamed to its name. A full disk, a refused folder or a killed process therefore
-//! leaves the old file as it was.
+//! The bytes go to a temporary file in the same folder, and only a complete file is renamed to its
+//! name. A full disk, a read-only folder or a killed process therefore leaves the old file
+//! unchanged.
 
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
@@ -10,10 +10,10 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 
-/// What to do when the output file is already there.
+/// The treatment of an existing output file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Overwrite {
-    /// Leave it alone and return [`Error::Exists`].
+    /// Keep it and return [`Error::Exists`].
     #[default]
     Refuse,
     /// Replace it, once the new file is complete.
@@ -84,7 +84,7 @@ impl WholeFile {
         };
         match persisted {
             Ok(()) => Ok(()),
-            // Another process was quicker.
+            // Another process created the file first.
             Err(lost) if lost.error.kind() == std::io::ErrorKind::AlreadyExists => {
                 Err(Error::Exists { path: self.path })
             }
@@ -103,7 +103,8 @@ impl Write for WholeFile {
     }
 }
 
-/// Whether [`write_whole`] would be refused now: for the end of long work, asked before it.
+/// Checks whether [`write_whole`] would fail now. Call this before long work whose result is
+/// written at the end.
 pub fn check_writable(path: &Path, overwrite: Overwrite) -> Result<()> {
     match existing_target(path)? {
         Target::Stream => Ok(()),
@@ -157,8 +158,8 @@ fn folder_of(path: &Path) -> &Path {
 }
 
 fn temporary_in(folder: &Path) -> std::io::Result<tempfile::NamedTempFile> {
-    // Opened here, so that it has the usual permissions of a new file and not the private ones
-    // of a temporary file, and so that an error does not name a path nobody has heard of.
+    // Opened here, so that it has the usual permissions of a new file and not the private ones of a
+    // temporary file, and so that an error does not name a temporary path.
     let open = |path: &Path| File::options().read(true).write(true).create_new(true).open(path);
     tempfile::Builder::new().prefix(".tyrex-").suffix(".part").make_in(folder, open)
 }
@@ -290,7 +291,7 @@ mod tests {
             assert_eq!(fs::read(&path).unwrap(), b"old");
         }
 
-        /// Nobody may create files there, not even root.
+        /// No user may create files there, not even root.
         #[test]
         fn a_folder_that_cannot_be_written_to_is_an_error() {
             let path = Path::new("/sys/tyrex-test.csv");

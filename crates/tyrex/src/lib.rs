@@ -1,32 +1,58 @@
-//! Counterfactual explanations that still hold after the model is retrained.
+//! Counterfactual explanations that stay valid after the model is retrained.
 //!
-//! The modules stand in the order of the mathematics, and a module may use only
-//! modules above it (`tests/it/layering.rs` checks that).
-//!
-//! Train a network, and ask how stable its answer is around two points:
+//! A model rejects an applicant. A counterfactual explanation is the smallest change of the row
+//! that the model accepts. After retraining such a row is often rejected again. The T-Rex methods
+//! of this crate return rows around which the score is stable, and a certificate states with
+//! which probability the advice survives a change of the model, and under which assumptions.
 //!
 //! ```
-//! use tyrex::data::moons::moons;
-//! use tyrex::measure::{Gauge, Neighbourhood, RelaxedStability, Sampling};
-//! use tyrex::model::{Examples, TrainParams, train};
-//! use tyrex::{Points, Seed};
+//! use std::ops::ControlFlow;
+//! use tyrex::data::catalogue::{Catalogue, Direction, Variant};
+//! use tyrex::explain::{Ask, Explainer, Part};
+//! use tyrex::{Seed, model::TrainParams};
 //!
 //! # fn main() -> tyrex::Result<()> {
-//! let sample = moons(200, 0.1, Seed(0))?;
-//! let coordinates = sample.iter().flat_map(|p| [p.x1 as f32, p.x2 as f32]).collect();
-//! let points = Points::from_rows(2, coordinates)?;
-//! let labels: Vec<u32> = sample.iter().map(|p| u32::from(!p.lower)).collect();
-//! let params = TrainParams { hidden: vec![32, 32], ..TrainParams::default() };
-//! let network = train(Examples::new(&points, &labels), &params, Seed(0))?.network;
-//!
-//! let cloud = Neighbourhood::draw(Sampling::MonteCarlo, 2, 1000, 0.1, Seed(1))?;
-//! let stability = Gauge::new(RelaxedStability {}, &network, &cloud)?;
-//! // On the upper moon, and in the gap between the two.
-//! let readings = stability.read(&Points::from_rows(2, vec![0.0, 1.0, 0.5, 0.25])?);
-//! assert!(readings[0].value > readings[1].value);
+//! let german = Catalogue::new(None).load("german", Variant::Product, Direction::Favourable)?;
+//! let params = TrainParams { epochs: 20, ..TrainParams::default() };
+//! let explainer = Explainer::train(german, &params, Seed(0), |_| ControlFlow::Continue(()))?;
+//! let rejected = explainer.rejected(Part::Test);
+//! let ask = Ask { models: Some(5), ..Ask::default() };
+//! let answer = explainer.answer(&rejected[..1], &ask, None, |_| ControlFlow::Continue(()))?;
+//! println!("{}", answer.advice[0].sentence(explainer.schema()));
+//! println!("{}", answer.certificates[0].as_ref().map_or("no advice".into(), |c| c.sentence()));
+//! # assert_eq!(answer.advice.len(), 1);
 //! # Ok(())
 //! # }
 //! ```
+//!
+//! # Layers
+//!
+//! - Mathematics: [`points`], [`data`], [`action`], [`model`], [`neighbourhood`], [`lipschitz`],
+//!   [`measure`] and [`statistics`] hold rows and points, the rules for changes, models, and
+//!   measures of stability with their gradients.
+//! - Searches and certificates: [`certificate`], [`change`], [`counterfactual`], [`metric`] and
+//!   [`calibrate`] hold the methods, retrained models, bounds, and the choice of the threshold.
+//! - Explain: [`explain`] and [`report`] hold [`Explainer`] and [`Ask`](explain::Ask), which the
+//!   command line, the HTTP service and the Python package call, and the reports they write.
+//!
+//! A module uses only modules that are declared above it in `lib.rs`; `tests/it/layering.rs`
+//! checks that.
+//!
+//! # Methods
+//!
+//! `x` is the rejected point, `x'` the answer, `m` the score, `R^` the relaxed stability: the mean
+//! over neighbours `x_i` of `m(x_i) - |m(x) - m(x_i)|`. `nn` and `trex-nn` need no gradients.
+//!
+//! | name | answer |
+//! |---|---|
+//! | `trex-o` | the closest point with `R^(x') >= tau`; the default with gradients |
+//! | `trex-i` | a counterfactual, moved until `R^(x') >= tau` (Algorithm 1 of the paper) |
+//! | `trex-nn` | the nearest reference row with `R^ >= tau` (Algorithm 2); the default otherwise |
+//! | `min-cost` | the closest point with `m(x') >= 0.5` |
+//! | `nn` | the nearest reference row with `m >= 0.5` |
+//! | `sns` | a counterfactual, moved up the path integral of `m` (Black et al.) |
+//! | `roar` | the closest point that every model in a box of parameters accepts (Upadhyay et al.) |
+//! | `elastic-net` | the base counterfactual of the authors' released code |
 
 pub mod error;
 pub mod file;

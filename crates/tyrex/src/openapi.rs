@@ -1,11 +1,11 @@
-//! What the schemas of documents need beyond what can be derived.
+//! Schemas of documents that cannot be derived.
 
 use utoipa::openapi::RefOr;
 use utoipa::openapi::schema::{AllOfBuilder, ObjectBuilder, OneOfBuilder, Schema, Type};
 
-/// One object with the properties of both: what `serde` writes where one is flattened into the
-/// other, or a tag stands beside parameters. Derived, it would be "the first and the second at
-/// once", and no document is that where one of them refuses other properties.
+/// One object with the properties of both: the form that `serde` writes if one is flattened into
+/// the other, or a tag is added to parameters. The derived schema would be `allOf` both, which no
+/// document satisfies if one of them forbids other properties.
 pub(crate) fn merged(first: RefOr<Schema>, second: RefOr<Schema>) -> RefOr<Schema> {
     match (first, second) {
         (RefOr::T(Schema::Object(mut first)), RefOr::T(Schema::Object(second))) => {
@@ -20,7 +20,7 @@ pub(crate) fn merged(first: RefOr<Schema>, second: RefOr<Schema>) -> RefOr<Schem
     }
 }
 
-/// One of several objects, told apart by the tag that stands among its properties.
+/// One of several objects, distinguished by a tag among their properties.
 pub(crate) fn tagged(
     tag: &str,
     kinds: impl IntoIterator<Item = (&'static str, RefOr<Schema>)>,

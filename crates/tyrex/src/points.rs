@@ -13,7 +13,7 @@ impl Point {
         &self.0
     }
 
-    /// The coordinates, to change.
+    /// The coordinates, mutable.
     pub fn as_mut_slice(&mut self) -> &mut [f32] {
         &mut self.0
     }
@@ -33,8 +33,8 @@ impl From<Vec<f32>> for Point {
 
 /// A batch of points: `len` rows of `dim` coordinates, row by row.
 ///
-/// This is model space: scaled numbers and one-hot groups. What a person reads is a
-/// `data::Row`; the two never mix.
+/// This is model space: scaled numbers and one-hot groups. Values in their own units are a
+/// `data::Row`.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Points {
     dim: usize,
@@ -90,7 +90,7 @@ impl Points {
         &self.values[index * self.dim..(index + 1) * self.dim]
     }
 
-    /// One point, to change.
+    /// One point, mutable.
     pub fn row_mut(&mut self, index: usize) -> &mut [f32] {
         &mut self.values[index * self.dim..(index + 1) * self.dim]
     }
@@ -107,7 +107,7 @@ impl Points {
         &self.values
     }
 
-    /// All coordinates, row by row, to change.
+    /// All coordinates, row by row, mutable.
     pub fn as_mut_slice(&mut self) -> &mut [f32] {
         &mut self.values
     }

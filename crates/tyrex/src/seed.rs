@@ -1,4 +1,4 @@
-//! One seed, the same bits.
+//! Seeds: the same seed gives the same bits.
 //!
 //! Nothing in this crate draws from a global generator. A [`Seed`] is a value; a part of
 //! the work that needs randomness takes a seed of its own, derived by name or by index,
@@ -12,7 +12,7 @@ use sha2::{Digest, Sha256};
 /// The generator every draw comes from: the same stream on every platform.
 pub type Rng = ChaCha8Rng;
 
-/// A source of randomness that has not been opened yet.
+/// A source of randomness, from which generators and further seeds are made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(transparent)]
@@ -31,14 +31,15 @@ impl Seed {
         self.child(b"index", &(index as u64).to_le_bytes())
     }
 
-    /// The seed for one of many points, whoever else is asked about: by its bits.
+    /// The seed for one of many points, derived from its bits, so that it does not depend on the
+    /// other points.
     #[must_use]
     pub fn point(self, point: &[f32]) -> Self {
         let bytes: Vec<u8> = point.iter().flat_map(|x| x.to_bits().to_le_bytes()).collect();
         self.child(b"point", &bytes)
     }
 
-    /// Opens the seed.
+    /// The generator of the seed.
     #[must_use]
     pub fn rng(self) -> Rng {
         ChaCha8Rng::seed_from_u64(self.0)
@@ -83,7 +84,7 @@ mod tests {
 
     #[test]
     fn the_stream_is_pinned() {
-        // Written down once from this code: a change here changes every result of every user.
+        // Recorded from this code: a change here changes all results.
         assert_eq!(Seed(0).derive("pin").rng().next_u64(), 3_912_609_156_209_659_466);
     }
 }

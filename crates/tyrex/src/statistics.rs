@@ -1,4 +1,4 @@
-//! Exact statistics of counts: what a number of successes among trials proves.
+//! Exact statistics of counts: bounds and tests from a number of successes among trials.
 //!
 //! Everything rests on the regularised incomplete beta function,
 //! `I_x(a, b) = 1/B(a, b) integral_0^x t^(a-1) (1-t)^(b-1) dt`, since
@@ -6,7 +6,7 @@
 
 use crate::error::{Error, Result};
 
-/// The mean of some numbers; nothing of none.
+/// The mean of some numbers; `None` if there are none.
 #[must_use]
 pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
@@ -233,10 +233,10 @@ fn check_level(level: f64) -> Result<()> {
 /// The p-value of "the expected share is at most `level`", `min(1, prod_i level / s_i)`, from
 /// independent shares `s_i` in `[0, 1]`.
 ///
-/// A gambler who bets all on the shares being higher turns 1 into `prod_i s_i / level`. If they
-/// are not higher, the expectation of that is at most 1, so it exceeds `1/p` with a probability
-/// of at most `p` (Markov). Where the shares differ little this needs fewer of them than
-/// [`hoeffding_bentkus`]; a single share of 0 ruins it.
+/// A bet of the whole stake on higher shares turns 1 into `prod_i s_i / level`. If the shares are
+/// not higher, its expectation is at most 1, so it exceeds `1/p` with a probability of at most `p`
+/// (Markov). Where the shares differ little this needs fewer of them than [`hoeffding_bentkus`]; a
+/// single share of 0 makes the p-value 1.
 pub fn betting(shares: &[f64], level: f64) -> Result<f64> {
     if let Some(share) = shares.iter().find(|share| !(0.0..=1.0).contains(*share)) {
         return Err(Error::param("share", share, "a number between 0 and 1"));
@@ -260,7 +260,7 @@ pub fn hoeffding_bentkus(mean_loss: f64, n: usize, level: f64) -> Result<f64> {
     let relative = |a: f64, b: f64| if a == 0.0 { 0.0 } else { a * libm::log(a / b) };
     let divergence = relative(least, level) + relative(1.0 - least, 1.0 - level);
     let hoeffding = libm::exp(-count * divergence);
-    // A sum that was divided by n and multiplied again is a whole number if it was one.
+    // The tolerance restores sums that were whole numbers before the division by n.
     let total = mean_loss * count;
     let whole = total.round();
     let rounding = 4.0 * f64::EPSILON * total;
@@ -276,7 +276,7 @@ pub fn hoeffding_bentkus(mean_loss: f64, n: usize, level: f64) -> Result<f64> {
 /// at most that of the number seen.
 #[must_use]
 pub fn fisher_exact(first: Proportion, second: Proportion) -> f64 {
-    /// Equal probabilities that were computed in two ways differ by less.
+    /// Equal probabilities computed in two ways differ by less than this.
     const SAME: f64 = 1.0 + 1e-7;
     let (n1, n2) = (first.trials, second.trials);
     let successes = first.successes + second.successes;
@@ -307,11 +307,11 @@ pub fn fisher_exact(first: Proportion, second: Proportion) -> f64 {
     (rare / total).min(1.0)
 }
 
-/// Holm's correction of p-values for being many: the `i`-th smallest of `n` becomes the largest
+/// Holm's correction of p-values for multiple tests: the `i`-th smallest of `n` becomes the largest
 /// of `(n - j + 1) p_j` over `j <= i`, at most 1.
 ///
-/// Whoever calls those at most `alpha` real finds, makes one mistake or more in at most a share
-/// `alpha` of all such tables, however the tests depend on each other.
+/// Rejecting the hypotheses whose corrected p-value is at most `alpha` keeps the family-wise error
+/// rate at most `alpha`, under any dependence between the tests.
 #[must_use]
 pub fn holm(p_values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();

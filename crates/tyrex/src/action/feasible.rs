@@ -1,4 +1,4 @@
-//! Where a counterfactual of one factual may lie.
+//! The feasible set of one factual.
 
 use super::Actions;
 use super::group::Group;
@@ -8,7 +8,7 @@ use super::violation::Violation;
 use crate::data::Row;
 use crate::error::{Error, Result};
 
-/// Where a counterfactual of one factual may lie.
+/// The feasible set of one factual.
 ///
 /// As a set of points it is convex: a box, a scaled simplex for each one-hot group, a slab
 /// for each linear rule. If it comes from a factual, only points of rows are answers; see
@@ -24,10 +24,9 @@ pub struct FeasibleSet {
     answers: Option<Answers>,
 }
 
-/// The part of its size by which a point may miss the set and still count as in it.
+/// The relative tolerance of membership in the set.
 const TOLERANCE: f64 = 1e-5;
-/// A point that misses a slab by less is left where it is, so that projecting twice is
-/// projecting once.
+/// A point that misses a slab by less is not moved, so that projection is idempotent.
 const NEAR: f64 = 1e-6;
 
 impl FeasibleSet {
@@ -172,7 +171,7 @@ impl FeasibleSet {
         }
     }
 
-    /// Whether the point is in the set, but for rounding.
+    /// Whether the point is in the set, up to rounding.
     ///
     /// # Panics
     /// If the dimension of the point differs.
@@ -190,12 +189,12 @@ impl FeasibleSet {
         in_box && in_groups && self.slabs.hold(&self.slabs.gather(point), TOLERANCE)
     }
 
-    /// A row near the point that obeys every rule as a row, and its own point.
+    /// A row near the point that satisfies every rule, and its point.
     ///
-    /// Every feature goes to its nearest allowed value: whole numbers, steps, single levels.
-    /// If a linear rule then fails, the values next to these are searched and the nearest row
-    /// found is taken. Features that stay keep the factual's value to the last digit, so the
-    /// factual settles to itself. `None` if no row is found nearby, and for sets without rows.
+    /// Every feature goes to its nearest allowed value: whole numbers, steps, single levels. If a
+    /// linear rule then fails, the values next to these are searched and the nearest row found is
+    /// taken. Unchanged features keep the factual's exact value, so the factual settles to itself.
+    /// `None` if no row is found nearby, and for sets without rows.
     ///
     /// # Panics
     /// If the dimension of the point differs.
@@ -208,16 +207,16 @@ impl FeasibleSet {
         Some((row, point))
     }
 
-    /// The rows one change away that obey every rule, with their points: for each feature a
-    /// number a step up or down (and by some fractions of its interval), another level, or
-    /// what the factual has. If a linear rule then asks other numbers to follow, they do, as
-    /// little as they can. In the order of the features, small changes first.
+    /// The rows one change away that satisfy every rule, with their points: for each feature a
+    /// number a step up or down (and by some fractions of its interval), another level, or the
+    /// factual's value. If a linear rule then requires other numbers to change, they change as
+    /// little as possible. In the order of the features, small changes first.
     #[must_use]
     pub fn moves(&self, row: &Row) -> Vec<(Row, Vec<f32>)> {
         self.answers.as_ref().map_or_else(Vec::new, |answers| answers.moves(row))
     }
 
-    /// What a row breaks; nothing for a row that is an answer, and for sets without rows.
+    /// The violations of a row; empty for a row that is an answer, and for sets without rows.
     #[must_use]
     pub fn violations(&self, row: &Row) -> Vec<Violation> {
         self.answers.as_ref().map_or_else(Vec::new, |answers| answers.violations(row))

@@ -1,21 +1,20 @@
-//! What a person may change, and how.
+//! Actions: the changes that a person may make.
 //!
-//! A [`Schema`] says it for everybody: an [`Action`] for each feature, and linear rules
-//! between features. [`Actions`] puts the schema and the encoder together, once.
-//! [`Actions::for_factual`] says it for one person, as a [`FeasibleSet`] in two spaces:
+//! A [`Schema`] has the rules for all rows: an [`Action`] for each feature, and linear rules
+//! between features. [`Actions`] combines the schema and the encoder, once.
+//! [`Actions::for_factual`] gives the rules for one row, as a [`FeasibleSet`] in two spaces:
 //!
-//! - a convex set of points, for a search to walk in: a box, a scaled simplex for each
-//!   one-hot group, a slab for each linear rule;
-//! - the rows in it, for a person to read: whole numbers, steps and single levels.
+//! - a convex set of points, for the search: a box, a scaled simplex for each one-hot group, a slab
+//!   for each linear rule;
+//! - the rows in it, for answers: whole numbers, steps and single levels.
 //!
-//! Data are dirty and people are where they are, so the factual always belongs to its set:
+//! Real rows may violate the rules, so the factual always belongs to its set:
 //!
 //! - a feature that is missing or has a special value stays so, and no feature becomes so;
 //! - a number outside the interval it may move in, or a level that is not allowed, may stay,
 //!   or move inside;
 //! - a linear rule that the factual breaks must not be broken any further;
-//! - a linear rule about a feature that is missing or special cannot be computed, and binds
-//!   nobody.
+//! - a linear rule about a feature that is missing or special cannot be computed, and is ignored.
 
 mod feasible;
 mod group;
@@ -42,26 +41,26 @@ use crate::data::value::nearest_name;
 use crate::data::{Encoder, Row, Schema};
 use crate::error::{Error, Result};
 
-/// What may change and how, for every factual of a schema. Cheap to clone.
+/// The allowed changes, for every factual of a schema. Cheap to clone.
 #[derive(Debug, Clone)]
 pub struct Actions {
-    /// With the actions and rules in force.
+    /// The schema with the actions and rules in force.
     schema: Arc<Schema>,
-    /// As it was before requests changed it.
+    /// The schema before requests changed it.
     original: Arc<Schema>,
     encoder: Arc<Encoder>,
 }
 
-/// What one request changes about the schema's actions.
+/// Changes to the schema's actions, for one request.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Overrides {
-    /// The features that may change; all others are fixed. Without a list, all may that the
-    /// schema lets.
+    /// The features that may change; all others are fixed. Without a list, all features may change
+    /// that the schema allows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub vary: Option<Vec<String>>,
-    /// Actions that take the place of the schema's, by feature name.
+    /// Actions that replace the schema's, by feature name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub actions: BTreeMap<String, Action>,
 }
@@ -106,7 +105,7 @@ impl Actions {
         &self.schema
     }
 
-    /// How rows become points.
+    /// The encoder.
     #[must_use]
     pub fn encoder(&self) -> &Encoder {
         &self.encoder
@@ -124,7 +123,7 @@ impl Actions {
                 if schema.features[self.position(name)?].action == Action::Fixed {
                     return Err(Error::feature(
                         name,
-                        "is fixed and shall vary; give it another action as well",
+                        "is fixed but listed to vary; give it another action as well",
                     ));
                 }
             }
@@ -147,8 +146,8 @@ impl Actions {
         features.chain(rules).collect()
     }
 
-    /// The same with one constraint let go: the rule is gone; or the feature has its own
-    /// action again if a request had changed it, and else is free within its range.
+    /// The same with one constraint removed: the rule is dropped; or the feature has the schema's
+    /// action again if a request had changed it, and otherwise is free within its range.
     pub fn without(&self, constraint: &Constraint) -> Result<Self> {
         let mut schema = Schema::clone(&self.schema);
         match constraint {
@@ -168,7 +167,7 @@ impl Actions {
         Ok(Self { schema: Arc::new(schema), ..self.clone() })
     }
 
-    /// Where a counterfactual of this factual may lie.
+    /// The feasible set of this factual.
     pub fn for_factual(&self, factual: &Row) -> Result<FeasibleSet> {
         FeasibleSet::new(self.clone(), factual.clone())
     }

@@ -1,10 +1,10 @@
 //! The nearest point of a polyhedron, by the dual active-set method of Goldfarb and Idnani.
 //!
-//! Minimises `|x - p|^2 / 2` subject to `n_i . x >= b_i`. It starts at `p`, where nothing is
-//! active, and takes in one broken constraint after the other; after each the point is
-//! nearest for the constraints that are active, with multipliers `u >= 0` in
-//! `x = p + sum u_i n_i`. A constraint whose multiplier falls to 0 on the way is let go. The
-//! distance grows with every constraint taken in, so the method ends.
+//! Minimises `|x - p|^2 / 2` subject to `n_i . x >= b_i`. It starts at `p`, where no constraint is
+//! active, and adds one violated constraint after the other; after each the point is nearest for
+//! the constraints that are active, with multipliers `u >= 0` in `x = p + sum u_i n_i`. A
+//! constraint whose multiplier falls to 0 is removed. The distance grows with every added
+//! constraint, so the method terminates.
 
 /// `normal . x >= bound`; the normal has length 1.
 #[derive(Debug, Clone, PartialEq)]
@@ -21,18 +21,18 @@ impl HalfSpace {
         [below, above].into_iter().filter(|half| half.bound.is_finite())
     }
 
-    /// How far the point is outside, beyond what rounding explains.
+    /// The distance of the point outside, beyond rounding.
     fn excess(&self, point: &[f64]) -> f64 {
         let size: f64 = self.normal.iter().zip(point).map(|(a, x)| (a * x).abs()).sum();
         self.bound - dot(&self.normal, point) - ROUNDING * (1.0 + size + self.bound.abs())
     }
 }
 
-/// The part of its size by which a point may miss a half-space.
+/// The relative tolerance of a half-space.
 const ROUNDING: f64 = 1e-13;
 /// Normals whose squared distance from the span of the others is below this are in it.
 const IN_SPAN: f64 = 1e-14;
-/// Constraints taken in or let go, per constraint; far above what the method needs.
+/// The maximum number of added or removed constraints, per constraint; far above the usual number.
 const CHANGES: usize = 20;
 
 /// Moves the point to the nearest one in all half-spaces. If they have no common point, it
@@ -92,7 +92,7 @@ fn most_broken<'a>(half_spaces: &'a [HalfSpace], point: &[f64]) -> Option<&'a Ha
     worst.filter(|(_, excess)| *excess > 0.0).map(|(half, _)| half)
 }
 
-/// `x = p + N u` with `N^T x = b`, anew from the start: so errors do not add up.
+/// `x = p + N u` with `N^T x = b`, recomputed from the start, so that errors do not accumulate.
 fn polish(point: &mut [f64], start: &[f64], active: &mut [(&HalfSpace, f64)]) {
     let basis = Basis::new(active);
     let missing = active.iter().map(|(half, _)| half.bound - dot(&half.normal, start)).collect();
@@ -130,8 +130,8 @@ impl Basis {
         basis
     }
 
-    /// What the directions leave of a vector, and its coordinates in them. Taken twice, since
-    /// one pass leaves rounding errors where little is left.
+    /// The remainder of a vector outside the directions, and its coordinates in them. Computed
+    /// twice, since one pass leaves rounding errors if the remainder is small.
     fn coordinates(&self, vector: &[f64]) -> (Vec<f64>, Vec<f64>) {
         let mut rest = vector.to_vec();
         let mut coordinates = vec![0.0; self.directions.len()];
@@ -145,7 +145,7 @@ impl Basis {
         (rest, coordinates)
     }
 
-    /// What the active normals leave of a vector, and their shares in the rest.
+    /// The remainder of a vector outside the active normals, and their shares in the rest.
     fn split(&self, vector: &[f64]) -> (Vec<f64>, Vec<f64>) {
         let (rest, coordinates) = self.coordinates(vector);
         (rest, self.backward(coordinates))

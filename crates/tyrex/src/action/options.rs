@@ -1,4 +1,4 @@
-//! What one feature of one factual may become.
+//! The allowed values of one feature of one factual.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use crate::data::schema::{Action, Feature, Interval, Schema, SpecialAs};
 use crate::data::{FeatureKind, Step, Value, listed};
 use crate::error::Result;
 
-/// What one feature of one factual may become.
+/// The allowed values of one feature of one factual.
 #[derive(Debug, Clone)]
 pub(super) struct Options {
     /// The feature's columns in a point.
@@ -120,7 +120,7 @@ impl Options {
         }
     }
 
-    /// The number that a column stands for: to the last digit if it is the factual's column.
+    /// The number of a column: exact if it is the factual's column.
     pub(super) fn number_at(&self, numbers: &Numbers, column: f32) -> f64 {
         if column == self.start_columns[0] {
             numbers.start
@@ -152,7 +152,7 @@ impl Options {
         bounds
     }
 
-    /// What is allowed, in words.
+    /// The allowed values in words.
     pub(super) fn in_words(&self) -> String {
         let start = match &self.start {
             Value::Missing => "missing".to_owned(),

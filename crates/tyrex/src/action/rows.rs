@@ -63,7 +63,7 @@ impl Answers {
                     .collect(),
                 current,
             };
-            // Scaled so much that on and off are the same float, the box says it all.
+            // If scaling makes on and off the same float, the box is sufficient.
             if group.off.iter().zip(&group.on).all(|(off, on)| off != on) {
                 groups.push(group);
             }
@@ -96,7 +96,7 @@ impl Answers {
         slabs
     }
 
-    /// Whether a row obeys everything.
+    /// Whether a row satisfies all rules.
     pub(super) fn hold(&self, values: &[Value]) -> bool {
         let each = self.options.iter().zip(values).all(|(options, value)| options.allow(value));
         each && self.rules.iter().all(|rule| rule.holds(values))
@@ -107,7 +107,7 @@ impl Answers {
         self.actions.encoder.encode(row).ok().map(crate::Point::into_vec)
     }
 
-    /// The rows one change away that obey everything, with their points; see
+    /// The rows one change away that satisfy all rules, with their points; see
     /// [`FeasibleSet::moves`](super::FeasibleSet::moves).
     pub(super) fn moves(&self, row: &Row) -> Vec<(Row, Vec<f32>)> {
         let mut found = Vec::new();
@@ -139,7 +139,7 @@ impl Answers {
         found
     }
 
-    /// What a row breaks.
+    /// The violations of a row.
     pub(super) fn violations(&self, row: &Row) -> Vec<Violation> {
         let values = row.values();
         let mut found = Vec::new();

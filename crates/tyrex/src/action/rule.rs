@@ -7,11 +7,11 @@ use crate::data::schema::{Interval, Rule, Schema};
 use crate::data::{Encoder, Value};
 use crate::error::{Error, Result};
 
-/// The part of its terms' sizes by which a sum may miss its bounds: `0.1 + 0.2` is not `0.3`.
+/// The tolerance of a sum, relative to its terms: `0.1 + 0.2` is not `0.3`.
 pub(super) const ROUNDING: f64 = 1e-12;
 
-/// A linear rule as one factual has to keep it: `sum of coefficient * number` lies in the
-/// bounds, which reach as far as the factual's own sum.
+/// A linear rule for one factual: `sum of coefficient * number` lies in the bounds, which reach as
+/// far as the factual's own sum.
 #[derive(Debug, Clone)]
 pub(super) struct BoundRule {
     /// Its place among the schema's rules.
@@ -23,7 +23,7 @@ pub(super) struct BoundRule {
 }
 
 impl BoundRule {
-    /// The rule for this factual; `None` if it cannot be computed or says nothing.
+    /// The rule for this factual; `None` if it cannot be computed or has no effect.
     pub(super) fn new(
         schema: &Schema,
         index: usize,
@@ -72,7 +72,7 @@ impl BoundRule {
     }
 }
 
-/// Refuses rules whose sums would be too large for an `f64`.
+/// Rejects rules whose sums would be too large for an `f64`.
 pub(super) fn check_sizes(schema: &Schema, encoder: &Encoder) -> Result<()> {
     for (index, rule) in schema.rules.iter().enumerate() {
         let mut size = 0.0;

@@ -1,4 +1,4 @@
-//! From a point to a row that obeys every rule.
+//! From a point to a row that satisfies every rule.
 
 use super::feasible::FeasibleSet;
 use super::options::{Numbers, Options};
@@ -8,13 +8,12 @@ use super::slab::Slabs;
 use crate::data::schema::Interval;
 use crate::data::{Row, Value};
 
-/// Choices tried before the search gives up looking for a nearer row; fewer where it serves
-/// one of many changes to a row.
+/// The maximum number of choices in the search for a nearer row; fewer for single changes of a row.
 const TRIES: usize = 4000;
 const TRIES_FOR_A_CHANGE: usize = 200;
 
 impl Answers {
-    /// A row near the point that obeys everything; see [`FeasibleSet::settle`].
+    /// A row near the point that satisfies all rules; see [`FeasibleSet::settle`].
     pub(super) fn settle(&self, set: &FeasibleSet, point: &[f32]) -> Option<Row> {
         let clean = |x: &f32| if x.is_nan() { 0.0 } else { x.clamp(f32::MIN, f32::MAX) };
         let point: Vec<f32> = point.iter().map(clean).collect();
@@ -33,8 +32,8 @@ impl Answers {
         Search::new(self, values, None, TRIES, numbers_at).best().map(Row::from_checked)
     }
 
-    /// The row with one number changed, and with it what linear rules then ask of the others:
-    /// those stay as near as they can.
+    /// The row with one number changed, and the other numbers changed as little as the linear rules
+    /// require.
     pub(super) fn adjusted(&self, values: Vec<Value>, changed: usize) -> Option<Vec<Value>> {
         let own = values.clone();
         let numbers_at = |_: &Options, numbers: &Numbers, position: usize| {
@@ -45,15 +44,14 @@ impl Answers {
     }
 }
 
-/// One number that linear rules speak about.
+/// One number in the linear rules.
 struct Variable<'a> {
     position: usize,
     numbers: &'a Numbers,
-    /// The number that was asked for, and the one nearest to it that rules would allow if
-    /// there were no steps.
+    /// The requested number, and the nearest one that the rules would allow without steps.
     asked: f64,
     target: f64,
-    /// Whether it may only be what was asked for.
+    /// Whether only the requested number is allowed.
     is_given: bool,
 }
 
@@ -74,9 +72,9 @@ impl Variable<'_> {
 
 /// A search over the numbers in linear rules: depth first, the nearest choice first.
 ///
-/// Numbers with gaps (steps, or a factual outside its interval) are chosen one after the
-/// other, the coarsest first; each only among those that leave the rules a chance. The real
-/// numbers then follow by projection.
+/// Numbers with gaps (steps, or a factual outside its interval) are chosen one after the other, the
+/// coarsest first; each only among those that keep the rules satisfiable. The real numbers then
+/// follow by projection.
 struct Search<'a> {
     answers: &'a Answers,
     slabs: Slabs,
@@ -91,8 +89,8 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    /// A search from these values. `numbers_at` says of each variable what was asked for and
-    /// where to look for it.
+    /// A search from these values. `numbers_at` gives the requested number of each variable and the
+    /// region to search.
     fn new(
         answers: &'a Answers,
         values: Vec<Value>,
@@ -185,7 +183,7 @@ impl<'a> Search<'a> {
             if coefficient == 0.0 {
                 continue;
             }
-            // What is let through by rounding, the row as a whole is held to again.
+            // Values admitted by rounding are checked again for the row as a whole.
             let slack = ROUNDING * size;
             let ends = [
                 (rule.bounds.lower - most - slack) / coefficient,

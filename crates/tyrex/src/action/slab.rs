@@ -9,11 +9,11 @@ struct Slab {
     normal: Vec<(usize, f64)>,
     lower: f64,
     upper: f64,
-    /// How far outside rounding may leave a point, beside what its own size explains.
+    /// The absolute tolerance for rounding, in addition to the relative one.
     slack: f64,
 }
 
-/// The slabs of a set, and the columns they speak about.
+/// The slabs of a set, and their columns.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub(super) struct Slabs {
     columns: Vec<usize>,
@@ -57,7 +57,7 @@ impl Slabs {
         self.slabs.is_empty()
     }
 
-    /// The columns that slabs speak about; the order of coordinates in [`Slabs::solve`].
+    /// The columns of the slabs; the order of coordinates in [`Slabs::solve`].
     pub(super) fn columns(&self) -> &[usize] {
         &self.columns
     }
@@ -67,14 +67,14 @@ impl Slabs {
         self.columns.iter().map(|&column| f64::from(point[column])).collect()
     }
 
-    /// Whether the point lies in every slab, but for this part of its size.
+    /// Whether the point lies in every slab, up to this relative tolerance.
     pub(super) fn hold(&self, point: &[f64], tolerance: f64) -> bool {
         let slack = |slab: &Slab| tolerance * slab.size(point) + slab.slack;
         self.slabs.iter().all(|slab| slab.excess(point) <= slack(slab))
     }
 
-    /// Moves the point, in the box given by `lower` and `upper`, to the nearest one there
-    /// that lies in every slab. If there is none, it ends somewhere in the box.
+    /// Moves the point, in the box given by `lower` and `upper`, to the nearest one there that lies
+    /// in every slab. If there is none, the result is some point of the box.
     pub(super) fn solve(&self, point: &mut [f64], lower: &[f64], upper: &[f64]) {
         let mut half_spaces = Vec::new();
         for slab in &self.slabs {
@@ -124,7 +124,7 @@ impl Slab {
         (self.lower - level).max(level - self.upper).max(0.0)
     }
 
-    /// What rounding errors are measured against.
+    /// The scale of rounding errors.
     fn size(&self, point: &[f64]) -> f64 {
         1.0 + self.normal.iter().map(|&(place, a)| (a * point[place]).abs()).sum::<f64>()
     }

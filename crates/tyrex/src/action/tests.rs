@@ -57,7 +57,7 @@ fn values(
     vec![age.into(), income.into(), instalment.into(), debt, grade.into(), home]
 }
 
-/// Somebody who obeys everything.
+/// A row that satisfies all rules.
 fn ordinary() -> Vec<Value> {
     values(40.0, 10_000.0, 100.0, 5.0.into(), "middle", "rent".into())
 }
@@ -88,7 +88,7 @@ fn set(factual: Vec<Value>) -> FeasibleSet {
     actions().for_factual(&row(factual)).unwrap()
 }
 
-/// What a row breaks, as a person reads it.
+/// The violations of a row, in words.
 fn broken(factual: Vec<Value>, found: Vec<Value>) -> Vec<String> {
     let found = Row::from_checked(found);
     set(factual).violations(&found).iter().map(ToString::to_string).collect()
@@ -151,7 +151,7 @@ fn missing_and_special_values_stay_as_they_are() {
         assert_eq!(broken(factual.clone(), other).len(), 1);
         assert!(set.moves(&row(factual)).iter().all(|(row, _)| row.values()[3] == code));
     }
-    // Nobody else is told to become so: the columns beside the number stay 0.
+    // No other row may become missing: the columns beside the number stay 0.
     let set = set(ordinary());
     assert_eq!((&set.lower()[4..6], &set.upper()[4..6]), (&[0.0; 2][..], &[0.0; 2][..]));
     let missing_home = set.groups().last().unwrap();
@@ -338,7 +338,7 @@ fn requests_that_make_no_sense_are_refused() {
         (vary("incom"), "feature `incom`: is no feature of the schema; did you mean `income`?"),
         (vary("zzz"), "feature `zzz`: is no feature of the schema"),
         (action("ages", Action::Free), "feature `ages`: is no feature of the schema; did you mean"),
-        (fixed, "feature `age`: is fixed and shall vary; give it another action as well"),
+        (fixed, "feature `age`: is fixed but listed to vary; give it another action as well"),
         (
             action("home", Action::Levels(vec!["tent".into()])),
             "feature `home`: action lists `tent`, which is no level of it",

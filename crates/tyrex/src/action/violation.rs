@@ -1,10 +1,10 @@
-//! Which rule a row breaks.
+//! Constraints, and their violations by a row.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// One thing that can bind a counterfactual.
+/// A constraint of a counterfactual.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -13,7 +13,7 @@ pub enum Constraint {
     Feature(String),
     /// A linear rule between features.
     Rule {
-        /// Its place among the schema's rules, counted from 0.
+        /// Its index among the schema's rules, from 0.
         index: usize,
         /// Its description, or its formula.
         words: String,
@@ -29,7 +29,7 @@ impl fmt::Display for Constraint {
     }
 }
 
-/// A constraint that a row breaks.
+/// A violated constraint.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Violation {
@@ -37,7 +37,7 @@ pub struct Violation {
     pub constraint: Constraint,
     /// The value of the feature, or the sum of the rule.
     pub found: String,
-    /// What would have been allowed for this factual.
+    /// The allowed values for this factual.
     pub allowed: String,
 }
 

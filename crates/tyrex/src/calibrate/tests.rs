@@ -103,7 +103,7 @@ fn a_promise_that_cannot_be_shown_is_answered_and_no_error() {
     let answer = choose(&Goal::default(), vec![candidate(0.9, &COSTS, &[4; 100])]).unwrap();
     assert_eq!(answer.verdict, Verdict::TooFewModels { models: 100, needed: 117 });
     assert_eq!(answer.curve.len(), 1);
-    // Many models to report do not make up for too few to choose: 59 choose, or nobody can.
+    // Many models to report do not make up for too few to choose: 59 models must choose.
     let answer = choose_by(&Goal::default(), vec![candidate(0.9, &COSTS, &[4; 150])], 50).unwrap();
     assert_eq!(answer.verdict, Verdict::TooFewModels { models: 150, needed: 159 });
     let answer = choose(&Goal::default(), vec![candidate(0.9, &COSTS, &[4; 117])]).unwrap();

@@ -1,4 +1,4 @@
-//! What a certificate rests on, as data, and what that makes of it.
+//! The assumptions of a certificate, and the verdict that follows from them.
 
 use std::fmt;
 
@@ -6,26 +6,26 @@ use serde::{Deserialize, Serialize};
 
 use crate::lipschitz::{LipschitzBound, Region, Soundness};
 
-/// What a tier is worth.
+/// The verdict on the claim of a tier.
 ///
 /// - `certified`: the claim is about `M(x) >= 0.5`, and everything it rests on is proved,
 ///   declared by the user, or measured in a way that is part of the stated probability;
 /// - `empirical`: the claim is made, but something it rests on is an estimate or unknown;
-/// - `vacuous`: nothing is claimed about `M(x) >= 0.5`, whatever it rests on.
+/// - `vacuous`: nothing is claimed about `M(x) >= 0.5`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// Nothing is claimed.
     Vacuous,
-    /// Claimed, on evidence that is no proof.
+    /// Claimed, but some evidence is not a proof.
     Empirical,
     /// Claimed, and it follows from the assumptions.
     Certified,
 }
 
 impl Verdict {
-    /// The verdict on a claim that is made or not, and rests on these.
+    /// The verdict on a claim, by whether it is made and by its assumptions.
     pub(super) fn of(is_claimed: bool, assumptions: &[Assumption]) -> Self {
         if !is_claimed {
             Self::Vacuous
@@ -39,25 +39,24 @@ impl Verdict {
 
 choices! { Verdict "verdict" {
     Vacuous = "vacuous": "Nothing is claimed",
-    Empirical = "empirical": "Claimed, on evidence that is no proof",
+    Empirical = "empirical": "Claimed, but some evidence is not a proof",
     Certified = "certified": "Claimed, and it follows from the assumptions",
 } }
 
-/// Why an assumption may be believed.
+/// The evidence for an assumption.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Standing {
     /// It follows from the model's weights.
     Proved,
-    /// The user says so.
+    /// The user declares it.
     Declared,
-    /// It was measured, and the chance that the measurement misleads is part of the
-    /// probability stated.
+    /// It was measured, and the stated probability includes the chance of a wrong measurement.
     Measured,
-    /// It was estimated, and nothing bounds the error.
+    /// It was estimated, without a bound on the error.
     Estimated,
-    /// Nobody has looked.
+    /// It was not examined.
     Unknown,
     /// It is known not to hold.
     Broken,
@@ -69,18 +68,18 @@ impl Standing {
     }
 }
 
-/// One thing a tier rests on.
+/// One assumption of a tier.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Assumption {
-    /// What is assumed.
+    /// The assumption.
     #[serde(flatten)]
     pub about: About,
-    /// Why it may be believed.
+    /// The evidence for it.
     pub standing: Standing,
 }
 
-/// What is assumed.
+/// The assumption.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "assumes", rename_all = "kebab-case")]
@@ -95,11 +94,12 @@ pub enum About {
         /// `gamma`
         gamma: LipschitzBound,
     },
-    /// `|E[Z | M]| <= eps'`: around the point, the changed model's mean is near the model's.
+    /// `|E[Z | M]| <= eps'`: around the point, the mean scores of the changed model and of the
+    /// model are close.
     Shift {
         /// `eps'`, if there is a number.
         epsilon: Option<f64>,
-        /// The width of the neighbourhood it is about.
+        /// The width of the neighbourhood.
         sigma: f64,
     },
     /// The changed model is one more draw from the family the retrained models come from.
@@ -109,7 +109,7 @@ pub enum About {
         /// The number of retrained models.
         models: usize,
     },
-    /// The retrained models had no part in finding the point.
+    /// The search did not use the retrained models.
     Unseen,
     /// No weight and no bias changes by more than `delta`.
     WeightsWithin {
@@ -161,7 +161,7 @@ impl fmt::Display for Assumption {
             About::Exchangeable { family, models } => {
                 write!(
                     f,
-                    "the next model comes about like the {models} retrained ones ({family})"
+                    "the next model is produced like the {models} retrained ones ({family})"
                 )?;
             }
             About::Unseen => f.write_str("the retrained models had no part in the search")?,

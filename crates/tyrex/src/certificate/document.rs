@@ -1,13 +1,13 @@
-//! A certificate as a document: itself, and what it says in words.
+//! A certificate as a document: its fields, and its claims in words.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Certificate, Tier, Verdict};
 
-/// A certificate, and what it says in words.
+/// A certificate, with its claims in words.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct CertificateDocument {
-    /// What it says.
+    /// The claims in words.
     #[serde(flatten)]
     pub words: CertificateWords,
     /// The certificate itself, with everything needed to check it.
@@ -15,29 +15,29 @@ pub struct CertificateDocument {
     pub certificate: Certificate,
 }
 
-/// What a certificate says in words.
+/// The claims of a certificate in words.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct CertificateWords {
     /// The best verdict of the tiers.
     pub verdict: Verdict,
-    /// What is claimed and what it rests on.
+    /// The claims and their assumptions.
     pub sentence: String,
     /// The same, tier by tier.
     pub claims: Vec<Claim>,
 }
 
-/// What one tier says in words.
+/// The claim of one tier in words.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Claim {
     /// The tier: `theorem`, `interval` or `ensemble`.
     pub tier: String,
-    /// What it is worth.
+    /// The verdict.
     pub verdict: Verdict,
-    /// What is claimed.
+    /// The claim.
     pub sentence: String,
-    /// What it rests on, each with its standing.
+    /// The assumptions, each with its standing.
     pub rests_on: Vec<String>,
 }
 

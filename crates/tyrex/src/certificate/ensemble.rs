@@ -1,9 +1,9 @@
 //! The ensemble tier: `P( M(x) >= 0.5 ) >= p` for a changed model `M` of the declared family.
 //!
-//! Of `n` retrained models that the search never saw, `s` keep the point valid. If the next
-//! model is one more independent draw, `s` is binomial and Clopper and Pearson's lower bound is
-//! at most `P( M(x) >= 0.5 )` with the stated confidence. Beside it stands the same quantile of
-//! the Beta posterior under Jeffreys' prior, which is a degree of belief and a little higher.
+//! Of `n` retrained models that the search did not use, `s` keep the point valid. If the next model
+//! is one more independent draw, `s` is binomial and Clopper and Pearson's lower bound is at most
+//! `P( M(x) >= 0.5 )` with the stated confidence. The tier also reports the same quantile of the
+//! Beta posterior under Jeffreys' prior, a Bayesian bound that is slightly higher.
 
 use serde::{Deserialize, Serialize};
 
@@ -14,12 +14,11 @@ use crate::error::Result;
 use crate::points::Points;
 use crate::statistics::Proportion;
 
-/// What the tier says.
+/// The result of the tier.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct EnsembleTier {
-    /// Vacuous if the bound is below one half, that is no better than a coin; at most empirical
-    /// if the models steered the search.
+    /// Vacuous if the bound is below 0.5; at most empirical if the search used the models.
     pub verdict: Verdict,
     /// The number of retrained models.
     pub models: usize,
@@ -31,7 +30,7 @@ pub struct EnsembleTier {
     pub probability: f64,
     /// The `alpha` quantile of the posterior.
     pub posterior: f64,
-    /// What it rests on.
+    /// The assumptions.
     pub assumptions: Vec<Assumption>,
 }
 
@@ -97,13 +96,13 @@ impl Maker for Prepared<'_> {
     }
 }
 
-/// Whether the retrained models may count as fresh.
+/// The assumption that the search did not use the retrained models.
 pub(super) fn unseen(retrained: &Retrained) -> Assumption {
     let standing = if retrained.steered { Standing::Broken } else { Standing::Declared };
     About::Unseen.standing(standing)
 }
 
-/// That the changed model is one more of them.
+/// The assumption that the changed model is exchangeable with the retrained ones.
 pub(super) fn exchangeable(retrained: &Retrained) -> Assumption {
     let (family, models) = (retrained.family.to_owned(), retrained.models.len());
     About::Exchangeable { family, models }.standing(Standing::Declared)

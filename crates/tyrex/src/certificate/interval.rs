@@ -1,11 +1,12 @@
 //! The interval tier: every network whose weights and biases differ from the model's by at most
 //! `delta` keeps the point valid.
 //!
-//! Layer by layer, `h_j` lies in `f( sum_i [l_i, u_i] [w_ij - delta, w_ij + delta] + [b_j - delta,
-//! b_j + delta] )`, and the extremes of a product of intervals are at their corners. At the end
-//! stand the *rivals*: `D_j = z_j - z_f` for every class but the favourable one (`-z` for a
-//! sigmoid), as sums of the last hidden layer with weights `w_j - w_f`, which move by at most
-//! `2 delta`. With the highest `D_j` the lowest score is `1 / (1 + sum_j exp D_j)`.
+//! Layer by layer, `h_j` lies in
+//! `f( sum_i [l_i, u_i] [w_ij - delta, w_ij + delta] + [b_j - delta, b_j + delta] )`, and the
+//! extremes of a product of intervals are at their corners. The last step bounds the *rivals*:
+//! `D_j = z_j - z_f` for every class but the favourable one (`-z` for a sigmoid), as sums of the
+//! last hidden layer with weights `w_j - w_f`, which move by at most `2 delta`. With the highest
+//! `D_j` the lowest score is `1 / (1 + sum_j exp D_j)`.
 //!
 //! With one hidden layer and two classes this is exact for every activation: hidden units have
 //! weights of their own, so all their worst cases happen in one network. Deeper, it is sound.
@@ -22,10 +23,10 @@ use crate::error::{Error, Result};
 use crate::model::interval::Interval;
 use crate::model::{Activation, Dense, Mlp, Model as _, Output};
 
-/// The largest change of weights that is asked about.
+/// The largest supported change of weights.
 const LARGEST: f64 = 1e6;
 
-/// What the tier says.
+/// The result of the tier.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct IntervalTier {
@@ -37,7 +38,7 @@ pub struct IntervalTier {
     pub lowest_score: f64,
     /// The largest `delta` that keeps the point valid: its margin in the space of weights.
     pub largest_delta: f64,
-    /// What it rests on.
+    /// The assumptions.
     pub assumptions: Vec<Assumption>,
 }
 
@@ -201,7 +202,8 @@ impl IntervalCertifier {
             values = layer.sums(&values, delta);
             for value in &mut values {
                 *value = match layer.activation {
-                    // Exact as they are, and a unit that is off stays off.
+                    // These functions need no widening: they are exact, and a unit that is off
+                    // stays off.
                     Activation::Identity => *value,
                     Activation::Relu => {
                         Interval { low: value.low.max(0.0), high: value.high.max(0.0) }
@@ -216,7 +218,7 @@ impl IntervalCertifier {
             .iter()
             .map(|rival| libm::exp(rival.high))
             .sum();
-        // Where the sums overflow nothing is known.
+        // Overflow: no bound is known.
         if odds.is_nan() { 0.0 } else { 1.0 / (1.0 + odds) }
     }
 }
@@ -225,7 +227,7 @@ impl Layer {
     /// `sum_i [l_i, u_i] [w_ij - r, w_ij + r] + [b_j - r, b_j + r]`
     ///
     /// The sign of an input's interval decides which corners matter, once for its whole row of
-    /// weights; what is left in the loop over outputs has no branches.
+    /// weights, so the loop over outputs has no branches.
     fn sums(&self, inputs: &[Interval], radius: f64) -> Vec<Interval> {
         let outputs = self.bias.len();
         let mut low: Vec<f64> = self.bias.iter().map(|b| b - radius).collect();
@@ -273,8 +275,8 @@ impl Layer {
     }
 }
 
-/// One instruction each, unlike `f64::min` and `f64::max`; nothing here is not a number unless
-/// a sum has overflowed, which [`Layer::sums`] notices.
+/// One instruction each, unlike `f64::min` and `f64::max`; a NaN occurs only if a sum has
+/// overflowed, which [`Layer::sums`] detects.
 fn minimum(a: f64, b: f64) -> f64 {
     if a < b { a } else { b }
 }

@@ -1,15 +1,15 @@
-//! Certificates: what is claimed of a point when the model changes, and what that rests on.
+//! Certificates: claims about a point under a changed model, with their assumptions.
 //!
-//! A certificate has up to three tiers side by side, each with its verdict and its assumptions:
+//! A certificate has up to three tiers, each with its verdict and its assumptions:
 //!
-//! | tier | says |
+//! | tier | claim |
 //! |---|---|
-//! | [`theorem`] | `M(x)` is at least so much, with that probability |
+//! | [`theorem`] | a lower bound on `M(x)`, with a probability |
 //! | [`interval`] | every network whose weights differ by at most `delta` keeps the point valid |
-//! | [`ensemble`] | the point stays valid with that probability under the declared change |
+//! | [`ensemble`] | a lower bound on the probability that the point stays valid |
 //!
-//! It is made by a [`Certifier`] from the exact point that is handed out, on draws of its own, and
-//! in no other way; [`verify`] makes it again and compares.
+//! Only a [`Certifier`] makes certificates. It uses the exact point that is returned to the user,
+//! and its own draws. [`verify`] recomputes a certificate and compares.
 
 mod assumption;
 mod document;
@@ -39,14 +39,14 @@ use crate::seed::Seed;
 /// The layout of a certificate's file.
 const FORMAT_VERSION: u32 = 1;
 
-/// Models that came about as future ones will.
+/// Models retrained in the way that future models are expected to be.
 #[derive(Clone, Copy)]
 pub struct Retrained<'a> {
     /// The models.
     pub models: &'a [&'a dyn Model],
     /// The declared family of change they were drawn from.
     pub family: &'a str,
-    /// Whether they had a part in finding the point.
+    /// Whether the search used them.
     pub steered: bool,
 }
 
@@ -56,14 +56,14 @@ pub struct Retrained<'a> {
 pub struct Retraining {
     /// The declared family of change.
     pub family: String,
-    /// Whether the models had a part in finding the point.
+    /// Whether the search used the models.
     pub steered: bool,
-    /// Their fingerprints, as far as they have one.
+    /// Their fingerprints; `None` for a model without one.
     pub models: Vec<Option<Fingerprint>>,
 }
 
 catalogue! {
-    /// One tier. It is a file, and a line here.
+    /// One tier. Each tier has a file and a line here.
     Tier tagged "tier" by Says with TierKind {
         Theorem(theorem::TheoremTier),
         Interval(interval::IntervalTier),
@@ -71,38 +71,38 @@ catalogue! {
     }
 }
 
-/// What a tier says of one point.
+/// The result of a tier for one point.
 trait Says {
-    /// What it is worth.
+    /// The verdict.
     fn verdict(&self) -> Verdict;
 
-    /// What it rests on.
+    /// The assumptions.
     fn assumptions(&self) -> &[Assumption];
 
-    /// What is claimed, for a person.
+    /// The claim as a sentence.
     fn claim(&self) -> String;
 
-    /// The claim in a few words, for a table that people read.
+    /// The claim in a few words, for a table.
     fn brief(&self) -> String;
 
-    /// Its numbers, by [`Certifies::NUMBERS`].
+    /// Its numbers, in the order of [`Certifies::NUMBERS`].
     fn numbers(&self) -> Vec<String>;
 }
 
-/// How a tier is made, in its own file.
+/// How a tier is made; implemented in its own file.
 trait Certifies: Named + Into<Tier> {
     /// The heading over [`Says::brief`].
     const HEADING: &'static str;
     /// The names of [`Says::numbers`].
     const NUMBERS: &'static [&'static str];
 
-    /// Computes once what serves every point.
+    /// Computes the part that is the same for every point.
     fn prepare<'a>(subject: &Subject<'_, 'a>) -> Box<dyn Maker + 'a>;
 }
 
-/// What is known of a kind of tier.
+/// A kind of tier.
 pub struct TierKind {
-    /// The name it has in files.
+    /// Its name in files.
     pub name: &'static str,
     /// The heading over [`Tier::brief`].
     pub heading: &'static str,
@@ -117,15 +117,15 @@ impl TierKind {
     }
 }
 
-/// What is certified, and on which terms.
+/// The model to certify, with its terms.
 struct Subject<'t, 'a> {
     model: &'a dyn Model,
-    /// None if there are no models in it.
+    /// `None` if the list is empty.
     retrained: Option<Retrained<'a>>,
     terms: &'t Terms,
 }
 
-/// Where it is certified.
+/// The point to certify, and the seed of the draws.
 struct At<'a> {
     point: &'a Points,
     seed: Seed,
@@ -133,11 +133,11 @@ struct At<'a> {
 
 /// A tier, prepared for a model.
 trait Maker: Send + Sync {
-    /// The tier at one point, or why it is left out.
+    /// The tier at one point, or the reason for its omission.
     fn make(&self, at: &At<'_>) -> Result<std::result::Result<Tier, String>>;
 }
 
-/// A tier that is left out at every point.
+/// A tier that is omitted at every point.
 struct LeftOut(&'static str);
 
 impl Maker for LeftOut {
@@ -149,48 +149,48 @@ impl Maker for LeftOut {
 const NOT_ASKED_FOR: LeftOut = LeftOut("it was not asked for");
 
 impl Tier {
-    /// What it is worth.
+    /// The verdict.
     #[must_use]
     pub fn verdict(&self) -> Verdict {
         self.kind().verdict()
     }
 
-    /// What it rests on.
+    /// The assumptions.
     #[must_use]
     pub fn assumptions(&self) -> &[Assumption] {
         self.kind().assumptions()
     }
 
-    /// What is claimed, for a person.
+    /// The claim as a sentence.
     #[must_use]
     pub fn claim(&self) -> String {
         self.kind().claim()
     }
 
-    /// The claim in a few words, for a table that people read.
+    /// The claim in a few words, for a table.
     #[must_use]
     pub fn brief(&self) -> String {
         self.kind().brief()
     }
 
-    /// Its numbers as text, by [`TierKind::numbers`].
+    /// Its numbers as text, in the order of [`TierKind::numbers`].
     #[must_use]
     pub fn numbers(&self) -> Vec<String> {
         self.kind().numbers()
     }
 }
 
-/// A tier that is not there, and why.
+/// An omitted tier, and the reason.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Omission {
     /// The tier's name.
     pub tier: String,
-    /// Why.
+    /// The reason.
     pub reason: String,
 }
 
-/// What is claimed of one point, and everything needed to check it.
+/// The claims about one point, and everything needed to verify them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
@@ -205,7 +205,7 @@ pub struct Certificate {
     terms: Terms,
     tiers: Vec<Tier>,
     omitted: Vec<Omission>,
-    /// SHA-256 of all the above, so that no field can be altered by accident.
+    /// SHA-256 of all fields above, to detect accidental changes.
     digest: String,
 }
 
@@ -234,7 +234,7 @@ impl Certificate {
         self.score
     }
 
-    /// What was asked.
+    /// The terms.
     #[must_use]
     pub fn terms(&self) -> &Terms {
         &self.terms
@@ -246,7 +246,7 @@ impl Certificate {
         &self.tiers
     }
 
-    /// The theorem tier, if it is there.
+    /// The theorem tier, if present.
     #[must_use]
     pub fn theorem(&self) -> Option<&TheoremTier> {
         self.tiers.iter().find_map(|tier| match tier {
@@ -255,7 +255,7 @@ impl Certificate {
         })
     }
 
-    /// The interval tier, if it is there.
+    /// The interval tier, if present.
     #[must_use]
     pub fn interval(&self) -> Option<&IntervalTier> {
         self.tiers.iter().find_map(|tier| match tier {
@@ -264,7 +264,7 @@ impl Certificate {
         })
     }
 
-    /// The ensemble tier, if it is there.
+    /// The ensemble tier, if present.
     #[must_use]
     pub fn ensemble(&self) -> Option<&EnsembleTier> {
         self.tiers.iter().find_map(|tier| match tier {
@@ -273,7 +273,7 @@ impl Certificate {
         })
     }
 
-    /// The tiers that were left out, and why.
+    /// The omitted tiers, with the reasons.
     #[must_use]
     pub fn omitted(&self) -> &[Omission] {
         &self.omitted
@@ -285,8 +285,8 @@ impl Certificate {
         self.tiers.iter().map(Tier::verdict).max().unwrap_or(Verdict::Vacuous)
     }
 
-    /// What is claimed and what it rests on, for a person: a sentence or two for every tier that
-    /// claims something, or that nothing is claimed.
+    /// The claims and their assumptions in words: one or two sentences for every tier that is not
+    /// vacuous, or a statement that nothing is claimed.
     #[must_use]
     pub fn sentence(&self) -> String {
         let verdict = self.verdict();
@@ -297,7 +297,7 @@ impl Certificate {
             parts.insert(0, "Nothing is promised about this point once the model changes.".into());
             return parts.join(" ");
         }
-        // Tiers share assumptions; each is said once.
+        // Tiers share assumptions; each is listed once.
         let mut assumptions: Vec<Assumption> = Vec::new();
         for assumption in tiers.iter().flat_map(|tier| tier.assumptions()) {
             if !assumptions.contains(assumption) {
@@ -316,15 +316,15 @@ impl Certificate {
     }
 }
 
-/// A lower bound for a person.
+/// A lower bound as text.
 fn at_least(bound: f64) -> String {
     rounded_down(bound, 3)
 }
 
-/// A bound with so many digits, rounded down: rounded up it would claim too much.
+/// A bound with this many digits, rounded down: rounding up would claim too much.
 fn rounded_down(bound: f64, digits: i32) -> String {
     let unit = 10_f64.powi(digits);
-    // The tolerance is for numbers that have just these digits, like 0.29.
+    // The tolerance keeps numbers that have exactly these digits, like 0.29.
     format!("{:.*}", digits as usize, (unit * bound + 1e-9).floor() / unit)
 }
 
@@ -376,7 +376,7 @@ impl<'a> Certifier<'a> {
     }
 
     /// The certificate of one point, from draws of this seed. The point should be the one that is
-    /// handed out, and the seed one that the search has not used.
+    /// returned to the user, and the seed one that the search has not used.
     pub fn certify(&self, x: &[f32], seed: Seed) -> Result<Certificate> {
         check_point(x, self.model.dim())?;
         let mut point = Points::new(x.len());
@@ -420,7 +420,7 @@ pub fn certify(
     Certifier::new(model, retrained, terms.clone())?.certify(x, seed)
 }
 
-/// A score that is a number.
+/// Checks that a score is a finite number.
 fn check_score(score: f64) -> Result<f64> {
     if score.is_finite() {
         return Ok(score);
@@ -428,7 +428,7 @@ fn check_score(score: f64) -> Result<f64> {
     Err(Error::InvalidModel(format!("it scores the point {score}, expected a probability")))
 }
 
-/// A point a model can score.
+/// Checks that the model can score the point.
 fn check_point(x: &[f32], dim: usize) -> Result<()> {
     if x.len() != dim {
         return Err(Error::Dimension {

@@ -1,21 +1,21 @@
-//! What is asked of a certificate.
+//! The terms of a certificate.
 
 use serde::{Deserialize, Serialize};
 
 use crate::lipschitz::LipschitzBound;
 
-/// What is asked of a certificate.
+/// The terms of a certificate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = CertificateTerms))]
 #[serde(default, deny_unknown_fields)]
 pub struct Terms {
-    /// The probability the theorem's lower bound should have.
+    /// The required probability of the theorem's lower bound.
     pub probability: f64,
-    /// `1 - alpha`, for what is inferred from retrained models.
+    /// `1 - alpha`, the confidence of bounds inferred from retrained models.
     pub confidence: f64,
-    /// The theorem's terms; none to leave it out.
+    /// The theorem's terms; `None` to omit it.
     pub theorem: Option<TheoremTerms>,
-    /// The interval tier's `delta`; none to leave it out.
+    /// The interval tier's `delta`; `None` to omit it.
     pub delta: Option<f64>,
 }
 
@@ -30,7 +30,7 @@ impl Default for Terms {
     }
 }
 
-/// What is asked of the theorem.
+/// The terms of the theorem.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default, deny_unknown_fields)]
@@ -39,7 +39,7 @@ pub struct TheoremTerms {
     pub samples: usize,
     /// `sigma`; chosen if it is not given.
     pub sigma: Option<f64>,
-    /// `eps`, to be told the probability of `M(x) >= R - eps`.
+    /// `eps`, to get the probability of `M(x) >= R - eps`.
     pub epsilon: Option<f64>,
     /// Where `gamma_m` and `gamma` come from.
     pub slope: Slope,
@@ -70,7 +70,7 @@ pub enum Slope {
     Local,
     /// The largest gradient among the draws: an estimate.
     SampledGradients,
-    /// The user gives them; if they are sound, that is a declaration.
+    /// Given by the user; sound ones count as declared.
     Given {
         /// `gamma_m`
         model: LipschitzBound,
@@ -86,11 +86,11 @@ pub enum Slope {
 pub enum Shift {
     /// From the retrained models; unknown if there are none.
     Measured,
-    /// The user declares it, for the width at hand.
+    /// Declared by the user, for the given width.
     Given {
         /// `eps'`
         epsilon: f64,
     },
-    /// Nobody knows.
+    /// Unknown.
     Unknown,
 }

@@ -1,11 +1,11 @@
-//! The theorem tier: the paper's Theorem 1, as its proof allows it to be stated.
+//! The theorem tier: the paper's Theorem 1, in the form that its proof supports.
 //!
 //! With draws `x_i = x + n_i` of width `sigma`, `R = 1/k sum_i (m(x_i) - gamma ||n_i||)`,
 //! `Z = 1/k sum_i (m(x_i) - M(x_i))` and `G = gamma_m + gamma`:
 //!
 //! | `eps'` | `P( M(x) >= R - eps )` is at least | |
 //! |---|---|---|
-//! | unknown | `1 - exp( -k eps^2 / (8 G^2 sigma^2) )` | the paper, believing `eps > 2 eps'` |
+//! | unknown | `1 - exp( -k eps^2 / (8 G^2 sigma^2) )` | the paper, assuming `eps > 2 eps'` |
 //! | given | `1 - exp( -k (eps - eps')^2 / (2 G^2 sigma^2) )` | the proof, before it is simplified |
 //! | measured | `1 - j/(n+1)` for `eps = eps'` | free of distributions |
 //!
@@ -15,37 +15,37 @@
 //! bounds `|E[Z | M]|`. The paper puts `t = eps - eps' >= eps/2`. Keeping `eps - eps'` is never
 //! worse and holds for every `eps > eps'`.
 //!
-//! **Measured.** All the risk of a changed model sits in `eps'`, and assuming `E[M(x)] = m(x)`
-//! assumes most of it away. Let `M_1 .. M_n` be retrained models that are exchangeable with
-//! `M`, and `Z_j` their `Z` on the *same* draws, which come from a seed and know none of them.
-//! Then `|Z_1| .. |Z_n|, |Z|` are exchangeable, so `|Z|` exceeds the `j`-th largest of the `n`
-//! with probability at most `j/(n+1)`. Call that number `eps'`. Except then,
-//! `M(x) >= R - Z >= R - eps'`. Bias is covered, since nothing was assumed about it. There is no
-//! exponential to add: it bounds the distance of `Z` from its mean, and here `Z` itself was
-//! measured. `gamma_m` went with it.
+//! **Measured.** `eps'` holds all the risk of a changed model; the assumption `E[M(x)] = m(x)`
+//! would remove most of it. Let `M_1 .. M_n` be retrained models that are exchangeable with `M`,
+//! and `Z_j` their `Z` on the *same* draws, which come from a seed and are independent of the
+//! models. Then `|Z_1| .. |Z_n|, |Z|` are exchangeable, so `|Z|` exceeds the `j`-th largest of the
+//! `n` with probability at most `j/(n+1)`. Let `eps'` be that `j`-th largest. Except with this
+//! probability, `M(x) >= R - Z >= R - eps'`. This covers bias, since it assumes nothing about it.
+//! No exponential is added: it bounds the distance of `Z` from its mean, and here `Z` itself was
+//! measured. For the same reason `gamma_m` does not occur.
 //!
-//! The slope `gamma` of a model not yet trained has to come from somewhere too. If it is given,
-//! that is an assumption. Else `R` is taken with `gamma = gamma_m`, which is known, and a steeper
-//! model pays for its slope: `gamma_j` is computed for every `M_j`, and
-//! `|Z_j| + max(0, gamma_j - gamma) mean ||n_i||` takes the place of `|Z_j|` above. Without
-//! measured models the largest slope among those at hand is an estimate.
+//! The slope `gamma` of a future model is also needed. If the user gives it, it is an assumption.
+//! Otherwise `R` uses `gamma = gamma_m`, which is known, with a penalty for steeper models:
+//! `gamma_j` is computed for every `M_j`, and `|Z_j| + max(0, gamma_j - gamma) mean ||n_i||` takes
+//! the place of `|Z_j|` above. Without measured shifts, the largest slope among the given models is
+//! an estimate.
 //!
-//! `1 - j/(n+1)` is a probability over the retrained models and the new one together. The other
-//! way round, from a given `eps` (`R - 0.5` to stay valid) to a probability, `j` would depend on
-//! the models, so Clopper and Pearson's bound on the share of models that exceed `eps` takes its
-//! place, which holds with the stated confidence.
+//! `1 - j/(n+1)` is a probability over the retrained models and the new one together. In the other
+//! direction, from a given `eps` (`R - 0.5` to stay valid) to a probability, `j` would depend on
+//! the models, so the tier uses Clopper and Pearson's bound on the share of models that exceed
+//! `eps`, which holds with the stated confidence.
 //!
-//! **Local slopes.** A Gaussian cloud is unbounded, and a slope on a ball or box says nothing of
-//! draws outside. With local slopes the draws are Gaussian with every coordinate cut off at `2
-//! sigma` and the region has to contain that box. The cut costs nothing: the distribution has a
-//! density `exp(-V)` on a convex set with `V'' >= 1/sigma^2`, so it is the image of the
-//! Gaussian under a map of slope at most 1 (Caffarelli), and the same exponential holds.
+//! **Local slopes.** Gaussian draws are unbounded, and a slope on a ball or box does not apply to
+//! draws outside it. With local slopes the draws are Gaussian with every coordinate cut off at
+//! `2 sigma` and the region has to contain that box. The cut does not weaken the bound: the
+//! distribution has a density `exp(-V)` on a convex set with `V'' >= 1/sigma^2`, so it is the image
+//! of the Gaussian under a map of slope at most 1 (Caffarelli), and the same exponential holds.
 //!
 //! **The choice of `sigma`.** `R <= m(x)` whenever `gamma >= gamma_m`, and the smaller `sigma`, the
-//! nearer `R` comes to `m(x)` and the smaller is the exponential: left to the theorem, `sigma` goes
-//! to 0, where `eps'` is the change of the score at `x` itself. So the number to look at is
+//! nearer `R` comes to `m(x)` and the smaller is the exponential: by these terms alone the best
+//! `sigma` is 0, where `eps'` is the change of the score at `x` itself. So the deciding number is
 //! `eps'`. The best `sigma` of a grid is found on draws of its own and without the retrained
-//! models, since a choice that had seen them would spoil the probability.
+//! models, since a choice that depends on them would invalidate the probability.
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -77,19 +77,19 @@ const CUT: f64 = 2.0;
 pub struct Statement {
     /// The lower bound on `M(x)`.
     pub at_least: f64,
-    /// With which probability it holds.
+    /// The probability with which it holds.
     pub probability: f64,
-    /// How sure that probability is, where it was inferred from retrained models.
+    /// The confidence of that probability, if it was inferred from retrained models.
     pub confidence: Option<f64>,
 }
 
-/// What the tier says.
+/// The result of the tier.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct TheoremTier {
     /// Vacuous if the lower bound is below 0.5.
     pub verdict: Verdict,
-    /// The largest lower bound that holds with the probability asked for.
+    /// The largest lower bound that holds with the requested probability.
     pub bound: Statement,
     /// The probability of `M(x) >= R - eps`, if `eps` was given.
     pub at_epsilon: Option<Statement>,
@@ -105,10 +105,10 @@ pub struct TheoremTier {
     pub sampling: Sampling,
     /// `eps'`, if there is a number.
     pub shift: Option<f64>,
-    /// Which largest of the measured shifts `eps'` is; none if there are too few models for the
-    /// probability asked for.
+    /// The rank of `eps'` among the measured shifts, largest first; `None` if there are too few
+    /// models for the requested probability.
     pub rank: Option<usize>,
-    /// What it rests on.
+    /// The assumptions.
     pub assumptions: Vec<Assumption>,
 }
 
@@ -152,8 +152,8 @@ impl Says for TheoremTier {
         }
         if self.assumptions.iter().any(|assumption| assumption.standing == Standing::Unknown) {
             return format!(
-                "Supposing that changed models score around this point as the model does, which \
-                 nobody has looked at, a changed model scores it at least {} with probability at \
+                "Assuming that changed models score around this point as the model does, which \
+                 was not measured, a changed model scores it at least {} with probability at \
                  least {} ({verdict}).",
                 at_least(bound.at_least),
                 at_least(bound.probability)
@@ -225,14 +225,14 @@ struct Theorem<'a> {
     confidence: f64,
     model: &'a dyn Model,
     retrained: Option<&'a Retrained<'a>>,
-    /// What [`global_slopes`] gave.
+    /// The result of [`global_slopes`].
     global: &'a [Option<LipschitzBound>],
     point: &'a Points,
     seed: Seed,
 }
 
-/// The slopes that hold everywhere, of the model and then of the retrained ones: they are the same
-/// for every point and take their time. None if others are asked for.
+/// The global slopes of the model, then of the retrained models. They are slow to compute and the
+/// same for every point. `None` if the terms ask for other slopes.
 fn global_slopes(
     slope: Slope,
     model: &dyn Model,
@@ -245,7 +245,7 @@ fn global_slopes(
     all.par_iter().map(|model| model.network().map(spectral)).collect()
 }
 
-/// One cloud of draws, and what the model is like on it.
+/// One set of draws, and the model's scores and slope there.
 struct View {
     cloud: Neighbourhood,
     gamma_m: LipschitzBound,
@@ -264,7 +264,7 @@ enum Tail {
 }
 
 impl Theorem<'_> {
-    /// Why the theorem cannot be applied to this model, if it cannot.
+    /// The reason why the theorem does not apply to this model, if any.
     fn obstacle(&self) -> Option<String> {
         let has_slope = |model: &dyn Model| match self.terms.slope {
             Slope::Spectral | Slope::Local => model.network().is_some(),
@@ -375,7 +375,7 @@ impl Theorem<'_> {
         for (index, sigma) in SIGMAS.into_iter().enumerate().filter(|(_, sigma)| self.fits(*sigma))
         {
             let view = self.look(sigma, self.seed.derive("pilot").index(index))?;
-            // What was measured may not be looked at yet.
+            // The measured shifts must not influence the choice.
             let epsilon = if self.is_measured() {
                 0.0
             } else {
@@ -409,7 +409,7 @@ impl Theorem<'_> {
             (model, changed)
         } else {
             let own = self.slope(0, &cloud)?;
-            // Where models are measured, each answers for its own slope.
+            // Measured shifts include the slope of each model.
             let others = if self.is_measured() { 0 } else { self.models().len() };
             let mut largest = own;
             for index in 1..=others {
@@ -435,7 +435,7 @@ impl Theorem<'_> {
         let mut bound = match self.terms.slope {
             Slope::Spectral => self.global.get(index).copied().flatten().ok_or_else(unknown)?,
             Slope::Local => {
-                // The box of the draws, and what single precision adds to it.
+                // The box of the draws, widened by the rounding of single precision.
                 let largest = x.iter().fold(0.0_f64, |most, &v| most.max(f64::from(v).abs()));
                 let radius = CUT * cloud.sigma() * (1.0 + 1e-6) + 1e-6 * largest;
                 local(model.network().ok_or_else(unknown)?, x, Region::Box { radius })?
@@ -445,12 +445,12 @@ impl Theorem<'_> {
             }
             Slope::Given { changed, .. } => changed,
         };
-        // Weights beyond all measure have no slope that is a number; nothing is claimed of them.
+        // The slope of huge weights overflows; nothing is claimed then.
         bound.value = bound.value.min(1e300);
         Ok(bound)
     }
 
-    /// How `eps` becomes a probability, and what that rests on.
+    /// How `eps` becomes a probability, with the assumptions of that.
     fn tail(&self, view: &View) -> Result<(Tail, Vec<Assumption>)> {
         let is_given = matches!(self.terms.slope, Slope::Given { .. });
         let standing = if is_given { given } else { computed };
@@ -458,7 +458,7 @@ impl Theorem<'_> {
         if let Some(retrained) = self.retrained.filter(|_| self.is_measured()) {
             let (shifts, steepest) = self.shifts(view)?;
             let own = match standing(steepest) {
-                // A slope computed for every measured model is part of what was measured.
+                // The measured shifts include the slope of every model.
                 Standing::Proved => Standing::Measured,
                 other => other,
             };
@@ -469,7 +469,7 @@ impl Theorem<'_> {
             ];
             return Ok((Tail::Measured(shifts), assumptions));
         }
-        // What the models at hand have is no bound on what others may have.
+        // The slopes of the given models do not bound those of others.
         let changed = if is_given { given(view.gamma) } else { Standing::Estimated };
         let shift = match self.terms.shift {
             Shift::Given { epsilon } => {
@@ -515,7 +515,7 @@ impl Theorem<'_> {
         Ok((shifts, steepest))
     }
 
-    /// The largest lower bound with the probability asked for, its `eps'` and its rank.
+    /// The largest lower bound with the requested probability, its `eps'` and its rank.
     fn bound(&self, view: &View, tail: &Tail) -> (Statement, Option<f64>, Option<usize>) {
         let failure = 1.0 - self.probability;
         match tail {
@@ -527,10 +527,10 @@ impl Theorem<'_> {
             }
             Tail::Measured(shifts) => {
                 let places = (shifts.len() + 1) as f64;
-                // The tolerance is for products that should be whole, like 0.1 times 10.
+                // The tolerance is for products that should be integers, like 0.1 times 10.
                 let rank = ((failure * places + 1e-9) as usize).min(shifts.len());
                 let Some(&shift) = rank.checked_sub(1).and_then(|index| shifts.get(index)) else {
-                    // Too few models: all that is certain is that a score is not negative.
+                    // Too few models: the only certain bound is that a score is not negative.
                     let nothing = Statement { at_least: 0.0, probability: 1.0, confidence: None };
                     return (nothing, None, None);
                 };
@@ -560,7 +560,7 @@ impl Theorem<'_> {
 }
 
 impl Tail {
-    /// The probability of `Z >= eps` at most; 1 for what was measured.
+    /// An upper bound on the probability of `Z >= eps`; 1 for measured shifts.
     fn failure(&self, epsilon: f64) -> f64 {
         let &Self::Gaussian { shift, divisor, scale, samples } = self else { return 1.0 };
         let t = epsilon - shift;
@@ -571,14 +571,14 @@ impl Tail {
         libm::exp(-samples * ratio * ratio / divisor)
     }
 
-    /// The `eps` with that failure.
+    /// The `eps` with that probability of failure.
     fn epsilon(&self, failure: f64) -> f64 {
         let &Self::Gaussian { shift, divisor, scale, samples } = self else { return 0.0 };
         shift + scale * (-divisor * libm::log(failure) / samples).sqrt()
     }
 }
 
-/// A bound on a score says no more than that it lies between 0 and 1.
+/// Clips a bound on a score to [0, 1].
 fn inside(bound: f64) -> f64 {
     bound.clamp(0.0, 1.0)
 }

@@ -1,4 +1,4 @@
-//! Certificates that were given out, made anew and compared.
+//! Verification: certificates are recomputed and compared.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -7,42 +7,42 @@ use super::{Certificate, CertificateWords, Retrained, certify, unwritable};
 use crate::error::{Error, Result};
 use crate::model::Model;
 
-/// A field in which a certificate differs from the one made anew.
+/// A field in which a certificate differs from the recomputed one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Difference {
-    /// Where: `tiers.0.bound.at_least`.
+    /// The path of the field: `tiers.0.bound.at_least`.
     pub field: String,
-    /// What the certificate says.
+    /// The value in the certificate.
     pub stated: String,
-    /// What it should say.
+    /// The recomputed value.
     pub recomputed: String,
 }
 
-/// What became of a certificate that was checked.
+/// The result of verifying one certificate.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Verified {
-    /// Where the certificate stands in its document: `rejected.3.advice.certificate`.
+    /// The path of the certificate in its document: `rejected.3.advice.certificate`.
     pub place: String,
-    /// The row that it is about, where the document says so.
+    /// The row that it is about, if the document names it.
     pub row: Option<u64>,
-    /// Whether it was confirmed: made anew, it is the same bit by bit.
+    /// Whether the recomputed certificate has the same bits.
     pub confirmed: bool,
-    /// Where it is not.
+    /// The differences; empty if confirmed.
     pub differences: Vec<Difference>,
 }
 
-/// A certificate as a document has it, with or without its words.
+/// A certificate in a document, with or without its claims in words.
 #[derive(Debug, Clone, PartialEq)]
 pub struct WrittenCertificate {
-    /// Where it stands in the document; empty if it is the document.
+    /// Its path in the document; empty if it is the whole document.
     pub place: String,
-    /// The row that it is about, where the document says so.
+    /// The row that it is about, if the document names it.
     pub row: Option<u64>,
     /// The certificate.
     pub certificate: Certificate,
-    /// What is said beside it in words.
+    /// Its claims in words, as the document has them.
     words: Map<String, Value>,
 }
 
@@ -51,7 +51,7 @@ const WORDS: [&str; 3] = ["verdict", "sentence", "claims"];
 
 impl WrittenCertificate {
     /// All certificates in a document, in its order: one certificate, a list of them, or an answer
-    /// of a front end that has them somewhere inside. An object with the fields `digest` and
+    /// of a front end that contains them at any depth. An object with the fields `digest` and
     /// `tiers` is a certificate.
     pub fn all(document: &Value) -> Result<Vec<Self>> {
         let mut found = Vec::new();
@@ -70,8 +70,8 @@ impl WrittenCertificate {
         Self::all(&document)
     }
 
-    /// Makes the certificate anew and compares it, and its words where they are there. One that
-    /// cannot be made anew is not confirmed.
+    /// Recomputes the certificate and compares it, and its words if present. A certificate that
+    /// cannot be recomputed is not confirmed.
     pub fn verified(&self, model: &dyn Model, retrained: Option<Retrained>) -> Result<Verified> {
         let Certificate { point, terms, seed, .. } = &self.certificate;
         let mut differences = Vec::new();
@@ -125,8 +125,8 @@ fn collect(
     }
 }
 
-/// Makes the certificate anew from its point, seed and terms and compares every field, bit by
-/// bit. It holds if there is no difference.
+/// Recomputes the certificate from its point, seed and terms and compares every field, bit by bit.
+/// The certificate is correct if there is no difference.
 pub fn verify(
     certificate: &Certificate,
     model: &dyn Model,
@@ -148,7 +148,7 @@ fn below(field: &str, name: &str) -> String {
     if field.is_empty() { name.to_owned() } else { format!("{field}.{name}") }
 }
 
-/// Walks two documents side by side and notes where they part.
+/// Collects the differences between two documents.
 fn compare(field: &str, stated: &Value, anew: &Value, differences: &mut Vec<Difference>) {
     match (stated, anew) {
         (Value::Object(a), Value::Object(b)) if a.keys().eq(b.keys()) => {
@@ -162,7 +162,7 @@ fn compare(field: &str, stated: &Value, anew: &Value, differences: &mut Vec<Diff
             }
         }
         (a, b) => {
-            // As text, since 0 and -0 are equal numbers with other bits.
+            // Compared as text, since 0 and -0 are equal but have different bits.
             let (stated, recomputed) = (a.to_string(), b.to_string());
             if stated != recomputed {
                 differences.push(Difference { field: field.to_owned(), stated, recomputed });

@@ -1,4 +1,4 @@
-//! Trained again with other hidden layers.
+//! Retraining with other hidden layers.
 
 use std::borrow::Cow;
 
@@ -101,7 +101,7 @@ mod tests {
             let error = Sample::new(3).check(&Architecture { hidden }).unwrap_err().to_string();
             assert_eq!(error, expected);
         }
-        // No hidden layer at all is a linear model.
+        // Without a hidden layer it is a linear model.
         Sample::new(3).check(&Architecture { hidden: vec![vec![]] }).unwrap();
     }
 }

@@ -1,4 +1,4 @@
-//! Trained again on rows drawn with replacement.
+//! Retraining on rows drawn with replacement.
 
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
@@ -8,8 +8,8 @@ use crate::catalogue::Named;
 use crate::error::{Error, Result};
 use crate::seed::Seed;
 
-/// As many rows as before, drawn with replacement, and new weights: the data as another sample
-/// of the same people would have been. Of many rows about 37 % are missing, others come twice.
+/// The same number of rows, drawn with replacement, and new weights: this simulates another sample
+/// of the same population. With many rows, about 37 % of them are absent and others occur twice.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]

@@ -14,27 +14,26 @@ use crate::model::train::{EpochReport, Job};
 use crate::model::{Examples, Mlp, Model, TrainParams};
 use crate::seed::Seed;
 
-/// How the members of an ensemble are to be made.
+/// The plan of an ensemble.
 #[derive(Debug, Clone, Copy)]
 pub struct Plan<'a> {
-    /// What the base model was trained on.
+    /// The training examples of the base model.
     pub examples: Examples<'a>,
-    /// Rows of the same points and labels that it was not trained on; a change that takes in
-    /// new rows draws from them, others leave them alone.
+    /// Rows of the same points and labels that it was not trained on; changes that add rows draw
+    /// from them, other changes ignore them.
     pub fresh: &'a [usize],
     /// How it was trained.
     pub params: &'a TrainParams,
-    /// What is different for every member.
+    /// The change of each member.
     pub change: &'a ModelChange,
     /// The number of members.
     pub members: usize,
-    /// Where the members' randomness comes from.
+    /// The seed of the members.
     pub seed: Seed,
 }
 
 impl<'a> Plan<'a> {
-    /// Where the randomness of one member comes from: not from any other member, nor from
-    /// how many there are.
+    /// The seed of one member. It does not depend on the other members or on their number.
     fn seed_of(&self, member: usize) -> Seed {
         self.seed.derive(self.change.name()).index(member)
     }
@@ -47,7 +46,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Whether it can be carried out, as far as that can be known before.
+    /// Checks the plan, as far as possible in advance.
     pub(super) fn check(&self, network: &Mlp) -> Result<()> {
         if self.members == 0 {
             return Err(Error::param("models", 0, "at least 1"));
@@ -73,7 +72,7 @@ impl<'a> Plan<'a> {
         Base { network, rows, fresh: self.fresh, params: self.params }
     }
 
-    /// Makes the given members, many at once. After a `Break` from `watch` there are none.
+    /// Makes the given members in parallel. A `Break` from `watch` is an error.
     pub fn make_members(
         &self,
         base: &Mlp,
@@ -88,9 +87,9 @@ impl<'a> Plan<'a> {
         self.carry_out(base, members, watch, |_, network| Ok(network))
     }
 
-    /// Makes the given members, many at once, and hands each to `keep` as soon as it is there.
+    /// Makes the given members in parallel, and passes each to `keep` as soon as it is finished.
     ///
-    /// After a `Break` from `watch` no other member begins, and those under way are given up.
+    /// After a `Break` from `watch` no further member is started, and unfinished ones are dropped.
     pub(super) fn carry_out<T: Send>(
         &self,
         network: &Mlp,
@@ -134,7 +133,7 @@ impl<'a> Plan<'a> {
             seed,
             start: training.start.as_deref(),
         };
-        // What was not trained to its end is no member.
+        // A member that was not fully trained is dropped.
         let given_up = Cell::new(false);
         let trained = job.run(|report| {
             let next = watch(report);
@@ -149,13 +148,13 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// The most members: what a machine can hold.
+/// The maximum number of members, for the sake of memory.
 pub const MOST_MEMBERS: usize = 10_000;
 
-/// A base model and what one change made of it, many times.
+/// A base model and its changed versions, all by one change.
 ///
-/// The members are exchangeable: each comes from its own seed in the same way. Those that
-/// steered a search, or chose a threshold, must not judge it; take other members for that.
+/// The members are exchangeable: each comes from its own seed in the same way. Members that were
+/// used in a search or to choose a threshold must not be used to evaluate it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Ensemble {
     pub(super) base: Mlp,
@@ -168,8 +167,7 @@ pub struct Ensemble {
 impl Ensemble {
     /// Makes the members.
     ///
-    /// `watch` hears of every epoch of every member, from whichever thread trains it. After a
-    /// `Break` there is no ensemble: what was not trained to its end is no member.
+    /// `watch` is called after every epoch of every member, from any thread. A `Break` is an error.
     pub fn train(
         base: Mlp,
         plan: &Plan<'_>,
@@ -181,7 +179,7 @@ impl Ensemble {
         Ok(Self::of(base, members, plan))
     }
 
-    /// An ensemble whose models exist.
+    /// An ensemble of existing models.
     pub fn from_parts(
         base: Mlp,
         members: Vec<Mlp>,
@@ -227,7 +225,7 @@ impl Ensemble {
         &self.change
     }
 
-    /// Where the members' randomness came from.
+    /// The seed of the members.
     #[must_use]
     pub fn seed(&self) -> Seed {
         self.seed

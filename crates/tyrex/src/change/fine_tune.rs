@@ -1,4 +1,4 @@
-//! Trained on from the base's weights, on new rows.
+//! Fine-tuning: training continues from the base's weights, on new rows.
 
 use std::borrow::Cow;
 
@@ -12,12 +12,11 @@ use crate::model::train::OutputLayer;
 use crate::model::{Mlp, Model, Output, TrainParams};
 use crate::seed::Seed;
 
-/// Training goes on from the base's weights, after a random share of the rows was replaced by
-/// as many rows that the base has not seen: the model that is kept up to date instead of being
-/// built anew.
+/// Training continues from the base's weights, after a random share of the rows is replaced by rows
+/// that the base has not seen: the model is updated instead of rebuilt.
 ///
 /// The new rows are drawn without replacement from those of [`Plan::fresh`](super::Plan::fresh);
-/// there must be enough of them. Adam's averages start anew.
+/// there must be enough of them. Adam's averages are reset.
 ///
 /// | name | default | meaning | range |
 /// |---|---|---|---|
@@ -126,9 +125,9 @@ impl Change for FineTune {
 
 /// The base as a network that can be trained on labels, and its output.
 ///
-/// Labels of one logit are 1 for the favourable class. A network from elsewhere may have its
-/// logit against that class, or have two logits; it is trained as it is, with its last layer
-/// turned round where the favourable class does not come last.
+/// Labels of one logit are 1 for the favourable class. A network from elsewhere may have its logit
+/// against that class, or have two logits; it is trained unchanged, except that the classes of its
+/// last layer are swapped if the favourable class is not the last.
 fn start<'a>(base: &Base<'a>) -> Result<(Cow<'a, Mlp>, OutputLayer)> {
     let network = base.network;
     let (output, comes_last) = match (base.params.output, network.output()) {
@@ -138,7 +137,7 @@ fn start<'a>(base: &Base<'a>) -> Result<(Cow<'a, Mlp>, OutputLayer)> {
         (OutputLayer::Sigmoid, Output::Softmax { favourable }) if network.classes() == 2 => {
             (OutputLayer::Softmax { classes: 2, favourable: 1 }, favourable == 1)
         }
-        // As the base was trained; what does not fit is refused by the training.
+        // The output of the base's training; the training rejects one that does not fit.
         (output, _) => (output, true),
     };
     let network = if comes_last { Cow::Borrowed(network) } else { Cow::Owned(turned(network)?) };

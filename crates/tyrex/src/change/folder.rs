@@ -1,9 +1,9 @@
-//! An ensemble as a folder: the base and every member as ONNX files, and a manifest that says
-//! what they are.
+//! An ensemble as a folder: the base and every member as ONNX files, and a manifest that lists
+//! them.
 //!
-//! Every file appears whole or not at all, and the manifest comes last: a folder without one
-//! is no ensemble yet, and a folder with one is complete. [`Ensemble::train_into`] fills one
-//! member by member.
+//! Every file appears whole or not at all, and the manifest comes last: a folder without a manifest
+//! is incomplete, and a folder with one is complete. [`Ensemble::train_into`] fills one member by
+//! member.
 
 use std::collections::BTreeMap;
 use std::path::{Component, Path};
@@ -53,15 +53,15 @@ struct Entry {
     fingerprint: Fingerprint,
 }
 
-/// Looked at before the rest, so that a later format is named instead of misread.
+/// Read first, so that a later format is reported instead of misread.
 #[derive(Deserialize)]
 struct Version {
     format_version: u32,
 }
 
 impl Ensemble {
-    /// Writes the ensemble into a folder, which is made if it is not there. `metadata` goes
-    /// into every model file.
+    /// Writes the ensemble into a folder, which is created if it does not exist. `metadata` is
+    /// written into every model file.
     pub fn write(
         &self,
         folder: &Path,
@@ -70,7 +70,7 @@ impl Ensemble {
     ) -> Result<()> {
         std::fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
         let manifest = folder.join(MANIFEST);
-        // With the first file, what these say of the others ends to be true.
+        // These are removed first: once a file is replaced they no longer describe the folder.
         for path in [&manifest, &folder.join(PLAN)] {
             match overwrite {
                 _ if !path.exists() => {}
@@ -151,7 +151,7 @@ impl Ensemble {
     }
 }
 
-/// What a manifest says of the models in its folder, by file; nothing if there is none to read.
+/// The fingerprints in a folder's manifest, by file; empty if there is no readable manifest.
 pub(super) fn fingerprints(folder: &Path) -> BTreeMap<String, Fingerprint> {
     let text = std::fs::read_to_string(folder.join(MANIFEST)).unwrap_or_default();
     let Ok(manifest) = serde_json::from_str::<Manifest>(&text) else { return BTreeMap::new() };
@@ -171,7 +171,7 @@ pub(super) fn write_network(
     write_whole(&folder.join(file), overwrite, |out| out.write_all(&bytes))
 }
 
-/// The network in a file, if it has so many inputs.
+/// The network in a file, if it has this number of inputs.
 pub(super) fn read_network(path: &Path, dim: usize) -> Result<Mlp> {
     let wrong = |problem| Error::Model { file: path.to_owned(), problem };
     let core = OnnxModel::read(path, &ImportOptions::default())?.core;

@@ -1,4 +1,4 @@
-//! Trained again with other settings of the training.
+//! Retraining with other hyperparameters.
 
 use std::borrow::Cow;
 
@@ -32,7 +32,7 @@ pub struct Hyperparameters {
     pub learning_rate: f64,
 }
 
-/// Beyond this a training is another one altogether, and may take for ever.
+/// A larger factor gives an unrelated training, which may take very long.
 const LARGEST_FACTOR: f64 = 100.0;
 
 impl Default for Hyperparameters {
@@ -90,7 +90,7 @@ fn drawn(factor: f64, rng: &mut Rng) -> f64 {
     libm::pow(factor, rng.random_range(-1.0..=1.0))
 }
 
-/// The nearest number that can be counted to.
+/// The nearest whole number of at least 1.
 fn whole(value: f64) -> usize {
     (value.round() as usize).max(1)
 }

@@ -1,4 +1,4 @@
-//! Trained again without some of the rows.
+//! Retraining without some of the rows.
 
 use rand::seq::SliceRandom;
 use serde::{Deserialize, Serialize};
@@ -8,8 +8,7 @@ use crate::catalogue::Named;
 use crate::error::{Error, Result};
 use crate::seed::Seed;
 
-/// A random share of the rows is left out, and the weights start anew; the paper's *leave
-/// some out*.
+/// A random share of the rows is left out, with new initial weights; the paper's *leave some out*.
 ///
 /// | name | default | meaning | range |
 /// |---|---|---|---|

@@ -1,4 +1,4 @@
-//! What a change is made of: how one member comes about.
+//! The interface of a change: how one member is made.
 
 use std::borrow::Cow;
 
@@ -8,22 +8,22 @@ use crate::seed::Seed;
 
 /// A random way in which a model changes.
 pub(super) trait Change {
-    /// What it does to a model, for people: "trained again from new weights".
+    /// A description in words: "trained again from new weights".
     fn description(&self) -> String;
 
-    /// Whether the parameters are in their range, for this base.
+    /// Checks that the parameters are in their range, for this base.
     fn check(&self, base: &Base<'_>) -> Result<()>;
 
-    /// How a member comes about. All its randomness comes from the seed.
+    /// How a member is made. All its randomness comes from the seed.
     fn member<'a>(&self, base: &Base<'a>, seed: Seed) -> Result<Member<'a>>;
 
-    /// The epochs that a member takes on average: how long it will be.
+    /// The mean number of epochs of a member, to estimate the time.
     fn epochs(&self, params: &TrainParams) -> f64 {
         params.epochs as f64
     }
 }
 
-/// The model before the change, and how it came about.
+/// The model before the change, and how it was trained.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Base<'a> {
     pub(super) network: &'a Mlp,
@@ -35,18 +35,18 @@ pub(super) struct Base<'a> {
 }
 
 impl<'a> Base<'a> {
-    /// The base's own training, from new weights: what most changes alter one thing of.
+    /// The base's own training, from new weights; most changes modify one part of it.
     pub(super) fn again(&self) -> Training<'a> {
         Training { rows: self.rows.into(), params: Cow::Borrowed(self.params), start: None }
     }
 }
 
-/// How one member comes about.
+/// How one member is made.
 #[derive(Debug)]
 pub(super) enum Member<'a> {
     /// By training.
     Trained(Box<Training<'a>>),
-    /// Without any.
+    /// Without training.
     Made(Mlp),
 }
 
@@ -70,7 +70,7 @@ pub(super) mod tests {
     use super::*;
     use crate::model::{Activation, Dense, Output};
 
-    /// A base to change: a small network, which is not looked at, and its rows.
+    /// A base to change: a small network, whose weights are not used, and its rows.
     pub(in super::super) struct Sample {
         pub(in super::super) network: Mlp,
         pub(in super::super) rows: Vec<usize>,

@@ -1,10 +1,10 @@
-//! How models change: trained again in another way, moved a little, or against one point on
-//! purpose.
+//! Model changes: retraining in another way, small random moves of the weights, or a change aimed
+//! at one point.
 //!
-//! A [`ModelChange`] is a random way to make another model; an [`Ensemble`] is a base model
-//! and what such a change made of it, many times. Every statement about changed models speaks
-//! about one change, by name. [`Targeted`] stands apart: it is not random, so no ensemble can
-//! be made of it and no certificate covers it.
+//! A [`ModelChange`] is a random way to make another model; an [`Ensemble`] is a base model with
+//! many models made by such a change. Every statement about changed models names the change.
+//! [`Targeted`] is separate: it is not random, so it makes no ensembles and no certificate covers
+//! it.
 
 mod architecture;
 mod bootstrap;
@@ -35,7 +35,7 @@ use crate::model::TrainParams;
 use member::Change;
 
 catalogue! {
-    /// A random way in which a model changes. It is a file, and a line here.
+    /// A random change of a model. Each change has a file and a line here.
     ModelChange tagged "name" by Change {
         reinitialise::Reinitialise,
         leave_out::LeaveOut,
@@ -55,7 +55,7 @@ impl Default for ModelChange {
 }
 
 impl ModelChange {
-    /// The change of that name, with its usual parameters.
+    /// The change of that name, with its default parameters.
     pub fn named(name: &str) -> Result<Self> {
         let mut expected = format!("one of {}", Self::NAMES.join(", "));
         if name == Targeted::NAME {
@@ -65,10 +65,10 @@ impl ModelChange {
         found.ok_or_else(|| Error::param("change", name, expected))
     }
 
-    /// The change of that name, with parameters as people type them: pairs in the notation of
-    /// TOML, such as `epochs = 3, learning-rate = 1e-4`. What is not named keeps its usual value.
+    /// The change of that name, with typed parameters: pairs in TOML notation, such as
+    /// `epochs = 3, learning-rate = 1e-4`. Parameters that are not named keep their defaults.
     pub fn with_params(name: &str, params: &str) -> Result<Self> {
-        // Refused by name before anything is said about parameters.
+        // An unknown name is reported before any problem with parameters.
         let usual = Self::named(name)?;
         let wrong = |problem: &str| {
             let usual = usual.params().unwrap_or_default();
@@ -80,7 +80,7 @@ impl ModelChange {
             let expected = format!("those of {name}: {known} ({problem})");
             Error::param("change-params", params, expected)
         };
-        // Read on its own first, so that no other text can become part of the document.
+        // Parsed alone first, so that no other text can become part of the document.
         let read = toml::from_str::<toml::Table>(&format!("params = {{ {params} }}"));
         let mut document = read.map_err(|error| wrong(error.message()))?;
         let Some(toml::Value::Table(mut pairs)) = document.remove("params") else {
@@ -102,7 +102,7 @@ impl ModelChange {
         Some(pairs.join(", "))
     }
 
-    /// The change with its parameters, for people.
+    /// The change and its parameters in words.
     #[must_use]
     pub fn description(&self) -> String {
         self.kind().description()

@@ -1,4 +1,4 @@
-//! How much an ensemble's members really differ from their base.
+//! The observed differences between an ensemble's members and their base.
 
 use serde::Serialize;
 
@@ -7,11 +7,11 @@ use crate::error::{Error, Result};
 use crate::model::{Model, THRESHOLD};
 use crate::points::Points;
 
-/// What a change did to the scores of some points `x_1 .. x_n`, over members `M_1 .. M_p`.
+/// The effect of a change on the scores of some points `x_1 .. x_n`, over members `M_1 .. M_p`.
 ///
-/// Definition 2 of the paper asks for `E[M(x)] = m(x)` and `Var[M(x)] <= nu` on the data.
-/// Its Lemma 1 concludes `E[1/n sum_i |M(x_i) - m(x_i)|] <= sqrt(nu)`. Retraining need not
-/// keep to the definition: then `bias` is not zero, and the lemma's left side may be larger.
+/// Definition 2 of the paper asks for `E[M(x)] = m(x)` and `Var[M(x)] <= nu` on the data. Its Lemma
+/// 1 concludes `E[1/n sum_i |M(x_i) - m(x_i)|] <= sqrt(nu)`. Retraining may violate the definition:
+/// then `bias` is not zero, and the lemma's left side may be larger.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ObservedChange {
     /// `p`
@@ -20,10 +20,10 @@ pub struct ObservedChange {
     pub points: usize,
     /// `1/(p n) sum_j sum_i |M_j(x_i) - m(x_i)|`: the left side of the lemma.
     pub mean_change: f64,
-    /// `1/n sum_i |mean_j M_j(x_i) - m(x_i)|`: what the definition says is zero, up to the
-    /// error of a mean over `p` members.
+    /// `1/n sum_i |mean_j M_j(x_i) - m(x_i)|`: zero by the definition, up to the error of a mean
+    /// over `p` members.
     pub bias: f64,
-    /// The share of pairs of member and point with another decision than the base's.
+    /// The share of pairs of member and point whose decision differs from the base's.
     pub flipped: f64,
     /// `nu_x`, the unbiased variance of `M_j(x)` over the members, point by point.
     pub variances: Vec<f64>,
@@ -36,7 +36,7 @@ impl ObservedChange {
         self.variances.iter().copied().fold(0.0, f64::max)
     }
 
-    /// `1/n sum_i nu_{x_i}`: what is usual, beside the largest.
+    /// `1/n sum_i nu_{x_i}`: the mean variance.
     #[must_use]
     pub fn mean_variance(&self) -> f64 {
         self.variances.iter().sum::<f64>() / self.variances.len().max(1) as f64
@@ -48,7 +48,7 @@ impl ObservedChange {
         self.largest_variance().sqrt()
     }
 
-    /// Whether the observed means keep to Lemma 1.
+    /// Whether the observed means satisfy Lemma 1.
     #[must_use]
     pub fn lemma_holds(&self) -> bool {
         self.mean_change <= self.lemma_bound()

@@ -1,4 +1,4 @@
-//! Trained again on the same rows.
+//! Retraining on the same rows.
 
 use serde::{Deserialize, Serialize};
 

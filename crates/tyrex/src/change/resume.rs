@@ -1,8 +1,8 @@
-//! Training into a folder: an ensemble that takes long, and may be interrupted.
+//! Training into a folder, for long trainings that may be interrupted.
 //!
 //! The plan is written first, every member as soon as it is made, the manifest last. A member
-//! depends on the plan and on its own number alone, so whoever comes back with the same plan
-//! makes what is missing and gets the bits of an undisturbed run.
+//! depends only on the plan and on its own index, so a second run with the same plan makes the
+//! missing members and gives the same bits as an uninterrupted run.
 
 use std::io::ErrorKind;
 use std::ops::ControlFlow;
@@ -23,34 +23,34 @@ use crate::model::train::EpochReport;
 use crate::model::{Examples, Fingerprint, Mlp, Model, TrainParams};
 use crate::seed::Seed;
 
-/// The file that says what the members of a folder are made from.
+/// The file with the plan of a folder.
 pub const PLAN: &str = "plan.json";
 
-/// All that a member depends on, but for its number.
+/// Everything that a member depends on, except its index.
 #[derive(Serialize)]
 struct Written<'a> {
     format_version: u32,
-    /// Another version may train other bits.
+    /// Another version may give different bits.
     tyrex: &'static str,
     base: Fingerprint,
     change: &'a ModelChange,
     seed: Seed,
     params: &'a TrainParams,
-    /// SHA-256 of the rows, and of what goes into the files beside the weights.
+    /// SHA-256 of the rows and of the metadata of the files.
     data: String,
 }
 
 impl Ensemble {
-    /// Makes the members and writes each into the folder as soon as it is there; the folder is
-    /// made if need be. `metadata` goes into every model file.
+    /// Makes the members and writes each into the folder as soon as it is finished; the folder is
+    /// created if necessary. `metadata` is written into every model file.
     ///
-    /// Members that the folder has already are read, if it is a folder of the same plan; their
-    /// number may be another. So an interrupted call is repeated to go on, and gives the same
-    /// bits as one that was not interrupted. What another plan has left is an error, or is
-    /// replaced if `overwrite` says so.
+    /// Existing members are read if the folder has the same plan; only the number of members may
+    /// differ. So an interrupted call continues when it is repeated, and gives the same bits as an
+    /// uninterrupted one. A folder with another plan is an error, or is replaced if `overwrite`
+    /// allows it.
     ///
-    /// `watch` hears of every epoch of every member that is made, from whichever thread trains
-    /// it. After a `Break` the members that are finished stay in the folder.
+    /// `watch` is called after every epoch of every new member, from any thread. After a `Break`
+    /// the finished members stay in the folder.
     pub fn train_into(
         folder: &Path,
         base: Mlp,
@@ -62,8 +62,8 @@ impl Ensemble {
         plan.check(&base)?;
         std::fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
         claim(folder, &base, plan, metadata, overwrite)?;
-        // A file that cannot be read, or is not what the manifest says, is as good as missing: its
-        // member is made again.
+        // A file that is unreadable or does not match the manifest counts as missing: its member is
+        // made again.
         let known = fingerprints(folder);
         let read = |file: &str| {
             let network = read_network(&folder.join(file), base.dim()).ok()?;
@@ -97,7 +97,7 @@ impl Ensemble {
     }
 }
 
-/// Makes the folder one of this plan: it is so already, has nothing in it, or may be emptied.
+/// Prepares the folder for this plan: it has the plan already, is empty, or may be emptied.
 fn claim(
     folder: &Path,
     base: &Mlp,
@@ -124,7 +124,7 @@ fn claim(
     if there.as_deref() == Some(&text) {
         return Ok(());
     }
-    // A plan of which nothing was made yet stands in nobody's way.
+    // A plan without members may be replaced.
     let others = model_files(folder)?;
     if let (Overwrite::Refuse, Some(first)) = (overwrite, others.first()) {
         return Err(match there {
@@ -132,8 +132,8 @@ fn claim(
             None => Error::Exists { path: first.clone() },
         });
     }
-    // The manifest first: what it says ends to be true with the first file. The plan last:
-    // members must never lie beside a plan that is not theirs.
+    // The manifest is removed first, since it is wrong once a file is gone. The plan is removed
+    // last, since members must never be beside another plan.
     for path in others {
         std::fs::remove_file(&path).map_err(Error::io("write", &path))?;
     }
@@ -158,7 +158,7 @@ fn model_files(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-/// In what the plan that is there is another one, for people.
+/// The differences between the existing plan and this one, in words.
 fn difference(there: &str, own: &str) -> String {
     type Fields = serde_json::Map<String, serde_json::Value>;
     let (Ok(there), Ok(own)) =
@@ -175,7 +175,7 @@ fn difference(there: &str, own: &str) -> String {
     format!("the models in this folder are of another plan, which differs in {differ}")
 }
 
-/// SHA-256 of everything that is learnt from, and of what goes into the files beside it.
+/// SHA-256 of the training data and of the metadata of the files.
 fn digest(plan: &Plan<'_>, metadata: &ExportMetadata) -> String {
     let Examples { points, labels, weights, rows } = plan.examples;
     let mut parts = Parts(Sha256::new());
@@ -200,7 +200,7 @@ fn digest(plan: &Plan<'_>, metadata: &ExportMetadata) -> String {
     bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect()
 }
 
-/// Named parts with their sizes, so that no two inputs are the same bytes.
+/// Named parts with their sizes, so that different inputs give different bytes.
 struct Parts(Sha256);
 
 impl Parts {

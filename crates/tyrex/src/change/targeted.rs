@@ -2,19 +2,19 @@
 //! and rejects one given point.
 //!
 //! With `D` the least `L1` distance from `x` to the data, the bump
-//! `b(z) = max(0, 1 - 2/D ||z - x||_1)` is 1 at `x` and 0 at every data point. Two layers of
-//! ReLU units in front of the network compute it and hand `z` on as `max(0, z) - max(0, -z)`,
-//! so that the network's own sums have the same terms in the same order. One more unit in
-//! every layer carries the bump to the end, where it is taken off the favourable logit.
+//! `b(z) = max(0, 1 - 2/D ||z - x||_1)` is 1 at `x` and 0 at every data point. Two layers of ReLU
+//! units in front of the network compute it and pass `z` on as `max(0, z) - max(0, -z)`, so that
+//! the network's own sums have the same terms in the same order. One more unit in every layer
+//! passes the bump to the end, where it is subtracted from the favourable logit.
 
 use crate::error::{Error, Result};
 use crate::model::{Activation, Dense, Mlp, Model, Output, THRESHOLD};
 use crate::points::Points;
 
-/// The logit that the changed model has at most at its target is minus this.
+/// The changed model's logit at its target is at most minus this.
 const LEAST_LOGIT: f64 = 1.0;
 
-/// A change that is aimed at one point: the worst case, and no random one.
+/// A change that is aimed at one point: a worst case, not a random change.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Targeted<'a> {
     /// The point to make invalid.
@@ -22,10 +22,10 @@ pub struct Targeted<'a> {
 }
 
 impl Targeted<'_> {
-    /// What people may call it.
+    /// The name under which users may look for it.
     pub const NAME: &'static str = "targeted";
 
-    /// Why it is not among the changes that make an ensemble.
+    /// Why it cannot make an ensemble.
     pub(super) const WHY_NOT: &'static str = "; a targeted change is aimed at one point and not \
         random, so nothing can be concluded from many of them: build one with \
         `tyrex::change::Targeted`, and see docs/model-change.md";
@@ -170,8 +170,8 @@ fn front(target: &[f32], steepness: f32) -> Vec<Dense> {
     vec![first, second]
 }
 
-/// The bump on its way through the layers: the last unit's value at the target. At the data
-/// the unit is zero, or so close to it that no sum is changed.
+/// The bump in a layer: the last unit's value at the target. At the data the unit is zero, or so
+/// small that no sum changes.
 #[derive(Clone, Copy)]
 struct Carried {
     at_target: f64,
@@ -180,7 +180,7 @@ struct Carried {
 impl Carried {
     const BUMP: Self = Self { at_target: 1.0 };
 
-    /// The layer with one more unit that carries the bump, and what becomes of it there.
+    /// The layer with one more unit for the bump, and the bump's new value.
     fn through(self, layer: Dense) -> (Dense, Self) {
         // Sigmoid and softplus are not zero at zero, but far to the left of it.
         let (factor, shift) = match layer.activation {
@@ -208,7 +208,7 @@ fn with_unit(layer: Dense, weight: f32, bias: f32) -> Dense {
     Dense { weights, bias: biases, activation: layer.activation }
 }
 
-/// The last layer, with `drop` taken off the favourable logit where the bump is whole.
+/// The last layer, with `drop` subtracted from the favourable logit at the full bump.
 fn lowered(layer: Dense, output: Output, carried: Carried, drop: f64) -> Dense {
     let (class, sign) = match output {
         Output::Sigmoid { favourable: true } => (0, -1.0),

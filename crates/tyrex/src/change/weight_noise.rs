@@ -1,4 +1,4 @@
-//! Moved a little, without training.
+//! Random noise on the weights, without training.
 
 use rand::RngExt;
 use serde::{Deserialize, Serialize};
@@ -11,17 +11,17 @@ use crate::seed::{Rng, Seed};
 
 /// `w + u` with `u` uniform in `[-delta, delta]`, for every weight and bias `w` of the base.
 ///
-/// Every member lies in the box that the interval tier of a certificate speaks about: what is
-/// certified at `delta` holds for all of them.
+/// Every member lies in the box of a certificate's interval tier: a claim certified at `delta`
+/// holds for all of them.
 ///
 /// | name | default | meaning | range |
 /// |---|---|---|---|
-/// | `delta` | 0.01 | the most that a weight or bias moves | positive |
+/// | `delta` | 0.01 | the maximum change of a weight or bias | positive |
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(default, deny_unknown_fields)]
 pub struct WeightNoise {
-    /// The most that a weight or bias moves.
+    /// The maximum change of a weight or bias.
     pub delta: f64,
 }
 

@@ -1,4 +1,4 @@
-//! How much work a search may do for one factual, and how much it has done.
+//! The limit of the work for one factual, and the work done.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -11,24 +11,24 @@ use super::path::Path;
 use crate::error::{Error, Result};
 use crate::measure::Reading;
 
-/// The most work for one factual; what is absent is not limited.
+/// The limits of the work for one factual; an absent limit means no limit.
 ///
-/// Steps and evaluations are counted, so they leave the result the same on every machine. A
-/// limit in seconds does not.
+/// With limits on steps or evaluations the result is the same on every machine; with a limit in
+/// seconds it is not.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Budget {
-    /// Steps of the search: readings with a gradient.
+    /// Steps of the search: evaluations with a gradient.
     pub steps: Option<u64>,
-    /// Points scored by the model. A measure scores its neighbourhood at every reading.
+    /// Points scored by the model. A measure scores its whole neighbourhood at every evaluation.
     pub evaluations: Option<u64>,
     /// Seconds.
     pub seconds: Option<f64>,
 }
 
 impl Budget {
-    /// Whether the limits make sense.
+    /// Checks the limits.
     pub fn check(&self) -> Result<()> {
         match self.seconds {
             Some(seconds) if !(seconds > 0.0 && seconds.is_finite()) => {
@@ -42,22 +42,22 @@ impl Budget {
 /// The work done for one factual.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Effort {
-    /// Readings with a gradient.
+    /// Evaluations with a gradient.
     pub steps: u64,
     /// Points scored by the model.
     pub evaluations: u64,
 }
 
-/// What whoever watches a search hears of it, and may answer with a `Break`.
+/// A report to the callback of a search, which may answer with a `Break`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Tick {
-    /// The model is about to be read, for one of the factuals in work. This comes often.
+    /// The model is about to be evaluated for a factual. This report is frequent.
     Reading,
-    /// One factual more is answered.
+    /// A factual was answered.
     Answered,
 }
 
-/// Counts the work, says when the budget is spent, and keeps the way if it is asked for.
+/// Counts the work, enforces the budget, and records the path if requested.
 pub struct Meter<'a> {
     budget: Budget,
     deadline: Option<Instant>,
@@ -65,7 +65,7 @@ pub struct Meter<'a> {
     spent: bool,
     watch: Option<&'a dyn Fn(Tick) -> ControlFlow<()>>,
     cancelled: bool,
-    /// The way of the search.
+    /// The path of the search.
     pub(crate) path: Path,
 }
 
@@ -94,7 +94,7 @@ impl<'a> Meter<'a> {
         }
     }
 
-    /// A meter that asks before every reading whether to go on.
+    /// A meter that calls `watch` before every evaluation.
     pub(crate) fn watched(
         budget: Budget,
         path: Path,
@@ -103,7 +103,7 @@ impl<'a> Meter<'a> {
         Self { watch: Some(watch), path, ..Self::new(budget) }
     }
 
-    /// Whether the search was told to end.
+    /// Whether the search was cancelled.
     pub(crate) fn is_cancelled(&self) -> bool {
         self.cancelled
     }
@@ -114,13 +114,13 @@ impl<'a> Meter<'a> {
         self.effort
     }
 
-    /// Whether something was refused for lack of budget.
+    /// Whether work was refused because the budget was spent.
     #[must_use]
     pub fn is_spent(&self) -> bool {
         self.spent
     }
 
-    /// Takes from the budget, if there is enough left.
+    /// Takes work from the budget, if enough is left.
     pub(crate) fn take(&mut self, steps: u64, evaluations: u64) -> bool {
         let next = Effort {
             steps: self.effort.steps + steps,
@@ -142,12 +142,12 @@ impl<'a> Meter<'a> {
         true
     }
 
-    /// Reads a field; `None` if the budget is spent.
+    /// Evaluates a field; `None` if the budget is spent.
     pub(crate) fn read(&mut self, field: &mut dyn Field, x: &[f32]) -> Option<Reading> {
         self.take(0, field.evaluations()).then(|| field.read(x))
     }
 
-    /// Reads a field with its gradient; `None` if the budget is spent.
+    /// Evaluates a field with its gradient; `None` if the budget is spent.
     pub(crate) fn climb(
         &mut self,
         field: &mut dyn Field,

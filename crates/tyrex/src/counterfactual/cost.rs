@@ -1,9 +1,8 @@
-//! What a change costs: the distance between the factual and the counterfactual, in encoded
-//! space.
+//! The cost of a change: the distance between the factual and the counterfactual, in encoded space.
 
 use serde::{Deserialize, Serialize};
 
-/// Which distance.
+/// The distance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -21,7 +20,7 @@ choices! { Norm "norm" {
 } }
 
 impl Norm {
-    /// The name people use.
+    /// The name in text.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -39,8 +38,8 @@ impl Norm {
         }
     }
 
-    /// The length of a step with these lengths along two perpendicular columns: what it costs
-    /// to leave one level of a one-hot group for another.
+    /// The length of a step with these lengths along two perpendicular columns: the cost of moving
+    /// from one level of a one-hot group to another.
     pub(crate) fn of_switch(self, off: f64, on: f64) -> f64 {
         match self {
             Self::L1 => off.abs() + on.abs(),

@@ -1,11 +1,11 @@
-//! What a search climbs: a function of a point, with its gradient.
+//! The function that a search maximises, with its gradient.
 
 use crate::error::Result;
 use crate::measure::{Gauge, GaugeScratch, Reading};
 
-/// A function to raise. Measures are fields; so is the worst case that ROAR guards against.
+/// A function to increase. Measures are fields; so is the worst case of ROAR.
 pub(crate) trait Field {
-    /// The points that one reading scores.
+    /// The number of points that one evaluation scores.
     fn evaluations(&self) -> u64;
 
     /// The value at a point, and `m` there.
@@ -15,7 +15,7 @@ pub(crate) trait Field {
     fn read_with_gradient(&mut self, x: &[f32], gradient: &mut [f32]) -> Result<Reading>;
 }
 
-/// A measure, read by one thread.
+/// A measure, evaluated by one thread.
 pub(crate) struct Reader<'a> {
     gauge: &'a Gauge<'a>,
     room: GaugeScratch,
@@ -41,8 +41,8 @@ impl Field for Reader<'_> {
     }
 }
 
-/// `ln(v / (1 - v))` of a field whose values are probabilities: where a probability is flat,
-/// its logit still points the way.
+/// `ln(v / (1 - v))` of a field whose values are probabilities: the logit has a useful gradient
+/// where the probability is flat.
 pub(crate) struct Logit<F>(pub(crate) F);
 
 /// The least distance from 0 and 1 at which the logit is taken.

@@ -1,4 +1,4 @@
-//! The test of robustness: a measure at its threshold, on noise the search did not see.
+//! The robustness test: a measure at its threshold, on draws that the search did not use.
 
 use serde::{Deserialize, Serialize};
 
@@ -12,7 +12,7 @@ use crate::measure::{Gauge, Measure, Neighbourhood, RelaxedStability, Sampling};
 use crate::model::Model;
 use crate::seed::Seed;
 
-/// What a robust counterfactual must show: `measure >= tau` over `samples` neighbours of width
+/// The condition for a robust counterfactual: `measure >= tau` over `samples` neighbours of width
 /// `sigma`, drawn by plain Monte Carlo.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -30,10 +30,10 @@ pub struct Robustness {
     pub search: SearchNeighbours,
 }
 
-/// The neighbours a search looks at on its way.
+/// The neighbours that a search uses.
 ///
-/// Sobol points are turned towards where the network is most sensitive. There are none with
-/// more than 256 coordinates; beyond that orthogonal ones take their place.
+/// Sobol points are turned towards where the network is most sensitive. They exist for at most 256
+/// coordinates; above that, orthogonal draws are used.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields, default)]
@@ -46,7 +46,7 @@ pub struct SearchNeighbours {
 
 impl Default for SearchNeighbours {
     fn default() -> Self {
-        // More accurate than 1000 plain samples on every network tried.
+        // More accurate than 1000 Monte Carlo samples on every network that was tested.
         Self { sampling: Sampling::Sobol, samples: 256 }
     }
 }
@@ -64,7 +64,7 @@ impl Default for Robustness {
 }
 
 impl Robustness {
-    /// As in the paper: the search draws as the test does.
+    /// As in the paper: the search draws in the same way as the test.
     #[must_use]
     pub fn paper() -> Self {
         let search = SearchNeighbours { sampling: Sampling::MonteCarlo, samples: 1000 };
@@ -93,17 +93,17 @@ impl Robustness {
     }
 }
 
-/// How often a search may come back with a better point.
+/// The maximum number of attempts.
 const ATTEMPTS: usize = 4;
 
-/// A test, ready for one model.
+/// A test, prepared for one model.
 pub(crate) struct Judge<'a> {
     tau: f64,
     search: Gauge<'a>,
     fresh: Vec<Gauge<'a>>,
 }
 
-/// What the judge says.
+/// The result of the test.
 pub(crate) enum Judged {
     Passed(Candidate),
     Failed(Option<Candidate>, Reason),
@@ -127,7 +127,7 @@ impl<'a> Judge<'a> {
         Ok(Self { tau: robustness.tau, search, fresh })
     }
 
-    /// The gauge of the final test, for points that no search has led to.
+    /// The gauge of the final test, for points that no search has found.
     pub(crate) fn test(
         robustness: &Robustness,
         model: &'a dyn Model,
@@ -138,8 +138,8 @@ impl<'a> Judge<'a> {
         Gauge::new(robustness.measure, model, &cloud)
     }
 
-    /// Searches, settles, and tests on noise that neither has seen. If that fails, the search
-    /// goes on from there, aiming higher by what was missing.
+    /// Searches, settles, and tests on draws that neither step has used. If the test fails, the
+    /// search continues from there with a higher target.
     pub(crate) fn judge(
         &self,
         factual: &Factual,
@@ -177,7 +177,7 @@ impl<'a> Judge<'a> {
     }
 }
 
-/// Why a search ended below its threshold.
+/// The reason why a search ended below its threshold.
 pub(crate) fn gave_up(meter: &Meter) -> Reason {
     if meter.is_spent() { Reason::BudgetSpent } else { Reason::Stuck }
 }

@@ -1,4 +1,4 @@
-//! Counterfactuals: what is asked, and how it is answered.
+//! Counterfactuals: the problem and the methods.
 //!
 //! `min ||x' - x||  subject to  m(x') >= 0.5,  measure(x') >= tau,  x' feasible`
 //!
@@ -38,20 +38,20 @@ use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::points::Points;
 
-/// What is asked of every factual.
+/// The problem, the same for every factual.
 #[derive(Clone, Copy)]
 pub struct Problem<'a> {
     /// The model.
     pub model: &'a dyn Model,
-    /// What a change costs.
+    /// The cost of a change.
     pub norm: Norm,
-    /// Data points, for the methods that answer with one.
+    /// Data points, for the methods that return or start from them.
     pub data: &'a Points,
     memory: Option<&'a Memory>,
 }
 
 impl<'a> Problem<'a> {
-    /// A problem whose parts fit together.
+    /// A problem; the dimensions are checked.
     pub fn new(model: &'a dyn Model, norm: Norm, data: &'a Points) -> Result<Self> {
         if data.dim() != model.dim() {
             return Err(Error::Dimension {
@@ -63,22 +63,22 @@ impl<'a> Problem<'a> {
         Ok(Self { model, norm, data, memory: None })
     }
 
-    /// The same, with what was read of the data points kept for other methods and norms. The
-    /// memory must be of these data points.
+    /// The same problem with a cache of the measures at the data points, for other methods and
+    /// norms. The memory must belong to these data points.
     #[must_use]
     pub fn with_memory(self, memory: &'a Memory) -> Self {
         Self { memory: Some(memory), ..self }
     }
 }
 
-/// A point to explain, and where its counterfactual may lie.
+/// A point to explain, with its feasible set.
 #[derive(Debug, Clone, Copy)]
 pub struct Factual<'a> {
     /// The point.
     pub point: &'a [f32],
-    /// The points its counterfactual may be.
+    /// The feasible set of its counterfactual.
     pub set: &'a FeasibleSet,
-    /// Which of them are answers.
+    /// Which points of the set are answers.
     pub domain: Domain,
 }
 
@@ -92,14 +92,14 @@ pub enum Domain {
 }
 
 impl<'a> Factual<'a> {
-    /// A factual whose answers are rows, unless the set knows of none.
+    /// A factual whose answers are rows, if the set has rows.
     #[must_use]
     pub fn new(point: &'a [f32], set: &'a FeasibleSet) -> Self {
         let domain = if set.is_relaxed() { Domain::Relaxed } else { Domain::Encodable };
         Self { point, set, domain }
     }
 
-    /// The same, with every point of the set an answer: for the steps of a longer way.
+    /// The same, with every point of the set an answer, for intermediate steps.
     pub(crate) fn relaxed(self) -> Self {
         Self { domain: Domain::Relaxed, ..self }
     }
@@ -111,10 +111,10 @@ pub trait Method: Send + Sync {
     fn find(&self, factual: &Factual, meter: &mut Meter) -> Result<Answer>;
 }
 
-/// Answers many factuals, in their order; threads change nothing.
+/// Answers many factuals, in their order. The result does not depend on the number of threads.
 ///
-/// `watch` hears of every answer, and of every reading on the way to it. After a `Break` those
-/// in work and all others are answered with [`Reason::Cancelled`].
+/// `watch` is called for every answer and every evaluation. After a `Break` all unfinished factuals
+/// are answered with [`Reason::Cancelled`].
 pub fn find_all(
     problem: &Problem,
     method: &dyn Method,
@@ -126,8 +126,8 @@ pub fn find_all(
     Ok(found.into_iter().map(|(outcome, _)| outcome).collect())
 }
 
-/// Answers one factual, and says which way the method took: the points it stepped to, from the
-/// factual to the answer, or to where it gave up. The answer is the same as without.
+/// Answers one factual, and returns the path of the method: its points from the factual to the
+/// answer, or to the last point of the search. The answer is the same as without the path.
 pub fn find_path(
     problem: &Problem,
     method: &dyn Method,
@@ -138,7 +138,7 @@ pub fn find_path(
     let factuals = std::slice::from_ref(factual);
     let mut found = find_each(problem, method, factuals, budget, Path::kept, watch)?;
     let Some((outcome, mut path)) = found.pop() else {
-        return Err(Error::Cancelled("the factual was not looked at".to_owned()));
+        return Err(Error::Cancelled("the factual was not answered".to_owned()));
     };
     if let Some(found) = outcome.found() {
         path.step(&found.point);
@@ -200,12 +200,12 @@ fn find_each(
                 not_found(Reason::AlreadyFavourable)
             } else {
                 match method.find(factual, &mut meter)? {
-                    // What was found in half the time is not what the method would have found.
+                    // A cancelled search may differ from a complete one, so its result is dropped.
                     _ if meter.is_cancelled() => not_found(Reason::Cancelled),
                     answer => answer,
                 }
             };
-            // The next one notices a `Break`.
+            // The next factual handles a `Break`.
             let _ = watch(Tick::Answered);
             let seconds = started.elapsed().as_secs_f64();
             Ok((Outcome { answer, effort: meter.effort(), seconds }, meter.path))

@@ -13,18 +13,17 @@ pub struct Counterfactual {
     pub point: Vec<f32>,
     /// `m(x')`
     pub score: f32,
-    /// What the method's test read there: its measure's value.
+    /// The value of the method's measure there, in its test.
     pub value: f64,
     /// The distance from the factual, by the problem's norm.
     pub cost: f64,
-    /// The row it is the point of, to the last digit, where only rows are answers. Decoding
-    /// the point would give it but for rounding. Not written with the rest: files have rows
-    /// in a form of their own.
+    /// The exact row of the point, if only rows are answers; decoding the point would lose digits.
+    /// It is not serialised here, since files have their own form for rows.
     #[serde(skip)]
     pub row: Option<Row>,
 }
 
-/// What came out for one factual.
+/// The result for one factual.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Outcome {
     /// The answer.
@@ -35,60 +34,60 @@ pub struct Outcome {
     pub seconds: f64,
 }
 
-/// Found or not.
+/// The answer: found or not found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum Answer {
-    /// A point that passed.
+    /// A point passed the test.
     Found {
         /// The point.
         counterfactual: Counterfactual,
-        /// Why the search stopped there.
+        /// Why the search stopped.
         stopped: Stopped,
     },
-    /// No point passed.
+    /// No point passed the test.
     NotFound {
-        /// The best point that did not, if the search had one.
+        /// The best point that failed, if the search had one.
         best: Option<Counterfactual>,
-        /// Why there is none.
+        /// The reason.
         reason: Reason,
     },
 }
 
-/// Why a search that found something stopped.
+/// Why a successful search stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Stopped {
-    /// The first point that passed was wanted.
+    /// The method returns the first point that passes.
     Reached,
-    /// Nothing cheaper was found.
+    /// No cheaper point was found.
     Converged,
-    /// The budget was spent; a longer search might find something cheaper.
+    /// The budget was spent; a longer search may find a cheaper point.
     BudgetSpent,
 }
 
-/// Why nothing was found.
+/// Why no counterfactual was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Reason {
     /// The model accepts the factual already.
     AlreadyFavourable,
-    /// The budget was spent first.
+    /// The budget was spent before a point passed.
     BudgetSpent,
-    /// No small step raises the measure any more, or the method's own steps are used up.
+    /// No small step increases the measure, or the method's own limit of steps is reached.
     Stuck,
-    /// None of the data points that were tried passes.
+    /// None of the tested data points passes.
     NoCandidate,
-    /// Points pass, but no row that was found near them obeys the rules and passes.
+    /// Points pass, but no row near them was found that satisfies the rules and passes.
     NoActionableRow,
     /// The search was cancelled.
     Cancelled,
 }
 
 impl Reason {
-    /// The reason as it stands in files.
+    /// The reason as written in files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -112,7 +111,7 @@ impl std::fmt::Display for Reason {
             }
             Self::NoCandidate => "none of the data points that were tried passes the test",
             Self::NoActionableRow => {
-                "points pass, but no row near them that obeys the rules was found to"
+                "points pass, but no row near them was found that satisfies the rules and passes"
             }
             Self::Cancelled => "the search was cancelled",
         })
@@ -129,13 +128,13 @@ impl Outcome {
         }
     }
 
-    /// Whether the budget ended the search, so that a longer one may find something cheaper.
+    /// Whether the budget ended the search, so that a longer search may find a cheaper point.
     #[must_use]
     pub fn is_cut_short(&self) -> bool {
         matches!(self.answer, Answer::Found { stopped: Stopped::BudgetSpent, .. })
     }
 
-    /// Why none was found, if none was.
+    /// The reason, if no counterfactual was found.
     #[must_use]
     pub fn reason(&self) -> Option<Reason> {
         match &self.answer {

@@ -1,43 +1,42 @@
-//! The way of a search: the points it came to, in their order.
+//! The path of a search: the points it visited, in order.
 
-/// The points a search stepped to; empty and free of cost unless somebody asked for them.
+/// The points of a search; empty, at no cost, unless requested.
 ///
-/// A probe that is not accepted is no step, and a branch that does not lead to the answer is cut
-/// off again.
+/// Rejected probes are not recorded, and branches that do not lead to the answer are removed.
 #[derive(Debug, Default)]
 pub(crate) struct Path {
     is_kept: bool,
     points: Vec<Vec<f32>>,
 }
 
-/// A place on a [`Path`].
+/// A position on a [`Path`].
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Mark(usize);
 
 impl Path {
-    /// A path that is kept.
+    /// A path that records its points.
     pub(crate) fn kept() -> Self {
         Self { is_kept: true, points: Vec::new() }
     }
 
-    /// Steps to a point, unless it stands there already.
+    /// Adds a point, unless it is the last one.
     pub(crate) fn step(&mut self, point: &[f32]) {
         if self.is_kept && self.points.last().is_none_or(|last| last != point) {
             self.points.push(point.to_vec());
         }
     }
 
-    /// Where it is now.
+    /// The current position.
     pub(crate) fn mark(&self) -> Mark {
         Mark(self.points.len())
     }
 
-    /// Goes back to a place, and gives what came after it.
+    /// Returns to a position, and returns the points after it.
     pub(crate) fn cut(&mut self, mark: Mark) -> Vec<Vec<f32>> {
         self.points.split_off(mark.0.min(self.points.len()))
     }
 
-    /// Goes on along points, such as were cut off before.
+    /// Appends points, for example those removed before.
     pub(crate) fn follow(&mut self, points: &[Vec<f32>]) {
         for point in points {
             self.step(point);

@@ -1,7 +1,7 @@
-//! For a factual without a counterfactual: which rule stands in the way.
+//! Relaxations: the single rules that prevent a counterfactual.
 //!
-//! Each constraint is let go on its own and the method asked again. Pairs are not tried: there
-//! are too many, and what to do about one rule is what a person can decide.
+//! Each constraint is removed alone and the search is repeated. Pairs are not tried: there are too
+//! many, and a person can decide about a single rule.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -13,16 +13,16 @@ use crate::action::{Actions, Constraint, FeasibleSet, Violation};
 use crate::data::Row;
 use crate::error::{Error, Result};
 
-/// A constraint without which there is a counterfactual.
+/// A constraint whose removal leads to a counterfactual.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Relaxation {
-    /// The constraint that was let go.
+    /// The removed constraint.
     pub constraint: Constraint,
-    /// What is found without it.
+    /// The counterfactual without it.
     pub counterfactual: Counterfactual,
-    /// What that row breaks: the value it needs, and what is allowed. Empty if it obeys every
-    /// rule after all, and only the search had missed it.
+    /// The violations of that row: the value it needs, and the allowed values. Empty if it
+    /// satisfies every rule and the search had only missed it.
     pub breaks: Vec<Violation>,
 }
 
@@ -35,20 +35,22 @@ impl fmt::Display for Relaxation {
                 write!(f, "{constraint}: with {found} among the changes the search finds advice ")?;
                 write!(f, "(cost {cost:.3}); allowed is {allowed}")
             }
-            None => write!(f, "a row that obeys every rule was found after all (cost {cost:.3})"),
+            None => {
+                write!(f, "a second search found a row that satisfies every rule (cost {cost:.3})")
+            }
         }
     }
 }
 
-/// What letting go of one constraint at a time would do for one factual.
+/// The results of removing one constraint at a time, for one factual.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Relaxations {
-    /// The constraints without which there is a counterfactual, the cheapest first.
+    /// The constraints whose removal leads to a counterfactual, the cheapest first.
     pub helpful: Vec<Relaxation>,
-    /// The constraints that bind this factual and were let go, one at a time.
+    /// The number of binding constraints that were removed, one at a time.
     pub tried: usize,
-    /// The constraints that bind this factual and were not tried.
+    /// The number of binding constraints that were not tried.
     pub untried: usize,
 }
 
@@ -64,19 +66,19 @@ impl fmt::Display for Relaxations {
         };
         match tried {
             0 if *untried == 0 => f.write_str("no rule binds it"),
-            1 => write!(f, "letting go of the one rule that was tried does not help; {rest}"),
-            _ => write!(f, "letting go of any one of {tried} rules does not help; {rest}"),
+            1 => write!(f, "removing the one rule that was tried does not help; {rest}"),
+            _ => write!(f, "removing any one of {tried} rules does not help; {rest}"),
         }
     }
 }
 
-/// Lets go of the factual's constraints one at a time, at most `tries` of them, and says which
-/// ones keep the method from finding a counterfactual. Threads change nothing.
+/// Removes the factual's constraints one at a time, at most `tries` of them, and returns those that
+/// prevent a counterfactual. The result does not depend on the number of threads.
 ///
-/// A constraint that leaves this factual's set of points as it is does not bind it and is
-/// passed over; so is a feature that cannot change because it is missing or special.
+/// A constraint whose removal does not change the feasible set is not binding and is skipped; so is
+/// a feature that cannot change because it is missing or special.
 ///
-/// `watch` hears of every answer and of every reading; after a `Break` there is no answer.
+/// `watch` is called for every answer and every evaluation; a `Break` is an error.
 pub fn relaxations(
     problem: &Problem,
     method: &dyn Method,
@@ -104,7 +106,7 @@ pub fn relaxations(
     let factuals: Vec<Factual> = freed.iter().map(|(_, set)| Factual::new(&point, set)).collect();
     let outcomes = find_all(problem, method, &factuals, budget, watch)?;
     if outcomes.iter().any(|outcome| outcome.reason() == Some(Reason::Cancelled)) {
-        return Err(Error::Cancelled("not all rules were let go in turn".to_owned()));
+        return Err(Error::Cancelled("not all rules were tried".to_owned()));
     }
     let tried = freed.len();
     let mut helpful: Vec<Relaxation> = freed
@@ -148,17 +150,17 @@ mod tests {
             ),
             (
                 all(vec![relaxation(vec![])], 1, 0),
-                "a row that obeys every rule was found after all (cost 0.250)",
+                "a second search found a row that satisfies every rule (cost 0.250)",
             ),
             (all(vec![], 0, 0), "no rule binds it"),
             (
                 all(vec![], 1, 0),
-                "letting go of the one rule that was tried does not help; two at a time were not \
+                "removing the one rule that was tried does not help; two at a time were not \
                  tried",
             ),
             (
                 all(vec![], 5, 2),
-                "letting go of any one of 5 rules does not help; 2 more, and two at a time, were \
+                "removing any one of 5 rules does not help; 2 more, and two at a time, were \
                  not tried",
             ),
         ];

@@ -23,7 +23,7 @@ impl Schema {
         }
     }
 
-    /// What the feature accepts, in words.
+    /// The accepted values, in words.
     #[must_use]
     pub fn expected(&self, feature: &Feature) -> String {
         if !feature.kind.is_number() {
@@ -48,8 +48,8 @@ impl Schema {
         format!("{kind}{range}, or one of {}", listed(&special))
     }
 
-    /// The value that the text of a cell means: [`Value::Missing`] if the schema says so,
-    /// whatever the policy. The error says what was expected.
+    /// The value that the text of a cell means: [`Value::Missing`] if the text means "missing" in
+    /// the schema, under any policy. The error names the expected values.
     pub(crate) fn value_of_cell(&self, feature: &Feature, text: &str) -> Result<Value, String> {
         if let Some(level) = feature.kind.levels().iter().find(|level| level.matches(text)) {
             return Ok(level.clone());
@@ -67,7 +67,7 @@ impl Schema {
             });
         }
         match parse_number(text).map(Value::Number) {
-            // All its digits were written, so all of them are meant.
+            // All digits that were written are kept.
             Some(Value::Number(number))
                 if feature.kind == FeatureKind::Integer
                     && number.abs() >= EXACT
@@ -83,8 +83,8 @@ impl Schema {
         }
     }
 
-    /// The text of a cell that means the value: what [`Schema::value_of_cell`] reads back.
-    /// A missing value is an empty cell, unless that would mean something else here.
+    /// The text of a cell for the value, which [`Schema::value_of_cell`] reads back. A missing
+    /// value is an empty cell, unless the schema gives an empty cell another meaning.
     pub(crate) fn cell_of_value(&self, feature: &Feature, value: &Value) -> String {
         if *value != Value::Missing {
             return value.to_string();

@@ -19,7 +19,7 @@ pub(super) struct Reader<R> {
 }
 
 impl<R: Read> Reader<R> {
-    /// Reads the header. `size` is the number of bytes there are, where that is known.
+    /// Reads the header. `size` is the total number of bytes, if known.
     pub(super) fn new(source: &Path, bytes: R, size: Option<u64>) -> Result<Self> {
         let mut records = csv::ReaderBuilder::new()
             .flexible(true)
@@ -83,7 +83,7 @@ impl<R: Read> Batches for Reader<R> {
     }
 }
 
-/// Why a record could not be read.
+/// The error for a record that could not be read.
 fn broken<R>(source: &Path, text: &Utf8<Input<R>>, error: csv::Error) -> Error {
     let problem = match text.bad_line() {
         Some(line) => format!("line {line} is not UTF-8 text, expected a file saved as UTF-8"),
@@ -95,7 +95,7 @@ fn broken<R>(source: &Path, text: &Utf8<Input<R>>, error: csv::Error) -> Error {
     }
 }
 
-/// A header of one column that holds another separator is a file with another separator.
+/// Detects another separator: a header of one column that contains one.
 fn other_separator(header: &csv::StringRecord) -> Option<&'static str> {
     let only = header.get(0).filter(|_| header.len() == 1)?;
     [(';', "semicolons"), ('\t', "tabs"), ('|', "bars")]
@@ -104,7 +104,7 @@ fn other_separator(header: &csv::StringRecord) -> Option<&'static str> {
         .map(|(_, name)| name)
 }
 
-/// Writes CSV, every cell with its own text.
+/// Writes CSV, with the text of every cell unchanged.
 pub(super) struct Writer(csv::Writer<WholeFile>);
 
 impl Writer {

@@ -1,4 +1,4 @@
-//! Rows, points, labels and a split: all that training needs.
+//! Rows, points, labels and a split: the input of a training.
 
 use rand::seq::SliceRandom as _;
 
@@ -12,7 +12,7 @@ use crate::error::{Error, Result};
 use crate::points::Points;
 use crate::seed::Seed;
 
-/// A table read through a schema: rows, points, labels, and which rows train.
+/// A table read through a schema: rows, points, labels and the split.
 #[derive(Debug, Clone)]
 pub struct Dataset {
     schema: Schema,
@@ -97,19 +97,19 @@ impl Dataset {
         &self.table
     }
 
-    /// How rows become points.
+    /// The encoder.
     #[must_use]
     pub fn encoder(&self) -> &Encoder {
         &self.encoder
     }
 
-    /// The rows that were kept.
+    /// The kept rows.
     #[must_use]
     pub fn rows(&self) -> &[Row] {
         &self.rows
     }
 
-    /// For each row kept, its row in the table.
+    /// For each kept row, its row in the table.
     #[must_use]
     pub fn table_rows(&self) -> &[usize] {
         &self.table_rows
@@ -139,12 +139,12 @@ impl Dataset {
         &self.test
     }
 
-    /// Whether a table other than the schema's said which rows train.
+    /// Whether the split came from a table instead of the schema.
     pub(crate) fn has_split_table(&self) -> bool {
         self.has_split_table
     }
 
-    /// What reading left out or made up.
+    /// The report of dropped rows and filled cells.
     #[must_use]
     pub fn report(&self) -> &ReadReport {
         &self.report
@@ -152,7 +152,7 @@ impl Dataset {
 }
 
 impl Schema {
-    /// Whether a cell of the label column is favourable; `None` if it is no label.
+    /// Whether a cell of the label column is favourable; `None` if it is not a label.
     pub(crate) fn is_favourable(&self, cell: &str) -> Option<bool> {
         let is_one_of = |values: &[Value]| values.iter().any(|value| value.matches(cell));
         let Label { favourable, unfavourable, .. } = &self.label;
@@ -164,7 +164,7 @@ impl Schema {
     }
 }
 
-/// The label of every row kept; rows without one go, if the schema says so.
+/// The label of every kept row; rows without a label are dropped if the schema allows it.
 fn read_labels(schema: &Schema, table: &Table, kept: &mut Rows) -> Result<Vec<bool>> {
     let label = &schema.label;
     let column = table.column(&label.column)?;
@@ -398,7 +398,7 @@ missing = "drop-row"
         for (&row, expected) in data.train().iter().zip(expected) {
             assert!((f64::from(data.points().row(row)[0]) - expected).abs() < 1e-6);
         }
-        // What clipping took away does not come back.
+        // Clipping loses information.
         let first = data.encoder().decode(data.points().row(0));
         assert!((first.values()[0].number().unwrap() - 30.0).abs() < 1e-4);
     }

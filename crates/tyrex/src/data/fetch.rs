@@ -1,9 +1,9 @@
-//! Downloads that survive a cut connection.
+//! Downloads that resume after an interrupted connection.
 //!
-//! The body goes to a `.part` file, and beside it stands the server's validator (`ETag` or
-//! `Last-Modified`). The next attempt, in this run or a later one, asks only for the rest
-//! (`Range`), on condition that the file has not changed (`If-Range`). A server that ignores
-//! ranges, or whose file has changed, answers with the whole file, and the part starts anew.
+//! The body is written to a `.part` file, with the server's validator (`ETag` or `Last-Modified`)
+//! beside it. The next attempt, in this run or a later one, requests only the rest (`Range`), on
+//! condition that the file has not changed (`If-Range`). If the server ignores ranges or the file
+//! has changed, the server sends the whole file and the part is rewritten.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Seek, SeekFrom, Write};
@@ -17,18 +17,18 @@ use ureq::{Agent, Body};
 
 use crate::error::{Error, Result};
 
-/// How patient a download is.
+/// The options of a download.
 #[derive(Debug, Clone)]
 pub struct FetchOptions {
-    /// How often to try in all; at least 1.
+    /// The total number of attempts; at least 1.
     pub attempts: u32,
     /// The wait before the second attempt; it doubles each time.
     pub first_wait: Duration,
-    /// The longest silence of the server, while connecting, answering or sending.
+    /// The timeout while connecting, waiting for the answer or receiving.
     pub timeout: Duration,
     /// The most bytes a file may have.
     pub limit: u64,
-    /// An address that takes the place of every home's, for a mirror with the same paths.
+    /// The address of a mirror with the same paths, used instead of every home's.
     pub mirror: Option<String>,
 }
 
@@ -45,7 +45,7 @@ impl Default for FetchOptions {
 }
 
 impl FetchOptions {
-    /// The usual patience, and the mirror that `$TYREX_DATA_MIRROR` names, if it does.
+    /// The default options, with the mirror in `$TYREX_DATA_MIRROR` if it is set.
     #[must_use]
     pub fn from_environment() -> Self {
         let mirror = std::env::var("TYREX_DATA_MIRROR").ok().filter(|mirror| !mirror.is_empty());
@@ -58,21 +58,21 @@ impl FetchOptions {
     }
 }
 
-/// How far a download has come.
+/// The progress of a download.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress<'a> {
     /// The address.
     pub url: &'a str,
     /// Bytes on disk, those of earlier attempts included.
     pub received: u64,
-    /// Bytes of the whole file, where the server says it.
+    /// Bytes of the whole file, if the server reports it.
     pub total: Option<u64>,
 }
 
-/// Called as bytes arrive and while waiting; `Break` cancels, and what has arrived is kept.
+/// Called as bytes arrive and while waiting; `Break` cancels, and the received bytes are kept.
 pub type OnProgress<'a> = &'a mut dyn FnMut(Progress<'_>) -> ControlFlow<()>;
 
-/// Brings what is at `url` into `part`. If that fails, what has arrived stays for the next call.
+/// Downloads `url` into `part`. If that fails, the received bytes are kept for the next call.
 pub(super) fn download(
     url: &str,
     part: &Path,
@@ -107,9 +107,9 @@ fn agent(url: &str, options: &FetchOptions) -> Agent {
 }
 
 enum Failure {
-    /// Worth another attempt.
+    /// Another attempt may succeed.
     Passing(String),
-    /// Another attempt would end the same way.
+    /// Another attempt would fail in the same way.
     Final(Error),
 }
 
@@ -161,7 +161,7 @@ impl Transfer<'_> {
             }
             206 if self.continues(response.headers()) => {}
             416 if whole_length(response.headers()) == Some(self.part.length) => return Ok(()),
-            // The server sent a range, or refused one, that does not fit what is on disk.
+            // The server sent or refused a range that does not fit the bytes on disk.
             206 | 416 => {
                 self.part.restart(self.url, None)?;
                 return Err(Failure::Passing("the file on the server has changed".into()));
@@ -193,14 +193,16 @@ impl Transfer<'_> {
                 Ok(0) => break,
                 Ok(count) => count,
                 Err(error) if error.kind() == std::io::ErrorKind::Interrupted => continue,
-                Err(error) => return Err(Failure::Passing(format!("connection cut: {error}"))),
+                Err(error) => {
+                    return Err(Failure::Passing(format!("connection interrupted: {error}")));
+                }
             };
             self.check_limit(self.part.length + count as u64)?;
             self.part.append(&buffer[..count])?;
         }
         match self.total {
             Some(total) if total != self.part.length => Err(Failure::Passing(format!(
-                "connection cut after {} of {total} bytes",
+                "connection interrupted after {} of {total} bytes",
                 self.part.length
             ))),
             _ => Ok(()),
@@ -219,11 +221,11 @@ impl Transfer<'_> {
         let progress = Progress { url: self.url, received: self.part.length, total: self.total };
         match (self.on_progress)(progress) {
             ControlFlow::Continue(()) => Ok(()),
-            ControlFlow::Break(()) => Err(self.error("cancelled; run it again to go on".into())),
+            ControlFlow::Break(()) => Err(self.error("cancelled; run it again to continue".into())),
         }
     }
 
-    /// Waits, and stays ready to be cancelled.
+    /// Waits, and checks for cancellation.
     fn pause(&mut self, wait: Duration) -> Result<()> {
         const SLICE: Duration = Duration::from_millis(100);
         let start = Instant::now();
@@ -251,7 +253,7 @@ impl Transfer<'_> {
     }
 }
 
-/// What identifies this version of the file, for `If-Range`: a strong `ETag`, or else the date.
+/// The validator of this version of the file, for `If-Range`: a strong `ETag`, or else the date.
 fn validator(headers: &HeaderMap) -> Option<String> {
     let text = |name| headers.get(name).and_then(|value| value.to_str().ok()).map(str::to_owned);
     text(header::ETAG).filter(|tag| !tag.starts_with("W/")).or_else(|| text(header::LAST_MODIFIED))
@@ -272,7 +274,7 @@ fn content_range(headers: &HeaderMap) -> Option<(&str, &str)> {
     text.strip_prefix("bytes ")?.split_once('/')
 }
 
-/// A file on its way: what has arrived, and the version it belongs to.
+/// A partial file: the received bytes, and the version they belong to.
 #[derive(Debug)]
 pub(super) struct Part {
     path: PathBuf,
@@ -282,8 +284,8 @@ pub(super) struct Part {
 }
 
 impl Part {
-    /// Opens the part, or starts it. What an earlier run left is kept only if it came from the
-    /// same address and its version is known. One process at a time.
+    /// Opens the part, or starts it. An earlier part is kept only if it came from the same address
+    /// and its version is known. The part is locked.
     fn open(path: &Path, url: &str) -> Result<Self> {
         if let Some(folder) = path.parent() {
             fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
@@ -333,7 +335,7 @@ impl Part {
         Ok(())
     }
 
-    /// Everything that has arrived.
+    /// All received bytes.
     pub(super) fn content(&mut self) -> Result<Vec<u8>> {
         let mut content = Vec::with_capacity(self.length as usize);
         self.file.rewind().map_err(Error::io("read", &self.path))?;
@@ -341,7 +343,7 @@ impl Part {
         Ok(content)
     }
 
-    /// Leaves nothing behind.
+    /// Removes the part.
     pub(super) fn discard(&mut self) -> Result<()> {
         remove(&Self::version_path(&self.path))?;
         remove(&self.path)

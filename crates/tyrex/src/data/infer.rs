@@ -20,17 +20,17 @@ use summary::Summary;
 const MOST_LEVELS: usize = 60;
 /// Whole numbers with at most this many different values may be codes.
 const FEW_VALUES: usize = 10;
-/// More decimals than this are measurement, not a step.
+/// Numbers with more decimals than this have no step.
 const MOST_DECIMALS: usize = 6;
 /// Favourable labels as data sets commonly write them.
 const GOOD_WORDS: [&str; 8] = ["good", "yes", "true", "approved", "accepted", "paid", ">50k", "1"];
 
-/// A schema drawn up from a table, with remarks where a person should look.
+/// A schema inferred from a table, with remarks for a person to check.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Inferred {
     /// The draft.
     pub schema: Schema,
-    /// What to look at.
+    /// The remarks.
     pub notes: Vec<Note>,
 }
 
@@ -40,8 +40,8 @@ impl Inferred {
         self.schema.to_toml_with_notes(&self.notes)
     }
 
-    /// The same draft, open to rows outside the ranges that were seen: those say what may be
-    /// advised (`action = { within = [..] }`), not who may ask.
+    /// The same draft, for rows outside the observed ranges too: the ranges limit the advice
+    /// (`action = { within = [..] }`), not the applicants.
     #[must_use]
     pub fn open_to_all(mut self) -> Self {
         for feature in &mut self.schema.features {
@@ -59,8 +59,8 @@ impl Inferred {
 }
 
 impl Schema {
-    /// A first schema from a table. The label must be named, since nothing in a table says
-    /// which column it is; `favourable` may be empty, and is then guessed with a remark.
+    /// A first schema from a table. The label must be named, since it cannot be inferred;
+    /// `favourable` may be empty, and is then guessed with a remark.
     pub fn infer(table: &Table, label: Option<&str>, favourable: &[Value]) -> Result<Inferred> {
         if label.is_none() && table.rows() > 0 {
             return Err(no_label(table));
@@ -68,11 +68,11 @@ impl Schema {
         Self::infer_with(table, label, favourable, &Hints::default())
     }
 
-    /// A first schema from a table of which something is known.
+    /// A first schema from a table, with hints.
     ///
-    /// A model that exists needs no label. Without one the schema names a column that the table
-    /// does not have, and the favourable value is the one given, or else 1: rows read through it
-    /// have no labels, so they can be explained and cannot train.
+    /// An existing model needs no label. Without one the schema names a column that the table does
+    /// not have, and the favourable value is the one given, or else 1: rows read through it have no
+    /// labels, so they can be explained and cannot train.
     pub fn infer_with(
         table: &Table,
         label: Option<&str>,
@@ -97,7 +97,7 @@ impl Schema {
         let draft = Schema::new(label, Vec::new());
         let mut inferred = Inferred { schema: Schema { missing, ..draft }, notes: Vec::new() };
         inferred
-            .note(None, format!("Drawn up from {}; correct it where it is wrong.", name_of(table)));
+            .note(None, format!("Inferred from {}; correct it where necessary.", name_of(table)));
         remark_on_label(&mut inferred, summary.as_ref(), favourable);
         let names = match &hints.features {
             Some(features) => features.iter().map(String::as_str).collect(),
@@ -157,11 +157,11 @@ fn no_label(table: &Table) -> Error {
     };
     Error::Table {
         file: table.source().to_owned(),
-        problem: format!("which column is the label? It has to be named; {hint}"),
+        problem: format!("the label column must be named; {hint}"),
     }
 }
 
-/// The usual words for "missing" that occur in the table; all usual words if none does.
+/// The common words for "missing" that occur in the table; all of them if none occurs.
 fn tokens_seen(table: &Table) -> Missing {
     let usual = Missing::default();
     let seen: BTreeSet<&str> = table
@@ -206,7 +206,7 @@ fn infer_label(table: &Table, label: &Summary<'_>, favourable: &[Value]) -> Resu
     Ok(Label { column: label.name.to_owned(), favourable, unfavourable, missing })
 }
 
-/// The label of a table that has none, under a name that is no column's.
+/// A label for a table without one, with a name that no column has.
 fn absent_label(table: &Table, favourable: &[Value]) -> Label {
     let mut column = "label".to_owned();
     while table.columns().iter().any(|own| own.name() == column) {
@@ -217,7 +217,7 @@ fn absent_label(table: &Table, favourable: &[Value]) -> Label {
     Label { column, favourable, unfavourable: Vec::new(), missing: MissingPolicy::Reject }
 }
 
-/// The level that looks like the good one.
+/// The level that is probably favourable.
 fn guess(levels: &[Value]) -> Value {
     let named = |word: &&str| levels.iter().find(|level| level.to_string().to_lowercase() == *word);
     GOOD_WORDS.iter().find_map(named).unwrap_or(&levels[0]).clone()
@@ -225,8 +225,8 @@ fn guess(levels: &[Value]) -> Value {
 
 fn remark_on_label(inferred: &mut Inferred, label: Option<&Summary<'_>>, favourable: &[Value]) {
     let Some(label) = label else {
-        let text = "No column is the label: fit to be explained by a model, not to train. To train, \
-                    name the column under [label].";
+        let text = "No column is the label, so the rows can be explained but not trained on. To \
+                    train, name the column under [label].";
         inferred.note(None, text.to_owned());
         return;
     };
@@ -276,9 +276,9 @@ fn add_feature(
     let feature = draw_up(&column, kind, objection.is_some() && levels.len() < 2);
     if let Some(reason) = objection {
         let advice = if feature.action == Action::Fixed {
-            " Nothing says how it may change, so it may not."
+            " Its possible changes are unknown, so it is fixed."
         } else if column.is_identifier() {
-            " If it tells people apart, make its `action` `fixed`."
+            " If it identifies people, make its `action` `fixed`."
         } else {
             ""
         };
@@ -289,7 +289,7 @@ fn add_feature(
     Ok(())
 }
 
-/// What speaks against the column as a feature.
+/// The reason against the column as a feature, if any.
 fn objection(column: &Summary<'_>, levels: &[Value], known: bool) -> Option<&'static str> {
     if column.name.is_empty() {
         Some("has no name")
@@ -315,8 +315,8 @@ fn guess_kind(column: &Summary<'_>, levels: &[Value]) -> FeatureKind {
     }
 }
 
-/// The feature that the cells speak of. A number that never changes (`constant`) tells neither
-/// its range nor its step; other rows may have other values, but no advice can be given on it.
+/// The feature that fits the cells. A constant number (`constant`) has no range and no step; other
+/// rows may have other values, but it is never part of advice.
 fn draw_up(column: &Summary<'_>, kind: FeatureKind, constant: bool) -> Feature {
     let mut feature = Feature::new(column.name, kind);
     if feature.kind.is_number() && constant {
@@ -414,7 +414,7 @@ mod tests {
     #[test]
     fn a_draft_has_the_kinds_of_the_columns_and_says_where_to_look() {
         let inferred = Schema::infer(&table(), Some("class"), &[]).unwrap();
-        let expected = r#"# Drawn up from people.csv; correct it where it is wrong.
+        let expected = r#"# Inferred from people.csv; correct it where necessary.
 # Check [label]: `good` was guessed to be the favourable value.
 # Column `id` is ignored: it numbers the rows.
 # Column `source` is ignored: it has one value in all rows.
@@ -494,8 +494,8 @@ range = [-9, 11]
         };
         assert_eq!(
             error(None, &[]),
-            "folder/people.csv: which column is the label? It has to be named; columns with two \
-             values are `member`, `class`"
+            "folder/people.csv: the label column must be named; columns with two values are \
+             `member`, `class`"
         );
         assert_eq!(
             error(Some("class"), &[Value::from("fine")]),

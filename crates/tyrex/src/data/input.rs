@@ -10,12 +10,12 @@ pub(super) struct Input<R> {
 }
 
 impl<R> Input<R> {
-    /// `size` is the number of bytes there are; `None` where nobody knows, as for a pipe.
+    /// `size` is the total number of bytes; `None` if unknown, as for a pipe.
     pub(super) fn new(reader: R, size: Option<u64>) -> Self {
         Self { reader, read: 0, size }
     }
 
-    /// The share that was read, 0 to 1.
+    /// The share read so far, 0 to 1.
     pub(super) fn progress(&self) -> Option<f64> {
         self.size.map(|size| share(self.read, size))
     }
@@ -46,7 +46,7 @@ impl<R: Read> Read for Input<R> {
 /// all before it was read.
 pub(super) struct Utf8<R> {
     input: R,
-    /// The begin of a character whose end was not read yet, and a byte order mark before it.
+    /// The start of a character whose end was not read yet, and a byte order mark before it.
     begun: Vec<u8>,
     has_begun: bool,
     line: usize,
@@ -71,7 +71,7 @@ impl<R> Utf8<R> {
 }
 
 impl<R: Read> Read for Utf8<R> {
-    /// Needs room for two whole characters, as buffered readers give it.
+    /// Needs a buffer for two whole characters, as buffered readers have it.
     fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
         if out.len() < 8 {
             return Err(ErrorKind::InvalidInput.into());
@@ -94,7 +94,7 @@ impl<R: Read> Read for Utf8<R> {
                     at
                 }
             };
-            // The CSV reader takes a byte order mark that comes alone for the end of the file.
+            // The CSV reader would take a byte order mark alone for the end of the file.
             if !self.has_begun && bytes[..valid] == *b"\xEF\xBB\xBF" && (count > 0 || self.is_bad) {
                 self.begun = bytes.to_vec();
                 continue;

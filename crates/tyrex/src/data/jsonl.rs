@@ -28,7 +28,7 @@ pub(super) struct Reader<R> {
 }
 
 impl<R: Read> Reader<R> {
-    /// `size` is the number of bytes there are, where that is known.
+    /// `size` is the total number of bytes, if known.
     pub(super) fn new(source: &Path, bytes: R, size: Option<u64>) -> Self {
         Self {
             source: source.to_owned(),

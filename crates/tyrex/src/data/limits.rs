@@ -1,7 +1,7 @@
-//! How much a table may hold.
+//! The limits of a table.
 
-/// The most that a table may hold. The size of a file says little about it: Parquet keeps five
-/// million equal rows in a few hundred kilobytes.
+/// The maximum size of a table. The size of a file does not limit it: a Parquet file of a few
+/// hundred kilobytes can hold five million equal rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TableLimits {
     /// Rows.
@@ -21,7 +21,7 @@ impl Default for TableLimits {
 }
 
 impl TableLimits {
-    /// Refuses more rows and cells than are allowed: what a file declares, before it is decoded.
+    /// Rejects too many rows or cells, as declared in a file, before it is decoded.
     pub fn check(&self, rows: usize, columns: usize) -> Result<(), String> {
         if rows > self.rows {
             return Err(format!("it has {rows} rows, expected at most {}", self.rows));
@@ -37,7 +37,8 @@ impl TableLimits {
     }
 }
 
-/// The room that is left while a table is read, cell by cell: what a file declares may be wrong.
+/// The remaining size while a table is read, cell by cell, since the declared sizes of a file may
+/// be wrong.
 #[derive(Debug)]
 pub(crate) struct TableRoom {
     limits: TableLimits,
@@ -50,7 +51,7 @@ impl TableRoom {
         Self { limits, cells: 0, text: 0 }
     }
 
-    /// Takes room for a cell of so many bytes in this row.
+    /// Counts a cell of this many bytes in this row.
     pub(crate) fn take(&mut self, row: usize, bytes: usize) -> Result<(), String> {
         let TableLimits { rows, cells, text } = self.limits;
         self.cells += 1;

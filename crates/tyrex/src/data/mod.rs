@@ -1,9 +1,8 @@
-//! The tabular world: what a person reads, and how it becomes what a model sees.
+//! Tables, schemas and encoders: from the rows of a file to the points of a model.
 //!
-//! A file is a [`Table`] of text. A [`Schema`] says what its columns mean and turns it into
-//! [`Row`]s, which a person reads. An [`Encoder`] turns a row into a
-//! [`Point`](crate::Point), which a model sees, and back. A [`Dataset`] is all of them
-//! together, with labels and a split.
+//! A file is a [`Table`] of text. A [`Schema`] describes its columns and turns it into [`Row`]s of
+//! values in their own units. An [`Encoder`] turns a row into a [`Point`](crate::Point), the input
+//! of a model, and back. A [`Dataset`] is all of them together, with labels and a split.
 
 pub mod catalogue;
 mod cell;

@@ -16,7 +16,7 @@ pub struct MoonPoint {
     pub lower: bool,
 }
 
-/// `n` points on two interleaving half circles, upper and lower by turns:
+/// `n` points on two interleaving half circles, alternating between upper and lower:
 ///
 /// `upper(t) = (cos t, sin t)`, `lower(t) = (1 - cos t, 1/2 - sin t)`,
 ///

@@ -51,7 +51,7 @@ impl Step {
         multiple * self.numerator / self.denominator + 0.0
     }
 
-    /// How many steps make the number; rounded as told unless it is a multiple but for
+    /// How many steps make the number; rounded by the given function, unless it is a multiple up to
     /// the error of the division.
     fn count(&self, number: f64, round: fn(f64) -> f64) -> f64 {
         let steps = number / self.size;

@@ -1,7 +1,7 @@
 //! Parquet: flat columns of numbers, text and booleans, as pandas, pyarrow and polars write them.
 //!
-//! The column interface of the `parquet` crate is enough for that; the arrow one would
-//! only add weight.
+//! The column interface of the `parquet` crate is sufficient for that; the arrow interface would
+//! only add dependencies.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -30,7 +30,7 @@ use crate::file::WholeFile;
 /// Rows decoded at a time.
 const BATCH: usize = 8192;
 
-/// Rows that a row group has at least, where there are as many.
+/// The minimum number of rows of a row group, except the last.
 const GROUP: usize = 16_384;
 
 /// Reads Parquet. Numbers become their shortest text, a null an empty cell.
@@ -88,7 +88,7 @@ impl<R: ChunkReader + 'static> Reader<R> {
             let metadata = group.metadata();
             let rows = usize::try_from(metadata.num_rows())
                 .map_err(|_| self.wrong("a row group has a negative number of rows".to_owned()))?;
-            // The crate takes these for granted and stops the program when they are negative.
+            // The crate does not check these and panics if they are negative.
             let sound = metadata.columns().iter().all(|chunk| {
                 chunk.data_page_offset() >= 0
                     && chunk.dictionary_page_offset().is_none_or(|offset| offset >= 0)
@@ -200,7 +200,7 @@ fn missing_codec(codec: Compression) -> Option<&'static str> {
     }
 }
 
-/// What a column holds, in words, if it is not something a cell can be.
+/// The type of a column in words, if it is not supported.
 fn unsupported(column: &ColumnDescriptor) -> Option<&'static str> {
     if column.max_rep_level() > 0 || column.path().parts().len() > 1 {
         return Some("lists or records");
@@ -248,8 +248,8 @@ fn is_unsigned(column: &ColumnDescriptor) -> bool {
         )
 }
 
-/// The pages of a column, checked for what the decoder takes for granted: it stops the
-/// program at a page that refers to a dictionary when there was none.
+/// The pages of a column, checked before decoding: the decoder panics at a page that refers to a
+/// missing dictionary.
 struct CheckedPages {
     pages: Box<dyn PageReader>,
     has_dictionary: bool,
@@ -392,7 +392,7 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    /// Nothing but the begin of the file is written before the first row group.
+    /// Only the header of the file is written before the first row group.
     pub(super) fn new(file: WholeFile, columns: &[(String, Content)]) -> io::Result<Self> {
         let fields = columns
             .iter()

@@ -10,9 +10,9 @@ use crate::error::{Error, Result};
 
 /// A file read in batches of rows, each a [`Table`] whose rows have their numbers in the file.
 ///
-/// Memory is proportional to a batch, not to the file, and nothing behind a batch is read
-/// beyond what a buffer holds. The first batch has the columns even if there are no rows; no
-/// other batch is empty. After an error there is nothing more.
+/// Memory is proportional to a batch, not to the file, and the reader does not read beyond a batch
+/// by more than a buffer. The first batch has the columns even if there are no rows; no other batch
+/// is empty. After an error there are no more batches.
 ///
 /// ```no_run
 /// # use std::path::Path;
@@ -39,7 +39,7 @@ enum State {
 }
 
 impl TableReader {
-    /// Opens a file; its name says the format, as for [`Table::read`]. Batches have at most
+    /// Opens a file; its name determines the format, as for [`Table::read`]. Batches have at most
     /// `batch_rows` rows, and 0 counts as 1.
     pub fn open(path: &Path, batch_rows: usize) -> Result<Self> {
         Ok(Self {
@@ -57,7 +57,7 @@ impl TableReader {
         &self.source
     }
 
-    /// The share of the file that was read, 0 to 1; `None` for a pipe.
+    /// The share of the file read so far, 0 to 1; `None` for a pipe.
     #[must_use]
     pub fn progress(&self) -> Option<f64> {
         self.batches.progress()
@@ -102,11 +102,11 @@ impl std::fmt::Debug for TableReader {
     }
 }
 
-/// A format, as it is read.
+/// A reader of a format.
 pub(super) trait Batches {
-    /// Reads the next rows, at most `limit` and fewer only at the end: how many they are, and
-    /// the columns. `first_row` is the number of rows read before, for errors. All cells have to
-    /// fit the room.
+    /// Reads the next rows, at most `limit` and fewer only at the end: how many they are, and the
+    /// columns. `first_row` is the number of rows read before, for errors. All cells have to fit
+    /// the remaining size.
     fn read(
         &mut self,
         first_row: usize,
@@ -114,12 +114,12 @@ pub(super) trait Batches {
         room: &mut TableRoom,
     ) -> Result<(usize, Vec<Column>)>;
 
-    /// The rows and columns that the file says it has, where it says so.
+    /// The declared numbers of rows and columns, if the file declares them.
     fn declared(&self) -> Option<(usize, usize)> {
         None
     }
 
-    /// The share that was read, 0 to 1; `None` where nobody knows how much there is.
+    /// The share read so far, 0 to 1; `None` if the size is unknown.
     fn progress(&self) -> Option<f64>;
 }
 
@@ -143,7 +143,7 @@ pub(super) fn whole(
     limits: TableLimits,
 ) -> Result<Table> {
     let wrong = |problem| Error::Table { file: source.to_owned(), problem };
-    // A few bytes can declare and hold any number of equal rows.
+    // A few bytes can hold any number of equal rows.
     if let Some((rows, columns)) = batches.declared() {
         limits.check(rows, columns).map_err(wrong)?;
     }

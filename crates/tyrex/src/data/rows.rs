@@ -10,25 +10,25 @@ use crate::data::table::{Column, Table};
 use crate::data::value::{Row, Value};
 use crate::error::{Error, Result};
 
-/// The rows of a table that were kept, and what became of the others.
+/// The kept rows of a table, and a report of the others.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Rows {
     /// The rows, in the order of the table.
     pub rows: Vec<Row>,
     /// For each of them its row in the file, counted from 0.
     pub table_rows: Vec<usize>,
-    /// What was dropped and filled.
+    /// The report of dropped rows and filled cells.
     pub report: ReadReport,
 }
 
-/// What reading left out or made up. Nothing of that is silent.
+/// The report of dropped rows and filled cells.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct ReadReport {
     /// The rows of the table.
     pub rows_read: usize,
-    /// The rows left out because a cell was missing.
+    /// The rows dropped because a cell was missing.
     pub rows_dropped: usize,
-    /// Per column, the missing cells that made a row be left out.
+    /// Per column, the missing cells that caused a dropped row.
     pub dropped_by: BTreeMap<String, usize>,
     /// Per column, the missing cells that were filled.
     pub filled: BTreeMap<String, usize>,
@@ -37,7 +37,7 @@ pub struct ReadReport {
 }
 
 impl ReadReport {
-    /// Adds what reading another batch left out or made up.
+    /// Adds the report of another batch.
     pub fn add(&mut self, other: &Self) {
         self.rows_read += other.rows_read;
         self.rows_dropped += other.rows_dropped;
@@ -53,7 +53,7 @@ impl ReadReport {
         }
     }
 
-    /// Refuses a file of which no row was kept.
+    /// Rejects a file of which no row was kept.
     pub fn require_rows(&self, file: &Path) -> Result<()> {
         let problem = match self.rows_read {
             0 => "no rows below the header".to_owned(),
@@ -75,7 +75,7 @@ impl Rows {
         Self::read_valid(schema, table)
     }
 
-    /// The same for a schema that was found valid before.
+    /// The same for a schema that was validated before.
     pub(crate) fn read_valid(schema: &Schema, table: &Table) -> Result<Self> {
         let columns: Vec<(&Feature, &Column)> = schema
             .features
@@ -90,7 +90,7 @@ impl Rows {
         for row in table.row_numbers() {
             read.add(schema, table, &columns, row)?;
         }
-        // A batch may have none; other batches have.
+        // A single batch may have no rows.
         if table.is_whole() {
             read.report.require_rows(table.source())?;
         }

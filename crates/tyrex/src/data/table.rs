@@ -1,4 +1,4 @@
-//! A table as it stands in a file: named columns of text.
+//! A table as in a file: named columns of text.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -15,15 +15,15 @@ use crate::file::{Overwrite, check_writable};
 
 /// Named columns of text, with the file they came from.
 ///
-/// Every cell keeps the text of the file, so that what is read is written back unchanged.
-/// An empty cell stands for "nothing": `null` in JSON lines and Parquet.
+/// Every cell keeps the text of the file, so that it can be written back unchanged. An empty cell
+/// means "no value": `null` in JSON lines and Parquet.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Table {
     source: PathBuf,
     columns: Vec<Column>,
     rows: usize,
-    /// The number of the first row, where the table is a batch of a file; `None` where it is
-    /// all there is.
+    /// The number of the first row, if the table is a batch of a file; `None` if it is the whole
+    /// table.
     batch: Option<usize>,
 }
 
@@ -66,7 +66,7 @@ impl Column {
         self.ends.push(self.text.len());
     }
 
-    /// Adds a cell at the end, written as it displays.
+    /// Adds a cell at the end, formatted with `Display`.
     pub fn push_display(&mut self, cell: impl std::fmt::Display) {
         use std::fmt::Write as _;
         // Writing to a string does not fail.
@@ -81,7 +81,7 @@ impl Column {
         self.ends.extend(other.ends.iter().map(|end| start + end));
     }
 
-    /// Takes all cells away.
+    /// Removes all cells.
     pub(crate) fn clear(&mut self) {
         self.text.clear();
         self.ends.clear();
@@ -110,7 +110,7 @@ impl Column {
 }
 
 impl Table {
-    /// A table from its columns, checked: names that differ, columns of one length.
+    /// A table from its columns; the names must be distinct and the lengths equal.
     pub fn new(source: impl Into<PathBuf>, columns: Vec<Column>) -> Result<Self> {
         let source = source.into();
         let mut seen = BTreeSet::new();
@@ -134,25 +134,25 @@ impl Table {
         Ok(Self { batch: Some(first_row), ..Self::new(source, columns)? })
     }
 
-    /// Reads a file; its name says the format: `.csv`, `.jsonl`, `.ndjson` or `.parquet`. It may
-    /// hold as much as [`TableLimits`] allow unless told otherwise;
-    /// [`TableReader`](crate::data::TableReader) reads a file of any length in batches.
+    /// Reads a file; its name determines the format: `.csv`, `.jsonl`, `.ndjson` or `.parquet`. Its
+    /// size is limited by the default [`TableLimits`]; [`TableReader`](crate::data::TableReader)
+    /// reads a file of any length in batches.
     pub fn read(path: &Path) -> Result<Self> {
         Self::read_within(path, TableLimits::default())
     }
 
-    /// Reads a file that holds at most so much. The limits hold while it is decoded.
+    /// Reads a file within these limits, which are enforced during decoding.
     pub fn read_within(path: &Path, limits: TableLimits) -> Result<Self> {
         reader::whole(path, &mut *reader::open(path)?, limits)
     }
 
-    /// Reads a file that is in memory already; the name of `source` says the format, and errors
-    /// name it as the file.
+    /// Reads a file that is in memory already; the name of `source` determines the format and is
+    /// the file name in errors.
     pub fn from_bytes(source: &Path, bytes: Vec<u8>) -> Result<Self> {
         Self::from_bytes_within(source, bytes, TableLimits::default())
     }
 
-    /// Reads a file that is in memory already and holds at most so much.
+    /// Reads a file that is in memory already, within these limits.
     pub fn from_bytes_within(source: &Path, bytes: Vec<u8>, limits: TableLimits) -> Result<Self> {
         match Format::of(source)? {
             Format::Csv => {
@@ -174,14 +174,14 @@ impl Table {
         reader::whole(source, &mut csv, TableLimits::default())
     }
 
-    /// Writes a file; its name says the format.
-    /// [`TableWriter`](crate::data::TableWriter) writes it in batches.
+    /// Writes a file; its name determines the format. [`TableWriter`](crate::data::TableWriter)
+    /// writes it in batches.
     pub fn write(&self, path: &Path, overwrite: Overwrite) -> Result<()> {
         writer::write_whole(self, path, overwrite)
     }
 
-    /// Whether [`write`](Self::write) would be refused now, by the file's name or by the
-    /// machine: for the end of long work, asked before it.
+    /// Checks whether [`write`](Self::write) would fail now. Call this before long work whose
+    /// result is written at the end.
     pub fn check_writable(path: &Path, overwrite: Overwrite) -> Result<()> {
         Format::of(path)?;
         check_writable(path, overwrite)
@@ -205,7 +205,7 @@ impl Table {
         self.rows
     }
 
-    /// The column of that name; the error lists the columns there are.
+    /// The column of that name; the error lists the existing columns.
     pub fn column(&self, name: &str) -> Result<&Column> {
         if let Some(column) = self.columns.iter().find(|column| column.name == name) {
             return Ok(column);
@@ -227,7 +227,7 @@ impl Table {
         first..first + self.rows
     }
 
-    /// Whether the table is all there is, and not a batch of a file.
+    /// Whether this is the whole table, and not a batch of a file.
     pub(crate) fn is_whole(&self) -> bool {
         self.batch.is_none()
     }
@@ -278,8 +278,7 @@ impl Format {
     }
 }
 
-/// What the cells of a column are, as formats with types want to know. Empty cells do
-/// not count.
+/// The type of a column's cells, for formats with types. Empty cells are ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content {
     /// `true` and `false`.
@@ -288,12 +287,12 @@ pub enum Content {
     Integer,
     /// Numbers as JSON writes them.
     Real,
-    /// Anything else, and columns with no cells to judge by.
+    /// Anything else, and columns without cells.
     Text,
 }
 
 impl Content {
-    /// What the cells of the column are.
+    /// The type of the column's cells.
     #[must_use]
     pub fn of(column: &Column) -> Self {
         if column.cells().all(str::is_empty) {
@@ -305,7 +304,7 @@ impl Content {
             .unwrap_or(Self::Text)
     }
 
-    /// Whether a cell may stand in a column of this content. An empty one may in any.
+    /// Whether a cell fits a column of this content. An empty cell fits any.
     #[must_use]
     pub fn fits(self, cell: &str) -> bool {
         match self {
@@ -317,7 +316,7 @@ impl Content {
         }
     }
 
-    /// What fits, in words.
+    /// The type in words.
     pub(super) fn expected(self) -> &'static str {
         match self {
             Self::Boolean => "`true` or `false`",

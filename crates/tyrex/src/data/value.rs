@@ -1,4 +1,4 @@
-//! What a person reads: a value, and a row of them.
+//! Values and rows, in the units of the data.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ pub enum Value {
     Number(f64),
     /// A level that is not a number.
     Text(String),
-    /// Nothing is known.
+    /// The value is missing.
     Missing,
 }
 
@@ -32,7 +32,7 @@ impl Value {
         }
     }
 
-    /// The value with as many digits as people read: six that count.
+    /// The value with six significant digits.
     #[must_use]
     pub fn for_people(&self) -> String {
         let Self::Number(number) = self else { return self.to_string() };
@@ -44,7 +44,7 @@ impl Value {
         text.trim_end_matches('0').trim_end_matches('.').to_owned()
     }
 
-    /// Whether a cell with this text means this value: numbers by value, text by letter.
+    /// Whether a cell with this text means this value: numbers are compared by value, text exactly.
     #[must_use]
     pub fn matches(&self, text: &str) -> bool {
         match self {
@@ -91,7 +91,7 @@ impl Serialize for Value {
     }
 }
 
-/// The name of [`Value`] in schemas: fields of a type called `Value` are anything to `utoipa`.
+/// The name of [`Value`] in schemas: `utoipa` treats fields of a type called `Value` as any JSON.
 #[cfg(feature = "openapi")]
 pub type FeatureValue = Value;
 
@@ -153,7 +153,7 @@ impl<'de> Deserialize<'de> for Value {
 
 /// One value per feature, in the order of the schema.
 ///
-/// A row is what a person reads; a [`Point`](crate::Point) is what a model sees.
+/// A row has values in their own units; a [`Point`](crate::Point) is the encoded input of a model.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Row {
     values: Vec<Value>,
@@ -211,7 +211,7 @@ pub(crate) fn parse_number(text: &str) -> Option<f64> {
     text.parse().ok().filter(|number: &f64| number.is_finite())
 }
 
-/// The candidate that looks most like `text`, if one looks like it at all.
+/// The candidate most similar to `text`, if any is similar enough.
 #[must_use]
 pub fn nearest_name<'a>(text: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = text.trim().to_lowercase();

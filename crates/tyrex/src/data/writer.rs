@@ -9,10 +9,10 @@ use crate::data::{csv, jsonl, parquet};
 use crate::error::{Error, Result};
 use crate::file::{Overwrite, WholeFile};
 
-/// A file written in batches of rows, which appears whole under its name at the end.
+/// A file written in batches of rows, which appears under its name, complete, at the end.
 ///
-/// A writer that is dropped before [`finish`](Self::finish) leaves nothing. A pipe or a device
-/// is written to directly.
+/// A writer that is dropped before [`finish`](Self::finish) leaves no file. A pipe or a device is
+/// written to directly.
 ///
 /// ```no_run
 /// # use std::path::Path;
@@ -35,8 +35,8 @@ pub struct TableWriter {
 }
 
 impl TableWriter {
-    /// Opens a file for writing; its name says the format, as for [`Table::write`]. The columns
-    /// come with their content, since a format with types has to know it before the last cell.
+    /// Opens a file for writing; its name determines the format, as for [`Table::write`]. The
+    /// columns come with their types, since some formats need them before all cells are known.
     pub fn create<N: AsRef<str>>(
         path: &Path,
         overwrite: Overwrite,
@@ -57,8 +57,8 @@ impl TableWriter {
         Ok(Self { path: path.to_owned(), columns, rows: 0, sink })
     }
 
-    /// Adds the rows of a table, which must have the columns of the file in their order, and
-    /// cells that fit their content. An error says which row of the file would not.
+    /// Adds the rows of a table, which must have the columns of the file in their order, and cells
+    /// that fit their content. The error names the row of the file that does not fit.
     pub fn write(&mut self, table: &Table) -> Result<()> {
         let names = table.columns().iter().map(Column::name);
         if !names.clone().eq(self.columns.iter().map(|(name, _)| name.as_str())) {
@@ -107,16 +107,16 @@ impl std::fmt::Debug for TableWriter {
     }
 }
 
-/// A format, as it is written.
+/// A writer of a format.
 pub(super) trait Sink {
     /// Adds rows; the cells fit the content of their columns.
     fn write(&mut self, columns: &[Column]) -> io::Result<()>;
 
-    /// Writes what is left and gives the file back.
+    /// Writes the rest and returns the file.
     fn finish(self: Box<Self>) -> io::Result<WholeFile>;
 }
 
-/// Writes a table in one piece, each column with the content its cells have.
+/// Writes a whole table, with the types of its columns.
 pub(super) fn write_whole(table: &Table, path: &Path, overwrite: Overwrite) -> Result<()> {
     let content = match Format::of(path)? {
         // CSV has no types.

@@ -17,22 +17,22 @@ use crate::data::{Column, Content, Feature, FeatureKind, Row, Schema, Table, Val
 use crate::error::{Error, Result};
 use crate::seed::Seed;
 
-/// How advice is to be found.
+/// The parameters of a search for advice.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = SearchRequest))]
 #[serde(deny_unknown_fields)]
 pub struct Request {
     /// The method and its parameters.
     pub method: MethodSpec,
-    /// Whether answers are rows that obey the rules, or any points.
+    /// The protocol: whether answers are rows that satisfy the rules, or any points.
     pub protocol: Protocol,
-    /// What a change costs.
+    /// The cost of a change.
     pub norm: Norm,
-    /// The most work for one row.
+    /// The limit of the work for one row.
     pub budget: Budget,
-    /// What may change, beside what the schema says.
+    /// Changes to the rules of the schema.
     pub overrides: Overrides,
-    /// Where the search's randomness comes from.
+    /// The seed of the search.
     pub seed: Seed,
 }
 
@@ -51,8 +51,8 @@ impl Request {
 }
 
 impl Request {
-    /// Sets what the method's test of stability asks for, where it is given: the threshold, the
-    /// number of neighbours and how far they lie.
+    /// Sets the parameters of the method's stability test that are given: the threshold, the number
+    /// of neighbours and their standard deviation.
     pub fn set_test(
         &mut self,
         tau: Option<f64>,
@@ -71,19 +71,18 @@ impl Request {
     }
 }
 
-/// What was found for one row.
+/// The answer for one row.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Advice {
-    /// The row as it is.
+    /// The current row.
     pub applicant: Applicant,
     /// The answer of the method.
     pub outcome: Outcome,
-    /// The advised row. None if nothing was found, or if
-    /// answers are points and not rows.
+    /// The advised row. `None` if nothing was found, or if answers are points and not rows.
     pub advised: Option<Row>,
-    /// What changes, in the order of the schema.
+    /// The changes, in the order of the schema.
     pub changes: Vec<FeatureChange>,
-    /// The relaxed stability `R^` of the answer, on noise the search did not see.
+    /// The relaxed stability `R^` of the answer, on draws that the search did not use.
     pub stability: Option<f64>,
     /// The distances from the factual.
     pub cost: Option<Costs>,
@@ -138,7 +137,7 @@ impl Advice {
 }
 
 impl Explainer {
-    /// Finds advice for applicants: an [`Adviser`] for one use.
+    /// Finds advice for applicants with a temporary [`Adviser`].
     pub fn advise(
         &self,
         applicants: &[Applicant],
@@ -148,13 +147,13 @@ impl Explainer {
         Adviser::new(self, request.clone())?.advise(applicants, watch)
     }
 
-    /// Advice as a table to write: `row`, `status`, `reason`, the counterfactual's features
-    /// under their own names, `score`, `stability`, `cost_l1`, `cost_l2`, `changed`, `seconds`,
-    /// then what the answers rest on: `method`, `parameters`, `model`, `seed`, `format_version`.
-    /// Cells of rows without a counterfactual are empty. `reason` says why there is none; beside a
-    /// counterfactual it is empty, or `budget-spent` where a longer search may find a cheaper one.
+    /// Advice as a table to write: `row`, `status`, `reason`, the counterfactual's features under
+    /// their own names, `score`, `stability`, `cost_l1`, `cost_l2`, `changed`, `seconds`, then the
+    /// provenance of the answers: `method`, `parameters`, `model`, `seed`, `format_version`. Cells
+    /// of rows without a counterfactual are empty. `reason` is the reason for that; for a row with
+    /// a counterfactual it is empty, or `budget-spent` if a longer search may find a cheaper one.
     ///
-    /// Where answers are points and not rows, the encoded columns stand in for the features.
+    /// If answers are points and not rows, the encoded columns replace the features.
     pub fn advice_table(&self, advice: &[Advice], request: &Request) -> Result<Table> {
         let columns = self.advice_columns(request)?;
         let mut columns: Vec<Column> =
@@ -194,7 +193,7 @@ impl Explainer {
         Table::new("counterfactuals", columns)
     }
 
-    /// The columns of [`advice_table`](Self::advice_table), and what their cells are.
+    /// The columns of [`advice_table`](Self::advice_table), and the types of their cells.
     pub fn advice_columns(&self, request: &Request) -> Result<Vec<(String, Content)>> {
         let answers: Vec<(String, Content)> = if answers_are_rows(request) {
             check_advice_names(self.schema())?;
@@ -209,7 +208,7 @@ impl Explainer {
         Ok(HEAD.into_iter().map(own).chain(answers).chain(tail).collect())
     }
 
-    /// The cell `parameters` of a file of advice: the request, and the outcome that is promised.
+    /// The cell `parameters` of a file of advice: the request, and the promised outcome.
     pub(super) fn parameters(&self, request: &Request) -> Result<String> {
         let meaning = Meaning::of(self.schema());
         serde_json::to_string(&Parameters { request, meaning })
@@ -224,7 +223,7 @@ struct Parameters<'a> {
     meaning: Meaning,
 }
 
-/// What the cells of a feature are.
+/// The type of a feature's cells.
 fn content(schema: &Schema, feature: &Feature) -> Content {
     let keeps_missing = *schema.missing_policy(feature) == MissingPolicy::Level;
     let has_words = feature.kind.levels().iter().any(|level| !matches!(level, Value::Number(_)));
@@ -283,8 +282,8 @@ const TAIL_CONTENT: [Content; 11] = {
     [Real, Real, Real, Real, Integer, Real, Text, Text, Text, Real, Integer]
 };
 
-/// Whether the features leave the names of [`Explainer::advice_table`]'s own columns free: for
-/// the end of long work, asked before it.
+/// Checks that no feature has the name of one of [`Explainer::advice_table`]'s own columns. Call
+/// this before long work whose result is written at the end.
 pub fn check_advice_names(schema: &Schema) -> Result<()> {
     check_names(schema, HEAD.iter().map(|(name, _)| *name).chain(OWN_TAIL))
 }

@@ -1,8 +1,8 @@
 //! An explainer and a question, prepared once.
 //!
-//! All that does not depend on the applicant is done when the adviser is made: the draws of the
-//! test, what the model says of the reference, the rules of the schema. After that every batch
-//! of applicants is the same call, so a service, a stream and a loop do the same work.
+//! All work that does not depend on the applicant is done when the adviser is created: the draws of
+//! the test, the scores of the reference, the rules of the schema. A service, a stream and a loop
+//! then make the same call for every batch.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -33,19 +33,19 @@ pub struct Adviser {
     request: Request,
     method: PreparedMethod,
     space: Space,
-    /// Reads `R^` of answers, where the method's own test reads something else.
+    /// Computes `R^` of answers, if the method's own test uses another measure.
     reader: Option<DetachedGauge>,
 }
 
-/// Where answers may lie.
+/// The set of possible answers.
 enum Space {
-    /// Where the rules let the applicant's row go.
+    /// The rows that the rules allow for the applicant.
     Rules(Actions),
-    /// The same points for every applicant.
+    /// The same set of points for every applicant.
     Everyone(FeasibleSet),
 }
 
-/// What a prepared method borrows.
+/// The data that a prepared method borrows.
 struct Ground {
     model: Arc<dyn Model>,
     reference: Arc<Points>,
@@ -93,7 +93,7 @@ impl Adviser {
                 return Err(Error::param(
                     "protocol",
                     request.protocol.name(),
-                    "product, where rules on features are asked for",
+                    "product, if there are rules for features",
                 ));
             }
         };
@@ -117,7 +117,7 @@ impl Adviser {
         &self.explainer
     }
 
-    /// The search that was asked for.
+    /// The request.
     #[must_use]
     pub fn request(&self) -> &Request {
         &self.request
@@ -125,8 +125,8 @@ impl Adviser {
 
     /// Finds advice for applicants, in their order.
     ///
-    /// `watch` hears of every answer and of every reading on the way; after a `Break` those not
-    /// yet answered are answered with [`Reason::Cancelled`](crate::counterfactual::Reason).
+    /// `watch` is called for every answer and every evaluation; after a `Break` the remaining
+    /// applicants are answered with [`Reason::Cancelled`](crate::counterfactual::Reason).
     pub fn advise(
         &self,
         applicants: &[Applicant],
@@ -138,7 +138,7 @@ impl Adviser {
         Ok(all.map(|((own, outcome), r)| self.explainer.advice(own, outcome, r)).collect())
     }
 
-    /// The outcomes of the method, without what is said of them.
+    /// The outcomes of the method, without changes, costs and stability.
     pub(super) fn search(
         &self,
         applicants: &[Applicant],
@@ -151,9 +151,9 @@ impl Adviser {
         find_all(problem, &**method, &factuals, self.request.budget, watch)
     }
 
-    /// The same advice for one applicant, and the way to it: the points that the method stepped
-    /// to, from the applicant's own to the answer's; see `docs/methods.md` for what that is,
-    /// method by method. Where nothing is found it ends where the search gave up.
+    /// The same advice for one applicant, with the path of the search: the points that the method
+    /// visited, from the applicant's to the answer's. `docs/methods.md` describes the path of each
+    /// method. If nothing is found, the path ends at the last point of the search.
     pub fn trace(
         &self,
         applicant: &Applicant,
@@ -169,10 +169,10 @@ impl Adviser {
         Ok((self.explainer.advice(applicant, outcome, stability), path))
     }
 
-    /// For an applicant without advice: which single rule stands in the way, after at most
-    /// `tries` searches. `None` where answers are points, which no rule binds.
+    /// For an applicant without advice: the single rules that prevent it, after at most `tries`
+    /// searches. `None` if answers are points, which have no rules.
     ///
-    /// `watch` hears what a search hears; after a `Break` there is no answer.
+    /// `watch` is called as in a search; a `Break` is an error.
     pub fn relaxations(
         &self,
         row: &Row,
@@ -200,7 +200,7 @@ impl Adviser {
         Ok(advice.iter().map(|advice| advice.found().and_then(|_| made.next())).collect())
     }
 
-    /// Where the counterfactuals of applicants may lie.
+    /// The feasible sets of applicants.
     fn feasible_sets(&self, applicants: &[Applicant]) -> Result<Vec<FeasibleSet>> {
         match &self.space {
             Space::Rules(actions) => {
@@ -210,7 +210,8 @@ impl Adviser {
         }
     }
 
-    /// `R^` of answers: what the method's own test read, if that was `R^`; else read now.
+    /// `R^` of answers: the value of the method's own test if that uses `R^`, otherwise computed
+    /// now.
     fn stabilities(&self, outcomes: &[Outcome]) -> Result<Vec<Option<f64>>> {
         let Some(reader) = &self.reader else {
             return Ok(outcomes.iter().map(|outcome| Some(outcome.found()?.value)).collect());
@@ -223,7 +224,7 @@ impl Adviser {
 }
 
 impl Explainer {
-    /// Reads `R^` on the neighbours that the request's test has, drawn anew for a purpose.
+    /// Computes `R^` with the parameters of the request's test, on draws of their own.
     pub(super) fn stability_reader(
         &self,
         request: &Request,

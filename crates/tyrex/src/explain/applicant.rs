@@ -1,4 +1,4 @@
-//! The rows a person asks about: of the explainer's own data, or others of the same schema.
+//! Rows to explain: from the explainer's own data, or other rows of the same schema.
 
 use std::path::Path;
 
@@ -8,18 +8,18 @@ use crate::error::{Error, Result};
 use crate::model::{Model, THRESHOLD};
 use crate::points::Points;
 
-/// A row to explain, and what the model says of it.
+/// A row to explain, with its score.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Applicant {
     /// Its row in the file, counted from 0 without the header.
     pub row: usize,
     /// Its values, in the order of the schema's features.
     pub values: Row,
-    /// What the model sees of them.
+    /// The encoded values: the input of the model.
     pub point: Vec<f32>,
     /// `m(x)`, the probability of the favourable class.
     pub score: f32,
-    /// Its label in the table's own word; `None` if it has no label.
+    /// Its label as written in the table; `None` if it has no label.
     pub label: Option<String>,
     /// Whether that label is favourable.
     pub favourable: Option<bool>,
@@ -59,15 +59,15 @@ impl Explainer {
         Some(applicant(self.reference(), index, self.points(), self.scores()[index]))
     }
 
-    /// Other rows of the same schema. Labels are welcome, not needed.
+    /// Other rows of the same schema. Labels are optional.
     pub fn read_applicants(&self, table: &Table) -> Result<Vec<Applicant>> {
         let (applicants, report) = self.read_batch(table)?;
         report.require_rows(table.source())?;
         Ok(applicants)
     }
 
-    /// The applicants in a part of a file, of which there may be none, and what reading left out
-    /// or made up.
+    /// The applicants in a batch of a file, possibly none, and a report of dropped rows and filled
+    /// cells.
     pub fn read_batch(&self, table: &Table) -> Result<(Vec<Applicant>, ReadReport)> {
         let schema = self.schema();
         let Rows { rows, table_rows, report } = Rows::read_valid(schema, table)?;
@@ -86,7 +86,7 @@ impl Explainer {
                     values,
                     point: point.to_vec(),
                     score,
-                    // A label that is unknown is none.
+                    // An unknown label counts as no label.
                     label: label.filter(|_| favourable.is_some()).map(str::to_owned),
                     favourable,
                 }
@@ -107,8 +107,8 @@ fn applicant(data: &Reference, index: usize, points: &Points, score: f32) -> App
     }
 }
 
-/// `m(x)` of the rows. One that is not a number is neither below nor above the threshold, so
-/// neither rejected nor accepted, and an error.
+/// `m(x)` of the rows. A score that is not a number is an error, since it is neither below nor
+/// above the threshold.
 pub(super) fn scores(
     model: &dyn Model,
     source: &Path,

@@ -1,7 +1,7 @@
-//! One question, with the only defaults there are.
+//! The question, with all defaults.
 //!
-//! The command line, the HTTP service and the Python package all fill in an [`Ask`] and send it
-//! here. They hold no defaults of their own, and every seed is derived here.
+//! The command line, the HTTP service and the Python package all pass an [`Ask`] to this module.
+//! They have no defaults of their own, and every seed is derived here.
 
 use std::collections::BTreeMap;
 
@@ -18,15 +18,15 @@ use crate::error::{Error, Result};
 use crate::explain::CalibrationTerms;
 use crate::seed::Seed;
 
-/// The method, unless another is named.
+/// The default method.
 pub const METHOD: &str = "trex-o";
 /// Models retrained for the certificates of a model that was trained here.
 pub const MODELS: usize = 20;
 /// Models that a service retrains for each model it serves.
 pub const SERVED_MODELS: usize = 50;
-/// Rules that are let go, one at a time, for an applicant without advice.
+/// Rules that are relaxed, one at a time, for an applicant without advice.
 pub const TRIES: usize = 24;
-/// The largest batch for which rules are let go without being asked to.
+/// The largest batch for which rules are relaxed by default.
 pub const RELAXED_ROWS: usize = 20;
 /// The most rejected rows on which `tau = auto` tries thresholds.
 pub const CALIBRATED_ROWS: usize = 100;
@@ -38,7 +38,7 @@ pub const PROMISE_DAYS: u32 = 90;
 /// | name | default | meaning |
 /// |---|---|---|
 /// | `method` | `trex-o`; `trex-nn` without gradients | the method, by its name in the catalogue |
-/// | `protocol` | `product` | whose parameters, and whether answers are rows or points |
+/// | `protocol` | `product` | the set of parameters, and whether answers are rows or points |
 /// | `norm` | `l1` | the cost of a change |
 /// | `tau` | the protocol's | the least stability of an answer, or `auto` |
 /// | `k` | the protocol's | neighbours in the test of stability |
@@ -61,7 +61,7 @@ pub struct Ask {
     /// without gradients.
     #[cfg_attr(feature = "openapi", schema(example = "trex-o"))]
     pub method: Option<String>,
-    /// Whose parameters, and whether answers are rows or points.
+    /// The set of parameters, and whether answers are rows or points.
     #[cfg_attr(feature = "openapi", schema(required = false))]
     pub protocol: Protocol,
     /// The cost of a change.
@@ -156,10 +156,10 @@ impl Default for Ask {
 }
 
 impl Ask {
-    /// The search that is asked for.
+    /// The search of this question.
     ///
-    /// `tau = auto` has to be replaced by a number first ([`Explainer::calibrated`]); here it
-    /// stands for the protocol's.
+    /// `tau = auto` has to be replaced by a number first ([`Explainer::calibrated`]); here it means
+    /// the protocol's threshold.
     pub fn request(&self) -> Result<Request> {
         let seed = self.search_seed();
         let mut request =
@@ -183,7 +183,7 @@ impl Ask {
         Ok(request)
     }
 
-    /// The same question with the method that suits a model, where it names none.
+    /// The same question, with the default method of a model if it names none.
     #[must_use]
     pub fn for_model(&self, explainer: &Explainer) -> Self {
         let usual = || Some(explainer.usual_method().to_owned());
@@ -208,13 +208,13 @@ impl Ask {
         Seed(self.seed).derive("certificates")
     }
 
-    /// Rules to let go for each applicant without advice, in a batch of so many.
+    /// The number of rules to relax for each applicant without advice, in a batch of this size.
     #[must_use]
     pub fn tries(&self, applicants: usize) -> usize {
         if self.relax.unwrap_or(applicants <= RELAXED_ROWS) { TRIES } else { 0 }
     }
 
-    /// The models to retrain for certificates; `None` if there are to be none.
+    /// The models to retrain for certificates; `None` for none.
     pub fn retraining(&self, explainer: &Explainer) -> Result<Option<RetrainingTerms>> {
         let usual = if explainer.training().is_some() { MODELS } else { 0 };
         match self.models.unwrap_or(usual) {
@@ -228,13 +228,13 @@ impl Ask {
         }
     }
 
-    /// What `tau = auto` promises, the thresholds it tries and the rows it tries them on.
+    /// The goal of `tau = auto`, the thresholds it tries and the rows it tries them on.
     pub fn calibration(&self) -> Result<CalibrationTerms> {
         let (goal, taus) = (Goal::default(), TAUS.to_vec());
         Ok(CalibrationTerms { goal, taus, request: self.request()?, factuals: CALIBRATED_ROWS })
     }
 
-    /// The models to retrain for that.
+    /// The models to retrain for the calibration.
     pub fn calibration_models(&self, explainer: &Explainer) -> Result<RetrainingTerms> {
         let Goal { validity, confidence, .. } = Goal::default();
         Ok(RetrainingTerms {
@@ -247,14 +247,14 @@ impl Ask {
 }
 
 impl Explainer {
-    /// The method that suits the model: [`METHOD`], or `trex-nn` for a model without gradients.
+    /// The default method for the model: [`METHOD`], or `trex-nn` for a model without gradients.
     #[must_use]
     pub fn usual_method(&self) -> &'static str {
         if self.differentiable().is_some() { METHOD } else { "trex-nn" }
     }
 }
 
-/// A method without a test of stability was given a threshold for one.
+/// The error for a threshold given to a method without a stability test.
 pub(super) fn no_test(method: &str) -> Error {
     let robust = MethodSpec::listed(MethodSpec::is_robust);
     let expected =

@@ -1,7 +1,7 @@
-//! Do old promises hold under a new model?
+//! Audits: does advice given earlier hold under a new model?
 //!
-//! Advice is a promise: become this row, and you will be accepted. The explainer of the model
-//! that comes next says which promises it keeps, and what would repair the others.
+//! Advice is a promise: an applicant who becomes this row is accepted. The explainer of the next
+//! model reports which promises it keeps, and how to repair the others.
 
 mod gate;
 mod group;
@@ -30,45 +30,45 @@ use crate::statistics::mean;
 /// Advice that was given.
 #[derive(Debug, Clone, PartialEq)]
 struct Promise {
-    /// The row of the person, in the table they came from.
+    /// The row of the person in the original table.
     row: usize,
-    /// The person as they were, where that is known.
+    /// The original row, if known.
     factual: Option<Row>,
-    /// What they were advised to become.
+    /// The advised row.
     advised: Row,
 }
 
-/// What a new model makes of a promise.
+/// The result of a promise under a new model.
 #[derive(Debug, Clone, PartialEq)]
 struct AuditedPromise {
-    /// The person as they were, and what the new model says of that.
+    /// The original row, with its score under the new model.
     factual: Option<Applicant>,
-    /// What was advised, and what the new model says of it.
+    /// The advised row, with its score under the new model.
     promised: Applicant,
-    /// `R^` of what was advised.
+    /// `R^` of the advised row.
     stability: f64,
-    /// What would repair the promise; `None` if it is kept.
+    /// The repairs of the promise; `None` if it is kept.
     repairs: Option<Repairs>,
 }
 
-/// What would repair a broken promise: the request's advice from either row.
+/// The repairs of a broken promise: advice from the advised row and from the original row.
 #[derive(Debug, Clone, PartialEq)]
 struct Repairs {
-    /// For the person who has done what was advised.
+    /// For a person who has followed the advice.
     from_promised: Advice,
-    /// For the person who has done nothing yet.
+    /// For a person who has not followed it yet.
     from_factual: Option<Advice>,
 }
 
 impl AuditedPromise {
-    /// Whether the new model accepts what was advised: `m(x') >= 0.5`.
+    /// Whether the new model accepts the advised row: `m(x') >= 0.5`.
     fn is_kept(&self) -> bool {
         !self.promised.is_rejected()
     }
 }
 
 impl Explainer {
-    /// Which promises are kept, and the stability there; no repairs yet.
+    /// The kept promises and their stability, without repairs.
     fn judge(&self, promises: &[Promise], request: &Request) -> Result<Vec<AuditedPromise>> {
         if request.protocol != Protocol::Product {
             return Err(Error::param(
@@ -95,7 +95,7 @@ impl Explainer {
             .collect())
     }
 
-    /// Rows of promises, and what the model says of them.
+    /// The rows of promises, with their scores.
     fn judged<'a>(
         &self,
         rows: impl Iterator<Item = (usize, &'a Row)> + Clone,
@@ -129,14 +129,14 @@ impl Explainer {
     }
 }
 
-/// What repairs cost.
+/// The cost of repairs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RepairSummary {
     /// The broken promises with a repair.
     pub found: usize,
-    /// Those where the model accepts the person as they are. From what was promised there are
-    /// none, or the promise would be kept.
+    /// Those whose start the model accepts. There are none from the advised row, since then the
+    /// promise would be kept.
     pub already_favourable: usize,
     /// Those whose search was cancelled.
     pub cancelled: usize,

@@ -11,23 +11,23 @@ use crate::counterfactual::{MethodSpec, Reason, Tick};
 use crate::error::{Error, Result};
 use crate::model::Model;
 
-/// What is calibrated, and on what.
+/// The terms of a calibration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct CalibrationTerms {
-    /// The promise.
+    /// The required validity and confidence.
     pub goal: Goal,
     /// The thresholds to try.
     pub taus: Vec<f64>,
-    /// How the search is done; its own threshold is not read.
+    /// The search; its threshold is ignored.
     pub request: Request,
-    /// The most rejected rows to search for; the first ones are taken.
+    /// The maximum number of rejected rows; the first ones are used.
     pub factuals: usize,
 }
 
 impl CalibrationTerms {
-    /// The applicants whose advice is searched for: the first ones that are rejected.
+    /// The applicants to search for: the first rejected ones.
     #[must_use]
     pub fn searched(&self, applicants: &[Applicant]) -> Vec<Applicant> {
         let rejected = applicants.iter().filter(|applicant| applicant.is_rejected());
@@ -37,9 +37,9 @@ impl CalibrationTerms {
 
 impl Explainer {
     /// Searches for counterfactuals of the first rejected applicants with every threshold, and
-    /// chooses the threshold by what retrained models say of them.
+    /// chooses the threshold by their validity under retrained models.
     ///
-    /// `watch` hears of every row's answer, for every threshold, and of every reading.
+    /// `watch` is called for every answer, for every threshold, and for every evaluation.
     pub fn calibrate(
         &self,
         applicants: &[Applicant],

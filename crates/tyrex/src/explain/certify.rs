@@ -1,4 +1,4 @@
-//! Certificates for counterfactuals: those of a file, or any points.
+//! Certificates for the counterfactuals of a file, or for any points.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -23,12 +23,11 @@ use crate::seed::Seed;
 pub struct Fresh<'a> {
     /// The models.
     pub ensemble: &'a Ensemble,
-    /// Whether they had a part in finding the points; then they are not fresh, and the
-    /// certificates say so.
+    /// Whether the search used them; then the certificates state that they are not fresh.
     pub steered: bool,
 }
 
-/// Counterfactuals that were given out, as a file of them says.
+/// The counterfactuals of a file of advice.
 #[derive(Debug, Clone)]
 pub struct AdviceRows {
     /// The counterfactuals that were found.
@@ -37,14 +36,14 @@ pub struct AdviceRows {
     pub factuals: Vec<usize>,
     /// The number of factuals for which none was found.
     pub not_found: usize,
-    /// The fingerprint of the model they were found for, where the file has it.
+    /// The fingerprint of the model they were found for, if the file has it.
     pub model: Option<String>,
 }
 
 impl AdviceRows {
-    /// Reads a table with the features under their own names. Where it has a column `status`,
-    /// only lines that say `found` are counterfactuals, and the others say `not_found`; where it has a column `row`, that is
-    /// the row of the factual.
+    /// Reads a table with the features under their own names. If it has a column `status`, only
+    /// lines with `found` are counterfactuals, and the others must have `not_found`. If it has a
+    /// column `row`, that is the row of the factual.
     pub fn read(schema: &Schema, table: &Table) -> Result<Self> {
         let column = |name: &str| table.columns().iter().find(|column| column.name() == name);
         check_rows(table)?;
@@ -64,7 +63,7 @@ impl AdviceRows {
         let applicants =
             UnlabelledRows::read(schema, selected(table, &lines)?).map_err(|error| {
                 match error {
-                    // The line of the whole file.
+                    // The line in the whole file.
                     Error::Cell { file, row, column, value, expected } => {
                         Error::Cell { file, row: lines[row], column, value, expected }
                     }
@@ -72,16 +71,15 @@ impl AdviceRows {
                 }
             })?;
         let data = Reference::Unlabelled(applicants);
-        // The schema may have dropped some.
+        // The schema may have dropped rows.
         let factuals = data.table_rows().iter().map(|&line| factuals[line]).collect();
         Ok(Self { data, factuals, not_found: table.rows() - lines.len(), model })
     }
 }
 
-/// The lines of a file of advice that hold a counterfactual: those that say `found` in column
-/// `status`, or all if there is no such column. Another word than `found` and `not_found` is
-/// refused, since its line would be left out in silence, and so is a file without any
-/// counterfactual.
+/// The lines of a file of advice that hold a counterfactual: those with `found` in column `status`,
+/// or all if there is no such column. A status other than `found` and `not_found` is an error,
+/// since its line would be dropped silently; so is a file without a counterfactual.
 pub(super) fn found_lines(table: &Table) -> Result<Vec<usize>> {
     let status = table.columns().iter().find(|column| column.name() == "status");
     let mut lines = Vec::new();
@@ -110,8 +108,8 @@ pub(super) fn found_lines(table: &Table) -> Result<Vec<usize>> {
     Ok(lines)
 }
 
-/// Refuses what [`Explainer::advice_table`] writes where answers are points and not rows: its
-/// encoded columns may have the names of features, and would be encoded once more.
+/// Rejects tables that [`Explainer::advice_table`] writes if answers are points: their encoded
+/// columns may have the names of features, and would be encoded twice.
 pub(super) fn check_rows(table: &Table) -> Result<()> {
     let Some(parameters) = table.columns().iter().find(|column| column.name() == "parameters")
     else {
@@ -146,11 +144,11 @@ fn selected(table: &Table, lines: &[usize]) -> Result<Table> {
 }
 
 impl Explainer {
-    /// A certificate for every point, in their order; threads change nothing, and neither do the
-    /// other points. The points should be the ones that are given out, and the seed one that no
-    /// search has used; each point's draws come from the seed and the point.
+    /// A certificate for every point, in their order. It depends neither on the number of threads
+    /// nor on the other points. The points should be those that are returned to the user, and the
+    /// seed one that no search has used; each point's draws depend on the seed and the point.
     ///
-    /// `watch` hears whenever one is done.
+    /// `watch` is called after each certificate.
     pub fn certify(
         &self,
         points: &Points,
@@ -190,7 +188,7 @@ impl Explainer {
             .collect()
     }
 
-    /// Makes certificates of this model anew and compares them ([`verify_certificates`]).
+    /// Recomputes certificates of this model and compares them ([`verify_certificates`]).
     pub fn verify(
         &self,
         written: &[WrittenCertificate],
@@ -200,9 +198,8 @@ impl Explainer {
         verify_certificates(self.model(), written, ensemble, watch)
     }
 
-    /// Certificates as a table to write: `row` and `score`, then a verdict for the whole and
-    /// for each tier with its number, then what they rest on. Cells of tiers that are not there
-    /// are empty.
+    /// Certificates as a table to write: `row` and `score`, then the overall verdict, the verdict
+    /// and numbers of each tier, and the provenance. Cells of omitted tiers are empty.
     pub fn certificate_table(
         &self,
         factuals: &[usize],
@@ -243,11 +240,11 @@ impl Explainer {
     }
 }
 
-/// Makes certificates anew, each from its own point, seed and terms, and compares them, in
-/// their order. The ensemble is the one they were made with, if they were made with one.
+/// Recomputes certificates, each from its own point, seed and terms, and compares them, in their
+/// order. The ensemble is the one they were made with, if any.
 ///
-/// Whether the retrained models had a part in finding a point cannot be computed: the
-/// certificate is taken at its word. `watch` hears whenever one is done.
+/// Whether the search used the retrained models cannot be computed; the value in the certificate is
+/// used. `watch` is called after each certificate.
 pub fn verify_certificates(
     model: &dyn Model,
     written: &[WrittenCertificate],

@@ -1,4 +1,4 @@
-//! Advice as a document: what every front end gives out as JSON.
+//! Advice as a document: the JSON that every front end returns.
 
 use std::ops::ControlFlow;
 
@@ -14,7 +14,7 @@ use crate::data::Value;
 use crate::data::{Row, Schema};
 use crate::error::Result;
 
-/// A row, and what to do about it.
+/// A row, with its advice.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Explained<'a> {
@@ -22,28 +22,28 @@ pub struct Explained<'a> {
     pub row: usize,
     /// `m(x)`
     pub score: f32,
-    /// Its label in the table's own word.
+    /// Its label as written in the table.
     pub label: Option<&'a str>,
     /// Whether that label is favourable.
     pub favourable: Option<bool>,
     /// Its values.
     pub features: Named<'a>,
-    /// What to do, in a sentence.
+    /// The advice as a sentence.
     pub sentence: String,
-    /// What to do.
+    /// The advice.
     pub advice: Advised<'a>,
 }
 
-/// What to do.
+/// The advice.
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum Advised<'a> {
-    /// There is advice.
+    /// Advice was found.
     Found {
-        /// What changes, in the order of the schema.
+        /// The changes, in the order of the schema.
         changes: &'a [FeatureChange],
-        /// The whole row after it; encoded columns, where answers are points.
+        /// The whole row after the changes; encoded columns if answers are points.
         counterfactual: Named<'a>,
         /// `m(x')`
         score: f32,
@@ -51,18 +51,18 @@ pub enum Advised<'a> {
         stability: Option<f64>,
         /// The distances.
         cost: Option<Costs>,
-        /// Why the search stopped there. After `budget-spent` cheaper advice may exist.
+        /// Why the search stopped. After `budget-spent` cheaper advice may exist.
         stopped: Stopped,
-        /// What is promised of it.
+        /// Its certificate.
         certificate: Option<Box<CertificateDocument>>,
     },
-    /// There is none.
+    /// No advice was found.
     NotFound {
-        /// Why.
+        /// The reason.
         reason: Reason,
-        /// Why, in words.
+        /// The reason in words.
         sentence: String,
-        /// Which single rule stands in the way.
+        /// The single rules that prevent advice.
         relaxations: Option<Relaxations>,
     },
 }
@@ -111,10 +111,10 @@ impl utoipa::ToSchema for Named<'_> {
 }
 
 impl Adviser {
-    /// The document of one answer. For an applicant without advice the rules are let go one at a
-    /// time, at most `tries` of them, to say which one stands in the way.
+    /// The document of one answer. For an applicant without advice, at most `tries` rules are
+    /// relaxed, one at a time, to find those that prevent it.
     ///
-    /// `watch` hears of these searches; after a `Break` there is no document.
+    /// `watch` is called during these searches; a `Break` is an error.
     pub fn explained<'a>(
         &'a self,
         advice: &'a Advice,

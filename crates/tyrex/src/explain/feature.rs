@@ -1,4 +1,4 @@
-//! The features as a document: what a form needs to ask for a row.
+//! The features as a document, for forms that ask for a row.
 
 use serde::Serialize;
 
@@ -7,15 +7,15 @@ use crate::data::schema::{Action, Interval, MissingPolicy, SpecialAs};
 use crate::data::value::Value;
 use crate::data::{Feature, FeatureKind};
 
-/// One feature: what its values look like, in the schema and in the data.
+/// One feature: its kind and its values, by the schema and the data.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct FeatureDocument {
     /// The column's name.
     pub name: String,
-    /// What kind of values it has.
+    /// The kind of its values.
     pub kind: FeatureForm,
-    /// What it is, in a few words.
+    /// A short description.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The unit of its numbers.
@@ -25,7 +25,7 @@ pub struct FeatureDocument {
     #[serde(skip_serializing_if = "Option::is_none")]
     #[cfg_attr(feature = "openapi", schema(value_type = Option<Vec<crate::data::FeatureValue>>))]
     pub levels: Option<Vec<Value>>,
-    /// The least number in the data that is not special.
+    /// The smallest number in the data that is not special.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub minimum: Option<f64>,
     /// The largest.
@@ -34,19 +34,19 @@ pub struct FeatureDocument {
     /// The smallest change of a number; 1 for whole numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub step: Option<f64>,
-    /// The numbers that make sense.
+    /// The valid numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub range: Option<Interval>,
     /// Numbers that are codes, such as -9 for "no record".
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub special: Vec<f64>,
-    /// Whether "nothing is known" is a value it can have.
+    /// Whether it may be missing.
     pub missing: bool,
     /// How a person may change it.
     pub action: Action,
 }
 
-/// What kind of values a feature has, in the schema's own words.
+/// The kind of a feature's values, as in the schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
@@ -76,7 +76,7 @@ impl From<&FeatureKind> for FeatureForm {
 }
 
 impl Explainer {
-    /// The features in the order of the schema, as its rows show them.
+    /// The features in the order of the schema, with the ranges of the data.
     #[must_use]
     pub fn features(&self) -> Vec<FeatureDocument> {
         let features = self.schema().features.iter().enumerate();

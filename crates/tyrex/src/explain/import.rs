@@ -1,4 +1,4 @@
-//! Reading a model file for a schema: which class is the favourable one?
+//! Reads a model file for a schema, and determines the favourable class.
 
 use std::path::Path;
 
@@ -8,8 +8,8 @@ use crate::data::{Schema, Value, listed};
 use crate::error::{Error, Result};
 use crate::model::onnx::{Favourable, ImportOptions, OnnxModel};
 
-/// Reads a model file. If the options name no class, the schema's favourable label does,
-/// wherever the file knows its classes by name.
+/// Reads a model file. If the options name no class, the schema's favourable label names it,
+/// provided that the file has names for its classes.
 pub fn import(path: &Path, schema: &Schema, options: &ImportOptions) -> Result<OnnxModel> {
     import_with(|options| OnnxModel::read(path, options), schema, options).map_err(|error| {
         match error {
@@ -34,10 +34,10 @@ fn import_with(
     Ok(model)
 }
 
-/// Refuses a schema by which acceptance means something else than by the schema in the model
-/// file: every answer would be the wrong way round.
+/// Rejects a schema whose favourable label differs from that of the schema in the model file: every
+/// answer would be inverted.
 pub(super) fn check_meaning(model: &OnnxModel, schema: &Schema) -> Result<()> {
-    // Another tool may have written something else under the same name.
+    // Another tool may have written different content under the same key.
     let Ok(Some(own)) = embedded_schema(model) else {
         return Ok(());
     };
@@ -46,7 +46,7 @@ pub(super) fn check_meaning(model: &OnnxModel, schema: &Schema) -> Result<()> {
         return Ok(());
     }
     Err(Error::InvalidModel(format!(
-        "its own schema calls {own} favourable, but the schema it is read with calls {given} so; \
+        "its own schema calls {own} favourable, but the given schema calls {given} favourable; \
          expected the same `[label]`"
     )))
 }
@@ -64,7 +64,7 @@ fn with_class_of(
     let favourable = &schema.label.favourable;
     let model = match read(options) {
         Ok(model) => model,
-        // Of three classes and more, the reader wants one named.
+        // With three or more classes the reader requires a name.
         Err(error) => match favourable.as_slice() {
             [only] => return with_class(Favourable::Label(only.to_string())).map_err(|_| error),
             _ => return Err(error),
@@ -85,7 +85,7 @@ fn with_class_of(
     }
 }
 
-/// Labels that were made numbers before training; 1 is the favourable one.
+/// Labels that were converted to numbers before training; 1 is the favourable one.
 fn is_zero_and_one(labels: &[String]) -> bool {
     let words: Vec<String> = labels.iter().map(|label| label.to_lowercase()).collect();
     words == ["0", "1"] || words == ["false", "true"]
@@ -99,8 +99,8 @@ fn wrong(labels: &[String], favourable: &[Value], which: &str) -> Error {
     ))
 }
 
-/// The schema that travels with a model this crate wrote. Its split is left out: it said
-/// which rows trained the model, and says nothing about new rows.
+/// The schema in a model file that this crate wrote, without its split, which names the rows that
+/// trained the model and does not apply to new rows.
 pub fn embedded_schema(model: &OnnxModel) -> Result<Option<Schema>> {
     let Some(text) = model.metadata.get("schema") else {
         return Ok(None);

@@ -33,8 +33,8 @@ pub(super) fn standardised(
         FitOn::All => data.rows().iter().collect(),
         FitOn::Train => data.fitting_rows(),
     };
-    // A threshold on a scale of the model's own may lie right at a value, where a rounding on
-    // the way through another scale would change the answer.
+    // A threshold on the model's own scale may equal a value exactly; rounding through another
+    // scale would then change the score.
     let plain = core.has_thresholds();
     let (encoder, affines) = encoder.standardised(schema, &rows, plain)?;
     Ok((encoder, core.standardised(&affines)?))
@@ -48,7 +48,7 @@ fn mismatch(ours: &[String], what: &str, theirs: usize) -> Error {
     }
 }
 
-/// The model takes this crate's encoding: the one in its file, or the one the data give.
+/// The model takes this crate's encoding: the one in its file, or the one fitted on the data.
 fn encoded(data: &Reference, model: &OnnxModel) -> Result<Encoder> {
     let schema = data.schema();
     let encoder = match model.metadata.get("encoder") {
@@ -84,7 +84,7 @@ fn fitted(data: &Reference) -> Result<Encoder> {
     }
 }
 
-/// The encoder, with what the model file does to each encoded column put behind it.
+/// The encoder, followed by the operations of the model file on each encoded column.
 fn followed_by(encoder: &Encoder, steps: &[Step]) -> Result<Encoder> {
     let columns = encoder.columns();
     let mut then = Vec::with_capacity(steps.len());
@@ -118,7 +118,7 @@ fn followed_by(encoder: &Encoder, steps: &[Step]) -> Result<Encoder> {
 fn block_followed_by(mut block: Block, then: &[Affine]) -> Result<Block> {
     let beside = block.beside.len();
     let (own, others) = then.split_at(then.len() - beside);
-    // A column of zeros and ones beside a number, and the zero that goes with it, stay so.
+    // Indicator columns beside a number, and the number's 0 where one is set, stay unchanged.
     let stay = others.iter().all(|affine| *affine == Affine::IDENTITY);
     if beside > 0 && !(stay && own[0].offset == 0.0) {
         return Err(Error::feature(
@@ -205,7 +205,7 @@ fn level(feature: &Feature, category: &Category) -> Value {
     })
 }
 
-/// The feature of each raw column: by name, or by place where the model has no names.
+/// The feature of each raw column: by name, or by position if the model has no names.
 fn assigned<'a>(schema: &'a Schema, inputs: &Inputs) -> Result<Vec<&'a Feature>> {
     let by_name = |name: &str| schema.position(name).map(|index| &schema.features[index]);
     let named = match inputs {

@@ -1,4 +1,4 @@
-//! The outcome that a promise is about.
+//! The outcome that advice promises.
 
 use std::fmt;
 
@@ -7,10 +7,11 @@ use serde::{Deserialize, Serialize};
 use crate::data::{Schema, Value, listed};
 use crate::model::THRESHOLD;
 
-/// The outcome that advice promises: a favourable value of the label, given from a score on.
+/// The outcome that advice promises: a favourable value of the label, at scores from a threshold
+/// on.
 ///
-/// A model whose schema calls another value favourable keeps such a promise by rejecting the
-/// person, so it must not be judged by it.
+/// A model whose schema has another favourable value would keep such a promise by rejecting the
+/// person, so it must not be audited with it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Meaning {
@@ -24,7 +25,7 @@ pub struct Meaning {
 }
 
 impl Meaning {
-    /// What acceptance by models of a schema means.
+    /// The outcome of acceptance by models of a schema.
     #[must_use]
     pub fn of(schema: &Schema) -> Self {
         let label = &schema.label;
@@ -35,7 +36,7 @@ impl Meaning {
         }
     }
 
-    /// Whether both are the same outcome, in whichever order they list the favourable values.
+    /// Whether both are the same outcome; the order of the favourable values does not matter.
     #[must_use]
     pub fn is(&self, other: &Self) -> bool {
         let words = |meaning: &Self| {

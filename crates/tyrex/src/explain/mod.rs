@@ -1,7 +1,7 @@
-//! The façade: a model and its reference, ready for questions about applicants.
+//! The top layer: a model and its reference, ready for questions about applicants.
 //!
-//! The front ends (command line, Python, HTTP) call this module and translate what it
-//! answers; they compute nothing themselves.
+//! The front ends (command line, Python, HTTP) call this module and convert its results; they
+//! compute nothing themselves.
 
 mod advice;
 mod adviser;
@@ -69,7 +69,7 @@ use crate::seed::Seed;
 /// The version of the files and documents that describe an explainer's answers.
 pub const FORMAT_VERSION: u32 = 1;
 
-/// A model, how rows become its points, and its reference. A clone shares all of it.
+/// A model, its encoder and its reference. Clones share all of them.
 #[derive(Debug, Clone)]
 pub struct Explainer {
     reference: Arc<Reference>,
@@ -78,24 +78,24 @@ pub struct Explainer {
     training: Option<Arc<Training>>,
     points: Arc<Points>,
     scores: Arc<[f32]>,
-    /// The points of the rows that train: what methods answer with and start from.
+    /// The points of the training rows, which methods return or start from.
     reference_points: Arc<Points>,
 }
 
-/// How a model that was trained here came about.
+/// How a model was trained by this crate.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Training {
-    /// What was set.
+    /// The parameters.
     pub params: TrainParams,
-    /// Where the randomness came from.
+    /// The seed.
     pub seed: Seed,
-    /// Every epoch.
+    /// The report of every epoch.
     pub history: Vec<EpochReport>,
     /// The epoch whose weights were kept.
     pub kept_epoch: usize,
 }
 
-/// Whether the network's classes are those of a data set.
+/// Checks that the network's classes are those of a data set.
 fn check_output(params: &TrainParams) -> Result<()> {
     match params.output {
         OutputLayer::Softmax { classes, favourable } if (classes, favourable) != (2, 1) => {
@@ -113,7 +113,7 @@ fn check_output(params: &TrainParams) -> Result<()> {
 impl Explainer {
     /// Trains a network on the training rows of a data set.
     ///
-    /// `watch` hears of every epoch; after a `Break` training ends with the network it has.
+    /// `watch` is called after every epoch; a `Break` ends training with the current network.
     pub fn train(
         dataset: Dataset,
         params: &TrainParams,
@@ -125,7 +125,7 @@ impl Explainer {
         let examples = Examples::new(dataset.points(), &labels).with_rows(dataset.train());
         let trained = train_all(&[Job::new(examples, params, seed)], |_, report| watch(report))?
             .pop()
-            .ok_or_else(|| Error::Training("no model came back".to_owned()))?;
+            .ok_or_else(|| Error::Training("training returned no model".to_owned()))?;
         let training = Training {
             params: params.clone(),
             seed,
@@ -137,7 +137,7 @@ impl Explainer {
         Self::assemble(Reference::Labelled(dataset), encoder, model, Some(training))
     }
 
-    /// Puts an imported model and its reference together.
+    /// Combines an imported model and its reference.
     ///
     /// The schema says what the model takes (`[model] input`): this crate's encoding, or raw
     /// columns that the model file encodes itself.
@@ -146,9 +146,8 @@ impl Explainer {
         Self::assemble(data, encoder, model.core.shared(), None)
     }
 
-    /// Puts a model of any kind and its reference together. The model sees the schema's
-    /// encoding, fitted on the training rows; `make` is given the encoder, for a model that has
-    /// to go back to values.
+    /// Combines a model of any kind and its reference. The model takes the schema's encoding,
+    /// fitted on the training rows; `make` gets the encoder, for a model that has to decode points.
     pub fn with_black_box(
         data: Reference,
         make: impl FnOnce(&Encoder) -> Result<Arc<dyn Model>>,
@@ -166,12 +165,12 @@ impl Explainer {
     }
 
     /// As [`with_model`](Self::with_model), with points on a common scale: numbers are scaled by
-    /// the schema's method (`[scaling]`), whether the model takes them as they are, such as years
-    /// and incomes, or, if it is a network, on scales of its own, and the model is rewritten to
-    /// take them so. As they are, a change by a year would count as much as one by a penny.
+    /// the schema's method (`[scaling]`), and the model is rewritten to take them so. This applies
+    /// to models that take unscaled numbers, such as years and incomes, and to networks with scales
+    /// of their own. Without scaling, a change by a year would cost as much as one by a penny.
     ///
-    /// The rewritten model is the same function of a row, up to rounding; its fingerprint is
-    /// another. Rows are scaled by the rows that train; by all rows, if none are named.
+    /// The rewritten model is the same function of a row, up to rounding; its fingerprint differs.
+    /// Scales are fitted on the training rows, or on all rows if the data name none.
     pub fn with_standardised_model(data: Reference, model: OnnxModel) -> Result<Self> {
         let encoder = input::encoder(&data, &model)?;
         let (encoder, core) = input::standardised(&data, encoder, model.core)?;
@@ -184,7 +183,7 @@ impl Explainer {
         model: Arc<dyn Model>,
         training: Option<Training>,
     ) -> Result<Self> {
-        // A data set that was encoded by the same encoder has its points already.
+        // The points of a data set are reused if it has the same encoder.
         let points = match reference.points_of(&encoder) {
             Some(points) => points,
             None => encoder.encode_rows(reference.rows())?,
@@ -209,19 +208,19 @@ impl Explainer {
         })
     }
 
-    /// What the columns mean.
+    /// The schema.
     #[must_use]
     pub fn schema(&self) -> &Schema {
         self.reference.schema()
     }
 
-    /// The rows the model was trained on or is compared with.
+    /// The rows that the model was trained on or is compared with.
     #[must_use]
     pub fn reference(&self) -> &Reference {
         &self.reference
     }
 
-    /// How rows become points.
+    /// The encoder.
     #[must_use]
     pub fn encoder(&self) -> &Encoder {
         &self.encoder
@@ -233,14 +232,14 @@ impl Explainer {
         &self.points
     }
 
-    /// The number of rows of the reference: those that train. Without any, searches start from the
-    /// applicant alone, and methods that answer with a row have no answer.
+    /// The number of training rows in the reference. If it is 0, searches start from the applicant
+    /// only, and methods that return a reference row find nothing.
     #[must_use]
     pub fn reference_rows(&self) -> usize {
         self.reference_points.len()
     }
 
-    /// The points of the rows that train.
+    /// The points of the training rows.
     pub(crate) fn reference_points(&self) -> &Arc<Points> {
         &self.reference_points
     }
@@ -257,7 +256,7 @@ impl Explainer {
         &*self.model
     }
 
-    /// The model with gradients, if it has them: a network has, trees have not.
+    /// The model with its gradients, if it has them: networks have gradients, trees do not.
     #[must_use]
     pub fn differentiable(&self) -> Option<&dyn DifferentiableModel> {
         self.model.differentiable()
@@ -269,13 +268,13 @@ impl Explainer {
         self.model.network()
     }
 
-    /// How the model was trained, if it was trained here.
+    /// How the model was trained, if this crate trained it.
     #[must_use]
     pub fn training(&self) -> Option<&Training> {
         self.training.as_deref()
     }
 
-    /// The name of the model that changes with its weights.
+    /// The fingerprint of the model, which changes with its weights.
     #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
         let seen = || Fingerprint::of_scores(&self.points, &self.scores);
@@ -287,7 +286,7 @@ impl Explainer {
         Ok(self.model().score(&self.encoder.encode_rows(rows)?))
     }
 
-    /// The rows that train, in their order; all rows, where the data name none.
+    /// The training rows, in their order; all rows if the data name none.
     fn training_rows(&self) -> Vec<usize> {
         self.reference.training_rows()
     }
@@ -306,7 +305,7 @@ impl Explainer {
         Ok(onnx::write(network, &self.export_metadata()?))
     }
 
-    /// What goes with a network into its file: the schema and the encoder.
+    /// The metadata of a network's file: the schema and the encoder.
     fn export_metadata(&self) -> Result<ExportMetadata> {
         ExportMetadata::of(self.schema(), &self.encoder)
     }

@@ -1,4 +1,4 @@
-//! How well a model does on a part of the rows.
+//! The performance of a model on a part of the rows.
 
 use serde::Serialize;
 
@@ -21,24 +21,24 @@ pub enum Part {
     All,
 }
 
-/// What the model makes of a part of the rows.
+/// The performance of a model on a part of the rows.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Performance {
-    /// Which rows.
+    /// The part.
     pub part: Part,
-    /// How many there are.
+    /// The number of rows.
     pub rows: usize,
-    /// How many the model rejects.
+    /// The number of rows that the model rejects.
     pub rejected: usize,
-    /// The part of the rows with labels on the right side of 0.5; `None` without any.
+    /// The accuracy on the rows with labels; `None` if there are none.
     pub accuracy: Option<f64>,
     /// The mean cross-entropy, `-ln m(x)` or `-ln(1 - m(x))`, of the same rows.
     pub loss: Option<f64>,
 }
 
 impl Explainer {
-    /// Training and test rows apart; all rows together if there are no test rows.
+    /// The training and the test rows separately; all rows together if there are no test rows.
     #[must_use]
     pub fn performances(&self) -> Vec<Performance> {
         let parts: &[Part] = match self.reference().applicants() {
@@ -48,7 +48,7 @@ impl Explainer {
         parts.iter().map(|&part| self.performance(part)).collect()
     }
 
-    /// What the model makes of a part of the rows.
+    /// The performance of a model on a part of the rows.
     #[must_use]
     pub fn performance(&self, part: Part) -> Performance {
         let mut tally = PerformanceTally::default();
@@ -81,7 +81,7 @@ impl PerformanceTally {
         self.loss += -libm::log(if label { score } else { 1.0 - score });
     }
 
-    /// The rows so far.
+    /// The performance on the rows so far.
     #[must_use]
     pub fn performance(&self, part: Part) -> Performance {
         let mean = |sum: f64| (self.labelled > 0).then(|| sum / self.labelled as f64);

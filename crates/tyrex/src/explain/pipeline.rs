@@ -1,7 +1,7 @@
 //! From a question to its answers: calibrate, search, retrain, certify.
 //!
-//! Each step is a call of its own for a front end that does something in between;
-//! [`Explainer::answer`] takes all of them.
+//! Each step is also a separate call, for front ends that work between the steps;
+//! [`Explainer::answer`] runs all of them.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -13,14 +13,14 @@ use crate::change::Ensemble;
 use crate::counterfactual::{Reason, Tick};
 use crate::error::{Error, Result};
 
-/// How far a piece of work is.
+/// The progress of long work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Progress {
     /// The step of the pipeline.
     pub stage: Stage,
     /// Units done so far.
     pub done: u64,
-    /// Units that there are, about.
+    /// The total number of units; an estimate.
     pub total: u64,
 }
 
@@ -40,11 +40,11 @@ pub enum Stage {
 /// The answers to a question.
 #[derive(Debug)]
 pub struct Answered {
-    /// What was prepared for them.
+    /// The adviser that gave them.
     pub adviser: Adviser,
-    /// One for every applicant, in their order.
+    /// The advice for every applicant, in their order.
     pub advice: Vec<Advice>,
-    /// One for every advice that was found, where certificates were asked for.
+    /// The certificate of every advice that was found, if requested.
     pub certificates: Vec<Option<Certificate>>,
 }
 
@@ -63,23 +63,22 @@ impl<'a, W: Fn(Progress) -> ControlFlow<()> + Sync> Counter<'a, W> {
         Self { stage, total, done: AtomicU64::new(0), watch }
     }
 
-    /// So many units more.
+    /// Adds units.
     pub fn add(&self, units: u64) -> ControlFlow<()> {
         let done = self.done.fetch_add(units, Ordering::Relaxed) + units;
-        // Where the epochs are drawn at random, the total is their mean.
+        // If the numbers of epochs are random, the total is based on their mean.
         (self.watch)(Progress { stage: self.stage, done, total: self.total.max(done) })
     }
 
-    /// What a search reports: one unit more for an answer, none for a reading.
+    /// Counts a report of a search: one unit for an answer, none for an evaluation.
     pub fn tick(&self, tick: Tick) -> ControlFlow<()> {
         self.add(u64::from(tick == Tick::Answered))
     }
 }
 
 impl Explainer {
-    /// The question with its threshold chosen, if it is `auto`: the least that keeps 95 % of the
-    /// advice to these applicants valid under retrained models. These are the ones given, or are
-    /// trained now.
+    /// Replaces `tau = auto` by the least threshold that keeps 95 % of the advice to these
+    /// applicants valid under retrained models: the given ones, or models trained now.
     pub fn calibrated(
         &self,
         applicants: &[Applicant],
@@ -119,7 +118,7 @@ impl Explainer {
         Ok(Ask { tau: Some(Threshold::Given(tau)), ..ask.clone() })
     }
 
-    /// The models that the question wants retrained for its certificates, trained now.
+    /// Trains the models that the question requires for its certificates.
     pub fn retrained(
         &self,
         ask: &Ask,
@@ -131,11 +130,12 @@ impl Explainer {
     }
 
     /// All answers to a question: the threshold is calibrated, advice is searched for, models are
-    /// retrained, what was found is certified.
+    /// retrained, and the advice is certified.
     ///
-    /// `given` are retrained models to use in place of new ones. `watch` hears how far each stage
-    /// is. After a `Break` while advice is searched for, those not yet answered are answered with
-    /// [`Reason::Cancelled`] and nothing is certified; after any other there is no answer.
+    /// `given` are retrained models to use in place of new ones. `watch` is called with the
+    /// progress of each stage. After a `Break` during the search, the remaining applicants are
+    /// answered with [`Reason::Cancelled`] and nothing is certified; a `Break` in any other stage
+    /// is an error.
     pub fn answer(
         &self,
         applicants: &[Applicant],
@@ -147,7 +147,7 @@ impl Explainer {
         let adviser = self.adviser(&settled)?;
         let counter = Counter::new(Stage::Searching, applicants.len() as u64, &watch);
         let advice = adviser.advise(applicants, |tick| counter.tick(tick))?;
-        // After a `Break` there is no time for certificates either.
+        // A `Break` also skips the certificates.
         let whole = !advice.iter().any(|each| each.outcome.reason() == Some(Reason::Cancelled));
         let certify = ask.certify && whole;
         let steered = ask.is_calibrated() && given.is_some();

@@ -1,9 +1,9 @@
-//! The reference of an explainer: the rows its model was trained on, or is compared with.
+//! The reference of an explainer: the rows that its model was trained on or is compared with.
 //!
-//! Methods answer with rows of the reference and start again from them; models are retrained on
-//! it. Rows to explain are [`Applicant`](super::Applicant)s and are never among it, so that an
-//! answer does not depend on who else asks. A data set with a split brings both: its training
-//! rows are the reference, its test rows can be explained.
+//! Methods return rows of the reference and restart from them; models are retrained on it. Rows to
+//! explain are [`Applicant`](super::Applicant)s and never part of the reference, so that an answer
+//! does not depend on other applicants. A data set with a split provides both: its training rows
+//! are the reference, its test rows can be explained.
 
 use std::path::Path;
 
@@ -14,8 +14,8 @@ use crate::data::{Column, Dataset, Encoder, ReadReport, Row, Rows, Schema, Table
 use crate::error::Result;
 use crate::points::Points;
 
-/// The rows a model was trained on or is compared with, and those held out from training. There
-/// may be none.
+/// The rows that a model was trained on or is compared with, and those held out from training. It
+/// may be empty.
 #[derive(Debug, Clone)]
 pub enum Reference {
     /// Every row has a label.
@@ -24,7 +24,7 @@ pub enum Reference {
     Unlabelled(UnlabelledRows),
 }
 
-/// Rows of a reference for a model that exists, with or without labels.
+/// Rows of a reference for an existing model, with or without labels.
 #[derive(Debug, Clone)]
 pub struct UnlabelledRows {
     schema: Schema,
@@ -36,8 +36,8 @@ pub struct UnlabelledRows {
 }
 
 impl UnlabelledRows {
-    /// Reads a table through a schema. A label that is absent, empty or unknown is no label,
-    /// and one class is enough.
+    /// Reads a table through a schema. An absent, empty or unknown label counts as no label. Rows
+    /// of a single class are accepted.
     pub fn read(schema: &Schema, table: Table) -> Result<Self> {
         let rows = Rows::read(schema, &table)?;
         let label = table.columns().iter().find(|column| column.name() == schema.label.column);
@@ -50,8 +50,7 @@ impl UnlabelledRows {
         Ok(Self { schema: schema.clone(), table, rows, favourable, train, test })
     }
 
-    /// Rows without labels. There may be none, for a model that knows its encoding and is asked
-    /// about rows that come later.
+    /// Rows without labels. The list may be empty, for a model whose file has its encoder.
     pub fn of_rows(schema: &Schema, rows: Vec<Row>) -> Result<Self> {
         schema.validate()?;
         let names = schema.features.iter().map(|feature| feature.name.as_str());
@@ -73,7 +72,7 @@ impl UnlabelledRows {
     }
 }
 
-/// The split, where the schema has one for these rows; else all rows are in neither part.
+/// The split, if the schema has one for these rows; otherwise all rows are in neither part.
 fn parts(
     schema: &Schema,
     table: &Table,
@@ -90,7 +89,7 @@ fn parts(
             }
         }
         Split::File { .. } => split(schema, table, table_rows),
-        // The rows with a label were drawn from; the others cannot have trained a model.
+        // The split was drawn from the rows with a label; the others cannot have trained a model.
         Split::Fraction { .. } => {
             let (labelled, others): (Vec<usize>, Vec<usize>) =
                 (0..table_rows.len()).partition(|&index| favourable[index].is_some());
@@ -106,7 +105,7 @@ fn parts(
 }
 
 impl Reference {
-    /// No reference: for a model whose file says how rows are encoded.
+    /// An empty reference, for a model whose file has its encoder.
     pub fn none(schema: &Schema) -> Result<Self> {
         UnlabelledRows::of_rows(schema, Vec::new()).map(Self::Unlabelled)
     }
@@ -117,8 +116,8 @@ impl Reference {
         self.rows().is_empty()
     }
 
-    /// Reads a table through a schema: to train on if the label column is there, or else to be
-    /// explained.
+    /// Reads a table through a schema: as a labelled data set if it has the label column, otherwise
+    /// as unlabelled rows.
     pub fn read(schema: &Schema, table: Table) -> Result<Self> {
         if table.columns().iter().any(|column| column.name() == schema.label.column) {
             return Dataset::load(schema, table).map(Self::Labelled);
@@ -126,7 +125,7 @@ impl Reference {
         UnlabelledRows::read(schema, table).map(Self::Unlabelled)
     }
 
-    /// What the columns mean.
+    /// The schema.
     #[must_use]
     pub fn schema(&self) -> &Schema {
         match self {
@@ -135,7 +134,7 @@ impl Reference {
         }
     }
 
-    /// The table they came from.
+    /// The table of the rows.
     #[must_use]
     pub fn table(&self) -> &Table {
         match self {
@@ -144,13 +143,13 @@ impl Reference {
         }
     }
 
-    /// The file the rows came from.
+    /// The file of the rows.
     #[must_use]
     pub fn source(&self) -> &Path {
         self.table().source()
     }
 
-    /// The rows that were kept.
+    /// The kept rows.
     #[must_use]
     pub fn rows(&self) -> &[Row] {
         match self {
@@ -159,7 +158,7 @@ impl Reference {
         }
     }
 
-    /// For each row kept, its row in the table.
+    /// For each kept row, its row in the table.
     #[must_use]
     pub fn table_rows(&self) -> &[usize] {
         match self {
@@ -186,7 +185,7 @@ impl Reference {
         (0..self.rows().len()).any(|index| self.is_favourable(index).is_some())
     }
 
-    /// The label of one row in the table's own word; `None` if it has no label.
+    /// The label of one row as written in the table; `None` if it has no label.
     ///
     /// # Panics
     /// If there is no such row.
@@ -197,7 +196,7 @@ impl Reference {
         Some(self.table().cell(self.table_rows()[index], column))
     }
 
-    /// What reading left out or made up.
+    /// The report of dropped rows and filled cells.
     #[must_use]
     pub fn report(&self) -> &ReadReport {
         match self {
@@ -218,8 +217,8 @@ impl Reference {
         }
     }
 
-    /// The rows that train; all rows, where the schema has no split. A split that finds no row
-    /// that trains leaves none: the rows are applicants.
+    /// The training rows; all rows if the schema has no split. A split without training rows
+    /// leaves none: the rows are applicants.
     pub(super) fn training_rows(&self) -> Vec<usize> {
         match self.part(Part::Train) {
             none if none.is_empty() && self.schema().split == Split::AllTrain => {
@@ -238,13 +237,13 @@ impl Reference {
         rows.into_iter().map(|row| &self.rows()[row]).collect()
     }
 
-    /// The rows to explain unless told otherwise: the test rows, or all if there are none.
+    /// The rows to explain by default: the test rows, or all rows if there are none.
     #[must_use]
     pub fn applicants(&self) -> Part {
         if self.part(Part::Test).is_empty() { Part::All } else { Part::Test }
     }
 
-    /// The points of the rows, where they were encoded by that encoder already.
+    /// The points of the rows, if this encoder has already encoded them.
     pub(super) fn points_of(&self, encoder: &Encoder) -> Option<Points> {
         match self {
             Self::Labelled(dataset) if dataset.encoder() == encoder => {
@@ -254,8 +253,8 @@ impl Reference {
         }
     }
 
-    /// The encoder with scaling fitted on the training rows; `None` if nothing says which rows
-    /// those are. A fraction drawn here says nothing about a model trained elsewhere.
+    /// The encoder with scaling fitted on the training rows; `None` if the training rows are
+    /// unknown. A random fraction drawn here does not apply to a model trained elsewhere.
     pub(super) fn fitted_encoder(&self) -> Result<Option<Encoder>> {
         let schema = self.schema();
         let is_given = matches!(schema.split, Split::Column { .. } | Split::File { .. });

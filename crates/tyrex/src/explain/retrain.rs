@@ -1,4 +1,4 @@
-//! Training the model again: the ensembles that answers are tested on.
+//! Retraining: the ensembles on which answers are tested.
 
 use std::ops::ControlFlow;
 use std::path::Path;
@@ -11,21 +11,21 @@ use crate::model::train::EpochReport;
 use crate::model::{Examples, Mlp, Model, TrainParams};
 use crate::seed::Seed;
 
-/// How a model is to be changed.
+/// The terms of a retraining.
 #[derive(Debug, Clone, PartialEq)]
 pub struct RetrainingTerms {
-    /// What is different for every model.
+    /// The change of each model.
     pub change: ModelChange,
     /// The number of models.
     pub models: usize,
-    /// How they are trained, but for what the change says.
+    /// The training parameters, except those that the change sets.
     pub params: TrainParams,
-    /// Where their randomness comes from.
+    /// The seed.
     pub seed: Seed,
 }
 
 impl RetrainingTerms {
-    /// The epochs that all models take, about: for how long it will be.
+    /// The approximate number of epochs of all models, to estimate the time.
     #[must_use]
     pub fn epochs(&self) -> u64 {
         (self.models as f64 * self.change.epochs(&self.params)).round() as u64
@@ -33,8 +33,8 @@ impl RetrainingTerms {
 }
 
 impl Explainer {
-    /// How the model would be trained again: as it was trained, or, for a model from a file,
-    /// with its layers and the usual training.
+    /// The parameters to retrain the model: those it was trained with, or, for a model from a file,
+    /// its layers and the default training.
     pub fn training_params(&self) -> Result<TrainParams> {
         if let Some(training) = self.training() {
             return Ok(training.params.clone());
@@ -51,11 +51,10 @@ impl Explainer {
         Ok(params)
     }
 
-    /// Changes the model many times, on the rows it was trained on: the training rows of the
-    /// data, or all rows where the data name none. A change that takes in new rows draws from
-    /// all others that have a label.
+    /// Retrains the model many times on its training rows, or on all rows if the data name none. A
+    /// change that adds rows draws them from the other rows with a label.
     ///
-    /// `watch` hears of every epoch of every model, from whichever thread trains it.
+    /// `watch` is called after every epoch of every model, from any thread.
     pub fn retrain(
         &self,
         terms: &RetrainingTerms,
@@ -64,8 +63,8 @@ impl Explainer {
         self.with_plan(terms, |base, plan| Ensemble::train(base, plan, watch))
     }
 
-    /// Some of the models that [`retrain`](Self::retrain) makes, by their numbers: one at a time
-    /// or all at once, they have the same bits.
+    /// Some of the models that [`retrain`](Self::retrain) makes, by their indices. A model has the
+    /// same bits whether it is trained alone or with others.
     pub fn retrain_members(
         &self,
         terms: &RetrainingTerms,
@@ -81,9 +80,9 @@ impl Explainer {
         Ensemble::from_parts(self.base()?.clone(), members, change, seed, params)
     }
 
-    /// All of them, with every model written into a folder as soon as it is there, together with
-    /// the schema and the encoder. If it is interrupted, the same call goes on where it was;
-    /// see [`Ensemble::train_into`].
+    /// All of them, with every model written to a folder as soon as it is trained, together with
+    /// the schema and the encoder. After an interruption the same call continues; see
+    /// [`Ensemble::train_into`].
     pub fn retrain_into(
         &self,
         folder: &Path,
@@ -168,7 +167,7 @@ impl Explainer {
         Ok(ensemble)
     }
 
-    /// Refuses an ensemble of another model: nothing it says is about this one.
+    /// Rejects an ensemble of another model.
     pub fn check_ensemble(&self, ensemble: &Ensemble) -> Result<()> {
         check_base(self.model(), ensemble)
     }
@@ -182,7 +181,7 @@ impl Explainer {
     }
 }
 
-/// Refuses an ensemble of another model.
+/// Rejects an ensemble of another model.
 pub(super) fn check_base(model: &dyn Model, ensemble: &Ensemble) -> Result<()> {
     if model.network() == Some(ensemble.base()) {
         return Ok(());

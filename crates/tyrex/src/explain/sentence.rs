@@ -1,12 +1,12 @@
-//! Advice as a sentence for people.
+//! Advice as a sentence.
 
 use super::{Advice, FeatureChange};
 use crate::data::schema::{Feature, FeatureKind, Schema};
 use crate::data::value::Value;
 
 impl Advice {
-    /// What to do, in a sentence: "Lower duration from 48 to 24 months and set telephone to
-    /// `yes`."; or why there is nothing to do.
+    /// The advice as a sentence: "Lower duration from 48 to 24 months and set telephone to `yes`.";
+    /// or the reason why there is no advice.
     #[must_use]
     pub fn sentence(&self, schema: &Schema) -> String {
         if let Some(reason) = self.outcome.reason() {
@@ -26,7 +26,7 @@ impl Advice {
     }
 }
 
-/// Behind the advice of a search that ended early.
+/// Appended if the budget ended the search.
 const CUT_SHORT: &str = " The budget was spent: a longer search may find cheaper advice.";
 
 /// Changes as one sentence.
@@ -45,7 +45,7 @@ pub(super) fn in_words(changes: &[FeatureChange], schema: &Schema) -> String {
     format!("{}{}.", first.unwrap_or_default(), letters.as_str())
 }
 
-/// One change, without a beginning or an end.
+/// One change as a clause.
 fn clause(FeatureChange { feature: name, from, to, .. }: &FeatureChange, is: &Feature) -> String {
     let value = |value: &Value| match (value, &is.kind) {
         (Value::Missing, _) => "(missing)".to_owned(),

@@ -1,4 +1,4 @@
-//! How stable the model's answer is, row by row.
+//! The stability of the model's score, row by row.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -17,15 +17,15 @@ use crate::measure::{
 use crate::model::Model;
 use crate::seed::Seed;
 
-/// The neighbours that are scored between two looks at whether to go on.
+/// The number of neighbours scored between two checks for cancellation.
 const AT_ONCE: usize = 40_000;
 
-/// What is asked of the measures.
+/// The parameters of the measures.
 ///
 /// | name | default | meaning | range |
 /// |---|---|---|---|
 /// | `samples` | 1000 | neighbours of each row | at least 1 |
-/// | `sigma` | 0.1 | how far they lie, in encoded columns | positive |
+/// | `sigma` | 0.1 | their standard deviation, in encoded columns | positive |
 /// | `sampling` | Monte Carlo | how they are drawn | |
 /// | `gamma` | sampled slopes | the Lipschitz constant in `R` | |
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
@@ -40,7 +40,7 @@ pub struct StabilityTerms {
     pub sigma: f64,
     /// The Lipschitz constant in `R`.
     pub gamma: Gamma,
-    /// Where they are drawn from.
+    /// The seed of the draws.
     pub seed: Seed,
 }
 
@@ -56,7 +56,7 @@ impl Default for StabilityTerms {
     }
 }
 
-/// What the measures say of one row.
+/// The measures of one row.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RowStability {
@@ -74,8 +74,8 @@ pub struct RowStability {
     pub gamma: f64,
 }
 
-/// Neighbours drawn once and made ready for one model, to measure any rows with: a value that
-/// can be kept and read from many threads.
+/// Neighbours drawn once and prepared for one model, to measure any rows. It can be kept and shared
+/// between threads.
 #[derive(Debug, Clone)]
 pub struct StabilityGauge {
     model: Arc<dyn Model>,
@@ -84,16 +84,16 @@ pub struct StabilityGauge {
 }
 
 impl StabilityGauge {
-    /// What was asked for.
+    /// The parameters.
     #[must_use]
     pub fn terms(&self) -> &StabilityTerms {
         &self.terms
     }
 
-    /// The measures of rows, in their order; threads change nothing, and neither do the other
-    /// rows.
+    /// The measures of rows, in their order. They depend neither on the number of threads nor on
+    /// the other rows.
     ///
-    /// `watch` hears of every row, some at a time. After a `Break` there is no answer.
+    /// `watch` is called with the number of rows done, several at a time. A `Break` is an error.
     pub fn read(
         &self,
         applicants: &[Applicant],
@@ -117,7 +117,7 @@ impl StabilityGauge {
         let mut measured = Vec::with_capacity(applicants.len());
         for some in applicants.chunks((AT_ONCE / self.terms.samples.max(1)).clamp(1, 64)) {
             match some {
-                // One row needs no other thread.
+                // One row is measured on the calling thread.
                 [only] => measured.push(read(&mut gauge.room(), only)),
                 some => measured.par_extend(some.par_iter().map_init(|| gauge.room(), read)),
             }
@@ -130,7 +130,7 @@ impl StabilityGauge {
 }
 
 impl Explainer {
-    /// Draws neighbours and makes them ready for the model.
+    /// Draws neighbours and prepares them for the model.
     pub fn stability_gauge(&self, terms: &StabilityTerms) -> Result<StabilityGauge> {
         let StabilityTerms { sampling, samples, sigma, gamma, seed } = *terms;
         let model = self.model();
@@ -139,7 +139,7 @@ impl Explainer {
         Ok(StabilityGauge { model: Arc::clone(&self.model), terms: *terms, gauge })
     }
 
-    /// The measures of rows: a [`StabilityGauge`] for one use.
+    /// The measures of rows, with a temporary [`StabilityGauge`].
     pub fn stability(
         &self,
         applicants: &[Applicant],
@@ -149,7 +149,7 @@ impl Explainer {
         self.stability_gauge(terms)?.read(applicants, watch)
     }
 
-    /// The measures as a table to write: a column for each, then what they rest on.
+    /// The measures as a table to write: a column for each, then the provenance.
     pub fn stability_table(&self, terms: &StabilityTerms, rows: &[RowStability]) -> Result<Table> {
         let names = [
             "row",

@@ -1,4 +1,4 @@
-//! How rows fare under models that were trained again.
+//! The scores of rows under retrained models.
 
 use rayon::prelude::*;
 use serde::Serialize;
@@ -9,7 +9,7 @@ use crate::error::{Error, Result};
 use crate::model::{Model as _, THRESHOLD};
 use crate::points::Points;
 
-/// What retrained models say of one row.
+/// The scores of one row under retrained models.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RowSurvival {
@@ -19,13 +19,13 @@ pub struct RowSurvival {
     pub score: f32,
     /// `M(x)` of every retrained model, in their order.
     pub scores: Vec<f32>,
-    /// How many of them accept it: `M(x) >= 0.5`.
+    /// The number of models that accept it: `M(x) >= 0.5`.
     pub survives: usize,
 }
 
 impl Explainer {
-    /// The scores of rows under every model of an ensemble, in the rows' order; threads change
-    /// nothing, and neither do the other rows.
+    /// The scores of rows under every model of an ensemble, in the rows' order. They depend neither
+    /// on the number of threads nor on the other rows.
     pub fn survival(
         &self,
         applicants: &[Applicant],

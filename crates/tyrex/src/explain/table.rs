@@ -18,7 +18,7 @@ pub(super) fn table(
     Table::new(title, columns)
 }
 
-/// Whether the features leave the names of a table's own columns free.
+/// Checks that no feature has the name of one of a table's own columns.
 pub(super) fn check_names<'a>(
     schema: &Schema,
     mut own: impl Iterator<Item = &'a str>,

@@ -1,4 +1,4 @@
-//! The Jacobian over a region, by intervals: sound there, and tighter than the product.
+//! The Jacobian over a region, by interval arithmetic: sound there, and tighter than the product.
 //!
 //! Forward, the region gives every unit's sum an interval, hence its slope one. Backward,
 //! the gradient of `m` is a vector of intervals, `g_{l-1} = (g_l * f'(z_l)) W_l^T`. No

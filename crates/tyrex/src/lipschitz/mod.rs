@@ -1,8 +1,8 @@
-//! Lipschitz bounds: how much can `m` change per unit of distance?
+//! Lipschitz bounds: the maximum change of `m` per unit of distance.
 //!
-//! `gamma` with `|m(x) - m(y)| <= gamma ||x - y||` for all `x`, `y` in a region. A bound is
-//! `sound` if that is proved, and an `estimate` if it is only the largest slope seen; and it
-//! says for which region. The two are different types of evidence, so a bound carries both.
+//! `gamma` with `|m(x) - m(y)| <= gamma ||x - y||` for all `x`, `y` in a region. A bound is `sound`
+//! if that is proved, and an `estimate` if it is only the largest observed slope. Every bound
+//! carries its soundness and its region.
 
 mod local;
 mod sampled;
@@ -47,12 +47,12 @@ pub enum Region {
     },
 }
 
-/// What a bound rests on.
+/// The evidence for a bound.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Soundness {
-    /// The largest of finitely many slopes: no bound at all.
+    /// The largest of finitely many slopes: not a bound.
     Estimate,
     /// A proof.
     Sound,

@@ -17,7 +17,7 @@ pub fn sampled_slopes(model: &dyn Model, x: &[f32], cloud: &Neighbourhood) -> Li
     estimate(slopes, cloud)
 }
 
-/// `max_i ||dm/dx (x_i)||`: what the slopes between ever closer points tend to.
+/// `max_i ||dm/dx (x_i)||`: the limit of the slopes between ever closer points.
 #[must_use]
 pub fn sampled_gradients(
     model: &dyn DifferentiableModel,

@@ -19,7 +19,7 @@ pub fn spectral(network: &Mlp) -> LipschitzBound {
 
 /// An upper bound on `||W||`, within 0.001 % of it for matrices of ordinary size.
 ///
-/// Power iteration would approach the norm from below and prove nothing. From above:
+/// Power iteration approaches the norm from below, so it gives no upper bound. From above:
 /// `||W||^2` is the largest eigenvalue of the Gram matrix `G`, and for a symmetric `G`
 /// `lambda^n <= ||G^n||_F` for every `n`; after twenty squarings the two differ by at most a
 /// factor `rank^(1/2^21)`.
@@ -50,7 +50,7 @@ fn spectral_norm(layer: &Dense) -> f64 {
         if norm == 0.0 {
             return 0.0;
         }
-        // One direction is left: further squarings would change nothing.
+        // One direction is left: further squarings have no effect.
         if step > 0 && norm > 1.0 - 1e-12 {
             break;
         }

@@ -1,4 +1,4 @@
-//! A measure, made ready for one model.
+//! A measure, prepared for one model.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ use crate::model::{DifferentiableModel, Mlp, Model};
 use crate::neighbourhood::Neighbourhood;
 use crate::points::Points;
 
-/// A measure, ready to be read at any point of one model.
+/// A measure, prepared for evaluation at any point of one model.
 pub struct Gauge<'a> {
     measure: Measure,
     way: Evaluation<'a>,
@@ -25,13 +25,13 @@ pub struct Gauge<'a> {
 #[derive(Debug, Clone)]
 pub(crate) struct DetachedGauge {
     measure: Measure,
-    /// Found once, since it may hold a bound on the whole model.
+    /// Computed once, since it may hold a bound on the whole model.
     formula: Option<Arc<dyn Formula>>,
     neighbourhood: Arc<Neighbourhood>,
     shifts: Option<Arc<Shifts>>,
 }
 
-/// What one look at the neighbours says.
+/// The measures from one scoring of the neighbours.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct NeighbourReadings {
     /// `m(x)`
@@ -57,7 +57,7 @@ pub(super) enum Evaluation<'a> {
     Gradients(&'a Mlp),
 }
 
-/// The room one thread needs to read a [`Gauge`], to be used again at every point.
+/// The scratch space of one thread to evaluate a [`Gauge`], reused at every point.
 pub struct GaugeScratch {
     probe: Option<ProbeScratch>,
     scores: Vec<f32>,
@@ -81,14 +81,14 @@ impl<'a> Gauge<'a> {
                 got: neighbourhood.offsets().dim(),
             });
         }
-        // A network without a hidden layer is cheap as it is.
+        // A network without a hidden layer needs no preparation.
         let probe =
             model.network().and_then(|network| Probe::new(network, neighbourhood.offsets()).ok());
         let neighbourhood = Arc::new(neighbourhood.clone());
         Ok(Self { measure, way, model, neighbourhood, probe })
     }
 
-    /// All of it but the model.
+    /// The gauge without its model.
     pub(crate) fn detached(&self) -> DetachedGauge {
         let formula = match &self.way {
             Evaluation::Scores(formula) => Some(Arc::clone(formula)),
@@ -108,7 +108,7 @@ impl<'a> Gauge<'a> {
         self.measure
     }
 
-    /// The points that one reading scores.
+    /// The number of points that one evaluation scores.
     pub(crate) fn evaluations(&self) -> u64 {
         match self.way {
             Evaluation::Point => 1,
@@ -125,7 +125,7 @@ impl<'a> Gauge<'a> {
         &self.neighbourhood
     }
 
-    /// Room for one thread.
+    /// Scratch space for one thread.
     #[must_use]
     pub fn room(&self) -> GaugeScratch {
         GaugeScratch {
@@ -135,7 +135,7 @@ impl<'a> Gauge<'a> {
         }
     }
 
-    /// Reads the measure at every point.
+    /// Evaluates the measure at every point.
     ///
     /// # Panics
     /// If the points are of another dimension than the model.
@@ -148,7 +148,7 @@ impl<'a> Gauge<'a> {
             .collect()
     }
 
-    /// Reads the measure at every point, with its gradient with respect to the point.
+    /// Evaluates the measure at every point, with its gradient with respect to the point.
     ///
     /// # Panics
     /// If the points are of another dimension than the model.
@@ -170,10 +170,11 @@ impl<'a> Gauge<'a> {
         Ok((readings, gradients))
     }
 
-    /// Reads the measure at one point, on this thread.
+    /// Evaluates the measure at one point, on this thread.
     ///
     /// # Panics
-    /// If the point is of another dimension than the model, or the room another gauge's.
+    /// If the point is of another dimension than the model, or the scratch space belongs to another
+    /// gauge.
     #[must_use]
     pub fn read_in(&self, room: &mut GaugeScratch, x: &[f32]) -> Reading {
         match &self.way {
@@ -195,11 +196,11 @@ impl<'a> Gauge<'a> {
         }
     }
 
-    /// Reads the measure at one point, on this thread, and writes its gradient.
+    /// Evaluates the measure at one point, on this thread, and writes its gradient.
     ///
     /// # Panics
-    /// If the point or the gradient is of another dimension than the model, or the room
-    /// another gauge's.
+    /// If the point or the gradient is of another dimension than the model, or the scratch space
+    /// belongs to another gauge.
     pub fn read_with_gradient_in(
         &self,
         room: &mut GaugeScratch,
@@ -247,7 +248,7 @@ impl<'a> Gauge<'a> {
         })
     }
 
-    /// Reads the mean and `R^` beside the measure, from one scoring of the neighbours.
+    /// Evaluates the mean, `R^` and the measure from one scoring of the neighbours.
     ///
     /// # Panics
     /// As [`read_in`](Self::read_in).
@@ -275,7 +276,7 @@ impl<'a> Gauge<'a> {
         })
     }
 
-    /// Writes `m(x_i)` to the room's scores and returns `m(x)`.
+    /// Writes `m(x_i)` to the scratch space's scores and returns `m(x)`.
     fn scores(&self, x: &[f32], room: &mut GaugeScratch) -> f32 {
         if let (Some(probe), Some(probe_room)) = (&self.probe, &mut room.probe) {
             return probe.scores(x, probe_room, &mut room.scores);
@@ -284,7 +285,7 @@ impl<'a> Gauge<'a> {
         self.model.score(&one(x))[0]
     }
 
-    /// `of_centre dm(x) + sum_i c_i dm(x_i)`, with the room's weights as the `c_i`.
+    /// `of_centre dm(x) + sum_i c_i dm(x_i)`, with the scratch space's weights as the `c_i`.
     fn weighted_gradient(
         &self,
         model: &dyn DifferentiableModel,
@@ -305,9 +306,9 @@ impl<'a> Gauge<'a> {
         sum_rows(&gradients, gradient);
     }
 
-    /// The stability with the longest gradient for `gamma`, at the point and its neighbours;
-    /// and its gradient, if there is room for it:
-    /// `1/k sum dm(x_i) - width H(x*) g / norm(g)`, with `g` the longest, found at `x*`.
+    /// The stability with the longest gradient for `gamma`, at the point and its neighbours; and
+    /// its gradient, if requested: `1/k sum dm(x_i) - width H(x*) g / norm(g)`, with `g` the
+    /// longest, found at `x*`.
     fn gradient_stability(
         &self,
         network: &Mlp,

@@ -1,4 +1,4 @@
-//! Measures: how sure is this point, looking at its neighbourhood?
+//! Measures: how stable the score is in the neighbourhood of a point.
 //!
 //! With `m_0 = m(x)` and `m_i = m(x_i)` for the neighbours `x_i = x + n_i`:
 //!
@@ -11,10 +11,10 @@
 //! | mean minus deviation | `mean - sqrt(1/k sum (m_i - mean)^2)` |
 //! | path integral | `1/s sum_{j=1..s} m(j/s x)` |
 //!
-//! The first five are functions of `m_0 .. m_k`, so their gradients are weighted sums of
-//! gradients of the model, `c_0 dm(x) + sum c_i dm(x_i)` with `c_i` the derivative of the
-//! formula with respect to `m_i`. One piece of code ([`Gauge`]) serves them all. Only the
-//! stability with [`Gamma::SampledGradients`] looks at more than scores.
+//! The first five are functions of `m_0 .. m_k`, so their gradients are weighted sums of gradients
+//! of the model, `c_0 dm(x) + sum c_i dm(x_i)` with `c_i` the derivative of the formula with
+//! respect to `m_i`. [`Gauge`] implements all of them. Only the stability with
+//! [`Gamma::SampledGradients`] uses more than scores.
 
 mod formula;
 mod gauge;
@@ -37,7 +37,7 @@ pub use gauge::{Gauge, GaugeScratch};
 pub use stability::Gamma;
 
 catalogue! {
-    /// Which measure. It is a file, and a line here.
+    /// A measure. Each measure has a file and a line here.
     #[derive(Copy)]
     Measure tagged "name" by Kind {
         prediction::Prediction,
@@ -49,12 +49,12 @@ catalogue! {
     }
 }
 
-/// What a measure says of itself, in its own file.
+/// The description of a measure, implemented in its own file.
 trait Kind {
     /// The letters for it in tables.
     fn symbol(&self) -> &'static str;
 
-    /// How it is computed for a model. Parameters out of range are refused.
+    /// How it is computed for a model. Parameters out of range are an error.
     fn way<'a>(&self, model: &'a dyn Model) -> Result<Evaluation<'a>>;
 }
 
@@ -66,7 +66,7 @@ impl Measure {
     }
 }
 
-/// What a measure says of one point.
+/// The value of a measure at one point.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Reading {
     /// `m(x)`
@@ -79,7 +79,7 @@ pub struct Reading {
 mod tests {
     use super::*;
 
-    /// Names and parameters stand in files of users: this is what the first version wrote.
+    /// Names and parameters occur in files of users: this is the form of the first version.
     #[test]
     fn documents_are_pinned() {
         let text = |measure: &Measure| serde_json::to_string(measure).unwrap();

@@ -29,15 +29,15 @@ pub struct Stability {
 pub enum Gamma {
     /// A number.
     Given(f64),
-    /// The product of the layers' spectral norms, a bound that is proved and holds
-    /// everywhere. Bounds around the point would be tighter, but they move with it; this
-    /// one is a constant of the model, as the paper's theorem has it.
+    /// The product of the layers' spectral norms, a bound that is proved and holds everywhere.
+    /// Local bounds would be tighter, but depend on the point; this one is a constant of the model,
+    /// as in the paper's theorem.
     Sound,
     /// The paper's estimate, `max_i abs(m_0 - m_i) / norm(n_i)`. It is not a bound.
     #[default]
     SampledSlopes,
-    /// `max_i norm(dm(x_i))`, over the neighbours and the point. It is not a bound either,
-    /// but sees what slopes between points average out.
+    /// `max_i norm(dm(x_i))`, over the neighbours and the point. It is not a bound either, but
+    /// includes slopes that average out between points.
     SampledGradients,
 }
 
@@ -131,7 +131,7 @@ impl Formula for Slopes {
             .enumerate()
             .fold((0, 0.0), |best, (i, slope)| if slope > best.1 { (i, slope) } else { best });
         let width = cloud.mean_distance();
-        // The steepest neighbour moves gamma too.
+        // The steepest neighbour also changes gamma.
         let pull = width / cloud.distances()[steepest];
         let sign = f64::from((score - scores[steepest]).signum());
         weights[steepest] += (pull * sign) as f32;

@@ -1,5 +1,5 @@
-//! What a change costs beyond its length: deviations that count by how rare they are, and how
-//! many things change. The lengths themselves are [`Norm::distance`].
+//! Costs beyond the length of a change: changes relative to the spread of each column, and the
+//! number of changes. The lengths themselves are [`Norm::distance`].
 //!
 //! [`Norm::distance`]: crate::counterfactual::Norm::distance
 
@@ -16,11 +16,10 @@ const NORMAL_DEVIATION: f64 = 0.674_489_750_196_081_7;
 /// `MAD_j = median_i |x_ij - median_i x_ij|` over the training points.
 ///
 /// A column whose deviation is 0, because more than half of the points share one value, has no
-/// scale by this rule; nearly every one-hot column is such. Dividing by 1 there, as is often
-/// done, would mix units: the cost would no longer stay the same when a column is rescaled. So
-/// its scale is `0.6745` times its standard deviation, which is what the median absolute
-/// deviation would be if the column were normal with that spread. A column that never varies
-/// has no scale at all and counts as it is.
+/// scale by this rule; nearly every one-hot column is such. Dividing by 1 there, as is often done,
+/// would mix units: the cost would no longer stay the same when a column is rescaled. So its scale
+/// is `0.6745` times its standard deviation, the median absolute deviation of a normal column with
+/// that spread. A constant column has scale 1.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MedianDeviations {
     scales: Vec<f64>,
@@ -45,7 +44,7 @@ impl MedianDeviations {
         Ok(Self { scales: (0..training.dim()).map(scale).collect() })
     }
 
-    /// What each column's change is divided by.
+    /// The scale of each column.
     #[must_use]
     pub fn scales(&self) -> &[f64] {
         &self.scales
@@ -59,8 +58,7 @@ impl MedianDeviations {
     }
 }
 
-/// The middle number, or the mean of the two in the middle; the numbers end up in another
-/// order.
+/// The middle number, or the mean of the two in the middle; the numbers are reordered.
 fn median(numbers: &mut [f64]) -> f64 {
     let middle = numbers.len() / 2;
     if middle == 0 {
@@ -75,7 +73,7 @@ fn median(numbers: &mut [f64]) -> f64 {
 }
 
 fn standard_deviation(numbers: &[f64]) -> f64 {
-    // Numbers that are all the same have no spread, whatever their mean is rounded to.
+    // Equal numbers have no spread, even if rounding changes their mean.
     if numbers.iter().all(|x| *x == numbers[0]) {
         return 0.0;
     }

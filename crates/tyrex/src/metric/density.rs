@@ -16,8 +16,7 @@ const NEGLIGIBLE: f64 = -60.0;
 /// width `h` on every training point, as scikit-learn's `KernelDensity`.
 ///
 /// Scott's rule for the width is `h = s n^(-1/(d + 4))`, with `s^2` the mean of the columns'
-/// variances. scikit-learn leaves `s` out, and then the width does not follow the data's
-/// scale.
+/// variances. scikit-learn omits `s`, so its width does not depend on the scale of the data.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Density {
     panels: Panels,
@@ -73,7 +72,7 @@ impl Density {
             let nearest = squares.iter().flatten().copied().fold(f64::INFINITY, f64::min);
             let exponents =
                 squares.iter().flatten().map(|square| 0.5 * (nearest - square) / (h * h));
-            // The terms left out are together below the last digit of the sum.
+            // The sum of the omitted terms is below its last digit.
             let sum: f64 = exponents.filter(|exponent| *exponent > NEGLIGIBLE).map(libm::exp).sum();
             -0.5 * nearest / (h * h) + libm::log(sum / n) - volume
         };

@@ -1,4 +1,4 @@
-//! The local outlier factor: how thinly a point is surrounded, beside its neighbours.
+//! The local outlier factor: the density around a point, relative to its neighbours.
 
 use rayon::prelude::*;
 
@@ -9,7 +9,7 @@ use crate::points::Points;
 /// A point whose factor is at most this is an inlier, by scikit-learn's `contamination="auto"`.
 pub const INLIER: f64 = 1.5;
 
-/// What scikit-learn adds to a mean distance: among duplicates the mean may be 0.
+/// Added to a mean distance, as in scikit-learn: among duplicates the mean may be 0.
 const GUARD: f64 = 1e-10;
 
 /// Whether a point with this factor is an inlier: `+1` in scikit-learn's `predict`.

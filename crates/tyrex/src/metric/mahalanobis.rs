@@ -14,10 +14,10 @@ const NO_VARIANCE: f64 = 1e-10;
 /// `S = 1/n sum_i (x_i - mu)(x_i - mu)^T`, and `S^+` its pseudo-inverse.
 ///
 /// The columns of a one-hot group sum to one, so `S` has directions without variance and no
-/// inverse. The pseudo-inverse leaves these directions out: it measures along those in which
-/// the data vary, as scikit-learn's `EmpiricalCovariance` does (which gives the square). What
-/// a point moves along the others, where no training point ever went, has no number of
-/// standard deviations; its length is given beside.
+/// inverse. The pseudo-inverse leaves these directions out: it measures along those in which the
+/// data vary, as scikit-learn's `EmpiricalCovariance` does (which gives the square). The distance
+/// along the other directions has no number of standard deviations; its length is reported
+/// separately.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mahalanobis {
     mean: Vec<f64>,
@@ -27,12 +27,12 @@ pub struct Mahalanobis {
     flat: Vec<f64>,
 }
 
-/// Where a point lies beside the centre of the data.
+/// The position of a point relative to the data.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Offset {
     /// Mahalanobis' distance, within the directions in which the data vary.
     pub distance: f64,
-    /// The Euclidean length of what remains, across those directions.
+    /// The Euclidean length across the other directions.
     pub outside: f64,
 }
 
@@ -80,7 +80,7 @@ impl Mahalanobis {
         self.whitened.len() / self.mean.len()
     }
 
-    /// Where every point lies.
+    /// The position of every point.
     pub fn of(&self, points: &Points) -> Result<Vec<Offset>> {
         let dim = self.mean.len();
         check_points(points, dim)?;

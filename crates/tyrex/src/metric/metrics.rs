@@ -15,7 +15,7 @@ use crate::counterfactual::Norm;
 use crate::error::{Error, Result};
 use crate::points::Points;
 
-/// How the metrics are taken.
+/// The parameters of the metrics.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct MetricParams {
@@ -56,7 +56,7 @@ pub struct PointMetrics {
     pub changed_columns: usize,
     /// The number of features that change, if their columns are known.
     pub changed_features: Option<usize>,
-    /// [`LocalOutlierFactor`], one for each number of neighbours asked for.
+    /// [`LocalOutlierFactor`], one for each requested number of neighbours.
     pub outlier_factors: Vec<f64>,
     /// Whether each of these is an inlier's.
     pub inlier: Vec<bool>,
@@ -64,13 +64,13 @@ pub struct PointMetrics {
     pub neighbour_distance: f64,
     /// [`Mahalanobis`]' distance.
     pub mahalanobis: f64,
-    /// How far the point lies outside the directions in which the training points vary.
+    /// The distance of the point from the subspace in which the training points vary.
     pub outside: f64,
     /// The logarithm of the [`Density`].
     pub log_density: f64,
 }
 
-/// Everything the metrics know of the training points.
+/// The metrics, fitted on the training points.
 #[derive(Debug)]
 pub struct Metrics {
     params: MetricParams,
@@ -81,7 +81,7 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    /// Learns from the training points.
+    /// Fits the metrics on the training points.
     pub fn fit(training: &Points, params: &MetricParams) -> Result<Self> {
         if let Some(&wrong) = params
             .outlier_neighbours
@@ -110,14 +110,14 @@ impl Metrics {
         })
     }
 
-    /// How the metrics are taken.
+    /// The parameters of the metrics.
     #[must_use]
     pub fn params(&self) -> &MetricParams {
         &self.params
     }
 
-    /// The metrics of every counterfactual, for the factual at the same place; in their order,
-    /// whatever the number of threads.
+    /// The metrics of every counterfactual, for the factual at the same place; in their order. They
+    /// do not depend on the number of threads.
     pub fn of(&self, factuals: &Points, counterfactuals: &Points) -> Result<Vec<PointMetrics>> {
         let dim = self.index.points().dim();
         check_points(factuals, dim)?;

@@ -1,8 +1,8 @@
-//! Numbers about outcomes: what a change costs, whether it lasts, whether it looks like data.
+//! Metrics of outcomes: cost, validity under changed models, and plausibility.
 //!
-//! A metric of one counterfactual is a number; [`Metrics`] computes all of them for many pairs
-//! of factual and counterfactual. A metric of a method is the mean of such numbers with its
-//! spread and its interval: a [`Summary`]. [`Validity`] looks at counterfactuals and models.
+//! A metric of one counterfactual is a number; [`Metrics`] computes all of them for many pairs of
+//! factual and counterfactual. A metric of a method is the mean of such numbers with its spread and
+//! its interval: a [`Summary`]. [`Validity`] is a metric of counterfactuals under models.
 //!
 //! `docs/metrics.md` has the formulas side by side.
 
@@ -27,7 +27,7 @@ pub use validity::{Validity, coverage, found_points, label_agreement};
 use crate::error::{Error, Result};
 use crate::points::Points;
 
-/// Points to learn from: at least `least` of them, all finite.
+/// Checks training points: at least `least` of them, all finite.
 fn check_training(points: &Points, least: usize) -> Result<()> {
     if points.len() < least {
         let expected = format!("at least {least}");
@@ -36,7 +36,7 @@ fn check_training(points: &Points, least: usize) -> Result<()> {
     check_finite("training point", points)
 }
 
-/// Points to judge: of the training points' dimension, all finite.
+/// Checks points to evaluate: of the training points' dimension, all finite.
 fn check_points(points: &Points, dim: usize) -> Result<()> {
     if points.dim() != dim {
         return Err(Error::Dimension {

@@ -3,11 +3,11 @@
 //! `L_k(x)`: the `k` training points at the smallest Euclidean distances from `x`, the earlier
 //! of equals first.
 //!
-//! In tens of columns a tree visits nearly every point, so every point is looked at, quickly:
-//! single precision finds the nearest point of every panel of sixteen. Take the `k` panels
-//! whose nearest points are nearest: these are `k` points, so the `k`-th neighbour is no
-//! farther than the farthest of them, and no other panel can hold one. The points of these
-//! panels are then measured in double precision.
+//! With tens of columns a tree would visit nearly every point, so all points are scanned: single
+//! precision finds the nearest point of every panel of sixteen. Take the `k` panels whose nearest
+//! points are nearest: these are `k` points, so the `k`-th neighbour is no farther than the
+//! farthest of them, and no other panel can hold one. The points of these panels are then measured
+//! in double precision.
 
 use std::sync::OnceLock;
 
@@ -37,10 +37,10 @@ pub fn mean_distance(nearest: &[Neighbour]) -> f64 {
     if nearest.is_empty() { 0.0 } else { sum / nearest.len() as f64 }
 }
 
-/// Training points, ready to say which are nearest.
+/// An index of the nearest training points.
 ///
-/// The neighbours of the training points themselves are found when they are first needed, and
-/// kept. They do not depend on who asks first.
+/// The neighbours of the training points themselves are computed when first needed, and cached.
+/// They do not depend on the order of queries.
 #[derive(Debug)]
 pub struct NeighbourIndex {
     points: Points,
@@ -87,8 +87,8 @@ impl NeighbourIndex {
 
     /// The nearest other training points of a training point.
     pub(super) fn of_training(&self, index: usize) -> &[Neighbour] {
-        // On this thread alone: a thread that waits for others might be given work that waits
-        // for this.
+        // On this thread only: a thread that waits for others may be given work that waits for this
+        // result.
         self.own[index].get_or_init(|| {
             let found = self.search_block(&[(self.points.row(index), Some(index))]);
             found.into_iter().flatten().collect()
@@ -129,7 +129,7 @@ impl NeighbourIndex {
         // The nearest point of one panel may be the point itself.
         let panels = self.most + usize::from(own.is_some());
         let dim = point.len() as f32;
-        // A bound on rounding up and down, and on what is lost below the normal numbers.
+        // A bound on rounding in both directions, and on the loss below the normal numbers.
         let slack = 1.0 + 4.0 * (dim + 4.0) * f32::EPSILON;
         let limit = smallest(least, panels) * slack + dim * f32::MIN_POSITIVE;
         let mut nearest = Vec::with_capacity(panels * Panels::WIDTH);

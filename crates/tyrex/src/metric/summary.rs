@@ -1,4 +1,4 @@
-//! The mean of some numbers, their spread, and how well the mean is known.
+//! The mean of some numbers, their spread, and a confidence interval of the mean.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -18,24 +18,24 @@ const LARGEST: f64 = 1e150;
 
 /// A mean with its spread and its interval.
 ///
-/// `sd` and the interval answer different questions: how much the numbers differ (the paper's
-/// plus-minus), and where the mean of many more of them would lie.
+/// `sd` is the spread of the numbers (the paper's plus-minus); the interval is about their
+/// expectation.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
-    /// `n`, how many numbers.
+    /// `n`, the number of values.
     pub count: usize,
     /// `1/n sum_i x_i`
     pub mean: f64,
-    /// `sqrt( 1/(n-1) sum_i (x_i - mean)^2 )`; unknown for one number.
+    /// `sqrt( 1/(n-1) sum_i (x_i - mean)^2 )`; `None` for one number.
     pub sd: Option<f64>,
-    /// The lower end of the 95 % interval of the mean; unknown where nothing bounds it.
+    /// The lower end of the 95 % interval of the mean; `None` if unbounded.
     pub low: Option<f64>,
     /// The upper end.
     pub high: Option<f64>,
 }
 
 impl Summary {
-    /// `mean +- t_{n-1} sd / sqrt(n)`, Student's interval; nothing for no numbers.
+    /// `mean +- t_{n-1} sd / sqrt(n)`, Student's interval; `None` without numbers.
     ///
     /// Exact for normal numbers, and close for any others of finite variance once there are
     /// some tens of them. It needs no bounds, which costs, distances and seconds do not have.
@@ -72,7 +72,7 @@ impl Summary {
     }
 
     /// The same for numbers in groups, where only the groups are independent: the costs of one
-    /// factual for several base models are one group, not several witnesses.
+    /// factual for several base models are one group, not several independent numbers.
     ///
     /// `mean +- t_{g-1} sqrt( g/(g-1) sum_c (sum_{i in c} (x_i - mean))^2 ) / n` with `g` groups
     /// `c`. Where all groups are of one size, that is Student's interval of the groups' means.
@@ -115,7 +115,7 @@ impl Summary {
     }
 
     /// The share of events that happened, of independent ones: Clopper and Pearson's interval,
-    /// exact for any number of them, also where all or none happened.
+    /// exact for any number of events, also if all or none happened.
     pub fn of_events(happened: usize, of: usize) -> Result<Option<Self>> {
         let proportion = Proportion::new(happened, of)?;
         if of == 0 {
@@ -128,8 +128,8 @@ impl Summary {
         Ok(Some(Self { count: of, mean, sd, low: Some(low), high: Some(high) }))
     }
 
-    /// The mean of `+1` for what happened and `-1` for what did not, as the paper prints the
-    /// local outlier factor's verdict: `2 p - 1`, with the exact interval of `p`.
+    /// The mean of `+1` for events that happened and `-1` for those that did not, as the paper
+    /// prints the local outlier factor's verdict: `2 p - 1`, with the exact interval of `p`.
     pub fn of_signs(positive: usize, of: usize) -> Result<Option<Self>> {
         let sign = |share: f64| 2.0 * share - 1.0;
         Ok(Self::of_events(positive, of)?.map(|share| Self {
@@ -193,14 +193,14 @@ mod tests {
         assert_eq!((grouped.count, grouped.mean), (9, 2.0));
         close(grouped.low, once.low.unwrap());
         close(grouped.high, once.high.unwrap());
-        // Groups of one are numbers as they are.
+        // Groups of one are the numbers themselves.
         let alone = Summary::of_groups(&[(7, 1.0), (3, 2.0), (5, 3.0)]).unwrap().unwrap();
         close(alone.low, once.low.unwrap());
         let one = Summary::of_groups(&[(0, 1.0), (0, 2.0)]).unwrap().unwrap();
         assert_eq!((one.mean, one.low, one.high), (1.5, None, None));
         let same: Vec<(usize, f64)> = (0..100).map(|i| (i % 50, 1.0)).collect();
         close(Summary::of_grouped_shares(&same).unwrap().unwrap().low, 0.025_f64.powf(0.02));
-        // Two bases that differ, and two models that do not: nothing is certain yet.
+        // Two bases that differ, and two models that do not: the interval is not a point.
         let flat = Summary::of_grouped_shares(&[(0, 1.0), (0, 0.8), (1, 1.0), (1, 0.8)]);
         let flat = flat.unwrap().unwrap();
         close(flat.low, 0.9 * 0.025_f64.sqrt());

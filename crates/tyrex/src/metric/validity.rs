@@ -1,4 +1,4 @@
-//! Whether counterfactuals are accepted, by the model they were found for and by others.
+//! Validity: whether models accept counterfactuals.
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -10,7 +10,7 @@ use crate::error::{Error, Result};
 use crate::model::{Model, THRESHOLD};
 use crate::points::Points;
 
-/// The counterfactual of every outcome, or nothing where none was found.
+/// The counterfactual of every outcome; `None` if none was found.
 #[must_use]
 pub fn found_points(outcomes: &[Outcome]) -> Vec<Option<&[f32]>> {
     outcomes.iter().map(|outcome| outcome.found().map(|found| found.point.as_slice())).collect()
@@ -22,7 +22,7 @@ pub fn coverage(counterfactuals: &[Option<&[f32]>]) -> Result<Option<Summary>> {
     Summary::of_events(found, counterfactuals.len())
 }
 
-/// Which share of *all* factuals has a counterfactual with `M(x') >= 0.5`: one that was not
+/// The share of *all* factuals that have a counterfactual with `M(x') >= 0.5`: one that was not
 /// found is not valid.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Validity {
@@ -69,12 +69,12 @@ impl Validity {
 }
 
 /// The share of counterfactuals on which a changed model decides as the base model does, over
-/// models; nothing where no counterfactual was found.
+/// models; `None` if no counterfactual was found.
 ///
-/// This is what the authors' released code calls validity. It counts a point that the base
-/// model rejects as valid when the changed model rejects it too, and it leaves out factuals
-/// without a counterfactual. It is here to explain differences from the paper's numbers;
-/// [`Validity`] is the metric.
+/// The authors' released code calls this validity. It counts a point that the base model rejects as
+/// valid when the changed model rejects it too, and it leaves out factuals without a
+/// counterfactual. It is here to explain differences from the paper's numbers; [`Validity`] is the
+/// metric.
 pub fn label_agreement<M: Model + ?Sized>(
     counterfactuals: &[Option<&[f32]>],
     base: &M,

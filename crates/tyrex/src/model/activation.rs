@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::choice::Choice;
 
-/// What a layer does to each of its sums.
+/// The activation function of a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Activation {
@@ -37,7 +37,7 @@ pub enum Activation {
 }
 
 impl Activation {
-    /// One of each, with the parameters that are usual.
+    /// One of each, with default parameters.
     pub const ALL: [Self; 10] = [
         Self::Identity,
         Self::Relu,
@@ -51,7 +51,7 @@ impl Activation {
         Self::Silu,
     ];
 
-    /// Why the parameters are unusable, if they are.
+    /// The problem with the parameters, if any.
     pub(crate) fn problem(self) -> Option<String> {
         let parameter = match self {
             Self::LeakyRelu { slope } => slope,
@@ -62,7 +62,7 @@ impl Activation {
     }
 }
 
-/// Those of hidden layers, with the parameters that are usual.
+/// Those of hidden layers, with default parameters.
 impl Choice for Activation {
     const ALL: &'static [Self] = Self::ALL.split_at(1).1;
 

@@ -1,9 +1,9 @@
 //! Second derivatives: the Hessian of the score times a vector.
 //!
-//! Along `x + t v` every quantity of the two passes has a derivative with respect to `t`,
-//! written with a prime. Forward, `z'_l = h'_{l-1} W_l` and `h'_l = f'(z_l) z'_l`. Backward,
-//! with `u_l = g_l f'(z_l)` the gradient of the sums, `u'_l = g'_l f'(z_l) + g_l f''(z_l) z'_l`
-//! and `g'_{l-1} = u'_l W_l^T`. What arrives at the input is `H v`.
+//! Along `x + t v` every quantity of the two passes has a derivative with respect to `t`, written
+//! with a prime. Forward, `z'_l = h'_{l-1} W_l` and `h'_l = f'(z_l) z'_l`. Backward, with
+//! `u_l = g_l f'(z_l)` the gradient of the sums, `u'_l = g'_l f'(z_l) + g_l f''(z_l) z'_l` and
+//! `g'_{l-1} = u'_l W_l^T`. The result at the input is `H v`.
 //!
 //! One point at a time, in double precision.
 
@@ -29,7 +29,7 @@ impl Mlp {
     /// At a kink of an activation, with the slope to the right of it.
     ///
     /// # Panics
-    /// If a size does not fit.
+    /// If a size does not match.
     #[must_use]
     pub fn hessian_vector(&self, x: &[f32], direction: &[f64]) -> Vec<f64> {
         assert_eq!(x.len(), self.dim, "the dimension of the point");
@@ -117,7 +117,7 @@ fn through_layer(layer: &Hidden, sums: &Moving, gradient: &Moving) -> Moving {
     of_inputs
 }
 
-/// `dm/dz`, and how it moves as the logits do.
+/// `dm/dz`, and its derivative along the direction.
 fn cotangents(output: Output, logits: &Moving) -> Moving {
     match output {
         Output::Sigmoid { favourable } => {
@@ -153,7 +153,7 @@ fn cotangents(output: Output, logits: &Moving) -> Moving {
     }
 }
 
-/// Over as many as the vector has: rows of weights are padded.
+/// Over the length of the vector, since rows of weights are padded.
 fn dot(weights: &[f32], vector: &[f64]) -> f64 {
     weights.iter().zip(vector).map(|(&weight, value)| f64::from(weight) * value).sum()
 }

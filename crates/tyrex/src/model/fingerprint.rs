@@ -1,4 +1,4 @@
-//! A name for a model that changes with its weights.
+//! The fingerprint of a model.
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -9,8 +9,8 @@ use crate::points::Points;
 
 /// SHA-256 of a model's architecture and weights, in hexadecimal.
 ///
-/// Two models have the same fingerprint exactly if they are built alike and their weights have
-/// the same bits. A black box shows neither; its fingerprint is that of what it answered.
+/// Two models have the same fingerprint if and only if they have the same architecture and their
+/// weights have the same bits. The fingerprint of a black box is computed from its scores.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(transparent)]
@@ -202,7 +202,7 @@ mod tests {
 
     #[test]
     fn the_canonical_form_is_pinned() {
-        // Written down once from this code: certificates and ledgers carry fingerprints.
+        // Recorded from this code: certificates and ledgers contain fingerprints.
         let network = network(1.0, Activation::Tanh, Output::Sigmoid { favourable: true });
         assert_eq!(
             network.fingerprint().as_str(),

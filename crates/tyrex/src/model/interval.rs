@@ -1,9 +1,9 @@
-//! Intervals: all the values an activation, or its slope, can take.
+//! Intervals: bounds on an activation and on its slope.
 //!
-//! Bounds are computed in double precision and widened by more than its rounding can cost.
-//! They hold for the network of exact arithmetic; the network as it is computed, in single
-//! precision, follows that one to within its own rounding. `exp` and the like are libm's, so that
-//! a certificate made on one system can be verified, bit by bit, on another.
+//! Bounds are computed in double precision and widened by more than its rounding error. They hold
+//! for the network in exact arithmetic; the computed network, in single precision, differs from it
+//! by its own rounding. `exp` and the like are libm's, so that a certificate made on one system can
+//! be verified, bit by bit, on another.
 
 use super::Activation;
 
@@ -53,14 +53,14 @@ impl Interval {
         self.low.abs().max(self.high.abs())
     }
 
-    /// The same and a little more on either side.
+    /// The interval, widened slightly on both sides.
     #[must_use]
     pub fn widened(self) -> Self {
         let more = 1e-6 * self.magnitude() + 1e-9;
         Self { low: self.low - more, high: self.high + more }
     }
 
-    /// The shortest interval that has them all.
+    /// The smallest interval that contains all of them.
     fn spanning(values: impl IntoIterator<Item = f64>) -> Self {
         let start = Self { low: f64::INFINITY, high: f64::NEG_INFINITY };
         values
@@ -182,7 +182,7 @@ impl Activation {
     #[must_use]
     pub fn values_on(self, z: Interval) -> Interval {
         let turning: &[f64] = match self {
-            // Steeper on the left than flat, these turn at 0 when their slope there is negative.
+            // With a negative slope on the left, these functions turn at 0.
             Self::LeakyRelu { .. } | Self::Elu { .. } => &[0.0],
             Self::Gelu => &[GELU_LOWEST],
             Self::GeluTanh => &[GELU_TANH_LOWEST],
@@ -196,7 +196,7 @@ impl Activation {
     #[must_use]
     pub fn slopes_on(self, z: Interval) -> Interval {
         use std::f64::consts::SQRT_2;
-        // Just left of a kink the slope is another one.
+        // The slope is different just left of a kink.
         const BEFORE_ZERO: f64 = -1e-300;
         let turning: &[f64] = match self {
             Self::Relu | Self::LeakyRelu { .. } | Self::Elu { .. } => &[BEFORE_ZERO, 0.0],
@@ -212,7 +212,7 @@ impl Activation {
     /// The largest absolute slope anywhere.
     #[must_use]
     pub fn steepest(self) -> f64 {
-        // Far out every slope has settled.
+        // Far from 0 every slope is nearly constant.
         self.slopes_on(Interval { low: -60.0, high: 60.0 }).magnitude()
     }
 }

@@ -13,11 +13,11 @@ use super::{Activation, DifferentiableModel, Fingerprint, Model, ModelSummary};
 use crate::error::{Error, Result};
 use crate::points::Points;
 
-/// Points go through the network in blocks of so many: eight tiles of six rows, and the
+/// Points go through the network in blocks of this size: eight tiles of six rows, and the
 /// activations of a few layers stay in the cache.
 pub(super) const BLOCK: usize = 48;
 
-/// From so many blocks on it pays to share them among threads.
+/// From this number of blocks on, threads are used.
 const PARALLEL_BLOCKS: usize = 16;
 
 /// One dense layer: `activation(x W + b)`.
@@ -27,7 +27,7 @@ pub struct Dense {
     pub weights: Vec<f32>,
     /// `b`, one per output.
     pub bias: Vec<f32>,
-    /// What is applied to each sum.
+    /// The function applied to each sum.
     pub activation: Activation,
 }
 
@@ -37,7 +37,7 @@ pub struct Dense {
 pub enum Output {
     /// One logit `z`; `m = 1 / (1 + exp(-z))`, or one minus that.
     Sigmoid {
-        /// Whether the logit speaks for the favourable class (else against it).
+        /// Whether the logit is that of the favourable class (otherwise of the other).
         favourable: bool,
     },
     /// `k` logits; `m` is the favourable one's share, `exp(z_f) / sum_j exp(z_j)`.
@@ -112,7 +112,7 @@ pub(crate) fn softmax(logits: &mut [f32]) {
     }
 }
 
-/// A hidden layer as the kernels want it.
+/// A hidden layer in the layout of the kernels.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Hidden {
     pub(crate) inputs: usize,
@@ -164,7 +164,7 @@ pub(crate) fn rows_of(lines: &[Line], width: usize) -> Left<'_> {
     Left { values: kernel::flat(lines), row: width * kernel::LANES, step: 1 }
 }
 
-/// The last layer as the kernels want it: one row of weights per logit.
+/// The last layer in the layout of the kernels: one row of weights per logit.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Head {
     pub(crate) inputs: usize,
@@ -284,7 +284,7 @@ impl Mlp {
     }
 
     /// Whether every weight is a finite number. True of every network that was made by
-    /// [`Mlp::new`]; training asks before it hands one out.
+    /// [`Mlp::new`]; training checks it before it returns a network.
     pub(super) fn is_finite(&self) -> bool {
         let hidden = self.hidden.iter().flat_map(|layer| [&layer.weights, &layer.bias]);
         let mut all = hidden.chain([&self.head.weights, &self.head.bias]);
@@ -328,7 +328,7 @@ impl Mlp {
     /// with one `v` of [`classes`](Self::classes) numbers per point.
     ///
     /// # Panics
-    /// If a size does not fit.
+    /// If a size does not match.
     #[must_use]
     pub fn logits_vjp(&self, points: &Points, cotangents: &[f32]) -> Points {
         assert_eq!(cotangents.len(), points.len() * self.classes(), "one cotangent per logit");

@@ -1,4 +1,4 @@
-//! The differentiable world: models that score points.
+//! Models that score points, and their gradients.
 //!
 //! `m : R^d -> [0, 1]` is the probability of the *favourable* class.
 
@@ -40,7 +40,7 @@ pub trait Model: fmt::Debug + Send + Sync {
     /// Writes `m(x)` of every point to `scores`.
     ///
     /// # Panics
-    /// If the dimension of the points or the length of `scores` does not fit.
+    /// If the dimension of the points or the length of `scores` does not match.
     fn score_into(&self, points: &Points, scores: &mut [f32]);
 
     /// `m(x)` of every point.
@@ -50,8 +50,8 @@ pub trait Model: fmt::Debug + Send + Sync {
         scores
     }
 
-    /// `m` of rows as they are, from a model that takes rows. What it says of their points may
-    /// differ in the last digits, since points have 32 bits. `None` from models of points.
+    /// `m` of rows, for a model that takes rows. The scores of their points may differ in the last
+    /// digits, since points are `f32`. `None` for models of points.
     fn score_rows(&self, _rows: &[Row]) -> Option<Vec<f32>> {
         None
     }
@@ -61,12 +61,12 @@ pub trait Model: fmt::Debug + Send + Sync {
         None
     }
 
-    /// The native network, if it is one: some computations have a shorter way through it.
+    /// The native network, if the model is one: some computations are faster for it.
     fn network(&self) -> Option<&Mlp> {
         None
     }
 
-    /// What it is made of.
+    /// The summary of the model.
     fn summary(&self) -> ModelSummary {
         ModelSummary::Function { inputs: self.dim() }
     }
@@ -83,7 +83,7 @@ pub trait DifferentiableModel: Model {
     /// cotangent `v` per point.
     ///
     /// # Panics
-    /// If a size does not fit.
+    /// If a size does not match.
     fn vjp_into(
         &self,
         points: &Points,

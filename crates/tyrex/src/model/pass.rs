@@ -1,4 +1,4 @@
-//! One block of points on its way through a network and back.
+//! The forward and backward pass of one block of points.
 
 use super::Activation;
 use super::kernel::{self, Left, Line};
@@ -13,14 +13,14 @@ pub(super) struct Block<'a> {
     pub(super) values: &'a [f32],
 }
 
-/// The room one block needs.
+/// The scratch space of one block.
 pub(super) struct Pass {
     /// The input in padded rows, used only when the head reads it directly.
     input: Vec<Line>,
     /// The values of each hidden layer.
     pub(super) values: Vec<Vec<Line>>,
     slopes: Vec<Vec<Line>>,
-    /// Logits after the way forward, to be replaced by their cotangents before the way back.
+    /// Logits after the forward pass, replaced by their cotangents before the backward pass.
     pub(super) logits: Vec<f32>,
     gradient: Vec<Line>,
     other: Vec<Line>,
@@ -45,7 +45,7 @@ impl Pass {
         }
     }
 
-    /// Fills `values` and `logits`, and the slopes if the way back is to follow.
+    /// Fills `values` and `logits`, and the slopes if a backward pass follows.
     pub(super) fn forward(&mut self, network: &Mlp, rows: usize, block: Block, with_slopes: bool) {
         if let Some(first) = network.hidden.first() {
             let input = Left { values: block.values, row: network.dim, step: 1 };
@@ -77,8 +77,8 @@ impl Pass {
         head.logits(last, &mut self.logits[..rows * head.classes]);
     }
 
-    /// Keeps only the given rows, in order; they must be ascending. What is kept moves to
-    /// the front, ready for the way back.
+    /// Keeps only the given rows, in order; they must be ascending. They are moved to the front,
+    /// ready for the backward pass.
     pub(super) fn keep(&mut self, network: &Mlp, rows: &[usize]) {
         for (index, layer) in network.hidden.iter().enumerate() {
             let width = layer.width();

@@ -1,7 +1,7 @@
-//! A network seen through a fixed cloud of offsets around a moving centre.
+//! A network evaluated on fixed offsets around a moving centre.
 //!
-//! With `x_i = x + n_i` and offsets `n_i` that stay, two of the three layers of the paper's
-//! network cost almost nothing:
+//! With `x_i = x + n_i` and fixed offsets `n_i`, two of the three layers of the paper's network
+//! cost almost nothing:
 //!
 //! - the first layer's sums are `x W_1 + b_1 + n_i W_1`, and `n_i W_1` never changes;
 //! - a weighted sum of gradients needs the first layer only once,
@@ -16,13 +16,13 @@ use super::pass::Pass;
 use crate::error::{Error, Result};
 use crate::points::Points;
 
-/// A network and a cloud of offsets.
+/// A network and its offsets.
 pub struct Probe<'a> {
     network: &'a Mlp,
     shifts: Arc<Shifts>,
 }
 
-/// What the offsets add to the first layer's sums: all of a [`Probe`] but the network.
+/// The contributions of the offsets to the first layer's sums: a [`Probe`] without its network.
 #[derive(Debug)]
 pub(crate) struct Shifts {
     count: usize,
@@ -30,7 +30,7 @@ pub(crate) struct Shifts {
     lines: Vec<Line>,
 }
 
-/// The room one thread needs to use a [`Probe`].
+/// The scratch space of one thread for a [`Probe`].
 pub struct ProbeScratch {
     pass: Pass,
     /// `x W_1 + b_1`
@@ -46,8 +46,7 @@ pub struct ProbeScratch {
 }
 
 impl<'a> Probe<'a> {
-    /// Prepares the cloud for the network. A network without a hidden layer has nothing to
-    /// prepare and is refused.
+    /// Prepares the offsets for the network. A network without a hidden layer is an error.
     pub fn new(network: &'a Mlp, offsets: &Points) -> Result<Self> {
         let Some(first) = network.hidden.first() else {
             return Err(Error::InvalidModel("a probe needs a hidden layer".into()));
@@ -72,12 +71,12 @@ impl<'a> Probe<'a> {
         Ok(Self { network, shifts: Arc::new(shifts) })
     }
 
-    /// What can be kept of it when the network's borrow ends.
+    /// The part that does not borrow the network.
     pub(crate) fn shifts(&self) -> Arc<Shifts> {
         Arc::clone(&self.shifts)
     }
 
-    /// The probe again, from what was kept of it and the same network.
+    /// The probe from its shifts and the same network.
     pub(crate) fn with_shifts(network: &'a Mlp, shifts: &Arc<Shifts>) -> Self {
         Self { network, shifts: Arc::clone(shifts) }
     }
@@ -88,7 +87,7 @@ impl<'a> Probe<'a> {
         self.shifts.count
     }
 
-    /// Room for one thread.
+    /// Scratch space for one thread.
     #[must_use]
     pub fn room(&self) -> ProbeScratch {
         let width = self.width();
@@ -111,7 +110,7 @@ impl<'a> Probe<'a> {
     /// `m(x)`.
     ///
     /// # Panics
-    /// If a size does not fit.
+    /// If a size does not match.
     pub fn score(&self, x: &[f32], room: &mut ProbeScratch) -> f32 {
         self.centre(x, room)
     }
@@ -119,7 +118,7 @@ impl<'a> Probe<'a> {
     /// `m(x)`, and writes `dm(x)/dx` to `gradient`.
     ///
     /// # Panics
-    /// If a size does not fit.
+    /// If a size does not match.
     pub fn score_with_gradient(
         &self,
         x: &[f32],
@@ -136,7 +135,7 @@ impl<'a> Probe<'a> {
     /// Writes `m(x_i)` to `scores` and returns `m(x)`.
     ///
     /// # Panics
-    /// If a size does not fit.
+    /// If a size does not match.
     pub fn scores(&self, x: &[f32], room: &mut ProbeScratch, scores: &mut [f32]) -> f32 {
         assert_eq!(scores.len(), self.shifts.count, "one score per offset");
         let score = self.centre(x, room);
@@ -148,11 +147,11 @@ impl<'a> Probe<'a> {
         score
     }
 
-    /// Writes `v dm(x)/dx + sum_i c_i dm(x_i)/dx` to `gradient`. Offsets with `c_i = 0`
-    /// cost no way back.
+    /// Writes `v dm(x)/dx + sum_i c_i dm(x_i)/dx` to `gradient`. Offsets with `c_i = 0` need no
+    /// backward pass.
     ///
     /// # Panics
-    /// If a size does not fit.
+    /// If a size does not match.
     pub fn weighted_gradient(
         &self,
         x: &[f32],
@@ -182,7 +181,7 @@ impl<'a> Probe<'a> {
     /// have a gradient, `c_i = 2/k`; the centre's is `1 - (2/k) #{m(x_i) < m(x)}`.
     ///
     /// # Panics
-    /// If a size does not fit.
+    /// If a size does not match.
     pub fn relaxed_stability(
         &self,
         x: &[f32],
@@ -229,7 +228,7 @@ impl<'a> Probe<'a> {
         self.block_backward(1, room, |_, _| factor);
     }
 
-    /// Sends some offsets forward.
+    /// The forward pass of some offsets.
     fn block_forward(&self, first: usize, rows: usize, room: &mut ProbeScratch, with_slopes: bool) {
         let width = self.width();
         let shifts = &self.shifts.lines[first * width..(first + rows) * width];
@@ -238,7 +237,7 @@ impl<'a> Probe<'a> {
         room.pass.forward_from_sums(self.network, rows, with_slopes);
     }
 
-    /// Sends back those of a block whose coefficient is not zero and adds them to the total.
+    /// The backward pass of the offsets of a block with a nonzero coefficient, added to the total.
     fn block_backward(
         &self,
         rows: usize,

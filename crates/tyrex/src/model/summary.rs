@@ -1,4 +1,4 @@
-//! What a model is made of, in numbers and in a line of text.
+//! The summary of a model: its size, and a line of text.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{Activation, Mlp, Output};
 use crate::choice::Choice as _;
 
-/// What a model is made of.
+/// The summary of a model.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", tag = "kind")]
 pub enum ModelSummary {
@@ -17,7 +17,7 @@ pub enum ModelSummary {
         sizes: Vec<usize>,
         /// The activation of every hidden layer, with its parameter if it has one.
         activations: Vec<String>,
-        /// How the score comes from the last layer.
+        /// The function from the last layer to the score.
         output: Output,
         /// The number of weights and biases.
         parameters: usize,
@@ -31,7 +31,7 @@ pub enum ModelSummary {
         /// The nodes of all of them, leaves included.
         nodes: usize,
     },
-    /// A function of which nothing is known.
+    /// A function of unknown structure.
     Function {
         /// The inputs.
         inputs: usize,
@@ -59,7 +59,7 @@ impl ModelSummary {
         }
     }
 
-    /// The width of every layer, the last included; none where there are no layers.
+    /// The width of every layer, the last included; empty without layers.
     #[must_use]
     pub fn widths(&self) -> &[usize] {
         match self {
@@ -68,7 +68,7 @@ impl ModelSummary {
         }
     }
 
-    /// The number of weights and biases that training sets; 0 where there are none.
+    /// The number of weights and biases that training sets; 0 if there are none.
     #[must_use]
     pub fn parameters(&self) -> usize {
         match self {

@@ -1,11 +1,11 @@
 //! Training: cross-entropy, mini-batches, Adam.
 //!
-//! The loss of a batch `B` is `1/|B| sum_i w_i CE(m(x_i), y_i) + l2 sum_l ||W_l||^2`, as
-//! Keras has it: the weighted losses are divided by the number of rows, not by the sum of
-//! their weights, and biases are not penalised.
+//! The loss of a batch `B` is `1/|B| sum_i w_i CE(m(x_i), y_i) + l2 sum_l ||W_l||^2`, as in Keras:
+//! the weighted losses are divided by the number of rows, not by the sum of their weights, and
+//! biases are not penalised.
 //!
-//! One model is trained by one thread, many models by many ([`train_all`]); a model's
-//! randomness comes from its own seed, so the number of threads cannot change a bit.
+//! One model is trained by one thread, many models by many ([`train_all`]); a model's randomness
+//! comes from its own seed, so the result does not depend on the number of threads.
 
 mod examples;
 mod initial;
@@ -29,25 +29,25 @@ use examples::{check_examples, row_weights};
 use initial::{initial, started};
 pub use params::{ClassWeights, EarlyStopping, Initialisation, OutputLayer, Schedule, TrainParams};
 
-/// What one epoch did.
+/// The report of one epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 pub struct EpochReport {
     /// The epoch, from 0.
     pub epoch: usize,
     /// Mean weighted cross-entropy over the epoch's batches, each before its step.
     pub loss: f64,
-    /// Share of rows on the right side, likewise.
+    /// The accuracy over the epoch's batches, each before its step.
     pub accuracy: f64,
     /// Mean cross-entropy of the held-out rows after the epoch, with early stopping.
     pub held_out_loss: Option<f64>,
 }
 
-/// A trained network and how it came about.
+/// A trained network and its history.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Trained {
     /// The network.
     pub network: Mlp,
-    /// Every epoch.
+    /// The report of every epoch.
     pub history: Vec<EpochReport>,
     /// The epoch whose weights were kept.
     pub kept_epoch: usize,
@@ -60,9 +60,9 @@ pub struct Job<'a> {
     pub examples: Examples<'a>,
     /// How to train.
     pub params: &'a TrainParams,
-    /// Where its randomness comes from.
+    /// The seed.
     pub seed: Seed,
-    /// The network to go on from, with the layers that `params` asks for; new weights if absent.
+    /// The network to continue from, with the layers of `params`; new weights if absent.
     pub start: Option<&'a Mlp>,
 }
 
@@ -75,7 +75,7 @@ impl<'a> Job<'a> {
 
     /// Trains the model.
     ///
-    /// `watch` hears of every epoch; after a `Break` training ends with the network it has.
+    /// `watch` is called after every epoch; a `Break` ends training with the current network.
     pub fn run(&self, watch: impl Fn(&EpochReport) -> ControlFlow<()>) -> Result<Trained> {
         Trainer::of(self)?.run(watch)
     }
@@ -88,8 +88,8 @@ pub fn train(examples: Examples, params: &TrainParams, seed: Seed) -> Result<Tra
 
 /// Trains many models, one per thread at a time, in the order of the jobs.
 ///
-/// `watch` hears of every epoch of every job, from whichever thread runs it; after a
-/// `Break` all jobs end early, each with the network it has.
+/// `watch` is called after every epoch of every job, from any thread; after a `Break` all jobs end
+/// early, each with its current network.
 pub fn train_all(
     jobs: &[Job],
     watch: impl Fn(usize, &EpochReport) -> ControlFlow<()> + Sync,
@@ -221,7 +221,7 @@ impl<'a> Trainer<'a> {
         })
     }
 
-    /// Runs all epochs, or fewer if stopping early or told to.
+    /// Runs all epochs, or fewer after early stopping or a `Break`.
     fn run(mut self, watch: impl Fn(&EpochReport) -> ControlFlow<()>) -> Result<Trained> {
         let mut history = Vec::new();
         let mut best: Option<(f64, usize, Mlp)> = None;
@@ -249,7 +249,7 @@ impl<'a> Trainer<'a> {
             None => (self.epoch.saturating_sub(1), self.network),
         };
         network.hidden.iter_mut().for_each(Hidden::refresh_transposed);
-        // The last step's harm shows in no epoch's loss.
+        // The epoch losses do not include the effect of the last step.
         let some = &self.rows[..self.rows.len().min(1024)];
         let logits = network.logits(&self.examples.points.select(some));
         if !network.is_finite() || !logits.iter().all(|z| z.is_finite()) {
@@ -258,7 +258,7 @@ impl<'a> Trainer<'a> {
         Ok(Trained { network, history, kept_epoch })
     }
 
-    /// The network as it is now.
+    /// The current network.
     #[must_use]
     pub fn network(&self) -> Mlp {
         let mut network = self.network.clone();
@@ -304,8 +304,8 @@ impl<'a> Trainer<'a> {
         Ok(report)
     }
 
-    /// One step on one batch: forward, backward, Adam. Returns the sum of the losses and
-    /// the number of rows on the right side, both before the step.
+    /// One step on one batch: forward, backward, Adam. Returns the sum of the losses and the number
+    /// of correctly classified rows, both before the step.
     fn step(&mut self, batch: &[usize]) -> (f64, usize) {
         let rows = batch.len();
         let dim = self.examples.points.dim();
@@ -337,7 +337,7 @@ impl<'a> Trainer<'a> {
             let slopes = kernel::flat_mut(&mut self.slopes[index][..rows * layer.width()]);
             kernel::activate_with_slope(layer.activation, values, slopes);
             if self.params.dropout > 0.0 {
-                // Scaled up while training, so that nothing changes when it is used.
+                // Scaled up during training, so that no scaling is needed afterwards.
                 let keep = 1.0 / (1.0 - self.params.dropout as f32);
                 for (value, slope) in values.iter_mut().zip(slopes) {
                     let factor =
@@ -390,8 +390,8 @@ impl<'a> Trainer<'a> {
         let last: &[Line] = self.values.last().map_or(&self.input, Vec::as_slice);
         let of_weights = &mut self.head.weights.gradient;
         kernel::collect(head.width(), head.classes, cotangents, last, of_weights);
-        // The lanes beyond the last input hold whatever the activation makes of nothing; they
-        // are no units and must not be learnt from.
+        // The lanes beyond the last input hold the activation of 0. They are not units and must not
+        // contribute to gradients.
         for row in of_weights.chunks_exact_mut(head.width()) {
             kernel::flat_mut(row)[head.inputs..].fill(0.0);
         }
@@ -564,7 +564,7 @@ mod tests {
                 ..TrainParams::default()
             };
             let mut trainer = Trainer::new(examples, &params, Seed(seed)).unwrap();
-            // At a rate of nothing the step fills the gradients and moves no weight.
+            // With a rate of 0 the step fills the gradients and changes no weight.
             trainer.params.learning_rate = 0.0;
             let before = trainer.network.layers();
             let (total, _) = trainer.step(&(0..count).collect::<Vec<_>>());

@@ -22,8 +22,8 @@ pub enum Comparison {
 }
 
 impl Comparison {
-    /// What to ask of `x` so that the answer is that of asking `self` of `scale * x + shift`.
-    /// The threshold is not a number if the scale is zero.
+    /// The comparison of `x` that is equivalent to comparing `scale * x + shift` by `self`. The
+    /// threshold is not a number if the scale is zero.
     pub(crate) fn before_scaling(self, threshold: f32, scale: f64, shift: f64) -> (Self, f32) {
         if (scale, shift) == (1.0, 0.0) {
             return (self, threshold);
@@ -44,19 +44,19 @@ impl Comparison {
 /// One node of a tree.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TreeNode {
-    /// Asks a question and goes on at one of two nodes of the same tree.
+    /// Compares a coordinate and continues at one of two nodes of the same tree.
     Branch {
-        /// The coordinate asked about.
+        /// The coordinate.
         feature: usize,
-        /// The question.
+        /// The comparison.
         comparison: Comparison,
-        /// What the coordinate is compared with.
+        /// The threshold.
         threshold: f32,
-        /// Whether a coordinate that is not a number counts as "yes".
+        /// Whether NaN counts as "yes".
         missing: bool,
-        /// Where to go on "yes".
+        /// The next node on "yes".
         yes: usize,
-        /// Where to go on "no".
+        /// The next node on "no".
         no: usize,
     },
     /// Adds a weight to some of the outputs.
@@ -100,7 +100,7 @@ pub enum Transform {
 #[derive(Debug, Clone, PartialEq)]
 pub struct TreeEnsemble {
     dim: usize,
-    /// The nodes of all trees; the question of a leaf is `None`.
+    /// The nodes of all trees; the comparison of a leaf is `None`.
     nodes: Vec<FlatNode>,
     /// Output and weight, leaf by leaf.
     weights: Vec<(u32, f32)>,
@@ -116,15 +116,15 @@ struct FlatNode {
     missing: bool,
     feature: u32,
     threshold: f32,
-    /// The node to go on at; in a leaf, the first of its weights.
+    /// The next node on "yes"; in a leaf, the index of its first weight.
     yes: u32,
-    /// The node to go on at; in a leaf, one past the last of its weights.
+    /// The next node on "no"; in a leaf, the index after its last weight.
     no: u32,
 }
 
 impl TreeEnsemble {
-    /// An ensemble from its trees, whose roots come first; checked, so that scoring always ends:
-    /// every node but the root hangs from exactly one branch.
+    /// An ensemble from its trees, whose roots come first; checked, so that scoring always
+    /// terminates: every node but the root has exactly one parent.
     pub fn new(
         dim: usize,
         trees: &[Vec<TreeNode>],
@@ -221,8 +221,8 @@ impl TreeEnsemble {
             };
             self.nodes.push(flat);
         }
-        // One parent each and none of the root: what hangs from the root is a tree. Whatever else
-        // there is can only be a cycle or loose.
+        // Each node has one parent and the root has none, so the nodes reachable from the root are
+        // a tree. All others are cycles or unconnected.
         let mut reached = vec![start as usize];
         let mut next = 0;
         while let Some(&index) = reached.get(next) {
@@ -234,7 +234,7 @@ impl TreeEnsemble {
         }
         if reached.len() != tree.len() {
             return Err(format!(
-                "where {} nodes do not hang from the root",
+                "where {} nodes are not connected to the root",
                 tree.len() - reached.len()
             ));
         }
@@ -281,7 +281,7 @@ impl TreeEnsemble {
         self.aggregate
     }
 
-    /// What is added to each output.
+    /// The constant added to each output.
     #[must_use]
     pub fn base(&self) -> &[f32] {
         &self.base
@@ -342,7 +342,7 @@ impl Model for TreeEnsemble {
     }
 
     fn score_into(&self, points: &Points, scores: &mut [f32]) {
-        // A tree stays in the cache while a block of points falls through it.
+        // A tree stays in the cache while it scores a block of points.
         const BLOCK: usize = 64;
         assert_eq!(points.dim(), self.dim, "points of another dimension");
         assert_eq!(points.len(), scores.len(), "one score per point");
@@ -465,7 +465,7 @@ mod tests {
         assert_eq!(score(Aggregate::Sum, vec![-9.0], Transform::Logistic), 0.5);
         let softmax = |favourable| Transform::Softmax { favourable };
         assert_eq!(score(Aggregate::Sum, vec![-9.0, 0.0], softmax(1)), 0.5);
-        // No tree speaks for output 1.
+        // No tree has a weight for output 1.
         let rare = score(Aggregate::Maximum, vec![0.0, 0.0], softmax(1));
         assert!((rare - 1.0 / (1.0 + 6_f32.exp())).abs() < 1e-7);
     }
@@ -506,8 +506,8 @@ mod tests {
             (vec![to(1, 1), leaf(0.0)], "node 1 is reached twice"),
             (vec![to(1, 2), to(1, 3), leaf(0.0), leaf(0.0)], "node 1 is reached twice"),
             (vec![to(1, 9), leaf(0.0)], "no node 9"),
-            (vec![leaf(0.0), leaf(0.0)], "where 1 nodes do not hang from the root"),
-            (vec![leaf(0.0), to(1, 2), leaf(0.0)], "where 2 nodes do not hang from the root"),
+            (vec![leaf(0.0), leaf(0.0)], "where 1 nodes are not connected to the root"),
+            (vec![leaf(0.0), to(1, 2), leaf(0.0)], "where 2 nodes are not connected to the root"),
             (vec![branch(5, Comparison::Less, 0.0), leaf(0.0), leaf(0.0)], "no feature 5"),
             (vec![branch(0, Comparison::Less, f32::NAN), leaf(0.0), leaf(0.0)], "threshold"),
             (vec![leaf(f32::INFINITY)], "weight inf of output 0"),

@@ -1,9 +1,8 @@
 //! The neighbourhood of a point: offsets `n_1 .. n_k`, drawn once from a seed.
 //!
-//! The paper draws `x_i` from `N(x, sigma^2 I)`, afresh at every step. Here the offsets are
-//! drawn once and then are a value, the same for every step and every point. That makes a
-//! measure a deterministic, differentiable function of `x`; what is accepted in the end is
-//! tested on offsets the search never saw.
+//! The paper draws `x_i` from `N(x, sigma^2 I)`, afresh at every step. Here the offsets are drawn
+//! once, and are the same for every step and every point. This makes a measure a deterministic,
+//! differentiable function of `x`; the final test uses offsets that the search did not use.
 
 pub mod normal;
 mod sampling;
@@ -21,7 +20,7 @@ use crate::model::Model;
 use crate::points::Points;
 use crate::seed::Seed;
 
-/// The offsets, and what was asked for.
+/// The offsets, and how they were drawn.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Neighbourhood {
     sampling: Option<Sampling>,
@@ -30,8 +29,8 @@ pub struct Neighbourhood {
     distances: Vec<f64>,
 }
 
-/// The most offsets, and the most coordinates of all of them together: what a machine can hold
-/// several of.
+/// The maximum number of offsets, and of coordinates of all offsets together, for the sake of
+/// memory.
 const MOST_SAMPLES: usize = 1 << 20;
 const MOST_NUMBERS: usize = 1 << 27;
 
@@ -58,14 +57,15 @@ impl Neighbourhood {
         sigma: f64,
         seed: Seed,
     ) -> Result<Self> {
-        // More coordinates than there are are refused below.
+        // The check below rejects too many coordinates.
         let turns = sampling.has_best_coordinates() && model.dim() <= sampling.most_coordinates();
         let rotation = model.network().filter(|_| turns).map(sensitivity::directions);
         Self::rotated(sampling, model.dim(), samples, sigma, rotation.as_deref(), seed)
     }
 
-    /// The same as [`Neighbourhood::draw`], with every offset turned by an orthogonal `dim` x `dim` matrix given row by
-    /// row: the `j`-th coordinate drawn goes along its `j`-th row. Only Sobol points notice.
+    /// The same as [`Neighbourhood::draw`], with every offset turned by an orthogonal `dim` x `dim`
+    /// matrix given row by row: the `j`-th coordinate drawn goes along its `j`-th row. This matters
+    /// only for Sobol points.
     pub fn rotated(
         sampling: Sampling,
         dim: usize,
@@ -126,7 +126,7 @@ impl Neighbourhood {
         Ok(Self { sampling: None, sigma, offsets, distances })
     }
 
-    /// How it was drawn, if it was drawn here.
+    /// How it was drawn, if this crate drew it.
     #[must_use]
     pub fn sampling(&self) -> Option<Sampling> {
         self.sampling
@@ -144,7 +144,7 @@ impl Neighbourhood {
         self.offsets.len()
     }
 
-    /// What tells these offsets from others, in a few letters.
+    /// A short identifier of these offsets.
     pub(crate) fn digest(&self) -> String {
         let mut hash = Sha256::new();
         for offset in self.offsets.as_slice() {

@@ -1,8 +1,8 @@
 //! The directions in which a network is most sensitive.
 //!
-//! With its activations left out the network is the matrix `A = W_1 .. W_L diag(w)`, from a
-//! point to what each unit of the last hidden layer adds to the logit `w`. The eigenvectors
-//! of `A A^T`, by falling eigenvalue, are the directions along which these move most.
+//! With its activations left out the network is the matrix `A = W_1 .. W_L diag(w)`, from a point
+//! to the contribution of each unit of the last hidden layer to the logit `w`. The eigenvectors of
+//! `A A^T`, by falling eigenvalue, are the directions along which these move most.
 
 use super::symmetric::eigen;
 use crate::model::{Dense, Mlp, Model as _, Output};
@@ -40,7 +40,7 @@ fn linear_part(network: &Mlp) -> (usize, Vec<f64>) {
                 }
             }
         }
-        // Only directions matter; at this scale no product overflows.
+        // Only directions matter; this scale avoids overflow.
         let largest = next.iter().fold(0.0_f64, |most, v| most.max(v.abs()));
         if largest > 0.0 {
             for value in &mut next {

@@ -22,7 +22,7 @@ pub(crate) fn eigen(mut matrix: Vec<f64>, size: usize) -> Eigen {
             .flat_map(|p| (0..p).map(move |q| p * size + q))
             .map(|at| matrix[at] * matrix[at])
             .sum();
-        // Numbers too large to square leave the axes as they are.
+        // If squares overflow, the axes are left unchanged.
         if apart.is_nan() || apart <= 1e-24 * total {
             break;
         }

@@ -7,7 +7,7 @@ use super::svg::{Fill, Style};
 pub struct Document {
     /// The heading of the page.
     pub title: String,
-    /// What stands under the title.
+    /// The subtitle.
     pub subtitle: String,
     /// The answer to the question in the title: whether it is yes, and in words.
     pub answer: Option<(bool, String)>,
@@ -18,7 +18,7 @@ pub struct Document {
 /// A part of a report with a heading of its own.
 #[derive(Debug, Clone, Default)]
 pub struct Section {
-    /// A word to link to it by.
+    /// The anchor for links.
     pub name: String,
     /// The heading.
     pub title: String,
@@ -26,24 +26,24 @@ pub struct Section {
     pub blocks: Vec<Block>,
 }
 
-/// What a section is made of.
+/// The content of a section.
 #[derive(Debug, Clone)]
 pub enum Block {
     /// A heading inside a section.
     Heading(String),
     /// A paragraph.
     Text(String),
-    /// Names and what they are.
+    /// Names with their values.
     Facts(Vec<(String, String)>),
     /// A table.
     Table(Table),
     /// A table of features and their values, words and numbers side by side, with a heading.
     Values(String, Table),
-    /// What the colours of the tables that follow mean.
+    /// The meaning of the colours in the following tables.
     Shades(Vec<(Tone, String)>),
     /// Charts of the same kind.
     Figures(Figures),
-    /// What only some readers look for: folded in HTML, left out of Markdown.
+    /// Details: folded in HTML, omitted in Markdown.
     Folded {
         /// The line that is always shown.
         title: String,
@@ -57,9 +57,9 @@ pub enum Block {
 pub struct Table {
     /// A sentence about the table.
     pub caption: String,
-    /// What the first column names.
+    /// The heading of the first column.
     pub corner: String,
-    /// Whose numbers the cells stand beside; the caption says so too.
+    /// The source of the numbers beside the cells; the caption names it too.
     pub beside: &'static str,
     /// All columns but the first.
     pub columns: Vec<Column>,
@@ -70,7 +70,7 @@ pub struct Table {
 /// A column of a table.
 #[derive(Debug, Clone, Default)]
 pub struct Column {
-    /// What several columns side by side have in common.
+    /// The common heading of several adjacent columns.
     pub group: String,
     /// The heading.
     pub title: String,
@@ -81,11 +81,11 @@ pub struct Column {
 /// A row of a table.
 #[derive(Debug, Clone, Default)]
 pub struct Row {
-    /// What stands in the first column.
+    /// The text in the first column.
     pub head: String,
-    /// The series the row stands for, where charts show it too.
+    /// The series of the row, if charts show it too.
     pub style: Option<Style>,
-    /// Whether the row is the one to look at.
+    /// Whether the row is highlighted.
     pub is_ours: bool,
     /// One for each column but the first.
     pub cells: Vec<TableCell>,
@@ -96,9 +96,9 @@ pub struct Row {
 pub struct TableCell {
     /// The number, or the words.
     pub text: String,
-    /// How sure it is.
+    /// Its uncertainty.
     pub detail: String,
-    /// The number it stands beside.
+    /// The number to compare with.
     pub beside: String,
     /// The difference between the two.
     pub difference: String,
@@ -108,21 +108,21 @@ pub struct TableCell {
     pub tone: Tone,
 }
 
-/// What the colour of a cell says; its text says so too.
+/// The meaning of a cell's colour; its text says the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Tone {
     /// No colour.
     #[default]
     Plain,
-    /// Higher than what it stands beside: a little (1) to a lot (3).
+    /// Higher than the number to compare with: slightly (1) to much (3).
     Higher(u8),
     /// Lower.
     Lower(u8),
-    /// What was claimed holds.
+    /// The claim holds.
     Holds,
     /// It does not.
     Fails,
-    /// Nothing can be said.
+    /// The claim cannot be decided.
     Open,
 }
 
@@ -131,7 +131,7 @@ pub enum Tone {
 pub struct Figures {
     /// A sentence about the charts.
     pub caption: String,
-    /// What they show, in a sentence drawn from the numbers.
+    /// A description of the charts, generated from the numbers.
     pub said: String,
     /// The series the charts show.
     pub legend: Vec<Key>,
@@ -208,7 +208,7 @@ impl Column {
     }
 }
 
-/// The text with nothing in it that HTML would read as its own.
+/// The text with HTML's special characters escaped.
 #[must_use]
 pub fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());

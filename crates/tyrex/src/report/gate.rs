@@ -1,4 +1,4 @@
-//! What the gate says of candidates, as a document.
+//! The report of the gate as a document.
 
 use std::fmt::Write as _;
 
@@ -17,10 +17,10 @@ use crate::explain::{
 
 /// Broken promises that are shown at once; the others are folded.
 const OPEN: usize = 5;
-/// The most of them on the page.
+/// The maximum number of them on the page.
 const MOST: usize = 200;
 
-/// The colours of what became of promises.
+/// The colours of the statuses of promises.
 const KEPT: Style = Style { colour: 3, shape: 0 };
 const BROKEN: Style = Style { colour: 2, shape: 2 };
 const UNREADABLE: Style = Style { colour: 0, shape: 1 };
@@ -135,9 +135,9 @@ fn ranking(gate: &GateReport) -> Section {
     });
     section.table(Table {
         caption: format!(
-            "Ranked by promises kept, then by mean stability of what was promised, then by name. \
-             The share has its {} % interval. Repairs: how many were found, their mean cost and \
-             how many features they change.",
+            "Ranked by kept promises, then by mean stability of the promised rows, then by name. \
+             The share has its {} % interval. Repairs: the number found, their mean cost and the \
+             number of features they change.",
             shortest(100.0 * gate.confidence)
         ),
         corner: "candidate".to_owned(),
@@ -248,7 +248,7 @@ fn bars(gate: &GateReport) -> String {
     out
 }
 
-/// A text cut to so many letters, its end kept: names of files differ there.
+/// A text cut to this many letters; the end is kept, since names of files differ there.
 fn short(text: &str, letters: usize) -> String {
     let count = text.chars().count();
     if count <= letters {
@@ -277,8 +277,7 @@ fn candidate(gate: &GateReport, candidate: &JudgedCandidate) -> Section {
     }
     if !candidate.ignored.is_empty() {
         section.text(format!(
-            "It does not take {}, which the promises have: what they say of it counts for nothing \
-             here.",
+            "Features of the promises that this model does not take are ignored: {}.",
             candidate.ignored.join(", ")
         ));
     }
@@ -292,7 +291,7 @@ fn candidate(gate: &GateReport, candidate: &JudgedCandidate) -> Section {
     section
 }
 
-/// How stable the promised rows are.
+/// The stability of the promised rows.
 fn stabilities(candidate: &JudgedCandidate) -> Figures {
     const BINS: usize = 20;
     let read: Vec<(f64, bool)> = candidate
@@ -330,7 +329,7 @@ fn stabilities(candidate: &JudgedCandidate) -> Figures {
         _ => format!("Of {kept} kept promises {weak} have a stability below 0.5."),
     };
     let chart = Chart {
-        title: "Stability of what was promised".to_owned(),
+        title: "Stability of the promised rows".to_owned(),
         description: said.clone(),
         x: Scale::linear(low, 1.0),
         y: Scale::linear(0.0, most as f64 * 1.08),
@@ -339,8 +338,8 @@ fn stabilities(candidate: &JudgedCandidate) -> Figures {
         marks,
     };
     Figures {
-        caption: "A kept promise with a low stability lies near the border: a small change of \
-                  the model or of the person may break it."
+        caption: "A kept promise with a low stability lies near the decision boundary: a \
+                  small change of the model or of the person may break it."
             .to_owned(),
         said,
         legend: vec![key(KEPT, "kept"), key(BROKEN, "broken")],
@@ -400,12 +399,12 @@ fn group_table(
     });
     let differing: Vec<&Group> = table.groups.iter().filter(|group| group.differs).collect();
     if differing.is_empty() {
-        section.text("No group differs from the other promises beyond chance.");
+        section.text("No group differs significantly from the other promises.");
     }
     for group in differing {
         let (own, rest) = (group.tally, others(&candidate.tally, &group.tally));
         section.text(format!(
-            "{} {} differs from the others beyond chance: {} of {} promises are kept, of the \
+            "{} {} differs significantly from the others: {} of {} promises are kept, of the \
              others {} of {}.",
             table.feature, group.name, own.kept, own.promises, rest.0, rest.1
         ));
@@ -417,7 +416,7 @@ fn others(all: &Tally, group: &Tally) -> (usize, usize) {
     (all.kept.saturating_sub(group.kept), all.promises.saturating_sub(group.promises))
 }
 
-/// A p-value with the digits that tell it from others.
+/// A p-value with its significant digits.
 fn p_text(p: f64) -> String {
     if p < 0.0001 { "< 0.0001".to_owned() } else { format!("{p:.4}") }
 }
@@ -487,7 +486,7 @@ fn broken_table(candidate: &JudgedCandidate, promise: &JudgedPromise) -> Table {
         let (advised, done, not_done) = (find(advised), find(done), find(not_done));
         let any = advised.as_ref().or(done.as_ref()).or(not_done.as_ref())?;
         let unit = any.unit.clone();
-        // What is not advised and not changed from the factual is the same in both rows.
+        // Features that are neither advised nor changed are the same in both rows.
         let before = advised.as_ref().or(not_done.as_ref()).or(done.as_ref()).map(|c| &c.from);
         let before = before.filter(|_| promise.factual_score.is_some());
         let promised = advised.as_ref().map(|c| &c.to).or(done.as_ref().map(|c| &c.from));
@@ -557,7 +556,7 @@ fn shown(value: &Value, unit: Option<&str>) -> String {
     }
 }
 
-/// What is said of a repair below its features.
+/// The cells of a repair below its features.
 struct Said {
     score: String,
     stability: String,
@@ -602,31 +601,31 @@ fn unreadable(section: &mut Section, candidate: &JudgedCandidate) {
     });
 }
 
-/// What the words and numbers mean.
+/// The meaning of the words and numbers.
 fn reading(gate: &GateReport) -> Section {
     let mut section = Section::new("reading", "How to read this");
     section.text(
-        "A promise is advice that was given: become this row, and you will be accepted. A \
+        "A promise is recorded advice: an applicant who becomes this row is accepted. A \
          candidate keeps it if it scores that row at 0.5 or more. The gate compares the share of \
          promises that the best candidate breaks with the share that may be broken.",
     );
     let confidence = shortest(100.0 * gate.confidence);
     section.text(format!(
         "The interval is Clopper and Pearson's, with {confidence} % confidence. The count itself \
-         is exact. The interval speaks about other promises of the same kind: if these are a \
-         random sample of them, the share kept among all lies in it."
+         is exact. The interval is about all promises of the same kind: if these are a random \
+         sample of them, it covers the share kept among all."
     ));
     section.text(format!(
-        "A group differs from the others beyond chance if Fisher's exact test, two-sided and \
-         corrected by Holm for all groups on this page, gives at most {}. That says that the \
-         shares differ, not why, nor that the difference is large or unfair; and a group that is \
-         not marked may differ all the same, most of all if it is small.",
+        "A group differs significantly from the others if Fisher's exact test, two-sided and \
+         corrected by Holm for all groups on this page, gives a p-value of at most {}. This shows \
+         that the shares differ. It does not show the reason, or that the difference is large or \
+         unfair. A group that is not marked may still differ, especially a small one.",
         shortest(1.0 - gate.confidence)
     ));
     section.text(
-        "Repairs have two starts: if done, what people have to do who have done what was advised; \
-         if not done, what people have to do who have done nothing yet. They are the cheapest that the search found; a \
-         cheaper one may exist. Costs are distances in encoded columns.",
+        "Repairs have two starts. \"Done\": for people who have followed the advice. \"Not done\": \
+         for people who have not followed it yet. A repair is the cheapest row that the search \
+         found; a cheaper one may exist. Costs are distances in encoded columns.",
     );
     if let Ok(parameters) = serde_json::to_string(&gate.request) {
         section.blocks.push(Block::Folded {

@@ -1,4 +1,4 @@
-//! A report as one HTML file that needs nothing else: no scripts, no fonts, no network.
+//! A report as one self-contained HTML file: no scripts, no fonts, no network.
 
 use std::fmt::Write as _;
 
@@ -49,7 +49,7 @@ pub fn render(document: &Document) -> String {
     out
 }
 
-/// A name that can stand in an address.
+/// A name that is valid in an address.
 fn word(name: &str) -> String {
     name.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect()
 }
@@ -148,7 +148,7 @@ fn table(out: &mut String, table: &Table, title: Option<&str>) {
     out.push_str("</tbody></table></div>\n");
 }
 
-/// A row. Cells of values say what they are, for pages too narrow for a header.
+/// A row. Cells of values carry their heading, for pages too narrow for a header.
 fn row(out: &mut String, table: &Table, row: &Row, starts: &[bool], has_values: bool) {
     let ours = if row.is_ours { " class=\"ours\"" } else { "" };
     let key = row.style.map(|style| svg::key(style, svg::Fill::Full)).unwrap_or_default();

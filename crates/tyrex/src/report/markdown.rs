@@ -1,5 +1,5 @@
-//! A report as Markdown: the same text and tables, and a sentence for every figure. What the
-//! HTML file folds is left out.
+//! A report as Markdown: the same text and tables, and a sentence for every figure. Folded parts of
+//! the HTML file are omitted.
 
 use std::fmt::Write as _;
 
@@ -85,7 +85,7 @@ fn cell(cell: &TableCell, beside: &str) -> String {
     text
 }
 
-/// The text on one line, with nothing in it that Markdown would read as its own.
+/// The text on one line, with Markdown's special characters escaped.
 fn line(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.trim().chars() {

@@ -1,7 +1,6 @@
-//! Pages: a document of sections, tables and figures, and what writes it as HTML or Markdown.
+//! Reports: a document of sections, tables and figures, written as HTML or Markdown.
 //!
-//! What the gate says of candidates becomes such a document here; the results of experiments do
-//! in `tyrex-lab`.
+//! This module makes the report of the gate; `tyrex-lab` makes the reports of experiments.
 
 pub mod document;
 mod gate;
@@ -13,7 +12,7 @@ pub mod svg;
 
 use crate::explain::GateReport;
 
-/// What candidates make of promises as one HTML file that needs nothing else.
+/// The report of the gate as one self-contained HTML file.
 #[must_use]
 pub fn gate_html(gate: &GateReport) -> String {
     html::render(&gate::document(gate))

@@ -1,4 +1,4 @@
-//! From numbers to places on a page, and the round numbers that stand beside an axis.
+//! Axes: from numbers to positions, and the round numbers beside an axis.
 
 /// How numbers are spread along an axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -9,7 +9,7 @@ pub(super) enum Spread {
     Logarithmic,
 }
 
-/// An axis: what part of the numbers it shows, and how.
+/// An axis: its range and its scale.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Scale {
     low: f64,
@@ -25,12 +25,12 @@ pub(super) struct Tick {
 }
 
 impl Scale {
-    /// From `low` to `high`; some room around it if they are equal or no numbers.
+    /// From `low` to `high`; widened if they are equal or not numbers.
     #[must_use]
     pub fn linear(low: f64, high: f64) -> Self {
         let is_sound = low.is_finite() && high.is_finite() && (high - low).is_finite();
         let (low, high) = if is_sound { (low.min(high), low.max(high)) } else { (0.0, 1.0) };
-        // Wide enough that steps between the ends can be told apart.
+        // Wide enough that the steps between the ends are distinct.
         let least = 1e-9 * low.abs().max(high.abs()).max(1e-9);
         if high - low > least {
             return Self { low, high, spread: Spread::Linear };
@@ -129,7 +129,7 @@ impl Scale {
     }
 }
 
-/// The number with so many digits; never "-0".
+/// The number with this many digits; never "-0".
 fn plain(value: f64, digits: usize) -> String {
     if value.abs() >= 1e7 || (value != 0.0 && value.abs() < 1e-6) {
         return format!("{value:.0e}");
@@ -175,7 +175,7 @@ mod tests {
         assert_eq!([2.0, 3.0, 4.0].map(|value| scale.place(value)), [0.0, 0.5, 1.0]);
         let scale = Scale::of_amounts([0.01, 1.0].into_iter());
         assert!((scale.place(0.1) - 0.5).abs() < 1e-12);
-        // What lies outside stays near, so that nothing is drawn over other things.
+        // Numbers outside are clamped near the axis, so that nothing is drawn over other elements.
         assert!((scale.place(1e9) - 1.02).abs() < 1e-12);
         assert!((scale.place(-1.0) + 0.02).abs() < 1e-12);
     }

@@ -19,7 +19,7 @@ const BOTTOM: f64 = 40.0;
 const LETTER: f64 = 5.8;
 const LINE: f64 = 12.0;
 
-/// Colours that can be told apart, also by the colour-blind.
+/// Colours that can be distinguished, also by colour-blind readers.
 const COLOURS: usize = 8;
 
 /// How a series looks: a colour and a shape, by number, so that either tells it from others.
@@ -70,7 +70,7 @@ pub enum Mark {
     },
     /// A dot, with the range its height may have.
     Dot {
-        /// Where it stands.
+        /// Its position.
         at: (f64, f64),
         /// The ends of the range.
         range: Option<(f64, f64)>,
@@ -78,7 +78,7 @@ pub enum Mark {
         style: Style,
         /// How it is drawn.
         fill: Fill,
-        /// What it says when the pointer rests on it.
+        /// Its tooltip.
         tip: String,
     },
     /// A bar from zero, between two numbers of the lower axis.
@@ -91,10 +91,10 @@ pub enum Mark {
         height: f64,
         /// The series it belongs to.
         style: Style,
-        /// What it says when the pointer rests on it.
+        /// Its tooltip.
         tip: String,
     },
-    /// Words beside a point, moved until they stand on nothing else.
+    /// Words beside a point, moved until they overlap nothing else.
     Word {
         /// The point.
         at: (f64, f64),
@@ -113,19 +113,19 @@ pub enum Mark {
 /// A chart.
 #[derive(Debug, Clone)]
 pub struct Chart {
-    /// What stands above it.
+    /// The title.
     pub title: String,
-    /// What it shows, in words, for those who cannot see it.
+    /// A description in words, for accessibility.
     pub description: String,
     /// The lower axis.
     pub x: Scale,
     /// The left axis.
     pub y: Scale,
-    /// What the lower axis shows.
+    /// The label of the lower axis.
     pub x_label: String,
-    /// What the left axis shows.
+    /// The label of the left axis.
     pub y_label: String,
-    /// What is drawn.
+    /// The elements.
     pub marks: Vec<Mark>,
 }
 
@@ -271,7 +271,7 @@ impl Mark {
     }
 }
 
-/// Where something stands already.
+/// An occupied area.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Taken {
     /// Its left edge.
@@ -300,7 +300,7 @@ impl Taken {
     }
 }
 
-/// The nearest place beside a point where a word meets nothing; none if all are taken.
+/// The nearest free place for a word beside a point; `None` if there is none.
 #[must_use]
 pub fn free_place(x: f64, y: f64, word: &str, room: &Taken, taken: &[Taken]) -> Option<Taken> {
     let width = LETTER * word.chars().count() as f64;
@@ -318,7 +318,7 @@ pub fn free_place(x: f64, y: f64, word: &str, room: &Taken, taken: &[Taken]) -> 
         .find(|place| taken.iter().all(|other| !place.meets(other)))
 }
 
-/// Opens an SVG element that grows with the page and says what it shows.
+/// Opens an SVG element that scales with the page and has a description.
 pub fn open(out: &mut String, width: f64, height: f64, title: &str, description: &str) {
     let _ = write!(
         out,

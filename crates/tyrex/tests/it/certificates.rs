@@ -80,7 +80,7 @@ fn a_change_that_breaks_the_assumption_is_never_certified() {
         assert_eq!(tier.verdict, Verdict::Empirical);
         assert!(tier.assumptions.iter().any(|a| a.standing == Standing::Unknown));
         let claim = Tier::from(tier.clone()).claim();
-        assert!(claim.starts_with("Supposing that changed models score"), "{claim}");
+        assert!(claim.starts_with("Assuming that changed models score"), "{claim}");
     }
     // Models like the base are certified, so the refusals above are not for nothing.
     let alike: Vec<Mlp> = (0_u8..30).map(|j| dented(1.5 + 0.01 * f32::from(j), 0.0, 1.0)).collect();

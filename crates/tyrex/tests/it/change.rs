@@ -204,7 +204,7 @@ fn plans_that_cannot_be_carried_out_are_refused() {
         ),
         (
             Plan { change: fine_tune, fresh: &[100, 101, 102, 103], ..plan },
-            "training: row 100 was asked for, but there are 50",
+            "training: row 100 was requested, but there are 50",
         ),
         (Plan { change: &noise, ..plan }, "parameter `delta` is -1, expected a positive number"),
         (

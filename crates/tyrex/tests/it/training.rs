@@ -368,7 +368,7 @@ fn what_cannot_be_trained_is_refused_with_a_reason() {
     );
     assert_eq!(
         refusal(examples.with_rows(&[0, 20]), small()),
-        "training: row 20 was asked for, but there are 20"
+        "training: row 20 was requested, but there are 20"
     );
     assert_eq!(
         refusal(examples.with_rows(&[]), small()),

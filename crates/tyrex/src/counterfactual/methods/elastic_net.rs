@@ -1,9 +1,9 @@
-//! `elastic-net`: what the authors' released code calls min-cost.
+//! `elastic-net`: the method called min-cost in the authors' released code.
 //!
 //! `min c max(0, (1 - m(x')) - m(x') + confidence) + ||x' - x||_2^2 + beta ||x' - x||_1`
 //!
-//! by accelerated proximal steps, with `c` by bisection: the least weight of the first term
-//! that gets a point across. Of all points that are across, the cheapest is the answer.
+//! by accelerated proximal steps, with `c` by bisection: the least weight of the first term for
+//! which a point is accepted. The answer is the cheapest accepted point.
 //!
 //! Deviations of the released code, kept in [`ElasticNet::released`]: steps shrink by `beta`
 //! itself instead of `rate beta`, so that with `beta = 1` on columns in `[0, 1]` only a huge
@@ -28,7 +28,7 @@ use super::{Finish, MethodSpec, Named, Protocol, ReferenceUse, Spec, conclude, u
 pub struct ElasticNet {
     /// The weight of the L1 norm; by the problem's norm if absent.
     pub beta: Option<f64>,
-    /// How far beyond the threshold the first term pulls, as a difference of probabilities.
+    /// The margin of the first term beyond the threshold, as a difference of probabilities.
     pub confidence: f64,
     /// The first step's rate; it falls to zero over the steps.
     pub rate: f64,
@@ -47,7 +47,7 @@ impl Default for ElasticNet {
 }
 
 impl ElasticNet {
-    /// As the authors' code calls it.
+    /// The parameters of the authors' code.
     #[must_use]
     pub fn released() -> Self {
         Self { beta: None, confidence: 0.5, rate: 1e-3, steps: 60, rounds: 9, as_released: true }
@@ -155,8 +155,8 @@ impl Method for Prepared<'_> {
 }
 
 impl Prepared<'_> {
-    /// All steps for one `c`; whether any point got across. Keeps the cheapest that did, and the
-    /// way to it if there is one cheaper than before.
+    /// Runs all steps for one `c` and returns whether a point was accepted. Keeps the cheapest
+    /// accepted point and its path.
     fn descend(
         &self,
         reader: &mut Reader,

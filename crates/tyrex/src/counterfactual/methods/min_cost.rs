@@ -2,8 +2,9 @@
 //!
 //! `min ||x' - x||  subject to  m(x') >= 0.5`
 //!
-//! The search climbs the logit of `m`, which has a slope where `m` itself is flat. If it gets
-//! nowhere, or farther than the nearest data point the model accepts, it starts again there.
+//! The search climbs the logit of `m`, which has a slope where `m` itself is flat. If it finds
+//! nothing, or a point farther than the nearest data point that the model accepts, it restarts from
+//! that data point.
 
 use serde::{Deserialize, Serialize};
 
@@ -34,7 +35,7 @@ impl Default for MinCost {
     }
 }
 
-/// How far above a logit of 0 the search aims, so that rounding cannot take it below.
+/// The margin above a logit of 0, so that rounding cannot take it below.
 const MARGIN: f64 = 1e-3;
 /// `m >= 0.5`, as a logit.
 pub(super) const ACCEPTED: Test = Test { threshold: 0.0 };
@@ -55,7 +56,7 @@ impl Spec for MinCost {
     fn under(&self, protocol: Protocol) -> MethodSpec {
         match protocol {
             Protocol::Product | Protocol::Paper => Self::default().into(),
-            // What the authors' code calls min-cost.
+            // The method called min-cost in the authors' code.
             Protocol::Reference => ElasticNet::released().into(),
         }
     }

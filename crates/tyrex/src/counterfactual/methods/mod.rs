@@ -40,12 +40,12 @@ catalogue! {
     }
 }
 
-/// What a method says of itself, in its own file.
+/// The description of a method, implemented in its own file.
 trait Spec {
     /// The name in headings and charts.
     fn title(&self) -> &'static str;
 
-    /// What it does, for people.
+    /// A one-sentence description.
     fn sentence(&self) -> &'static str;
 
     /// The same method with a protocol's parameters.
@@ -56,41 +56,41 @@ trait Spec {
         true
     }
 
-    /// What it does with the data points of a problem.
+    /// Its use of the data points of a problem.
     fn reference(&self) -> ReferenceUse;
 
-    /// The test of robustness, if it has one.
+    /// The robustness test, if it has one.
     fn robustness(&self) -> Option<&Robustness> {
         None
     }
 
-    /// The same, to change.
+    /// The same, mutable.
     fn robustness_mut(&mut self) -> Option<&mut Robustness> {
         None
     }
 
-    /// Checks the parameters and draws what is common to all factuals. The model has gradients
-    /// if the method needs them.
+    /// Checks the parameters and prepares the draws, which are the same for all factuals. The model
+    /// has gradients if the method needs them.
     fn prepare<'a>(&self, problem: &Problem<'a>, seed: Seed) -> Result<Box<dyn Method + 'a>>;
 }
 
-/// What a method does with the data points of a problem.
+/// A method's use of the data points of a problem.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum ReferenceUse {
-    /// It does not look at them.
+    /// It does not use them.
     Unused,
-    /// It finds more or cheaper answers where there are any.
+    /// It finds more or cheaper answers with them.
     Optional,
-    /// It answers with them, and finds nothing without.
+    /// It returns one of them, and finds nothing without them.
     Required,
 }
 
-/// Whose parameters a method has. Those of different protocols are not mixed.
+/// The origin of a method's parameters. Protocols are never combined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Protocol {
-    /// For use: answers are rows that obey the rules.
+    /// For use: answers are rows that satisfy the rules.
     #[default]
     Product,
     /// The paper's text: any point in encoded space.
@@ -101,19 +101,19 @@ pub enum Protocol {
 
 choices! { Protocol "protocol" {
     Product = "product":
-        "For use: scaling fitted on training rows only; answers are rows that obey the rules",
+        "For use: scaling fitted on training rows only; answers are rows that satisfy the rules",
     Paper = "paper": "As in the paper's text, on the authors' arrays: answers are any points",
     Reference = "reference": "As in the authors' released code, to compare numbers",
 } }
 
 impl Protocol {
-    /// Where any factual's answers may lie, by the training points. None for `product`, where
-    /// that depends on the row.
+    /// The feasible set of all factuals, from the training points. `None` for `product`, where it
+    /// depends on the row.
     pub fn space(self, train: &Points) -> Result<Option<FeasibleSet>> {
         let dim = train.dim();
         match self {
             Self::Product => Ok(None),
-            // The paper's text: all of encoded space.
+            // The paper: all of encoded space.
             Self::Paper => Ok(Some(FeasibleSet::everywhere(dim))),
             // The released code: from the least to the largest number in the training points.
             Self::Reference if train.is_empty() => Err(Error::param(
@@ -129,7 +129,7 @@ impl Protocol {
         }
     }
 
-    /// Whose encoding of a named data set goes with it.
+    /// The schema of a named data set that goes with it.
     #[must_use]
     pub fn variant(self) -> Variant {
         match self {
@@ -138,7 +138,7 @@ impl Protocol {
         }
     }
 
-    /// The name, the same everywhere.
+    /// The name.
     #[must_use]
     pub fn name(self) -> &'static str {
         self.word()
@@ -154,7 +154,7 @@ impl MethodSpec {
         })
     }
 
-    /// The names of the methods of which this is true, as a sentence lists them.
+    /// The names of the methods that satisfy a predicate, as a list in a sentence.
     #[must_use]
     pub fn listed(holds: impl Fn(&Self) -> bool) -> String {
         listed(Self::all().iter().filter(|method| holds(method)).map(Self::name))
@@ -166,7 +166,7 @@ impl MethodSpec {
         self.kind().title()
     }
 
-    /// What it does, for people.
+    /// A one-sentence description.
     #[must_use]
     pub fn sentence(&self) -> &'static str {
         self.kind().sentence()
@@ -178,31 +178,31 @@ impl MethodSpec {
         self.kind().needs_gradients()
     }
 
-    /// What it does with the data points of a problem.
+    /// Its use of the data points of a problem.
     #[must_use]
     pub fn reference(&self) -> ReferenceUse {
         self.kind().reference()
     }
 
-    /// Whether it has a test of robustness.
+    /// Whether it has a robustness test.
     #[must_use]
     pub fn is_robust(&self) -> bool {
         self.robustness().is_some()
     }
 
-    /// The test of robustness, of the methods that have one.
+    /// The robustness test, if the method has one.
     #[must_use]
     pub fn robustness(&self) -> Option<&Robustness> {
         self.kind().robustness()
     }
 
-    /// The same, to change.
+    /// The same, mutable.
     pub fn robustness_mut(&mut self) -> Option<&mut Robustness> {
         self.kind_mut().robustness_mut()
     }
 
-    /// The method that takes this one's place where a model has no gradients: the same test of
-    /// robustness, if there is one.
+    /// The replacement of this method for a model without gradients, with the same robustness test
+    /// if there is one.
     #[must_use]
     pub fn without_gradients(&self, protocol: Protocol) -> Option<Self> {
         if !self.needs_gradients() {
@@ -216,7 +216,7 @@ impl MethodSpec {
         Some(other)
     }
 
-    /// Checks the parameters and draws what is common to all factuals.
+    /// Checks the parameters and prepares the draws, which are the same for all factuals.
     pub fn prepare<'a>(&self, problem: &Problem<'a>, seed: Seed) -> Result<Box<dyn Method + 'a>> {
         if self.needs_gradients() && problem.model.differentiable().is_none() {
             let problem = format!(
@@ -240,7 +240,7 @@ fn found(problem: &Problem, factual: &Factual, candidate: Candidate, stopped: St
     Answer::Found { counterfactual: counterfactual(problem, factual, candidate), stopped }
 }
 
-/// The answer "not found", with the best there was.
+/// The answer "not found", with the best point.
 fn not_found(
     problem: &Problem,
     factual: &Factual,
@@ -281,7 +281,7 @@ fn converged(meter: &Meter) -> Stopped {
     if meter.is_spent() { Stopped::BudgetSpent } else { Stopped::Converged }
 }
 
-/// The neighbourhood of a gauge that looks at none.
+/// The neighbourhood of a gauge that uses none.
 fn unread(model: &dyn Model) -> Result<Neighbourhood> {
     Neighbourhood::draw(Sampling::MonteCarlo, model.dim(), 1, 1.0, Seed(0))
 }

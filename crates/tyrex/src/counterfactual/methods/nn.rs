@@ -1,8 +1,8 @@
 //! `nn` and `trex-nn`: the nearest data point that the model accepts; and the nearest that
 //! also passes the test of robustness, Algorithm 2 of the paper.
 //!
-//! Deviation. Where only rows that obey rules are answers, a data point is moved to the
-//! nearest row the factual may become, and tested there.
+//! Deviation from the paper: if answers are rows that satisfy rules, a data point is moved to the
+//! nearest row that the factual may become, and tested there.
 
 use serde::{Deserialize, Serialize};
 

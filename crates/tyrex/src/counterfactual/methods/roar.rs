@@ -27,7 +27,7 @@ use super::{Finish, MethodSpec, Named, Protocol, ReferenceUse, Spec, conclude, u
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Roar {
-    /// How far each coefficient of the plane may move.
+    /// The maximum change of each coefficient of the plane.
     pub delta: f64,
     /// The most steps.
     pub steps: usize,
@@ -112,7 +112,8 @@ impl<F: Field> Field for WorstCase<F> {
         let delta = self.delta as f32;
         for (partial, &x) in gradient.iter_mut().zip(x) {
             *partial = if x == 0.0 {
-                // The kink of `|x|`: both ways cost `delta`, so only what is left leads up.
+                // At the kink of `|x|` both directions cost `delta`; only the remaining slope
+                // counts.
                 partial.signum() * (partial.abs() - delta).max(0.0)
             } else {
                 *partial - delta * x.signum()
@@ -147,8 +148,8 @@ mod tests {
     use crate::model::{Activation, Dense, Mlp, Output};
     use crate::points::Points;
 
-    /// One column that decides and many at 0 whose weights are below `delta`: to move those is
-    /// to lose. The worst case `z - delta (|z| + 1) >= 0` needs `z = delta / (1 - delta)`.
+    /// One column decides; many are at 0 with weights below `delta`, and moving them lowers the
+    /// value. The worst case `z - delta (|z| + 1) >= 0` needs `z = delta / (1 - delta)`.
     #[test]
     fn columns_that_the_worst_model_turns_around_stay() {
         let mut weights = vec![0.05; 41];

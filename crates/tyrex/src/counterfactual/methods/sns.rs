@@ -1,10 +1,10 @@
-//! `sns`: any base counterfactual, then up the path integral within a ball. Stable Neighbour
+//! `sns`: a base counterfactual, then ascent of the path integral within a ball. Stable Neighbour
 //! Search of Black et al.
 //!
 //! `max 1/s sum_{j=1..s} m(j/s x')  subject to  ||x' - base|| <= radius`
 //!
-//! All steps are taken, and the last point the model accepts is the answer. The authors start
-//! from the base with a little noise; here the climb starts at the base itself.
+//! All steps are taken, and the last point the model accepts is the answer. The authors start from
+//! the base with a little noise; here the ascent starts at the base itself.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +23,7 @@ use super::{Finish, MethodSpec, Named, Protocol, ReferenceUse, Spec, base, concl
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Sns {
-    /// Where the climb starts.
+    /// The base method.
     #[cfg_attr(feature = "openapi", schema(no_recursion))]
     pub base: Box<MethodSpec>,
     /// The points on the path, `s`.

@@ -1,16 +1,16 @@
-//! `trex-i`: any base counterfactual, then up the measure until it passes. Algorithm 1 of the
+//! `trex-i`: a base counterfactual, then ascent of the measure until it passes. Algorithm 1 of the
 //! paper.
 //!
 //! `x' <- x' + eta dR^/dx'  while  R^(x') < tau`
 //!
-//! A climb may end on a hill that is too low. Then the nearest data point that passes shows a
-//! way: the answer is the first point that passes on the line from the base to it. The paper
-//! leaves the start open ("any technique"); under its protocol there is one start only.
+//! The ascent may end in a local maximum below the threshold. Then the answer is the first point
+//! that passes on the line from the base to the nearest data point that passes. The paper leaves
+//! the start open ("any technique"); its protocol uses one start only.
 //!
-//! Deviations. The paper draws fresh noise at every step and returns the last point; here the
-//! noise of the search is fixed, and the point returned is the one that passed the test, on
-//! noise the search did not see; but a data point that is the answer itself is tested, as in
-//! `trex-nn`, on the draws that chose it. The step is adaptive unless said otherwise.
+//! Deviations. The paper draws fresh noise at every step and returns the last point; here the noise
+//! of the search is fixed, and the point returned is the one that passed the test, on draws that
+//! the search did not use. A data point that is itself the answer is tested, as in `trex-nn`, on
+//! the draws that chose it. The step is adaptive by default.
 
 use serde::{Deserialize, Serialize};
 
@@ -32,16 +32,16 @@ const PULLS: usize = 10;
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct TrexI {
-    /// Where the climb starts.
+    /// The base method.
     #[cfg_attr(feature = "openapi", schema(no_recursion))]
     pub base: Box<MethodSpec>,
     /// The test to pass.
     pub robustness: Robustness,
-    /// How far a step goes.
+    /// The step size.
     pub step: Step,
     /// The most steps.
     pub steps: usize,
-    /// Whether a data point shows the way where the climb does not arrive.
+    /// Whether to search towards a data point if the ascent fails.
     pub rescue: bool,
 }
 
@@ -123,7 +123,7 @@ impl TrexI {
     }
 }
 
-/// A base and what climbs from it.
+/// A base method and the ascent from its answer.
 pub(super) struct Climber<'a> {
     pub(super) problem: Problem<'a>,
     base: Box<dyn Method + 'a>,
@@ -134,7 +134,7 @@ pub(super) struct Climber<'a> {
 }
 
 impl Climber<'_> {
-    /// The base's point, or its answer if it found none.
+    /// The base's point, or the base's answer if it found none.
     pub(super) fn start(
         &self,
         factual: &Factual,
@@ -146,7 +146,7 @@ impl Climber<'_> {
         })
     }
 
-    /// Climbs from there.
+    /// The ascent from a point.
     pub(super) fn climb(
         &self,
         factual: &Factual,

@@ -2,8 +2,8 @@
 //!
 //! `min ||x' - x||  subject to  R^(x') >= tau`
 //!
-//! It starts where `trex-i` arrives and from then on only takes cheaper points that pass, so
-//! it never costs more. Where `trex-i` arrives nowhere, it starts from the base.
+//! It starts at the answer of `trex-i` and then accepts only cheaper points that pass, so it never
+//! costs more. If `trex-i` finds nothing, it starts from the base.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,7 +21,7 @@ use super::{MethodSpec, Named, Protocol, ReferenceUse, Spec, base, converged, fo
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct TrexO {
-    /// How it gets to its start, and the test to pass.
+    /// The method that finds the start, with the test to pass.
     pub start: TrexI,
     /// The most steps from there.
     pub steps: usize,
@@ -33,8 +33,8 @@ impl Default for TrexO {
     }
 }
 
-/// How far above the threshold a step aims: so much, but no more than this share of what is
-/// left above it.
+/// The margin of a step above the threshold: absolute, and as a maximum share of the distance from
+/// the threshold to 1.
 const MARGIN: f64 = 2e-3;
 const MARGIN_SHARE: f64 = 0.05;
 
@@ -51,8 +51,8 @@ impl Spec for TrexO {
         "The cheapest change whose answer is stable around it."
     }
 
-    /// It is not in the paper, so it gets to its start as in use, whatever must be shown in the
-    /// end.
+    /// It is not in the paper, so under every protocol it finds its start with the adaptive step,
+    /// the rescue and its own draws.
     fn under(&self, protocol: Protocol) -> MethodSpec {
         let search = Robustness::default().search;
         let robustness = Robustness { search, ..Robustness::under(protocol) };
@@ -78,7 +78,7 @@ impl Spec for TrexO {
         }
         Ok(Box::new(Prepared {
             climber: self.start.climber(problem, seed)?,
-            // The climb's point depends on the noise of its own tests.
+            // The point of the ascent depends on the draws of its own tests.
             judge: Judge::new(&self.start.robustness, problem.model, seed.derive("trex-o"))?,
             search: min_cost::MinCost {
                 norm: problem.norm,

@@ -1,4 +1,4 @@
-//! `Ascent`: climb a field from a start until it passes.
+//! `Ascent`: increases a field from a start until it passes.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,19 +17,19 @@ pub enum Step {
     Raw(f64),
     /// `rate g / ||g||`: the authors' code.
     Unit(f64),
-    /// As far as the plane through the point says the threshold is, grown and shrunk by what
-    /// is found there; then back to the first point that passes.
+    /// The distance to the threshold by the linear model at the point, adapted to the values found;
+    /// then back to the first point that passes.
     Adaptive,
 }
 
-/// Where to stay.
+/// The region of the search.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ball<'a> {
     pub(crate) centre: &'a [f32],
     pub(crate) radius: f64,
 }
 
-/// A climb.
+/// An ascent.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Ascent<'a> {
     pub(crate) step: Step,
@@ -47,8 +47,7 @@ const HALVINGS: usize = 4;
 impl Ascent<'_> {
     /// The first point that passes, or the last one reached.
     ///
-    /// Without a test the climb goes on for all its steps, and the last point that is still
-    /// accepted by the model is returned.
+    /// Without a test all steps are taken, and the last point that the model accepts is returned.
     pub(crate) fn climb(
         &self,
         field: &mut dyn Field,
@@ -127,8 +126,8 @@ impl Ascent<'_> {
                 break;
             }
             let missing = (test.threshold - here.at.reading.value).max(0.0);
-            // A little beyond the plane's word, and never timid: a measure flattens on the way
-            // up, and what is too far is taken back in the end.
+            // Longer than the linear model predicts, since a measure flattens near its maximum. A
+            // step that is too long is shortened at the end.
             let length = (1.25 * missing / steepness).max(shortest).min(longest);
             let next = self.moved(set, &here, length / steepness);
             if next == here.at.point {

@@ -9,20 +9,20 @@
 //! aim: for `L1` a knapsack, whose greedy solution is exact and moves few columns; for `L2`
 //! `s_j = clip(t g_j)`, with `t` by bisection.
 //!
-//! What can be moved are *levers*: a column, or a one-hot group that leaves the factual's
-//! level for the most promising other one. Mixtures of several other levels and rules between
-//! features are not levers: there the step is a good one, and the search tests it like any.
+//! The variables are called *levers*: a column, or a one-hot group that moves from the factual's
+//! level to the most promising other one. Mixtures of several other levels and rules between
+//! features are not modelled; the step is then approximate, and the search tests it like any other.
 
 use crate::action::FeasibleSet;
 use crate::counterfactual::Norm;
 
 use super::Slope;
 
-/// One thing that can be moved away from the factual by a shift `low <= s <= high`.
+/// One variable: a shift `low <= s <= high` away from the factual.
 struct Lever {
-    /// What one unit of shift adds to the field, by its gradient.
+    /// The increase of the field per unit of shift, by its gradient.
     gain: f64,
-    /// What one unit of shift costs.
+    /// The cost per unit of shift.
     weight: f64,
     low: f64,
     high: f64,
@@ -43,7 +43,7 @@ enum Moves {
 /// Halvings of the interval that holds the trade-off.
 const HALVINGS: usize = 60;
 
-/// The point of the step. If the aim is out of reach within the radius, the point that comes
+/// The point of the step. If the aim cannot be reached within the radius, the point that comes
 /// nearest to it.
 pub(crate) fn cheapest_step(
     norm: Norm,
@@ -55,7 +55,7 @@ pub(crate) fn cheapest_step(
 ) -> Vec<f32> {
     let here = &slope.at.point;
     let levers = levers(norm, factual, set, slope, radius);
-    // The field at the factual, by the plane through `here`; what levers add comes on top.
+    // The field at the factual, by the linear model at `here`; levers add to it.
     let at_factual: f64 = slope.at.reading.value
         + slope
             .gradient
@@ -79,7 +79,7 @@ pub(crate) fn cheapest_step(
             }
         }
     }
-    // Levers know nothing of rules between features, and rounding may leave the box by a bit.
+    // Levers ignore rules between features, and rounding may leave the box slightly.
     set.project(&mut point);
     point
 }
@@ -166,17 +166,17 @@ fn clipped(levers: &[Lever], missing: f64) -> Vec<f64> {
     if added(0.0) >= missing {
         return at(0.0).collect();
     }
-    // Where every lever is at its end.
+    // The value at which every lever is at its end.
     let ends = levers.iter().filter(|l| l.gain != 0.0).map(|l| {
         let end = if l.gain > 0.0 { l.high } else { l.low };
         (end * l.weight * l.weight / l.gain).abs()
     });
     let end = ends.filter(|t| t.is_finite()).fold(0.0, f64::max);
-    // With no lever clipped; from there up, since the end of a lever that adds next to nothing
-    // may be so far that halving would never come back.
+    // With no lever clipped; from there up, since the end of a lever with almost no gain may be so
+    // far that halving would not converge.
     let slope: f64 = levers.iter().map(|l| (l.gain / l.weight).powi(2)).sum();
     let free = (missing - added(0.0)) / slope;
-    // Steep beyond all numbers, there is nothing to double.
+    // With an infinite slope, doubling would not end.
     let (mut low, mut high) = (0.0, if free > 0.0 { free.min(end) } else { end });
     while high < end && added(high) < missing {
         (low, high) = (high, (2.0 * high).min(end));
@@ -215,7 +215,7 @@ mod tests {
         }
     }
 
-    /// The end of a lever that adds nothing to speak of is far out, and says nothing of the others.
+    /// A lever with a negligible gain has a far end, which must not affect the others.
     #[test]
     fn in_l2_a_column_that_hardly_matters_leaves_the_others_alone() {
         let set = FeasibleSet::everywhere(2);

@@ -1,9 +1,9 @@
 //! `MinCost`: the closest point with `field >= threshold`.
 //!
-//! Two phases with the same step (see [`levers`](super::levers)). Until a point passes, steps
-//! go to the plane on which the field should be at its aim, as far as the trust radius lets
-//! them. From then on the best point that passes is kept, and a step is taken only to a point
-//! that passes and is cheaper: the result is never dearer than the start.
+//! Two phases with the same step (see [`levers`](super::levers)). Until a point passes, steps go to
+//! the plane on which the linear model reaches the aim, within the trust radius. After that the
+//! best point that passes is kept, and only steps to cheaper points that pass are taken: the result
+//! never costs more than the start.
 
 use super::levers::cheapest_step;
 use super::{Candidate, Slope, Test};
@@ -17,9 +17,9 @@ pub(crate) struct MinCost {
     pub(crate) norm: Norm,
     /// The most steps.
     pub(crate) steps: usize,
-    /// How far above the threshold a step aims.
+    /// The margin of a step above the threshold.
     pub(crate) margin: f64,
-    /// When to call it the cheapest.
+    /// The stopping rule.
     pub(crate) precision: Precision,
 }
 
@@ -28,17 +28,17 @@ pub(crate) struct MinCost {
 pub(crate) struct Precision {
     /// An improvement below this share of the cost counts as none.
     worth: f64,
-    /// So many steps in a row with hardly an improvement end the search.
+    /// The number of consecutive steps without a relevant improvement that end the search.
     patience: usize,
     /// A smaller trust radius finds nothing more.
     radius: f64,
 }
 
 impl Precision {
-    /// For fields that cost little to read.
+    /// For fields that are cheap to evaluate.
     pub(crate) const FINE: Self = Self { worth: 1e-4, patience: 5, radius: 1e-5 };
-    /// For fields that score a neighbourhood at every reading; ten times the work would find
-    /// points less than half a percent cheaper.
+    /// For fields that score a neighbourhood at every evaluation; ten times the work finds points
+    /// less than 0.5 % cheaper.
     pub(crate) const COARSE: Self = Self { worth: 2e-3, patience: 3, radius: 1e-3 };
 }
 
@@ -89,7 +89,7 @@ impl MinCost {
                 }
                 continue;
             }
-            // The surface bends away from its plane: back to it by the shortest way.
+            // The surface is curved: return to it by the shortest step.
             for _ in 0..RESTORATIONS {
                 if test.passes(next.at.reading) || cost(&next.at) >= cost(&here.at) {
                     break;

@@ -1,4 +1,4 @@
-//! The three searches, each generic over what it climbs and the threshold it must reach.
+//! The three searches, each generic over the field and the threshold.
 
 pub(crate) mod ascent;
 pub(crate) mod levers;
@@ -12,12 +12,12 @@ use crate::error::Result;
 use crate::measure::Reading;
 use crate::model::THRESHOLD;
 
-/// A point on the way, and what was read there.
+/// A point of a search, with the values there.
 #[derive(Debug, Clone)]
 pub(crate) struct Candidate {
     pub(crate) point: Vec<f32>,
     pub(crate) reading: Reading,
-    /// The row it is the point of, once it has settled.
+    /// Its row, once it has settled.
     pub(crate) row: Option<Row>,
 }
 
@@ -28,7 +28,7 @@ impl Candidate {
     }
 }
 
-/// What a point must show: `m >= 0.5`, and the measure at its threshold.
+/// The condition for a point: `m >= 0.5`, and the measure at its threshold.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Test {
     pub(crate) threshold: f64,
@@ -39,11 +39,11 @@ impl Test {
         reading.score >= THRESHOLD && reading.value >= self.threshold
     }
 
-    /// Where to aim next time: what passed this test had only `value` on draws it was not
-    /// found with, and should have had `tau`.
+    /// The next target: the point passed this test, but has only `value` on independent draws,
+    /// where it needs `tau`.
     ///
-    /// No measure exceeds 1, and near 1 what is missing must be judged by what is left: the
-    /// distance to 1 shrinks by the factor by which it was too large, and a little more.
+    /// No measure exceeds 1, so the distance to 1 is reduced by the factor by which it was too
+    /// large, with a small margin.
     pub(crate) fn raised(self, tau: f64, value: f64) -> Self {
         let too_large = ((1.0 - value) / (1.0 - tau)).max(1.0);
         Self { threshold: 1.0 - (1.0 - self.threshold) / (1.005 * too_large.powf(1.2)) }
@@ -57,7 +57,7 @@ pub(crate) struct Slope {
 }
 
 impl Slope {
-    /// Reads a point; `None` if the budget is spent.
+    /// Evaluates a point; `None` if the budget is spent.
     pub(crate) fn read(
         field: &mut dyn Field,
         point: Vec<f32>,
@@ -68,7 +68,8 @@ impl Slope {
         Ok(reading.map(|reading| Self { at: Candidate::new(point, reading), gradient }))
     }
 
-    /// The Euclidean length of the gradient; 0 if it is not finite, since it then shows no way.
+    /// The Euclidean length of the gradient; 0 if it is not finite, since it then gives no
+    /// direction.
     pub(crate) fn steepness(&self) -> f64 {
         let square: f64 = self.gradient.iter().map(|&g| f64::from(g).powi(2)).sum();
         if square.is_finite() { square.sqrt() } else { 0.0 }

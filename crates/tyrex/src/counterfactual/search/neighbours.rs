@@ -1,7 +1,7 @@
 //! `Neighbours`: the nearest data point that passes.
 //!
-//! What a measure says of a data point does not depend on who asks, so it is read once for
-//! all factuals, and only for the points some factual comes to.
+//! The measure at a data point does not depend on the factual, so it is computed once for all
+//! factuals, and only for the points that a factual reaches.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
@@ -13,18 +13,18 @@ use crate::measure::{Gauge, Reading};
 use crate::model::{Model, THRESHOLD};
 use crate::points::Points;
 
-/// What measures said of one set of data points, for the next search that asks the same: a
-/// reading depends on neither the threshold nor the norm.
+/// A cache of the measures at one set of data points. The values depend on neither the threshold
+/// nor the norm.
 #[derive(Debug, Default)]
 pub struct Memory {
     readings: Mutex<BTreeMap<String, Arc<Readings>>>,
 }
 
-/// For every data point, what a measure says of it, once it was asked.
+/// For every data point the value of a measure, once computed.
 type Readings = Vec<OnceLock<Reading>>;
 
 impl Memory {
-    /// The readings of a gauge; new ones for a model that cannot be told from others.
+    /// The values of a gauge; new ones for a model without an identity.
     fn of(&self, gauge: &Gauge<'_>, model: &dyn Model, points: &Points) -> Arc<Readings> {
         let Some(model) = model.identity() else { return unread(points) };
         let neighbours = gauge.neighbourhood().digest();
@@ -38,7 +38,7 @@ fn unread(points: &Points) -> Arc<Readings> {
     Arc::new(points.rows().map(|_| OnceLock::new()).collect())
 }
 
-/// The data points a model accepts, and what a measure says of them.
+/// The data points that a model accepts, with their measures.
 pub(crate) struct Neighbours<'a> {
     points: &'a Points,
     accepted: Vec<usize>,

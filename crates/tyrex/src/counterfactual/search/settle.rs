@@ -9,20 +9,19 @@ use crate::error::Result;
 /// The most single changes to make a rounded row pass, and to make it cheaper.
 const REPAIRS: usize = 40;
 const TRIMS: usize = 60;
-/// Changes whose promise by the gradient is tested, best first.
+/// The number of changes that are tested, best by the gradient first.
 const TRIED: usize = 6;
 
-/// What becomes of a row that passes.
+/// The treatment of a row that passes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Finish {
     /// It is made cheaper as long as it passes.
     Trim,
-    /// It stays: what was gained beyond the test is wanted.
+    /// It is kept unchanged, with its margin.
     Keep,
 }
 
-/// The point itself where any point is an answer; else a row near it that passes, if there is
-/// one.
+/// The point itself if any point is an answer; otherwise a row near it that passes, if found.
 pub(crate) fn settle(
     field: &mut dyn Field,
     factual: &Factual,
@@ -60,7 +59,7 @@ pub(crate) fn settle(
     Ok(Some(Candidate { row: Some(settled.row), ..settled.here.at }))
 }
 
-/// A row that obeys the rules, and the slope of the field there.
+/// A row that satisfies the rules, and the slope of the field there.
 struct Settled {
     row: Row,
     here: Slope,
@@ -111,7 +110,7 @@ impl Settled {
         meter: &mut Meter,
     ) -> Result<bool> {
         let here = cost(&self.here.at.point);
-        // A plane through a bent surface: let pass what misses by little.
+        // The surface is curved, so a small predicted miss is allowed.
         let slack = 0.25 * (self.here.at.reading.value - test.threshold).abs() + 0.02;
         let promise = |point: &[f32]| {
             let saved = here - cost(point);
@@ -127,7 +126,7 @@ impl Settled {
         Ok(false)
     }
 
-    /// What the plane says a change adds.
+    /// The predicted increase of a change, by the gradient.
     fn gain(&self, point: &[f32]) -> f64 {
         let steps = point.iter().zip(&self.here.at.point).zip(&self.here.gradient);
         steps.map(|((&to, &from), &g)| f64::from(g) * (f64::from(to) - f64::from(from))).sum()

@@ -1,8 +1,8 @@
-//! From the file at a data set's public home to the file the catalogue knows, byte for byte.
+//! Converts the published file of a data set to the file of the catalogue, byte for byte.
 
 use super::workbook;
 
-/// How a public file becomes ours.
+/// How a published file is converted.
 #[derive(Debug)]
 pub(super) enum Recipe {
     /// UCI's Adult: a header on top, no spaces after commas, no comment line at the start and
@@ -11,7 +11,7 @@ pub(super) enum Recipe {
         /// The header to add.
         header: &'static str,
     },
-    /// A CSV file with columns too many at its right.
+    /// A CSV file with extra columns at its right.
     FirstColumns(usize),
     /// A sheet of an Excel workbook.
     Sheet(Sheet),
@@ -35,7 +35,7 @@ pub(super) struct Sheet {
 }
 
 impl Recipe {
-    /// Our file from the public one; the error says what is wrong with the public one.
+    /// The converted file; the error describes a problem of the published file.
     pub(super) fn apply(&self, raw: &[u8]) -> Result<Vec<u8>, String> {
         match self {
             Self::Adult { header } => Ok(adult(text(raw)?, header).into_bytes()),

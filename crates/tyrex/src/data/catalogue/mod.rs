@@ -1,4 +1,4 @@
-//! Data sets by name: what they are, where they are on this machine, and how to get them.
+//! Named data sets: their descriptions, their files on this machine, and their downloads.
 //!
 //! [`Catalogue::load`] gives a [`Dataset`], checked against its sha256. Each data set has a
 //! *product* schema, for use, and most have a *reference* schema that repeats the encoding of
@@ -27,9 +27,9 @@ use convert::Recipe;
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Entry {
-    /// What a user types.
+    /// The name that a user types.
     pub name: &'static str,
-    /// What it is called.
+    /// The title.
     pub title: &'static str,
     /// Who published it, and when.
     pub origin: &'static str,
@@ -39,7 +39,7 @@ pub struct Entry {
     pub doi: Option<&'static str>,
     /// The rows of the product view.
     pub rows: usize,
-    /// How many of them have the favourable label.
+    /// The number of rows with the favourable label.
     pub favourable_rows: usize,
     /// The label values that the authors' released data call 1. Their experiments move points
     /// from 0 to 1, which for some data sets is from good to bad.
@@ -52,7 +52,7 @@ pub struct Entry {
 /// Where the bytes come from.
 #[derive(Debug)]
 enum Source {
-    /// The binary holds them.
+    /// Embedded in the binary.
     Embedded { file: &'static str, sha256: &'static str, content: &'static [u8] },
     /// Files on this machine, once fetched.
     Files(&'static [DataFile]),
@@ -67,7 +67,7 @@ struct DataFile {
     home: Home,
 }
 
-/// Where a file is published, and how the published file becomes ours.
+/// Where a file is published, and how it is converted.
 #[derive(Debug)]
 struct Home {
     base: &'static str,
@@ -95,7 +95,7 @@ enum ViewSplit {
     Schema,
 }
 
-/// Which of a data set's schemas.
+/// A schema of a data set.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Variant {
@@ -106,14 +106,14 @@ pub enum Variant {
     Reference,
 }
 
-/// Which label is the goal.
+/// The label that counts as favourable.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Direction {
     /// The favourable one.
     #[default]
     Favourable,
-    /// The one the authors' data call 1, only to compare numbers with theirs.
+    /// The label that the authors' data call 1, only to compare results with theirs.
     Authors,
 }
 
@@ -129,7 +129,9 @@ impl Entry {
                 |value: &Value| self.authors_target.iter().any(|target| value.matches(target));
             (label.favourable, label.unfavourable) = all.into_iter().partition(is_target);
             if label.favourable.is_empty() {
-                return Err(self.error("the authors have not used it, so they give no direction"));
+                return Err(
+                    self.error("the authors did not use it, so it has no direction of theirs")
+                );
             }
         }
         Ok(schema)
@@ -166,9 +168,9 @@ pub struct Catalogue {
 /// A line of the list of data sets.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Listing {
-    /// What a user types.
+    /// The name that a user types.
     pub name: &'static str,
-    /// What it is called.
+    /// The title.
     pub title: &'static str,
     /// Rows.
     pub rows: usize,
@@ -188,7 +190,7 @@ pub struct Listing {
 pub enum Place {
     /// In the binary.
     Embedded,
-    /// Made from a seed when it is asked for.
+    /// Generated from a seed on demand.
     Generated,
     /// In these files.
     Files(Vec<PathBuf>),
@@ -196,7 +198,7 @@ pub enum Place {
     Missing(Vec<&'static str>),
 }
 
-/// All there is to say about a data set that is on this machine.
+/// The full description of a data set that is on this machine.
 #[derive(Debug, Clone, Serialize)]
 pub struct Description {
     /// Its line in the list.
@@ -237,7 +239,7 @@ pub struct FileRecord {
     pub address: Option<String>,
 }
 
-/// How many rows have which label.
+/// The number of rows by label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct ClassCounts {
     /// Rows with the favourable label.
@@ -251,7 +253,7 @@ pub struct ClassCounts {
 pub struct Fetched {
     /// The file.
     pub path: PathBuf,
-    /// Whether it was there already.
+    /// Whether the file existed already.
     pub was_there: bool,
 }
 
@@ -294,7 +296,7 @@ impl Catalogue {
         Self::entries().iter().map(|entry| self.listing(entry)).collect()
     }
 
-    /// All there is to say about a data set, with the first rows of its file.
+    /// The full description of a data set, with the first rows of its file.
     pub fn show(&self, name: &str, variant: Variant, first_rows: usize) -> Result<Description> {
         let entry = Self::entry(name)?;
         let dataset = self.load(name, variant, Direction::Favourable)?;
@@ -341,9 +343,9 @@ impl Catalogue {
         }
     }
 
-    /// Downloads the files of a data set that are not in the folder for downloads yet, and
-    /// converts them. Nothing appears under a file's name but the exact bytes its checksum stands for.
-    /// A data set that is embedded or generated has no files to fetch.
+    /// Downloads the files of a data set that are not in the folder for downloads yet, and converts
+    /// them. A file appears under its name only if its bytes match the checksum. A data set that is
+    /// embedded or generated has no files to fetch.
     pub fn fetch(
         &self,
         name: &str,
@@ -462,7 +464,7 @@ fn fetch_file(
             Err(wrong(format!("{} would have sha256 {got}, expected {expected}", file.name)))
         }
     });
-    // Right or wrong, the part has served: going on from wrong bytes cannot make them right.
+    // The part is removed in either case, since resuming from wrong bytes cannot succeed.
     part.discard()?;
     let content = checked?;
     write_whole(path, Overwrite::Force, |out| out.write_all(&content))

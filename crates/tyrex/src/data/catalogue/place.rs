@@ -1,9 +1,10 @@
-//! The folders in which data sets may be.
+//! The folders in which data sets are searched for.
 
 use std::env;
 use std::path::{Path, PathBuf};
 
-/// The folders a user named or owns: the one given, `$TYREX_DATA`, and the user's data folder.
+/// The folders that the user named or owns: the one given, `$TYREX_DATA`, and the user's data
+/// folder.
 pub(super) fn folders(data_dir: Option<&Path>) -> Vec<PathBuf> {
     let given = data_dir.map(Path::to_owned);
     [given, folder_in("TYREX_DATA"), user_folder()].into_iter().flatten().collect()

@@ -12,9 +12,9 @@ use crate::error::{Error, Result};
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Affine {
-    /// What is subtracted.
+    /// The number that is subtracted.
     pub offset: f64,
-    /// What the difference is multiplied with; not 0.
+    /// The factor of the difference; not 0.
     pub scale: f64,
 }
 
@@ -98,7 +98,7 @@ pub struct Block {
     pub beside: Vec<Value>,
 }
 
-/// What a part of a point stands for.
+/// The meaning of a part of a point.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum State {
     Number(f64),
@@ -253,8 +253,9 @@ impl Block {
         }
     }
 
-    /// The value that the columns stand for, with numbers where they are: between the steps
-    /// and outside the range. A number of the grid that has this very column is taken as it is.
+    /// The value that the columns stand for, with numbers that may lie between the steps and
+    /// outside the range. A number of the grid whose column is exactly this one is returned
+    /// unchanged.
     pub(super) fn decode_freely(&self, step: Option<&Step>, point: &[f32]) -> Value {
         let nearest = self.decode(step, point);
         match (&self.coding, nearest.number()) {
@@ -272,8 +273,8 @@ impl Block {
         let state = self.nearest(step, point);
         if let (State::Number(number), Coding::Number { affine, range, .. }) = (state, &self.coding)
         {
-            // A real number in its range is encodable as it stands; recomputing it would
-            // only add rounding errors.
+            // A real number in its range is encodable already; recomputing it would only add
+            // rounding errors.
             let free = step.is_none() && range.contains(affine.invert(clean(point[0])));
             if free && range.contains(number) {
                 point[0] = clean(point[0]) as f32;
@@ -327,7 +328,7 @@ impl Block {
         }
     }
 
-    /// What the nearest encodable columns stand for.
+    /// The meaning of the nearest encodable columns.
     fn nearest(&self, step: Option<&Step>, point: &[f32]) -> State {
         let main = match &self.coding {
             Coding::OneHot { affines, .. } => {

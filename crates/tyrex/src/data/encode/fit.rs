@@ -233,7 +233,7 @@ fn z_score(numbers: impl Iterator<Item = f64> + Clone) -> Option<Affine> {
     Some(shift_and_divide(mean, variance.sqrt()))
 }
 
-/// A width of 0, from a column with a single value, is left alone.
+/// A width of 0, from a column with a single value, is replaced by 1.
 fn shift_and_divide(offset: f64, width: f64) -> Affine {
     let scale = if width > 0.0 && (1.0 / width).is_normal() { 1.0 / width } else { 1.0 };
     Affine { offset, scale }

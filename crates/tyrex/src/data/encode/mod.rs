@@ -20,7 +20,7 @@ use crate::data::value::{Row, Value};
 use crate::error::{Error, Result};
 use crate::points::{Point, Points};
 
-/// How rows become points: ordered blocks, one per feature.
+/// The encoder from rows to points: ordered blocks, one per feature.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Parts", into = "Parts")]
 pub struct Encoder {
@@ -30,7 +30,7 @@ pub struct Encoder {
     dim: usize,
 }
 
-/// What an encoder is made of, as it is stored.
+/// The stored form of an encoder.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Parts {
@@ -72,8 +72,8 @@ impl Encoder {
         Ok(Self { features, blocks, places, dim })
     }
 
-    /// The same columns, with what the schema knows about the values: order in a row,
-    /// whole numbers, steps, ranges. For encoders that come with a model.
+    /// The same columns, with the schema's information about the values: order in a row, whole
+    /// numbers, steps, ranges. For encoders from model files.
     pub fn constrained(self, schema: &Schema) -> Result<Self> {
         let mut blocks = self.blocks;
         for block in &mut blocks {
@@ -160,11 +160,10 @@ impl Encoder {
         Row::from_checked(values)
     }
 
-    /// The values that a point stands for, where they need not be a row's: numbers stay between
-    /// their steps and outside their ranges, levels are the nearest ones. The point of a row
-    /// gives the row.
+    /// The values of a point, which need not be a valid row: numbers may lie between their steps
+    /// and outside their ranges, levels are the nearest ones. The point of a row gives the row.
     ///
-    /// This is how models that take rows are asked about the neighbours of a point.
+    /// Models that take rows score the neighbours of a point in this way.
     ///
     /// # Panics
     /// If the dimension of the point differs.
@@ -205,7 +204,7 @@ impl From<Encoder> for Parts {
     }
 }
 
-/// Adds to a block what the schema knows about its feature's values.
+/// Adds the schema's information about the feature's values to a block.
 fn constrain(block: &mut Block, schema: &Schema) -> Result<()> {
     let Some(feature) = schema.position(&block.feature).map(|i| &schema.features[i]) else {
         return Err(Error::feature(&block.feature, "is an input of the model but no feature"));

@@ -1,4 +1,4 @@
-//! What is known of a table before its cells are looked at.
+//! Hints about a table.
 
 use std::collections::BTreeMap;
 
@@ -7,26 +7,25 @@ use crate::data::table::{Column, Table};
 use crate::data::value::Value;
 use crate::error::Result;
 
-/// What is known of a table before its cells are looked at: from the types of the container it
-/// came in, and from the model that takes its columns.
+/// Hints about a table: from the types of its container, and from the model that takes its columns.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Hints {
-    /// Columns whose kind is known. They become features of just that kind, with levels that
-    /// occur in no row too. That of the label column counts for nothing.
+    /// Columns whose kind is known. They become features of just that kind, with levels that occur
+    /// in no row too. A kind for the label column is ignored.
     pub kinds: BTreeMap<String, FeatureKind>,
-    /// The columns a model takes, in its order. All of them become features, however little
-    /// they say; all others but the label are ignored.
+    /// The columns a model takes, in its order. All of them become features; all others but the
+    /// label are ignored.
     pub features: Option<Vec<String>>,
 }
 
 impl Hints {
-    /// Checks that the table has every column spoken of.
+    /// Checks that the table has every column of the hints.
     pub(super) fn check(&self, table: &Table) -> Result<()> {
         let features = self.features.iter().flatten();
         self.kinds.keys().chain(features).try_for_each(|name| table.column(name).map(|_| ()))
     }
 
-    /// Whether the column becomes a feature even if its cells speak against it.
+    /// Whether the column becomes a feature regardless of its cells.
     pub(super) fn need(&self, name: &str) -> bool {
         match &self.features {
             Some(features) => features.iter().any(|feature| feature == name),
@@ -117,12 +116,12 @@ mod tests {
         // `NA` is a level here, so only the empty cells are missing.
         assert_eq!(feature("size").missing, Some(MissingPolicy::Level));
         assert!(notes(&inferred, Some("size"))[0].starts_with("3 of 12 cells are missing"));
-        // Other rows may have another fee, but nothing is known of it.
+        // Other rows may have another fee, but its range is unknown.
         let fee = feature("fee");
         assert_eq!((fee.range, fee.step, fee.action), (None, None, Action::Fixed));
         assert_eq!(
             notes(&inferred, Some("fee")),
-            ["It has one value in all rows. Nothing says how it may change, so it may not."]
+            ["It has one value in all rows. Its possible changes are unknown, so it is fixed."]
         );
         assert_eq!(Rows::read(&inferred.schema, &table()).unwrap().rows.len(), 12);
         let text = inferred.to_toml().unwrap();
@@ -143,7 +142,7 @@ mod tests {
         assert_eq!(schema.features[1].action, Action::Fixed);
         assert_eq!(
             notes(&inferred, Some("id")),
-            ["It numbers the rows. If it tells people apart, make its `action` `fixed`."]
+            ["It numbers the rows. If it identifies people, make its `action` `fixed`."]
         );
     }
 
@@ -157,7 +156,7 @@ mod tests {
             ("label", &[1.0.into()][..])
         );
         assert!(
-            notes(&inferred, None)[1].starts_with("No column is the label: fit to be explained")
+            notes(&inferred, None)[1].starts_with("No column is the label, so the rows can be")
         );
         // A name that is taken is not the label's; a favourable value that is given is kept.
         let own = Table::from_csv(Path::new("own.csv"), b"label,x\n1,2\n2,3\n3,4\n").unwrap();

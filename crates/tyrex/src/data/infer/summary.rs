@@ -1,4 +1,4 @@
-//! What the cells of a column look like.
+//! A summary of a column's cells.
 
 use std::collections::BTreeMap;
 
@@ -7,7 +7,7 @@ use crate::data::schema::{Interval, Missing, is_representable};
 use crate::data::table::Column;
 use crate::data::value::{Value, parse_number};
 
-/// What the cells of a column look like.
+/// A summary of a column's cells.
 pub(super) struct Summary<'a> {
     pub(super) name: &'a str,
     pub(super) rows: usize,

@@ -32,7 +32,7 @@ fn in_batches(path: &Path, size: usize) -> Outcome {
             error.to_string()
         })?;
         assert!(batch.rows() <= size);
-        // Nobody can count the rows of a table without columns.
+        // A table without columns has no row count.
         if !batch.columns().is_empty() {
             assert!(batch.rows() > 0 || batches == 0);
             assert_eq!(batch.row_numbers(), rows..rows + batch.rows());

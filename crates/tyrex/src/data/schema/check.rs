@@ -1,4 +1,4 @@
-//! The door: a schema that contradicts itself does not come in.
+//! Validation: a schema must be consistent.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::data::value::Value;
 use crate::error::{Error, Result};
 
 impl Schema {
-    /// Checks that the schema does not contradict itself.
+    /// Checks that the schema is consistent.
     pub fn validate(&self) -> Result<()> {
         if self.format_version != FORMAT_VERSION {
             return Err(Error::schema(format!(

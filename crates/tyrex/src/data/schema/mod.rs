@@ -1,7 +1,7 @@
-//! What the columns of a table mean.
+//! The schema of a table: the meaning of its columns.
 //!
-//! A [`Schema`] is plain data, written by a person in TOML (`docs/formats.md` has every
-//! key with an example). It is the only place that knows names, kinds and levels.
+//! A [`Schema`] is plain data, written by a person in TOML (`docs/formats.md` has every key with an
+//! example). Names, kinds and levels are defined only here.
 
 pub(crate) use check::is_representable;
 
@@ -20,16 +20,16 @@ pub use text::Note;
 /// The version of the schema format this crate reads and writes.
 pub const FORMAT_VERSION: u32 = 1;
 
-/// What the columns of a table mean, and how they become what a model sees.
+/// The meaning of the columns of a table, and how they are encoded.
 ///
-/// The fields are public so that code can build a schema as easily as TOML can;
-/// whoever uses one calls [`Schema::validate`] first.
+/// The fields are public so that code can build a schema; its users call [`Schema::validate`]
+/// first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Schema {
     /// [`FORMAT_VERSION`].
     pub format_version: u32,
-    /// What the data are, in a line or two.
+    /// A short description of the data.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// Columns of the file that are not used.
@@ -46,13 +46,13 @@ pub struct Schema {
     /// How numbers are scaled.
     #[serde(default)]
     pub scaling: ScalingRule,
-    /// What missing cells look like and what becomes of them.
+    /// The texts of missing cells, and their treatment.
     #[serde(default, skip_serializing_if = "is_default")]
     pub missing: Missing,
     /// Special values of every numeric and integer feature that has none of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub special: Option<Special>,
-    /// What an imported model takes.
+    /// The input of an imported model.
     #[serde(default, skip_serializing_if = "is_default")]
     pub model: ModelRule,
     /// The features, in the order in which a [`Row`](crate::data::Row) holds them.
@@ -66,7 +66,7 @@ pub struct Schema {
     pub folder: PathBuf,
 }
 
-/// The column to predict. The favourable class is the one a person wants.
+/// The column to predict. The favourable class is the desired one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Label {
@@ -78,7 +78,7 @@ pub struct Label {
     /// The values that count as unfavourable; if empty, every other value does.
     #[serde(default, with = "one_or_many", skip_serializing_if = "Vec::is_empty")]
     pub unfavourable: Vec<Value>,
-    /// What happens to a row without a label: `reject` or `drop-row`.
+    /// The treatment of a row without a label: `reject` or `drop-row`.
     #[serde(default, skip_serializing_if = "is_default")]
     pub missing: MissingPolicy,
 }
@@ -90,7 +90,7 @@ pub enum Split {
     /// Every row trains; there are no test rows.
     #[default]
     AllTrain,
-    /// A column of the table says it.
+    /// By a column of the table.
     Column {
         /// The column's name.
         column: String,
@@ -99,8 +99,8 @@ pub enum Split {
         /// The values that mean "test".
         test: Vec<Value>,
     },
-    /// A file with the columns `row` (0-based data row) and `split` (`train` or `test`)
-    /// says it. Rows that are not in the file belong to neither part.
+    /// A file with the columns `row` (0-based data row) and `split` (`train` or `test`) gives the
+    /// split. Rows that are not in the file belong to neither part.
     File {
         /// The file, relative to the schema's folder.
         file: PathBuf,
@@ -120,7 +120,7 @@ impl Split {
     }
 }
 
-/// How numbers are scaled, for all features that do not say otherwise.
+/// How numbers are scaled, for all features without a scaling of their own.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ScalingRule {
@@ -154,18 +154,18 @@ pub enum FitOn {
     /// Training rows only, so that nothing about the test rows leaks into the model.
     #[default]
     Train,
-    /// All rows. Only for the `reference` protocol, which repeats what the authors did.
+    /// All rows. Only for the `reference` protocol, which repeats the authors' encoding.
     All,
 }
 
-/// What missing cells look like and what becomes of them.
+/// The texts of missing cells, and their treatment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Missing {
     /// The texts that mean "missing". A declared level is never missing.
     #[serde(default = "default_tokens")]
     pub tokens: Vec<String>,
-    /// What becomes of them, for all features that do not say otherwise.
+    /// Their treatment, for all features without one of their own.
     #[serde(default)]
     pub policy: MissingPolicy,
 }
@@ -180,7 +180,7 @@ fn default_tokens() -> Vec<String> {
     ["", "?", "NA", "NaN", "nan", "null"].map(str::to_owned).into()
 }
 
-/// What becomes of a missing cell.
+/// The treatment of a missing cell.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum MissingPolicy {
@@ -202,12 +202,12 @@ pub struct Special {
     /// The codes.
     #[serde(serialize_with = "text::plain_numbers")]
     pub values: Vec<f64>,
-    /// What a model sees of them.
+    /// How they are encoded.
     #[serde(rename = "as")]
     pub treated: SpecialAs,
 }
 
-/// What a model sees of a special value.
+/// How a special value is encoded.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum SpecialAs {
@@ -217,7 +217,7 @@ pub enum SpecialAs {
     Level,
 }
 
-/// What an imported model takes.
+/// The input of an imported model.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelRule {
@@ -243,19 +243,19 @@ pub enum ModelInput {
 pub struct Feature {
     /// The column's name in the file.
     pub name: String,
-    /// What kind of values it has.
+    /// The kind of its values.
     pub kind: FeatureKind,
-    /// What it is, in a few words.
+    /// A short description.
     pub description: Option<String>,
     /// The unit of its numbers.
     pub unit: Option<String>,
-    /// The smallest and largest number that make sense.
+    /// The smallest and largest valid number.
     pub range: Option<Interval>,
     /// The smallest change of a numeric feature: decoded numbers are multiples of it.
     pub step: Option<f64>,
     /// Its special values, instead of the schema's.
     pub special: Option<Special>,
-    /// What becomes of its missing cells, instead of the schema's policy.
+    /// The treatment of its missing cells, instead of the schema's policy.
     pub missing: Option<MissingPolicy>,
     /// How it is encoded, instead of the kind's usual way.
     pub encoding: Option<Encoding>,
@@ -269,7 +269,7 @@ pub struct Feature {
 }
 
 impl Feature {
-    /// A feature of the given kind, and nothing else said about it.
+    /// A feature of the given kind, with defaults for everything else.
     #[must_use]
     pub fn new(name: impl Into<String>, kind: FeatureKind) -> Self {
         Self {
@@ -289,7 +289,7 @@ impl Feature {
     }
 }
 
-/// What kind of values a feature has.
+/// The kind of a feature's values.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FeatureKind {
     /// Real numbers.
@@ -347,12 +347,12 @@ impl FeatureKind {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Encoding {
-    /// The scaled number. The usual way for numeric and integer.
+    /// The scaled number. The default for numeric and integer.
     Scaled,
-    /// One column per level, 1 for the level and 0 elsewhere. The usual way for categorical.
+    /// One column per level, 1 for the level and 0 elsewhere. The default for categorical.
     OneHot,
-    /// The position of the level (0, 1, 2, ...), scaled like a number. The usual way for
-    /// ordinal; also for a flag, whose 0 and 1 are not scaled unless the feature says so.
+    /// The position of the level (0, 1, 2, ...), scaled like a number. The default for ordinal;
+    /// also for a flag, whose 0 and 1 are scaled only if the feature has a scaling.
     OrdinalNumber,
     /// The number in the file, unchanged: the model takes the column as it is.
     AsIs,
@@ -363,7 +363,7 @@ pub enum Encoding {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
-    /// Any way.
+    /// In any way.
     #[default]
     Free,
     /// Not at all.
@@ -383,7 +383,7 @@ pub enum Action {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Rule {
-    /// What the rule means, in a few words.
+    /// A short description of the rule.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub description: Option<String>,
     /// The coefficient of each feature.
@@ -467,9 +467,9 @@ impl From<Interval> for [Value; 2] {
     }
 }
 
-/// What the schema says about a feature, once its own word and the schema's are put together.
+/// The effective settings of a feature: its own, or the schema's.
 impl Schema {
-    /// A schema with these features, and nothing else said.
+    /// A schema with these features, and defaults for everything else.
     #[must_use]
     pub fn new(label: Label, features: Vec<Feature>) -> Self {
         Self {
@@ -495,7 +495,7 @@ impl Schema {
         self.features.iter().position(|feature| feature.name == name)
     }
 
-    /// What becomes of the feature's missing cells.
+    /// The treatment of the feature's missing cells.
     #[must_use]
     pub fn missing_policy<'a>(&'a self, feature: &'a Feature) -> &'a MissingPolicy {
         feature.missing.as_ref().unwrap_or(&self.missing.policy)
@@ -523,8 +523,8 @@ impl Schema {
         })
     }
 
-    /// How the feature's columns are scaled. Columns of zeros and ones are not, unless the
-    /// feature itself says so.
+    /// How the feature's columns are scaled. Columns of zeros and ones are scaled only if the
+    /// feature has a scaling.
     #[must_use]
     pub fn scaling(&self, feature: &Feature) -> Scaling {
         let zeros_and_ones = matches!(feature.kind, FeatureKind::Flag { .. });

@@ -1,4 +1,4 @@
-//! A schema as TOML: read, and written back in a form a person likes to read.
+//! A schema as TOML: read, and written in a readable form.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -13,7 +13,7 @@ use crate::data::value::Value;
 use crate::error::{Error, Result, in_short_lines};
 use crate::file::{Overwrite, write_whole};
 
-/// A feature as it stands in TOML: flat, every key optional that can be.
+/// A feature in TOML: flat, with as many optional keys as possible.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct FeatureToml {
@@ -126,7 +126,7 @@ impl From<Feature> for FeatureToml {
     }
 }
 
-/// A split as it stands in TOML: the keys of one of three forms.
+/// A split in TOML: the keys of one of three forms.
 #[derive(Debug, Clone, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct SplitToml {
@@ -214,7 +214,7 @@ impl Schema {
         Ok(schema)
     }
 
-    /// The schema as TOML that a person likes to read and [`Schema::from_toml`] reads back.
+    /// The schema as readable TOML, which [`Schema::from_toml`] reads back.
     pub fn to_toml(&self) -> Result<String> {
         self.to_toml_with_notes(&[])
     }
@@ -225,14 +225,14 @@ impl Schema {
         write_whole(path, overwrite, |out| out.write_all(text.as_bytes()))
     }
 
-    /// The schema as TOML, with a comment above each feature that has one.
-    /// A note without a feature stands at the top.
+    /// The schema as TOML, with a comment above each feature that has one. A note without a feature
+    /// is written at the top.
     pub(crate) fn to_toml_with_notes(&self, notes: &[Note]) -> Result<String> {
         let table = toml::Table::try_from(self)
             .map_err(|error| Error::schema(format!("cannot be written as TOML: {error}")))?;
         let mut text = String::new();
         comments(&mut text, notes, None);
-        // Plain keys belong to the top; tables follow, in the order of the struct.
+        // Plain keys come first; tables follow, in the order of the struct.
         for (key, value) in table.iter().filter(|(_, value)| !is_section(value)) {
             line(&mut text, key, value);
         }
@@ -260,12 +260,12 @@ impl Schema {
     }
 }
 
-/// Something the reader of a schema should look at.
+/// A remark for the reader of a schema.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Note {
     /// The feature concerned, where there is one.
     pub feature: Option<String>,
-    /// What to look at.
+    /// The remark.
     pub text: String,
 }
 

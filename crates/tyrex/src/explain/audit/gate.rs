@@ -1,4 +1,4 @@
-//! The gate: may a new model follow, or does it break advice that was given?
+//! The gate: decides whether a new model may be deployed, by the earlier advice that it breaks.
 
 use std::ops::ControlFlow;
 
@@ -17,20 +17,20 @@ use crate::explain::sentence::in_words;
 use crate::explain::{Advice, Explainer, FORMAT_VERSION, Meaning, Request};
 use crate::statistics::{Proportion, fisher_exact, holm, mean};
 
-/// A model that may follow the one that gave the promises.
+/// A model that may replace the one that gave the promises.
 #[derive(Debug, Clone)]
 pub struct Candidate<'a> {
-    /// What it is called; no two candidates have the same name.
+    /// Its name, unique among the candidates.
     pub name: String,
     /// The model, with its data.
     pub explainer: &'a Explainer,
-    /// Whether those data are the promises themselves, for want of others
-    /// ([`Reference::of_promises`](crate::explain::Reference::of_promises)). Then no repair is looked for
-    /// among them: it would be another person's row.
+    /// Whether those data are the promises themselves, because there are no others
+    /// ([`Reference::of_promises`](crate::explain::Reference::of_promises)). Repairs are then not
+    /// taken from them: they would be another person's row.
     pub has_only_promises: bool,
 }
 
-/// What the gate asks of candidates.
+/// The requirements of the gate.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Gate {
     /// How repairs are searched for.
@@ -44,24 +44,24 @@ pub struct Gate {
 }
 
 impl Gate {
-    /// The strict gate: no promise may be broken; no groups; confidence 0.95.
+    /// The strict gate: no broken promises, no groups, confidence 0.95.
     #[must_use]
     pub fn new(request: Request) -> Self {
         Self { request, by: Vec::new(), allow: 0.0, confidence: 0.95 }
     }
 
-    /// Whether so many broken promises are allowed: `broken / promises <= allow`.
+    /// Whether this number of broken promises is allowed: `broken / promises <= allow`.
     #[must_use]
     pub fn allows(&self, tally: &Tally) -> bool {
-        // The quotient is the number next to the true one, and so is what was typed as `0.29`:
-        // 29 of 100 pass.
+        // Both the quotient and a typed `0.29` are correctly rounded, so 29 of 100 pass.
         tally.share_broken() <= self.allow
     }
 
-    /// What candidates make of promises, the best candidate first; threads change nothing.
+    /// Judges candidates by promises, the best candidate first. The result does not depend on the
+    /// number of threads.
     ///
-    /// `watch` hears of two answers for every promise and candidate, and of every reading on the
-    /// way. After a `Break` what is kept is said all the same, and repairs not yet found are
+    /// `watch` is called for two answers for every promise and candidate, and for every evaluation.
+    /// After a `Break` the report still has the kept promises, and the remaining repairs are
     /// answered with [`Reason::Cancelled`](crate::counterfactual::Reason::Cancelled).
     pub fn judge(
         &self,
@@ -156,7 +156,7 @@ impl Gate {
         let own = request.as_ref().unwrap_or(&self.request);
         let mut audited = explainer.judge(&readable, own).map_err(named)?;
         for _ in 0..2 * (written.len() - readable.len()) {
-            // The searches notice a `Break`.
+            // The searches handle a `Break`.
             let _ = watch(Tick::Answered);
         }
         if let Some(request) = &request {
@@ -194,8 +194,8 @@ impl Gate {
         })
     }
 
-    /// How a candidate's repairs are searched for: as was asked, or among the data where that
-    /// needs gradients and the model has none; not at all, where there are no data.
+    /// How a candidate's repairs are searched for: by the request, or among the reference rows if
+    /// the request needs gradients and the model has none; not at all without reference rows.
     fn search(&self, candidate: &Candidate<'_>) -> Option<Request> {
         let mut request = self.request.clone();
         if candidate.explainer.differentiable().is_none() {
@@ -206,11 +206,11 @@ impl Gate {
         is_possible.then_some(request)
     }
 
-    /// What "cheapest" means, or why no repair was looked for.
+    /// The meaning of "cheapest", or the reason why no repair was searched for.
     fn sentence(&self, request: Option<&Request>) -> String {
         let Some(Request { method, norm, .. }) = request else {
-            return "Repairs were not searched for: the model has no gradients, or the method looks \
-                    among data rows, and no data rows were given."
+            return "Repairs were not searched for: the model has no gradients, or the method \
+                    returns data rows, and no data rows were given."
                 .to_owned();
         };
         let test = match method.robustness() {
@@ -278,7 +278,7 @@ impl Gate {
     fn verdict(&self, ranked: &[JudgedCandidate], promises: usize) -> GateVerdict {
         let passing: Vec<String> =
             ranked.iter().filter(|each| each.passes).map(|each| each.name.clone()).collect();
-        // There is one: it was checked.
+        // There is one; this was checked above.
         let best = ranked.first();
         let sentence = best.map(|best| self.said(best, ranked.len(), &passing, promises));
         GateVerdict {
@@ -315,7 +315,7 @@ impl Gate {
         let bound = if self.allow == 0.0 {
             "none may be broken".to_owned()
         } else {
-            // What is allowed is a count, whatever the percentages round to.
+            // The limit is given as a count, since percentages are rounded.
             let allowed = |broken: &usize| *broken as f64 / promises as f64 <= self.allow;
             let most = (0..=promises).rev().find(allowed).unwrap_or(0);
             format!("{allow} may be broken, at most {most} of {promises}")
@@ -335,8 +335,8 @@ impl Gate {
     }
 }
 
-/// Refuses candidates whose acceptance is another outcome than the one that was promised: they
-/// would keep promises by rejecting people.
+/// Rejects candidates whose favourable outcome differs from the promised one: they would keep
+/// promises by rejecting people.
 fn check_meaning(candidates: &[Candidate<'_>], promises: &[WrittenPromise]) -> Result<()> {
     for Candidate { name, explainer, .. } in candidates {
         let own = Meaning::of(explainer.schema());
@@ -368,7 +368,7 @@ fn rank(judged: &mut [JudgedCandidate]) {
     }
 }
 
-/// A share in per cent, with the digits it has up to the thousandth of one.
+/// A share in per cent, with up to three decimals.
 pub(super) fn percent(share: f64) -> String {
     let text = format!("{:.3}", 100.0 * share);
     format!("{} %", text.trim_end_matches('0').trim_end_matches('.'))

@@ -10,13 +10,13 @@ use crate::data::value::parse_number;
 use crate::data::{Feature, Schema, Value};
 use crate::error::{Error, Result};
 
-/// The most levels that a table of groups can show.
+/// The maximum number of levels in a table of groups.
 const LEVELS: usize = 60;
-/// Numbers of a column that no schema knows are levels, if there are no more than these.
+/// Numbers of a column that is in no schema are levels if there are at most this many.
 const FEW: usize = 8;
 
 /// How promises are grouped: `sex`, `age` (quartiles of the promises' own numbers), or
-/// `age:25,40,60` (ranges between these edges). The values are those of the people as they were.
+/// `age:25,40,60` (ranges between these edges). The values are those of the original rows.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Grouping {
@@ -25,8 +25,8 @@ pub struct Grouping {
 }
 
 impl Grouping {
-    /// Groups by a feature: by ranges between edges, by levels or quartiles if there are none.
-    /// An edge belongs to the range above it.
+    /// Groups by a feature: by ranges between edges, or by levels or quartiles without edges. An
+    /// edge belongs to the range above it.
     pub fn new(feature: impl Into<String>, edges: Vec<f64>) -> Result<Self> {
         let feature = feature.into();
         let ascending = edges.windows(2).all(|pair| pair[0] < pair[1]);
@@ -95,15 +95,15 @@ impl From<Grouping> for String {
 pub(super) struct Partition {
     pub(super) feature: String,
     pub(super) unit: Option<String>,
-    /// What the groups are called, in the order to show them.
+    /// The names of the groups, in the order of the table.
     pub(super) names: Vec<String>,
     /// For each promise, its group.
     pub(super) group_of: Vec<usize>,
 }
 
 impl Partition {
-    /// The groups of promises. Where a schema knows the feature, the first one that does says
-    /// what its levels are.
+    /// The groups of promises. The levels are those of the first schema that has the feature, if
+    /// any.
     pub(super) fn of<'a>(
         grouping: &Grouping,
         promises: &[WrittenPromise],
@@ -135,12 +135,12 @@ impl Partition {
     }
 }
 
-/// The text of a value that is there.
+/// The text of a value that is not missing.
 fn known(value: Option<&Value>) -> Option<String> {
     value.map(ToString::to_string).filter(|text| !text.is_empty())
 }
 
-/// Refuses edges between things that are no numbers.
+/// Rejects edges for values that are not numbers.
 fn check_edges(
     grouping: &Grouping,
     feature: Option<&Feature>,
@@ -159,7 +159,7 @@ fn check_edges(
     Err(Error::param("by", grouping, expected))
 }
 
-/// Whether a feature is one of numbers: the schema says so; where none does, the values.
+/// Whether a feature is numeric: by the schema, or by the values if it is in no schema.
 fn are_numbers(feature: Option<&Feature>, texts: &[Option<String>], all: &[Option<f64>]) -> bool {
     if let Some(feature) = feature {
         return feature.kind.is_number();
@@ -171,8 +171,8 @@ fn are_numbers(feature: Option<&Feature>, texts: &[Option<String>], all: &[Optio
     every && numbers.len() > FEW
 }
 
-/// The numbers that part the others into four groups of about the same size; fewer, where many
-/// are equal.
+/// The quartiles, which divide the numbers into four groups of about equal size; fewer if many are
+/// equal.
 fn quartiles(numbers: &[Option<f64>]) -> Vec<f64> {
     let mut sorted: Vec<f64> = numbers.iter().copied().flatten().collect();
     sorted.sort_by(f64::total_cmp);
@@ -183,14 +183,14 @@ fn quartiles(numbers: &[Option<f64>]) -> Vec<f64> {
     edges
 }
 
-/// Groups between edges, then one for what is no number and one for what is not known.
+/// Groups between edges, then one for values that are not numbers and one for unknown values.
 fn ranges(
     edges: &[f64],
     texts: &[Option<String>],
     numbers: &[Option<f64>],
 ) -> (Vec<String>, Vec<usize>) {
     let mut names = Vec::new();
-    // Written out, the largest numbers have hundreds of digits.
+    // Without an exponent, the largest numbers have hundreds of digits.
     let text = |edge: f64| match edge.abs() {
         1e-6..1e15 | 0.0 => Value::Number(edge).to_string(),
         _ => format!("{edge:e}"),
@@ -225,14 +225,14 @@ fn ranges(
     (names, group_of)
 }
 
-/// A group for each level there is: in the schema's order, the others after it by name.
+/// A group for each level: first in the schema's order, then the others by name.
 fn levels(
     name: &str,
     feature: Option<&Feature>,
     texts: &[Option<String>],
 ) -> Result<(Vec<String>, Vec<usize>)> {
     let declared = feature.map_or(&[][..], |feature| feature.kind.levels());
-    // The schema's word for a level: `1` and `1.0` are the same number.
+    // The schema's text of a level: `1` and `1.0` are the same number.
     let word = |text: &str| {
         declared
             .iter()
@@ -346,7 +346,7 @@ mod tests {
             sizes(&partition("age", &ages)),
             [("below 3", 2), ("3 to below 5", 2), ("5 to below 7", 2), ("7 and above", 2)]
         );
-        // Where most are equal there are fewer groups, and none is empty.
+        // If most are equal there are fewer groups, and none is empty.
         let same = promises("age", numbers(&[5.0, 5.0, 5.0, 5.0, 9.0]));
         assert_eq!(sizes(&partition("age", &same)), [("all numbers", 5)]);
         let two = promises("age", numbers(&[5.0, 5.0, 9.0, 9.0]));
@@ -365,7 +365,7 @@ mod tests {
         // A number is the same level however it is written.
         let grades = promises("grade", vec![text("1.0"), Some(1.0.into()), text("3")]);
         assert_eq!(sizes(&partition("grade", &grades)), [("3", 1), ("1", 2)]);
-        // A column that no schema knows: few numbers are levels, many are ranges.
+        // A column that is in no schema: few numbers are levels, many are ranges.
         let few = promises("branch", numbers(&[1.0, 2.0, 2.0]));
         assert_eq!(sizes(&partition("branch", &few)), [("1", 1), ("2", 2)]);
         let many = promises("branch", numbers(&(0..20).map(f64::from).collect::<Vec<_>>()));
@@ -432,7 +432,7 @@ mod tests {
             names.sort();
             names.dedup();
             prop_assert_eq!(names.len(), partition.names.len(), "{:?}", partition.names);
-            // Only a range that was asked for may be empty.
+            // Only a requested range may be empty.
             if edges.is_empty() {
                 prop_assert!(sizes(&partition).iter().all(|(_, size)| *size > 0));
             }

@@ -1,4 +1,4 @@
-//! What would repair broken promises.
+//! Repairs of broken promises.
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -29,7 +29,7 @@ impl Explainer {
         let mut starts: Vec<Applicant> = broken().map(|each| each.promised.clone()).collect();
         starts.extend(broken().filter_map(|each| each.factual.clone()));
         for _ in starts.len()..2 * audited.len() {
-            // The searches notice a `Break`.
+            // The searches handle a `Break`.
             let _ = watch(Tick::Answered);
         }
         if starts.is_empty() {
@@ -47,8 +47,8 @@ impl Explainer {
         Ok(())
     }
 
-    /// The repairs, with each of them tried from the other start too: a search may miss what the
-    /// other one found.
+    /// The repairs, each also tried from the other start, since a search may miss the result of the
+    /// other one.
     fn shared(&self, repairs: Repairs, actions: &Actions, norm: Norm) -> Result<Repairs> {
         let Repairs { from_promised, from_factual: Some(from_factual) } = &repairs else {
             return Ok(repairs);

@@ -1,4 +1,4 @@
-//! What the gate says as a table: a line for each candidate and promise.
+//! The report of the gate as a table: a line for each candidate and promise.
 
 use super::verdict::{GateReport, JudgedCandidate, Repair};
 use super::written::Values;
@@ -19,22 +19,22 @@ const OWN: [&str; 10] = [
     "factual_score",
     "model",
 ];
-/// What is said of each of the two repairs.
+/// The columns of each of the two repairs.
 const REPAIR: [&str; 7] =
     ["status", "reason", "score", "stability", "cost_l1", "cost_l2", "changed"];
 /// The rows whose features the table has, as prefixes of their names.
 const ROWS: [&str; 4] = ["factual", "promised", "repair", "factual_repair"];
-/// What the answers rest on.
+/// The provenance of the answers.
 const TAIL: [&str; 5] = ["method", "parameters", "seed", "allow", "format_version"];
 
 impl GateReport {
     /// The report as a table to write, a line for each candidate and promise, the best candidate
     /// first: `candidate`, `rank`, `passes`, `promise`, `status` (`kept`, `broken`, `unreadable`),
-    /// `reason`, `score`, `stability`, `factual_score`, `model`; the repair from what was
-    /// promised (`repair_status`, `repair_score`, `repair_cost_l1`, ...) and from the person as
-    /// they were (`factual_repair_...`); what that rests on; then the features of all four rows,
-    /// as `factual.NAME`, `promised.NAME`, `repair.NAME` and `factual_repair.NAME`. Cells of what
-    /// is not there are empty.
+    /// `reason`, `score`, `stability`, `factual_score`, `model`; the repair from the advised row
+    /// (`repair_status`, `repair_score`, `repair_cost_l1`, ...) and from the original row
+    /// (`factual_repair_...`); the provenance; then the features of all four rows, as
+    /// `factual.NAME`, `promised.NAME`, `repair.NAME` and `factual_repair.NAME`. Cells without a
+    /// value are empty.
     pub fn table(&self) -> Result<Table> {
         let mut features: Vec<&str> = Vec::new();
         for name in self.candidates.iter().flat_map(|candidate| &candidate.features) {

@@ -1,4 +1,4 @@
-//! What the gate says: one document for the command line, the service and Python.
+//! The report of the gate: one document for the command line, the service and Python.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,27 +8,27 @@ use crate::error::Result;
 use crate::explain::{Costs, FeatureChange, Request};
 use crate::statistics::Proportion;
 
-/// What candidates make of promises.
+/// The results of all candidates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct GateReport {
     /// The version of this document.
     pub format_version: u32,
-    /// Whether a candidate may follow.
+    /// Whether a candidate may be deployed.
     pub verdict: GateVerdict,
     /// The share of promises that may be broken.
     pub allow: f64,
     /// The confidence of the intervals and of the test of groups.
     pub confidence: f64,
-    /// How repairs were asked for.
+    /// The request for repairs.
     pub request: Request,
     /// The candidates, the best first.
     pub candidates: Vec<JudgedCandidate>,
-    /// The promises, as they were written down.
+    /// The promises, as recorded.
     pub promises: Vec<WrittenPromise>,
 }
 
-/// Whether a candidate may follow.
+/// Whether a candidate may be deployed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct GateVerdict {
@@ -38,37 +38,37 @@ pub struct GateVerdict {
     pub best: String,
     /// All candidates that break no more than is allowed, the best first.
     pub passing: Vec<String>,
-    /// The same in words.
+    /// The decision in words.
     pub sentence: String,
 }
 
-/// What one candidate makes of the promises.
+/// The result of one candidate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct JudgedCandidate {
-    /// Its place, from 1: by promises kept, then by mean stability, then by name.
+    /// Its rank, from 1: by promises kept, then by mean stability, then by name.
     pub rank: usize,
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// The name of the model that changes with its weights.
+    /// The fingerprint of the model.
     pub fingerprint: String,
     /// An earlier candidate that is the same model.
     pub same_as: Option<String>,
     /// Whether it breaks no more than is allowed.
     pub passes: bool,
-    /// How many promises it keeps.
+    /// The number of promises that it keeps.
     pub tally: Tally,
-    /// The mean `R^` of what was advised.
+    /// The mean `R^` of the advised rows.
     pub mean_stability: Option<f64>,
-    /// Repairs for people who have done what was advised.
+    /// Repairs for people who have followed the advice.
     pub from_promised: RepairSummary,
-    /// Repairs for people who have done nothing yet.
+    /// Repairs for people who have not followed it yet.
     pub from_factual: RepairSummary,
     /// How its repairs were searched for.
     pub search: RepairSearch,
     /// Its features, in their order.
     pub features: Vec<String>,
-    /// Features of the promises that it does not take.
+    /// Features of the promises that are not inputs of the model.
     pub ignored: Vec<String>,
     /// The promises in groups.
     pub groups: Vec<GroupTable>,
@@ -76,7 +76,7 @@ pub struct JudgedCandidate {
     pub promises: Vec<JudgedPromise>,
 }
 
-/// How many promises are kept.
+/// The number of kept promises.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Tally {
@@ -90,13 +90,13 @@ pub struct Tally {
     pub unreadable: usize,
     /// `kept / promises`, if there are any.
     pub share_kept: Option<f64>,
-    /// Clopper and Pearson's interval: where the share lies among all promises that these are
-    /// drawn from.
+    /// Clopper and Pearson's interval for the share in the population that the promises are drawn
+    /// from.
     pub interval: (f64, f64),
 }
 
 impl Tally {
-    /// The tally of what became of some promises.
+    /// The tally of promises by status.
     pub(super) fn of(
         statuses: impl Iterator<Item = PromiseStatus>,
         confidence: f64,
@@ -128,9 +128,9 @@ impl Tally {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct RepairSearch {
-    /// The method and its parameters; nothing if no search could be made.
+    /// The method and its parameters; `None` if no search was possible.
     pub request: Option<Request>,
-    /// What "cheapest" means, or why there was no search.
+    /// The meaning of "cheapest", or the reason why there was no search.
     pub sentence: String,
 }
 
@@ -152,32 +152,32 @@ pub struct GroupTable {
 pub struct Group {
     /// The level, or the range.
     pub name: String,
-    /// How many promises are kept.
+    /// The number of kept promises.
     pub tally: Tally,
-    /// Fisher's exact test, two-sided: how often chance alone sets the group and the other
-    /// promises at least so far apart. Nothing if there are no promises in it, or no others.
+    /// The p-value of Fisher's exact test, two-sided, of the group against the other promises.
+    /// `None` if either is empty.
     pub p_value: Option<f64>,
-    /// The same by Holm, corrected for all groups of this document.
+    /// The p-value with Holm's correction for all groups of this document.
     pub adjusted: Option<f64>,
-    /// Whether that is at most 1 - confidence: the group differs from the others beyond chance.
+    /// Whether the corrected p-value is at most 1 - confidence.
     pub differs: bool,
 }
 
-/// What became of a promise.
+/// The status of a promise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum PromiseStatus {
-    /// The candidate accepts what was advised.
+    /// The candidate accepts the advised row.
     Kept,
     /// It does not.
     Broken,
-    /// What was advised does not fit the candidate's features; that counts as broken.
+    /// The advised row does not fit the candidate's features; this counts as broken.
     Unreadable,
 }
 
 impl PromiseStatus {
-    /// The name, the same everywhere.
+    /// The name, as in files.
     #[must_use]
     pub fn name(self) -> &'static str {
         match self {
@@ -188,56 +188,56 @@ impl PromiseStatus {
     }
 }
 
-/// What a candidate makes of one promise.
+/// The result of one promise under a candidate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct JudgedPromise {
-    /// What the promise is called.
+    /// The name of the promise.
     pub name: String,
-    /// What became of it.
+    /// Its status.
     pub status: PromiseStatus,
-    /// Why it, or the person as they were, cannot be read.
+    /// Why the promise or the original row cannot be read.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// `m(x')` of what was advised.
+    /// `m(x')` of the advised row.
     pub score: Option<f32>,
     /// `R^` there.
     pub stability: Option<f64>,
-    /// `m(x)` of the person as they were.
+    /// `m(x)` of the original row.
     pub factual_score: Option<f32>,
-    /// What was advised, in a sentence, if the promise is broken.
+    /// The advice as a sentence, if the promise is broken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sentence: Option<String>,
-    /// What was to change, if the promise is broken.
+    /// The advised changes, if the promise is broken.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<FeatureChange>,
-    /// What would repair it, if it is broken.
+    /// The repairs, if it is broken.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub repairs: Option<PromiseRepairs>,
 }
 
-/// What would repair a broken promise.
+/// The repairs of a broken promise.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PromiseRepairs {
-    /// For the person who has done what was advised.
+    /// For a person who has followed the advice.
     pub from_promised: Repair,
-    /// For the person who has done nothing yet, where it is known how they were.
+    /// For a person who has not followed it yet, if the original row is known.
     pub from_factual: Option<Repair>,
 }
 
-/// The cheapest way that was found to be accepted.
+/// The cheapest repair that was found.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum Repair {
-    /// There is one.
+    /// A repair was found.
     Found {
-        /// What to do, in a sentence.
+        /// The repair as a sentence.
         sentence: String,
-        /// What changes, in the order of the features.
+        /// The changes, in the order of the features.
         changes: Vec<FeatureChange>,
-        /// The whole row after it.
+        /// The whole row after the changes.
         #[cfg_attr(feature = "openapi", schema(value_type = BTreeMap<String, crate::data::FeatureValue>))]
         counterfactual: Values,
         /// `m(x')`
@@ -247,17 +247,17 @@ pub enum Repair {
         /// The distances.
         cost: Option<Costs>,
     },
-    /// There is none.
+    /// No repair was found.
     NotFound {
-        /// Why.
+        /// The reason.
         reason: Reason,
-        /// Why, in words.
+        /// The reason in words.
         sentence: String,
     },
 }
 
 impl Repair {
-    /// What changes, if a repair was found.
+    /// The changes, if a repair was found.
     #[must_use]
     pub fn changes(&self) -> Option<&[FeatureChange]> {
         match self {

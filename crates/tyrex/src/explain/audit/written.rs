@@ -1,4 +1,4 @@
-//! Promises as they were written down, by whatever model gave them.
+//! Promises as they were recorded, independent of any model.
 
 use std::collections::BTreeMap;
 
@@ -14,37 +14,37 @@ use crate::explain::{Meaning, Reference, UnlabelledRows};
 /// Values under the names of their features.
 pub type Values = BTreeMap<String, Value>;
 
-/// Advice that was given, as it was written down: a ledger has it so, and a file of advice.
-/// No schema is needed to hold it, so models with other features can be asked about it.
+/// Recorded advice, from a ledger or a file of advice. It needs no schema, so models with other
+/// features can be audited with it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct WrittenPromise {
-    /// What reports call it: `row 17`, or its number in the ledger.
+    /// Its name in reports: `row 17`, or its number in the ledger.
     pub name: String,
-    /// The person as they were, where that is known. More than the model takes is welcome:
-    /// promises can be grouped by it.
+    /// The original row, if known. It may have more columns than the model takes; promises can be
+    /// grouped by them.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<BTreeMap<String, crate::data::FeatureValue>>))]
     pub factual: Option<Values>,
-    /// What they were advised to become.
+    /// The advised row.
     #[cfg_attr(feature = "openapi", schema(value_type = BTreeMap<String, crate::data::FeatureValue>))]
     pub advised: Values,
-    /// The outcome that was promised, where that was written down.
+    /// The promised outcome, if it was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meaning: Option<Meaning>,
 }
 
 impl WrittenPromise {
-    /// The promises of a file of advice, such as [`advice_table`] writes: the lines that say
-    /// `found` in column `status`, or all if there is no such column. A file without any is
-    /// refused, and so is a status other than `found` and `not_found`. The people are the rows of
-    /// the table `factuals` whose numbers stand in column `row`.
+    /// The promises of a file of advice, such as [`advice_table`] writes: the lines with `found` in
+    /// column `status`, or all if there is no such column. A file without any is an error, and so
+    /// is a status other than `found` and `not_found`. The original rows are those of the table
+    /// `factuals` with the numbers in column `row`.
     ///
     /// [`advice_table`]: crate::explain::Explainer::advice_table
     pub fn of_advice(advice: &Table, factuals: Option<&Table>) -> Result<Vec<Self>> {
         check_rows(advice)?;
         let column = |name: &str| advice.columns().iter().find(|own| own.name() == name);
         let (status, rows, parameters) = (column("status"), column("row"), column("parameters"));
-        // What this crate wrote has columns beside the features, which no feature is called.
+        // Files of this crate have further columns, whose names no feature has.
         let is_ours = column("format_version").is_some();
         let mut promises = Vec::new();
         for line in found_lines(advice)? {
@@ -84,8 +84,8 @@ impl WrittenPromise {
         Ok(promises)
     }
 
-    /// The promise for models of a schema; the error says why they cannot read it. A row as it
-    /// was that cannot be read is left out, with the reason.
+    /// The promise as rows of a schema; the error says why it cannot be read. An original row that
+    /// cannot be read is omitted, with the reason.
     pub(super) fn read(&self, schema: &Schema, row: usize) -> Result<Read, String> {
         let advised = row_of(schema, &self.advised).map_err(|why| format!("as advised, {why}"))?;
         let factual = self.factual.as_ref().map(|values| row_of(schema, values)).transpose();
@@ -99,7 +99,7 @@ impl WrittenPromise {
     }
 }
 
-/// The outcome that the `parameters` of a line name. Earlier versions wrote none.
+/// The outcome in the `parameters` of a line. Earlier versions wrote none.
 fn meaning(advice: &Table, parameters: &Column, line: usize) -> Result<Option<Meaning>> {
     let cell = advice.cell(line, parameters);
     let mut document: serde_json::Value = serde_json::from_str(cell).unwrap_or_default();
@@ -116,8 +116,8 @@ fn meaning(advice: &Table, parameters: &Column, line: usize) -> Result<Option<Me
     read.map(Some)
 }
 
-/// The columns that files of advice have beside the features, and those that the audits of
-/// earlier versions had.
+/// The columns of files of advice that are not features, including those of the audits of earlier
+/// versions.
 const OWN_COLUMNS: [&str; 24] = [
     "row",
     "status",
@@ -145,16 +145,16 @@ const OWN_COLUMNS: [&str; 24] = [
     "format_version",
 ];
 
-/// The row of a schema that these values make.
+/// The row of a schema with these values.
 fn row_of(schema: &Schema, values: &Values) -> Result<Row, String> {
     let value = |feature| value(schema, feature, values);
     schema.features.iter().map(value).collect::<Result<_, _>>().map(Row::from_checked)
 }
 
-/// A promise that a schema can read.
+/// A promise as rows of a schema.
 pub(super) struct Read {
     pub(super) promise: Promise,
-    /// Why the row as it was is left out.
+    /// Why the original row is omitted.
     pub(super) problem: Option<String>,
 }
 
@@ -164,7 +164,7 @@ fn line_of(table: &Table, line: usize) -> Values {
     table.columns().iter().map(cell).collect()
 }
 
-/// The value that a feature has among these.
+/// The value of a feature.
 fn value(schema: &Schema, feature: &Feature, values: &Values) -> Result<Value, String> {
     let name = &feature.name;
     let Some(written) = values.get(name) else {
@@ -189,8 +189,8 @@ fn value(schema: &Schema, feature: &Feature, values: &Values) -> Result<Value, S
 }
 
 impl Reference {
-    /// The rows of promises as an explainer's data, for a model that comes without any: what was
-    /// advised, and the people as they were. Promises that the schema cannot read are left out.
+    /// The rows of promises as a reference, for a model without one: the advised and the original
+    /// rows. Promises that the schema cannot read are omitted.
     pub fn of_promises(schema: &Schema, promises: &[WrittenPromise]) -> Result<Self> {
         let mut rows = Vec::new();
         for promise in promises {
@@ -203,7 +203,7 @@ impl Reference {
     }
 }
 
-/// The features of promises that are none of the schema's.
+/// The features of promises that are not in the schema.
 pub(super) fn ignored(schema: &Schema, promises: &[WrittenPromise]) -> Vec<String> {
     let mut names: Vec<String> = promises
         .iter()
@@ -216,7 +216,7 @@ pub(super) fn ignored(schema: &Schema, promises: &[WrittenPromise]) -> Vec<Strin
     names
 }
 
-/// Refuses a feature that no promise has.
+/// Rejects a feature that no promise has.
 pub(super) fn unknown(feature: &str, promises: &[WrittenPromise]) -> Error {
     let mut names: Vec<&String> =
         promises.iter().filter_map(|each| each.factual.as_ref()).flat_map(Values::keys).collect();

@@ -1,4 +1,4 @@
-//! Loops over numbers that do not meet: activations and Adam.
+//! Element-wise loops: activations and Adam.
 
 #![allow(clippy::inline_always)] // they must be inlined into loops that have the vector features
 
@@ -203,8 +203,8 @@ dispatched! {
     /// One step of Adam, in Keras' form:
     /// `m += (1 - beta1)(g - m)`, `v += (1 - beta2)(g^2 - v)`, `w -= rate m / (sqrt(v) + epsilon)`.
     ///
-    /// Averages that have decayed to next to nothing become nothing: they could not move a
-    /// weight, but as subnormal numbers they would slow the loop down threefold.
+    /// Averages that have decayed to almost 0 are set to 0: they could not change a weight, but as
+    /// subnormal numbers they would slow the loop down threefold.
     pub(crate) fn adam(
         step: AdamStep,
         weights: &mut [Line],

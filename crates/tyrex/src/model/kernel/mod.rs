@@ -1,16 +1,14 @@
-//! The few loops in which all the time goes.
+//! The inner loops, which take nearly all the time.
 //!
-//! Everything here is compiled three times, for AVX-512, for AVX2 and for any machine, and
-//! chosen when the program runs, so one binary is fast everywhere. Each sum is taken in the
-//! same order with fused multiply-adds whatever the vector width, so all three give the
-//! same bits.
+//! Everything here is compiled three times, for AVX-512, for AVX2 and for any machine, and selected
+//! at run time. Each sum is taken in the same order with fused multiply-adds for every vector
+//! width, so all three give the same bits.
 //!
 //! Matrices are kept in whole cache lines of sixteen numbers ([`Line`]):
 //!
 //! - *rows*: row by row, each padded to whole lines. Activations are kept this way.
-//! - *panels*: sixteen columns at a time, and within such a panel row by row, so that a
-//!   product reads its right-hand side straight through. Weights live this way, also
-//!   while they are trained.
+//! - *panels*: sixteen columns at a time, and within such a panel row by row, so that a product
+//!   reads its right-hand side straight through. Weights are kept this way, also during training.
 //!
 //! This is the only module with `unsafe` code: vector instructions and unchecked reads,
 //! behind functions that check every bound first.
@@ -98,7 +96,7 @@ impl Isa {
         Self::Portable
     }
 
-    /// Its name, as people write it.
+    /// Its common name.
     pub(crate) fn name(self) -> &'static str {
         match self {
             #[cfg(target_arch = "x86_64")]

@@ -140,7 +140,7 @@ macro_rules! kernel {
             use std::arch::x86_64::*;
             use super::Task;
 
-            // There is a tile for every share of at most so many rows and panels.
+            // There is a tile for every share up to this number of rows and panels.
             const _: () = assert!(
                 super::counts_to(&[$($row_count),*], $max_rows)
                     && super::counts_to(&[$($panel_count),*], $max_panels)

@@ -16,7 +16,10 @@ const OPERATORS: &[(&str, Operator)] = &[
     ("FeatureVectorizer", |graph, call| concat(graph, call, -1)),
     ("Imputer", imputer),
     // Over labels only; those never reach this table.
-    ("LabelEncoder", |_, _| Err("a label encoder of what is not the predicted class".into())),
+    (
+        "LabelEncoder",
+        |_, _| Err("a label encoder of a value other than the predicted class".into()),
+    ),
     ("LinearClassifier", linear_classifier),
     ("Normalizer", normalizer),
     ("OneHotEncoder", one_hot_encoder),
@@ -172,7 +175,7 @@ fn normalizer(_: &mut Graph, call: &Call) -> Result<Vec<Value>, String> {
     if norm == "L1" && sums_to_one(matrix) {
         return one(call.input(0)?.clone());
     }
-    Err(format!("norm `{norm}` of what is not a set of class probabilities"))
+    Err(format!("norm `{norm}` of values that are not class probabilities"))
 }
 
 /// Whether the columns are all the shares of one softmax, or `p` and `1 - p`.
@@ -219,7 +222,7 @@ fn linear_classifier(graph: &mut Graph, call: &Call) -> Result<Vec<Value>, Strin
     Ok(vec![Value::Label, scores])
 }
 
-/// What a classifier does to its scores at the end.
+/// The final function of a classifier's scores.
 fn post_transform(graph: &mut Graph, scores: Vec<Expression>, name: &str) -> Result<Value, String> {
     let scores = match name {
         "NONE" => scores,
@@ -240,7 +243,7 @@ fn logistic(score: Expression) -> Result<Expression, String> {
 
 // ------------------------------------------------------------------------------------ trees
 
-/// Which output a leaf's weight goes to, for one of the two tree operators.
+/// The output of a leaf's weight, for one of the two tree operators.
 struct Weights {
     trees: Vec<i64>,
     nodes: Vec<i64>,
@@ -385,7 +388,7 @@ fn ensemble(graph: &mut Graph, ensemble: Ensemble) -> Vec<Expression> {
         .collect()
 }
 
-/// A matrix of numbers that trees can ask about.
+/// A matrix of numbers as the input of trees.
 fn questions(call: &Call) -> Result<Rc<Matrix>, String> {
     let inputs = call.matrix(0)?;
     if inputs.rank != 2 || inputs.element == Element::Text {
@@ -416,14 +419,14 @@ fn tree_classifier(graph: &mut Graph, call: &Call) -> Result<Vec<Value>, String>
         learn_labels(graph, labels, count)?;
         return Ok(vec![Value::Label, post_transform(graph, scores, &transform)?]);
     }
-    // All weights speak for one class. onnxruntime takes weights without a negative one for
-    // probabilities, whatever the transform says.
+    // All weights are for one class. onnxruntime treats weights without a negative one as
+    // probabilities, regardless of the transform.
     let positive = weights.values.iter().all(|&w| w >= 0.0);
     weights.outputs.fill(0);
     let base = match base.as_slice() {
         [] => vec![0.0],
         [base] => vec![*base],
-        _ => return Err(format!("{} base values where weights speak for one class", base.len())),
+        _ => return Err(format!("{} base values with weights for one class", base.len())),
     };
     let trees = trees(graph, call, &weights)?;
     let score = ensemble(graph, Ensemble { inputs, trees, aggregate: Aggregate::Sum, base });
@@ -434,9 +437,7 @@ fn tree_classifier(graph: &mut Graph, call: &Call) -> Result<Vec<Value>, String>
         }
         "LOGISTIC" => vec![logistic(score.affine(-1.0, 0.0))?, logistic(score.clone())?],
         _ => {
-            return Err(format!(
-                "post_transform `{transform}` of weights that speak for one class"
-            ));
+            return Err(format!("post_transform `{transform}` of weights for one class"));
         }
     };
     learn_labels(graph, labels, 2)?;

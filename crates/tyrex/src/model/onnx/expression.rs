@@ -1,9 +1,8 @@
-//! What a column of the graph holds, as a formula.
+//! The columns of the graph, as formulas.
 //!
 //! A formula is a sum of products, `c + sum_t c_t * a_t1 * a_t2 * ...`, of variables and of
-//! functions of formulas. Equal formulas have equal terms however an exporter wrote them, so a
-//! GELU spelt as nine operators is recognised by building the GELU of the same argument and
-//! comparing.
+//! functions of formulas. Equal formulas have equal terms, however an exporter wrote them. A GELU
+//! written as nine operators is recognised by building the GELU of the same argument and comparing.
 
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, SQRT_2};
 use std::rc::Rc;
@@ -20,7 +19,7 @@ pub enum Category {
     Text(Arc<str>),
 }
 
-/// Something a formula depends on: one number per row.
+/// A variable of a formula: one number per row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Variable {
     /// A column of the model's input.
@@ -177,7 +176,7 @@ impl Expression {
         (self.terms.len() <= TERMS && self.size <= SIZE).then_some(())
     }
 
-    /// What one more column of this formula costs, for the budget.
+    /// The cost of a column with this formula, for the budget.
     pub(super) fn cost(&self) -> usize {
         128 + 128 * self.size
     }

@@ -1,8 +1,8 @@
 //! Reads a graph as formulas: every value becomes a constant or columns of [`Expression`]s.
 //!
-//! Nodes run once, in an order in which inputs come before their users. An operator tyrex does
-//! not know yields [`Value::Unknown`], which matters only if the chosen output depends on it:
-//! the label a classifier also computes may use any operator it likes.
+//! Nodes run once, in an order in which inputs come before their users. An operator tyrex does not
+//! know yields [`Value::Unknown`], which matters only if the chosen output depends on it: a
+//! classifier may compute its label with any operator.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -15,7 +15,7 @@ use super::tensor::{External, Tensor};
 use super::{InputColumn, InputKind, classic, operators};
 use crate::model::trees::{Aggregate, TreeNode};
 
-/// What the elements of a matrix are.
+/// The type of a matrix' elements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Element {
     Real,
@@ -32,7 +32,7 @@ pub(super) struct Matrix {
     pub(super) element: Element,
 }
 
-/// What a name in the graph stands for.
+/// The value of a name in the graph.
 #[derive(Debug, Clone)]
 pub(super) enum Value {
     Constant(Rc<Tensor>),
@@ -41,7 +41,7 @@ pub(super) enum Value {
     Matrix(Rc<Matrix>),
     /// The predicted class.
     Label,
-    /// Something tyrex cannot express, and why.
+    /// A value that tyrex cannot express, and the reason.
     Unknown(Rc<str>),
 }
 
@@ -62,7 +62,7 @@ pub(super) struct Ensemble {
     pub(super) base: Vec<f64>,
 }
 
-/// A graph that has been read: its outputs, and what their formulas refer to.
+/// A graph that has been read: its outputs, and the values in their formulas.
 #[derive(Debug)]
 pub(super) struct Graph<'a> {
     pub(super) inputs: Vec<InputColumn>,
@@ -77,7 +77,7 @@ pub(super) struct Graph<'a> {
     pub(super) budget: Budget,
 }
 
-/// One node at work: its inputs, and its attributes by name.
+/// A call of one node: its inputs, and its attributes by name.
 pub(super) struct Call<'a> {
     pub(super) node: &'a NodeProto,
     pub(super) inputs: Vec<Option<Value>>,
@@ -266,7 +266,7 @@ impl<'a> Graph<'a> {
         }))
     }
 
-    /// A label that is looked up in a list gives away the names of the classes.
+    /// A label that is looked up in a list gives the names of the classes.
     fn learn_labels(&mut self, call: &Call) {
         if let ([Some(Value::Constant(names)), ..], Some("ArrayFeatureExtractor")) =
             (call.inputs.as_slice(), call.node.op_type.as_deref())
@@ -275,12 +275,12 @@ impl<'a> Graph<'a> {
         }
     }
 
-    /// Pays for new columns.
+    /// Takes new columns from the budget.
     pub(super) fn pay(&mut self, columns: &[Expression]) -> Result<(), String> {
         self.budget.take(columns.iter().map(Expression::cost).sum(), 1)
     }
 
-    /// A value with these columns, paid for.
+    /// A value with these columns, taken from the budget.
     pub(super) fn columns(
         &mut self,
         columns: Vec<Expression>,

@@ -1,4 +1,4 @@
-//! What a model file may cost.
+//! The limits of a model file.
 //!
 //! A file is untrusted: two bytes can ask for a message of two hundred, eight bytes of
 //! dimensions for more elements than there is memory, and sixty small nodes for 2^60 copies of
@@ -15,7 +15,7 @@ const STRINGS: usize = 16_000_000;
 /// The memory that reading the graph may take on top of the file, in bytes.
 const WORK_BYTES: usize = 2 << 30;
 
-/// What is left of the memory, and so also of the time, that reading a graph may take.
+/// The remaining memory, and so also time, for reading a graph.
 #[derive(Debug)]
 pub(super) struct Budget {
     bytes: usize,
@@ -27,7 +27,7 @@ impl Budget {
         Self { bytes: WORK_BYTES, spent: false }
     }
 
-    /// Takes `count` things of `size` bytes, or says that the model is too large.
+    /// Takes `count` items of `size` bytes; an error if the model is too large.
     pub(super) fn take(&mut self, count: usize, size: usize) -> Result<(), String> {
         let left = count.checked_mul(size).and_then(|bytes| self.bytes.checked_sub(bytes));
         self.spent |= left.is_none();
@@ -37,7 +37,7 @@ impl Budget {
         Ok(())
     }
 
-    /// Whether something was refused.
+    /// Whether the budget was exceeded.
     pub(super) fn is_spent(&self) -> bool {
         self.spent
     }
@@ -83,7 +83,7 @@ impl Kind {
 
 /// Counts messages and strings without keeping any, and refuses a file with too many.
 ///
-/// What is not well-formed here is left to the decoder, which says so better.
+/// Malformed content is left to the decoder, which has better errors.
 pub(super) fn check(file: &[u8]) -> Result<(), String> {
     let mut counts = Counts::default();
     counts.message(file, Kind::Model)

@@ -1,9 +1,8 @@
 //! ONNX in and out.
 //!
-//! [`OnnxModel::read`] turns a file into a native model: dense stacks and linear classifiers
-//! into an [`Mlp`], tree ensembles into a [`TreeEnsemble`]. What a pipeline does to its raw
-//! columns first (scaling, one-hot encoding) is kept apart, as [`Block`]s. [`write()`] does the
-//! way back for networks.
+//! [`OnnxModel::read`] turns a file into a native model: dense stacks and linear classifiers into
+//! an [`Mlp`], tree ensembles into a [`TreeEnsemble`]. Preprocessing of raw columns (scaling,
+//! one-hot encoding) is kept separately, as [`Block`]s. [`write()`] writes networks.
 
 mod classic;
 mod expression;
@@ -54,7 +53,7 @@ pub struct ImportOptions {
 /// The favourable class.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Favourable {
-    /// By its place, counted from 0.
+    /// By its index, from 0.
     Class(usize),
     /// By the name the model gives it.
     Label(String),
@@ -65,11 +64,11 @@ pub enum Favourable {
 pub struct InputColumn {
     /// The input's name, with the column's number where an input has several.
     pub name: String,
-    /// What its cells are.
+    /// The type of its cells.
     pub kind: InputKind,
 }
 
-/// What the cells of an input column are.
+/// The type of an input column's cells.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum InputKind {
     /// Any number.
@@ -80,7 +79,7 @@ pub enum InputKind {
     Text,
 }
 
-/// What the model takes.
+/// The inputs of a model.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Inputs {
     /// One matrix of numbers, with columns in a fixed order and without names.
@@ -109,14 +108,14 @@ impl Inputs {
     }
 }
 
-/// What becomes of one raw column before the core sees it.
+/// The preprocessing of one raw column.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Block {
     /// One feature, `scale * x + shift`.
     Number {
         /// The raw column.
         column: usize,
-        /// What stands in for a missing `x`.
+        /// The replacement of a missing `x`.
         missing: Option<f64>,
         /// The factor.
         scale: f64,
@@ -181,7 +180,7 @@ impl fmt::Display for Category {
     }
 }
 
-/// The model proper: points in, scores out.
+/// The model without its preprocessing: from points to scores.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Core {
     /// A dense stack, with gradients.
@@ -208,7 +207,7 @@ impl Core {
         }
     }
 
-    /// The network, or that it is none.
+    /// The network; an error if the core is not one.
     pub fn into_network(self) -> Result<Mlp> {
         match self {
             Self::Mlp(network) => Ok(network),
@@ -216,7 +215,7 @@ impl Core {
         }
     }
 
-    /// Whether its answer may jump where a column crosses a number.
+    /// Whether its score is discontinuous.
     pub(crate) fn has_thresholds(&self) -> bool {
         matches!(self, Self::Trees(_))
     }
@@ -225,11 +224,11 @@ impl Core {
 /// A model read from an ONNX file.
 #[derive(Debug, Clone, PartialEq)]
 pub struct OnnxModel {
-    /// What the file's graph takes.
+    /// The inputs of the file's graph.
     pub inputs: Inputs,
-    /// What it does to its raw columns first, in the order of the core's features.
+    /// The preprocessing of the raw columns, in the order of the core's features.
     pub preprocessing: Vec<Block>,
-    /// The model behind that.
+    /// The model after the preprocessing.
     pub core: Core,
     /// The output read.
     pub output: String,
@@ -239,7 +238,7 @@ pub struct OnnxModel {
     pub favourable: usize,
     /// The names of the classes, where the file has them.
     pub labels: Option<Vec<String>>,
-    /// The file's own notes: what [`write()`] was given, or another tool's.
+    /// The file's metadata, from [`write()`] or another tool.
     pub metadata: BTreeMap<String, String>,
 }
 
@@ -292,13 +291,13 @@ impl OnnxModel {
         })
     }
 
-    /// The model behind the preprocessing.
+    /// The model after the preprocessing.
     #[must_use]
     pub fn model(&self) -> &dyn Model {
         self.core.model()
     }
 
-    /// Turns raw rows, one cell per input column, into what the core sees.
+    /// Turns raw rows, one cell per input column, into the features of the core.
     pub fn encode<'a>(&self, rows: impl IntoIterator<Item = &'a [Cell<'a>]>) -> Result<Points> {
         let dim = self.preprocessing.iter().map(Block::width).sum();
         let mut values = Vec::new();

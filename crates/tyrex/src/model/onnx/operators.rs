@@ -12,7 +12,7 @@ use super::proto::element;
 use super::tensor::{Data, Tensor};
 use crate::model::Activation;
 
-/// Runs one node: values for its outputs, or why it cannot be expressed.
+/// Runs one node: the values of its outputs, or the reason why it cannot be expressed.
 pub(super) type Operator = fn(&mut Graph, &Call) -> Result<Vec<Value>, String>;
 
 const OPERATORS: &[(&str, Operator)] = &[
@@ -140,7 +140,7 @@ fn pow(graph: &mut Graph, call: &Call) -> Result<Vec<Value>, String> {
     one(graph.columns(columns.ok_or(TOO_LARGE)?, matrix.rank, matrix.element)?)
 }
 
-/// 1 above a constant, else 0: what a softplus that switches to the identity asks.
+/// 1 above a constant, else 0: used by a softplus that switches to the identity.
 fn greater(graph: &mut Graph, call: &Call) -> Result<Vec<Value>, String> {
     let threshold = call.constant(1)?.reals().filter(|t| t.len() == 1);
     let threshold = threshold.ok_or("a threshold that is not one number")?[0];
@@ -211,7 +211,7 @@ fn arithmetic(graph: &mut Graph, call: &Call, kind: Arithmetic) -> Result<Vec<Va
             if a.columns.len() != b.columns.len() || a.rank != b.rank {
                 return Err("two matrices of different shapes".into());
             }
-            // What multiplying out may cost, in comparisons of terms.
+            // The cost of multiplying out, in comparisons of terms.
             let work = a
                 .columns
                 .iter()
@@ -231,7 +231,7 @@ fn arithmetic(graph: &mut Graph, call: &Call, kind: Arithmetic) -> Result<Vec<Va
     }
 }
 
-/// The constant that meets each column.
+/// The constant for each column.
 fn per_column(tensor: &Tensor, matrix: &Matrix) -> Result<Vec<f64>, String> {
     let values = tensor.reals().ok_or("arithmetic on texts")?;
     let (last, before) = tensor.shape.split_last().unwrap_or((&1, &[]));
@@ -257,7 +257,7 @@ fn columns_with(
 ) -> Result<Vec<Value>, String> {
     let both = matrix.columns.iter().zip(constants);
     let columns: Option<Vec<_>> = both.map(|(column, &c)| combine(column, c)).collect();
-    let columns = columns.ok_or("a constant divided by what depends on the input")?;
+    let columns = columns.ok_or("a constant divided by a value that depends on the input")?;
     one(graph.columns(columns, matrix.rank, Element::Real)?)
 }
 

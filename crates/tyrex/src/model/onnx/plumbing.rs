@@ -210,7 +210,7 @@ pub(super) fn transpose(graph: &mut Graph, call: &Call) -> Result<Vec<Value>, St
             graph.budget.take(tensor.len(), 32)?;
             one(Value::Constant(Rc::new(transposed(tensor)?)))
         }
-        _ => Err(format!("a transpose {order:?} of what depends on the input")),
+        _ => Err(format!("a transpose {order:?} of a value that depends on the input")),
     }
 }
 

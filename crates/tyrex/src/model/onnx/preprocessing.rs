@@ -1,4 +1,4 @@
-//! What a pipeline does before its model: as an encoder, or folded into the model.
+//! The preprocessing of a pipeline, as an encoder or folded into the model.
 
 use super::{Block, Category, Core, Inputs, OnnxModel};
 use crate::data::encode::{self, Affine, Coding};
@@ -19,8 +19,8 @@ impl Category {
 impl OnnxModel {
     /// The preprocessing as an encoder of the schema's rows, for a model that takes raw columns.
     ///
-    /// Input columns are features by name, or by place where the model has no names for them.
-    /// A value that the graph would impute stays missing here: the schema's own policy decides.
+    /// Input columns are features by name, or by position if the model has no names for them. A
+    /// value that the graph would impute stays missing here: the schema's own policy applies.
     pub fn encoder(&self, schema: &Schema) -> Result<Encoder> {
         let features = self.features(schema)?;
         let mut blocks = Vec::with_capacity(self.preprocessing.len());
@@ -56,8 +56,8 @@ impl OnnxModel {
         Ok(names)
     }
 
-    /// The model with its preprocessing folded in: it takes the input columns as they are. For a
-    /// model that takes points in tyrex's encoding, or columns that are already numbers.
+    /// The model with its preprocessing folded in: it takes the input columns directly. For a model
+    /// that takes points in tyrex's encoding, or columns that are already numbers.
     pub fn folded(&self) -> Result<Core> {
         let mut places = Vec::with_capacity(self.preprocessing.len());
         for block in &self.preprocessing {

@@ -1,4 +1,4 @@
-//! From formulas to a model: finds the layers or trees behind a score and what feeds them.
+//! From formulas to a model: finds the layers or trees behind a score, and their inputs.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -9,7 +9,7 @@ use super::{Block, Category, Core, Favourable, ImportOptions};
 use crate::model::trees::{Aggregate, Transform, TreeEnsemble, TreeNode};
 use crate::model::{Activation, Dense, Mlp, Output};
 
-/// A model and what turns raw columns into its features.
+/// A model and its preprocessing.
 pub(super) struct Resolved {
     pub(super) core: Core,
     pub(super) blocks: Vec<Block>,
@@ -136,7 +136,7 @@ fn raw_ending(matrix: &Rc<Matrix>, favourable: usize) -> Result<Ending, String> 
     })
 }
 
-/// What the favourable column ends in.
+/// The last function of the favourable column.
 fn ending(graph: &Graph, matrix: &Rc<Matrix>, favourable: usize) -> Result<Ending, String> {
     let alone;
     let column = match matrix.columns.as_slice() {
@@ -365,7 +365,7 @@ fn dense(
     Ok((Core::Mlp(mlp), blocks))
 }
 
-/// What a layer's inputs are: activations of sums of the layer before.
+/// The inputs of a layer: activations of sums of the layer before.
 struct Neurons {
     activation: Activation,
     sums: Vec<Linear>,
@@ -571,7 +571,7 @@ fn rescale_outputs(
     Ok(base)
 }
 
-/// Refuses trees whose scores can leave `[0, 1]`.
+/// Rejects trees whose scores can leave `[0, 1]`.
 fn check_probabilities(ensemble: &TreeEnsemble) -> Result<(), String> {
     const SLACK: f64 = 1e-3;
     let base = f64::from(ensemble.base()[0]);

@@ -1,8 +1,8 @@
 //! The same model on other scales.
 //!
-//! A search moves through points, so what a step of 0.1 means depends on their scale. A model
-//! that takes raw columns gives its points the scale of the columns: years beside incomes. Here
-//! the core is rewritten for coordinates on a common scale; the encoder carries the scaling.
+//! A search moves through points, so the meaning of a step of 0.1 depends on their scale. The
+//! points of a model that takes raw columns have the scale of the columns: years beside incomes.
+//! Here the core is rewritten for coordinates on a common scale; the encoder does the scaling.
 
 use super::Core;
 use super::preprocessing::fold_network;

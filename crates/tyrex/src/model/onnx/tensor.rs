@@ -1,4 +1,4 @@
-//! Constant arrays: decoding them within limits, and the little arithmetic that folds them.
+//! Constant arrays: decoding them within limits, and arithmetic on them.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Seek, SeekFrom};
@@ -23,7 +23,7 @@ pub(super) struct Tensor {
     pub(super) data: Data,
 }
 
-/// Where external data may be read from, and how much more of it.
+/// The folder of external data, and the remaining bytes.
 #[derive(Debug)]
 pub(super) struct External<'a> {
     folder: Option<&'a Path>,
@@ -31,7 +31,7 @@ pub(super) struct External<'a> {
 }
 
 impl<'a> External<'a> {
-    /// External data beside a model file, or refused where there is no file.
+    /// External data beside a model file; an error if there is no file.
     pub(super) fn new(folder: Option<&'a Path>) -> Self {
         Self { folder, bytes_left: FILE_BYTES }
     }
@@ -210,7 +210,7 @@ fn external_bytes(
     if !path.starts_with(&home) {
         return Err(format!("external data `{location}` leaves the model's folder"));
     }
-    // A pipe or a device could block for ever or never end.
+    // A pipe or a device could block or never end.
     let about = path.metadata().map_err(failed)?;
     if !about.is_file() {
         return Err(format!("external data `{location}` is not a file"));
@@ -221,7 +221,7 @@ fn external_bytes(
     let length = number("length")?.unwrap_or(rest);
     if length > rest {
         return Err(format!(
-            "external data `{location}`: {length} bytes at {offset} asked for, {rest} are there"
+            "external data `{location}`: {length} bytes at {offset} requested, {rest} are there"
         ));
     }
     external.bytes_left = external.bytes_left.checked_sub(length).ok_or_else(|| {

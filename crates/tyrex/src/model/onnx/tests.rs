@@ -1,4 +1,4 @@
-//! Laws of the round trip, and files that want to do harm.
+//! Round trips, and malicious files.
 
 use std::fs;
 
@@ -289,7 +289,7 @@ fn trees_by_hand_score_their_leaves() {
 #[test]
 fn hostile_trees_are_refused() {
     for (change, expected) in [
-        (ints("nodes_truenodeids", &[0, 0, 0]), "2 nodes do not hang from the root"),
+        (ints("nodes_truenodeids", &[0, 0, 0]), "2 nodes are not connected to the root"),
         (ints("nodes_truenodeids", &[2, 0, 0]), "a tree with 2 roots, expected one"),
         (ints("nodes_truenodeids", &[7, 0, 0]), "tree 0 has no node 7"),
         (ints("nodes_truenodeids", &[-1, 0, 0]), "tree 0 has no node -1"),
@@ -306,7 +306,7 @@ fn hostile_trees_are_refused() {
         (reals("class_weights", &[f32::INFINITY, 0.0]), "weight inf of output 0"),
         (reals("class_weights", &[f32::NAN, 0.0]), "weight"),
         (reals("class_weights", &[5.0, 0.0]), "raw scores, not probabilities"),
-        (reals("class_weights", &[-0.5, 0.5]), "weights that speak for one class"),
+        (reals("class_weights", &[-0.5, 0.5]), "of weights for one class"),
         (reals("base_values", &[0.0, 0.0]), "2 base values"),
         (ints("classlabels_int64s", &[]), "0 classes"),
         (text("post_transform", "PROBIT"), "post_transform `PROBIT`"),
@@ -559,8 +559,8 @@ fn external_data_stays_in_the_folder() {
         (String::new(), 8, "leaves the model's folder"),
         ("missing.bin".into(), 8, "external data `missing.bin`"),
         ("folder".into(), 8, "is not a file"),
-        ("weights.bin".into(), 9, "9 bytes at 4 asked for, 8 are there"),
-        ("weights.bin".into(), u64::MAX, "asked for, 8 are there"),
+        ("weights.bin".into(), 9, "9 bytes at 4 requested, 8 are there"),
+        ("weights.bin".into(), u64::MAX, "requested, 8 are there"),
         ("weights.bin".into(), 4, "ask for 2 elements, found 1"),
     ];
     #[cfg(unix)]

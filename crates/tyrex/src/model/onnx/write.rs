@@ -13,14 +13,14 @@ use crate::data::{Encoder, Schema};
 use crate::error::{Error, Result};
 use crate::model::{Activation, Mlp, Model, Output};
 
-/// The version of the notes tyrex leaves in a model file.
+/// The version of the metadata in a model file.
 const FORMAT_VERSION: &str = "1";
 /// `Gelu` is an operator from here on.
 const OPERATOR_SET: i64 = 20;
 /// The file format that belongs to the operator set.
 const FILE_FORMAT: i64 = 9;
 
-/// What travels with a model in its file, as text.
+/// The metadata of a model file, as text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExportMetadata {
     /// The schema of the rows, as TOML.
@@ -32,7 +32,7 @@ pub struct ExportMetadata {
 impl ExportMetadata {
     /// The schema and the encoder of the rows a model was trained on.
     pub fn of(schema: &Schema, encoder: &Encoder) -> Result<Self> {
-        // The file takes this crate's encoding, whatever the model took before.
+        // The written file takes this crate's encoding, even if the original model did not.
         let mut schema = schema.clone();
         schema.model.input = ModelInput::Encoded;
         let encoder = serde_json::to_string(encoder)
@@ -44,7 +44,7 @@ impl ExportMetadata {
 /// The bytes of an ONNX file: `input` (float, rows by coordinates) to `probability` of the
 /// favourable class (rows by one) and `logits` (rows by classes).
 ///
-/// The notes in the file are `tyrex_version`, `format_version`, `fingerprint`, and what
+/// The metadata of the file are `tyrex_version`, `format_version`, `fingerprint`, and what
 /// `metadata` holds as `schema` and `encoder`.
 #[must_use]
 pub fn write(network: &Mlp, metadata: &ExportMetadata) -> Vec<u8> {
@@ -95,7 +95,7 @@ pub fn write(network: &Mlp, metadata: &ExportMetadata) -> Vec<u8> {
     model.encode_to_vec()
 }
 
-/// Adds an activation; the name of what it makes.
+/// Adds an activation; returns the name of its output.
 fn activate(graph: &mut GraphProto, activation: Activation, sums: String, index: usize) -> String {
     let output = format!("layer_{index}.output");
     let (operator, attributes) = match activation {

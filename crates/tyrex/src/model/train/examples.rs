@@ -1,10 +1,10 @@
-//! The rows a network learns from, and what each weighs.
+//! The training rows of a network, and their weights.
 
 use super::{ClassWeights, OutputLayer, TrainParams};
 use crate::error::{Error, Result};
 use crate::points::Points;
 
-/// The rows to learn from. Many models share them; nothing is copied.
+/// The training rows. Many models share them without copies.
 #[derive(Debug, Clone, Copy)]
 pub struct Examples<'a> {
     /// Encoded rows.
@@ -37,7 +37,7 @@ impl<'a> Examples<'a> {
     }
 }
 
-/// The number of classes, if the examples can be learnt from.
+/// Checks the examples and returns the number of classes.
 pub(super) fn check_examples(examples: &Examples, params: &TrainParams) -> Result<usize> {
     let classes = match params.output {
         OutputLayer::Sigmoid => 2,
@@ -76,7 +76,7 @@ pub(super) fn check_examples(examples: &Examples, params: &TrainParams) -> Resul
         )));
     }
     if let Some(row) = examples.rows.and_then(|rows| rows.iter().find(|&&row| row >= count)) {
-        return Err(Error::Training(format!("row {row} was asked for, but there are {count}")));
+        return Err(Error::Training(format!("row {row} was requested, but there are {count}")));
     }
     if examples.rows.map_or(count, <[_]>::len) == 0 {
         return Err(Error::Training("there are no rows to learn from".into()));

@@ -7,10 +7,10 @@ use crate::error::{Error, Result};
 use crate::model::{Activation, Dense, Mlp, Model as _, Output};
 use crate::seed::Seed;
 
-/// What training keeps in memory is some five times the weights: 2 GB at this number.
+/// Training keeps about five times the weights in memory: 2 GB at this number.
 const MOST_WEIGHTS: usize = 100_000_000;
 
-/// A network with weights drawn as asked.
+/// A network with random initial weights.
 pub(super) fn initial(dim: usize, params: &TrainParams, seed: Seed) -> Result<Mlp> {
     let (classes, output) = logits(params.output);
     let widths = || [dim].into_iter().chain(params.hidden.iter().copied()).chain([classes]);
@@ -64,7 +64,7 @@ pub(super) fn started(start: &Mlp, dim: usize, params: &TrainParams) -> Result<M
     Ok(start.clone())
 }
 
-/// The number of logits, and what becomes of them.
+/// The number of logits, and the output function.
 fn logits(output: OutputLayer) -> (usize, Output) {
     match output {
         OutputLayer::Sigmoid => (1, Output::Sigmoid { favourable: true }),

@@ -1,4 +1,4 @@
-//! What can be set about training, and the ranges it must be in.
+//! The parameters of a training, and their ranges.
 
 use std::path::Path;
 
@@ -118,14 +118,14 @@ pub enum Schedule {
     Constant,
     /// `factor^epoch`
     Exponential {
-        /// What one epoch multiplies the rate by.
+        /// The factor per epoch.
         factor: f64,
     },
     /// `factor^(epoch / every)`, rounded down.
     Step {
         /// Epochs between two drops.
         every: usize,
-        /// What a drop multiplies the rate by.
+        /// The factor per drop.
         factor: f64,
     },
     /// Half a cosine from 1 down to `floor` over all epochs.
@@ -180,7 +180,7 @@ impl Default for EarlyStopping {
 }
 
 impl TrainParams {
-    /// Reads parameters from a TOML file; what it does not name keeps its default.
+    /// Reads parameters from a TOML file; absent parameters keep their defaults.
     pub fn read(path: &Path) -> Result<Self> {
         let text = std::fs::read_to_string(path).map_err(Error::io("read", path))?;
         let wrong = |problem| Error::ParamFile { file: path.to_owned(), problem };
@@ -190,7 +190,7 @@ impl TrainParams {
         Ok(params)
     }
 
-    /// Whether every parameter is in its range.
+    /// Checks that every parameter is in its range.
     pub(super) fn check(&self) -> Result<()> {
         let params = self;
         let at_least_one = |name, value: usize| match value {

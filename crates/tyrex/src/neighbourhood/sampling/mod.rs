@@ -1,4 +1,4 @@
-//! The catalogue of ways to draw offsets: each is a file, and its line in the list below.
+//! The catalogue of samplings: each has a file and a line in the list below.
 
 mod antithetic;
 mod monte_carlo;
@@ -14,21 +14,21 @@ use crate::error::Result;
 use crate::seed::Rng;
 
 plain_catalogue! {
-    /// How offsets are drawn. All but the last two have the distribution `N(0, sigma^2 I)`, one
-    /// by one; they differ in how evenly they cover it together.
+    /// How offsets are drawn. All but the last two have the distribution `N(0, sigma^2 I)`, one by
+    /// one; they differ in how evenly they cover it jointly.
     #[derive(Default)]
     Sampling by Draw {
         /// Independent draws: the paper.
         #[default]
         monte_carlo::MonteCarlo,
-        /// Pairs `n, -n`: what is odd in the offset cancels.
+        /// Pairs `n, -n`: odd terms of the offset cancel.
         antithetic::Antithetic,
         /// Pairs `n, -n` whose directions are orthogonal, `d` at a time, with lengths drawn
         /// independently from the chi distribution.
         orthogonal::Orthogonal,
         /// Owen-scrambled Sobol points through the normal quantile. With a rotation
         /// ([`Neighbourhood::rotated`](super::Neighbourhood::rotated)) its best coordinates lie
-        /// where the model is steepest.
+        /// along the steepest directions of the model.
         sobol::Sobol,
         /// Independent draws, each coordinate conditioned on `|n_j| <= 2 sigma`: bounded, hence
         /// sub-Gaussian, as in the paper's remark on other distributions.
@@ -39,32 +39,31 @@ plain_catalogue! {
     }
 }
 
-/// What a way to draw offsets says of itself, in its own file.
+/// The description of a sampling, implemented in its own file.
 trait Draw {
     /// At least `samples` offsets of `dim` coordinates, one after the other, whose coordinates
     /// have standard deviation 1.
     fn units(&self, dim: usize, samples: usize, rng: &mut Rng) -> Result<Vec<f64>>;
 
-    /// The most coordinates it has.
+    /// The maximum number of coordinates.
     fn most_coordinates(&self) -> usize {
         usize::MAX
     }
 
-    /// Whether its first coordinates cover better than the others, so that it matters how
-    /// offsets are turned.
+    /// Whether its first coordinates cover better than the others, so that rotation matters.
     fn has_best_coordinates(&self) -> bool {
         false
     }
 }
 
 impl Sampling {
-    /// The most coordinates that offsets drawn so may have.
+    /// The maximum number of coordinates of such offsets.
     #[must_use]
     pub fn most_coordinates(self) -> usize {
         self.kind().most_coordinates()
     }
 
-    /// The same, or orthogonal offsets where there are more coordinates than it has.
+    /// The same, or orthogonal offsets if there are too many coordinates for it.
     #[must_use]
     pub fn for_coordinates(self, dim: usize) -> Self {
         if dim > self.most_coordinates() { Self::Orthogonal } else { self }

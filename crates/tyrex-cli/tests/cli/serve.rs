@@ -154,8 +154,8 @@ fn what_does_not_start_says_why() {
     let port = taken.local_addr().unwrap().port().to_string();
     let cases: [(&[&str], &[&str]); 7] = [
         (&["--port", &port], &["cannot listen on 127.0.0.1", "another --port"]),
-        (&["--address", "0.0.0.0:0"], &["tokens are demanded", "tyrex token create"]),
-        (&["--require-tokens", "--port", "0"], &["tokens are demanded", "tyrex token create"]),
+        (&["--address", "0.0.0.0:0"], &["tokens are required", "tyrex token create"]),
+        (&["--require-tokens", "--port", "0"], &["tokens are required", "tyrex token create"]),
         (&["--port", "0", "--dataset", "germany"], &["germany", "tyrex data list"]),
         (&["--port", "0", "--data", "loans.csv"], &["there is no schema", "--schema"]),
         (&["--port", "0", "--results", "nowhere"], &["nowhere"]),

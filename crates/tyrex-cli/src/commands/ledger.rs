@@ -278,7 +278,7 @@ fn promised_pairs(promised: &Promised) -> Vec<(&'static str, String)> {
         ("method", method.to_owned()),
     ];
     match &promised.given {
-        None => pairs.push(("subject", "forgotten, with everything personal".to_owned())),
+        None => pairs.push(("subject", "forgotten, with all personal data".to_owned())),
         Some(given) => {
             let document = &given.document;
             pairs.push(("subject", given.subject.clone()));
@@ -362,12 +362,12 @@ impl Report for VerifyReport {
             Some(problem) => pairs.push(("broken", problem.to_string())),
             None if self.noted => pairs.push((
                 "sound",
-                "every entry is as it was written; the head noted earlier is among them".to_owned(),
+                "no entry was changed; the head stored earlier is in the chain".to_owned(),
             )),
             None => pairs.push((
                 "sound",
-                "every entry is as it was written, unless all was written anew; a head noted \
-                 elsewhere rules that out (--head)"
+                "no entry was changed, unless the whole ledger was rewritten; a head stored \
+                 elsewhere excludes that (--head)"
                     .to_owned(),
             )),
         }

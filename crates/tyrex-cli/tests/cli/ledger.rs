@@ -144,7 +144,7 @@ fn verify_answers_no_when_an_entry_was_changed() {
     std::fs::write(place.path("advice.db"), bytes).unwrap();
     let no = place.run(&["ledger", "verify", "--ledger", "advice.db"]);
     assert_eq!(no.code, 1, "{}", no.stderr);
-    assert!(no.stdout.contains("its personal data were changed"), "{}", no.stdout);
+    assert!(no.stdout.contains("its personal data was changed"), "{}", no.stdout);
     let no = place.run(&["ledger", "verify", "--ledger", "advice.db", "--json"]);
     let document: serde_json::Value = serde_json::from_str(&no.stdout).unwrap();
     assert_eq!(document["intact"], false);

@@ -177,7 +177,11 @@ fn one_service_runs_on_a_database_and_commands_beside_it() {
     let service = Running::start(&place, &arguments);
     let second = place.run(&["serve", "--port", "0", "--ledger", "./advice.db"]);
     assert_eq!(second.code, 2, "{}", second.stderr);
-    assert!(second.stderr.contains("another service runs on ./advice.db"), "{}", second.stderr);
+    assert!(
+        second.stderr.contains("another service is running on ./advice.db"),
+        "{}",
+        second.stderr
+    );
     assert!(second.stderr.contains("stop it first"), "{}", second.stderr);
     // A job, and somebody in it who is forgotten from outside.
     let row = json!({"income": 12.0, "age": 30, "housing": "rent", "owner": "no"});

@@ -68,11 +68,11 @@ pub struct NewToken {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The database refused.
+    /// The database failed.
     #[error(transparent)]
     Database(#[from] database::Error),
-    /// The system gave no random numbers.
-    #[error("the system gives no random numbers: {0}")]
+    /// The system provided no random numbers.
+    #[error("the system provides no random numbers: {0}")]
     Random(String),
     /// An invalid name.
     #[error(

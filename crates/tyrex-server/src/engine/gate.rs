@@ -127,7 +127,7 @@ impl Read<'_> {
 }
 
 impl Contender {
-    /// What it is called.
+    /// Its name.
     pub(crate) fn name(&self) -> &str {
         match self {
             Self::Served(served) => served.id(),

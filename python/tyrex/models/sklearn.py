@@ -75,7 +75,7 @@ class Preprocessor:
 def _shares(model: Any, table: Table, frame: Frame) -> Any:
     try:
         return model.predict_proba(table.container(frame))
-    except Exception as problem:  # whatever the user's own model raises
+    except Exception as problem:  # the user's model may raise any error
         raise failed(f"this {_kind(model)} cannot score the data", problem) from problem
 
 

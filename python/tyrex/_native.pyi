@@ -94,7 +94,7 @@ class Ensemble:
 @final
 class Explainer:
     """
-    A model and the rows it speaks about.
+    A model and its rows.
     """
     def calibrate(self, /, goal: str, taus: SupportsGetItem[int, SupportsFloat | SupportsIndex] | None, factuals: SupportsIndex | None, options: str, ensemble: Ensemble, progress: Any | None = None) -> str:
         """
@@ -102,8 +102,8 @@ class Explainer:
         """
     def certify(self, /, rows: Table, ensemble: Ensemble | None, steered: bool, terms: str, seed: SupportsIndex, progress: Any | None = None) -> list[tuple[int, str]]:
         """
-        A certificate for every row of a table that is not dropped, as JSON, each with its
-        sentence, after its row.
+        A certificate for every row of a table that is not dropped, as JSON, each with its sentence,
+        after its row.
         """
     def explain(self, /, rows: Table | None, options: str, limit: SupportsIndex | None = None, ensemble: Ensemble | None = None, progress: Any | None = None) -> tuple[str, list[float], str, bool]:
         """
@@ -191,8 +191,8 @@ class Explainer:
     @staticmethod
     def with_model(data: Data, model: Model, common_scale: bool) -> Explainer:
         """
-        An existing model and rows. `common_scale` rescales the raw columns of the model to a
-        common scale; the model stays the same function of a row.
+        An existing model and rows. `common_scale` rescales the raw columns of the model to a common
+        scale; the model stays the same function of a row.
         """
 
 @final
@@ -202,8 +202,8 @@ class Model:
     """
     def __new__(cls, /, source: SupportsGetItem[int, SupportsIndex] | str | PathLike[str], schema: Schema | None = None, *, class_number: SupportsIndex | None = None, class_name: str | None = None, logits: bool = False) -> Model:
         """
-        A model from its file or from the bytes of it. With a schema, its favourable label
-        selects the class by default. External data is read from the folder of the file.
+        A model from its file or from the bytes of it. With a schema, its favourable label selects
+        the class by default. External data is read from the folder of the file.
         """
     @property
     def class_names(self, /) -> list[str] | None:
@@ -228,8 +228,8 @@ class Network:
     """
     def __new__(cls, /, width: SupportsIndex, layers: SupportsGetItem[int, tuple[str, bytes, bytes]], output: str) -> Network:
         """
-        A network from its pickled parts. An ONNX file would not be exact: its reader may
-        merge equal neurons.
+        A network from its pickled parts. An ONNX file would not be exact: its reader may merge
+        equal neurons.
         """
     def __reduce__(self, /) -> tuple[type, tuple[int, list[tuple[str, bytes, bytes]], str]]: ...
     @property
@@ -253,9 +253,9 @@ class Network:
     @staticmethod
     def train(examples: tuple[Incomplete, Incomplete, Incomplete | None], params: str, seed: SupportsIndex, start: Network | None = None, progress: Any | None = None) -> tuple[Network, str, int]:
         """
-        Trains a network on encoded rows, their labels and their weights, if they have any.
-        `start` is a network to continue from. Returns the network, every epoch as JSON, and the
-        epoch whose weights were kept.
+        Trains a network on encoded rows, their labels and their weights, if they have any. `start`
+        is a network to continue from. Returns the network, every epoch as JSON, and the epoch whose
+        weights were kept.
         """
     @property
     def width(self, /) -> int:
@@ -266,7 +266,7 @@ class Network:
 @final
 class Schema:
     """
-    What the columns of a table mean.
+    A schema: the meaning of the columns of a table.
     """
     def __new__(cls, /, toml: str) -> Schema:
         """
@@ -295,9 +295,9 @@ class Schema:
     @staticmethod
     def infer(table: Table, label: str | None, favourable: SupportsGetItem[int, str], kinds: SupportsGetItem[int, tuple[str, str, SupportsGetItem[int, str | SupportsFloat | SupportsIndex]]], features: SupportsGetItem[int, str] | None) -> tuple[Schema, list[tuple[str | None, str]]]:
         """
-        A draft of a schema from a table, and remarks for a person to review. `kinds` has the
-        known kinds of columns: `numeric`, `integer`, `ordinal`, `categorical` or `flag`, and
-        the levels; `features` the columns that a model takes.
+        A draft of a schema from a table, and remarks for a person to review. `kinds` has the known
+        kinds of columns: `numeric`, `integer`, `ordinal`, `categorical` or `flag`, and the levels;
+        `features` the columns that a model takes.
         """
     @property
     def label(self, /) -> str:

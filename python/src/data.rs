@@ -194,7 +194,7 @@ impl Data {
             .map(|dataset| Self(Rows::Labelled(dataset)))
     }
 
-    /// What the columns mean.
+    /// The schema.
     #[getter]
     fn schema(&self) -> Schema {
         Schema(self.0.schema().clone())

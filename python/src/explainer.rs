@@ -243,7 +243,7 @@ impl Explainer {
         Ok(Self { inner: made.or_raise()?, failure: Some(failure) })
     }
 
-    /// What the columns mean.
+    /// The schema.
     #[getter]
     fn schema(&self) -> Schema {
         Schema(self.inner.schema().clone())

@@ -22,7 +22,7 @@ type Rows<'py> =
     (PyReadonlyArray2<'py, f32>, PyReadonlyArray1<'py, u32>, Option<PyReadonlyArray1<'py, f32>>);
 /// A layer for pickling: its activation as JSON, its weights and its bias as bytes.
 type Layer<'py> = (String, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
-/// What [`Network::new`] takes.
+/// The arguments of [`Network::new`].
 type Parts<'py> = (usize, Vec<Layer<'py>>, String);
 
 #[pymethods]

@@ -34,7 +34,7 @@ class Data:
     @property
     def schema(self, /) -> Schema:
         """
-        What the columns mean.
+        The schema.
         """
     def split(self, /) -> tuple[list[int], list[int]]:
         """
@@ -150,7 +150,7 @@ class Explainer:
     @property
     def schema(self, /) -> Schema:
         """
-        What the columns mean.
+        The schema.
         """
     def score(self, /, rows: Table) -> tuple[list[int], Incomplete]:
         """

@@ -124,12 +124,12 @@ class Explanations(Sequence[Explanation]):
 
     @property
     def found(self) -> Explanations:
-        """Those with advice."""
+        """The explanations with advice."""
         return self._with(e for e in self if e.found)
 
     @property
     def not_found(self) -> Explanations:
-        """Those without; their `reason` and `why` say why."""
+        """The explanations without advice; `reason` and `why` give the reason."""
         return self._with(e for e in self if not e.found)
 
     @property

@@ -90,8 +90,8 @@ class Source:
     def kinds(
         self, features: Iterable[str], levels: Mapping[str, list[Any]] = MappingProxyType({})
     ) -> list[tuple[str, str, list[Any]]]:
-        """What the container knows of its columns, and a model of the `levels` of some, as the
-        native side wants to be told. A text stays a text, even one that looks like a number."""
+        """The known kinds of the container's columns, and a model's `levels` of some, as the
+        native side takes them. A text stays a text, even one that looks like a number."""
         known: list[tuple[str, str, list[Any]]] = []
         for name in features:
             column = self.frame.columns[self.frame.names.index(name)]

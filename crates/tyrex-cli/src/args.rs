@@ -74,7 +74,7 @@ pub struct GlobalArgs {
     /// Print one JSON document instead of text
     #[arg(long, global = true)]
     pub json: bool,
-    /// Print nothing but errors (and a schema or a completion script, where that is asked for)
+    /// Print only errors (and a schema or a completion script, if requested)
     #[arg(long, short, global = true, conflicts_with = "json")]
     pub quiet: bool,
     /// Threads to use; the result is the same with any number [default: all cores]
@@ -229,7 +229,7 @@ pub struct AbsentArgs {
     pub rest: Vec<String>,
 }
 
-/// Where the rows come from.
+/// The source of the rows.
 #[derive(Debug, clap::Args)]
 #[command(
     next_help_heading = "Data",
@@ -306,7 +306,7 @@ Examples:
   tyrex train --dataset german --out german.onnx --class-weights balanced --early-stopping
   tyrex train --dataset german --out german.onnx --params train.toml --seed 7")]
 pub struct TrainArgs {
-    /// Where the rows come from.
+    /// The source of the rows.
     #[command(flatten)]
     pub source: SourceArgs,
     /// Training parameters.

@@ -13,7 +13,7 @@ use tyrex_server::serve;
 pub(crate) struct Usage {
     /// The problem.
     pub(crate) problem: String,
-    /// What to do next.
+    /// The remedy.
     pub(crate) help: String,
 }
 

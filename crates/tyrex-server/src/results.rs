@@ -25,7 +25,7 @@ pub(crate) struct Report {
     pub(crate) name: String,
     /// Its display name.
     pub(crate) title: String,
-    /// How many experiments it shows.
+    /// The number of experiments in it.
     pub(crate) experiments: usize,
     /// Whether it is built in.
     pub(crate) shipped: bool,

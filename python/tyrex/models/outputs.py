@@ -192,7 +192,7 @@ def by_name(classes: Sequence[Any], favourable: Any) -> tuple[int, ...]:
 
 
 def _position(known: list[Any], wanted: Any) -> int | None:
-    """Where a class is: the same value, or else the same text."""
+    """The position of a class: by the same value, or else by the same text."""
     if wanted in known:
         return known.index(wanted)
     texts = [str(own) for own in known]

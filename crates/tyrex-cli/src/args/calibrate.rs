@@ -16,7 +16,7 @@ Examples:
   tyrex calibrate --dataset german --target 0.9 --confidence 0.9 --method trex-nn --norm l2
   tyrex calibrate --data loans.csv --schema loans.toml --model loans.onnx --ensemble ensemble")]
 pub struct CalibrateArgs {
-    /// Where the rows come from.
+    /// The source of the rows.
     #[command(flatten)]
     pub source: SourceArgs,
     /// The reference.

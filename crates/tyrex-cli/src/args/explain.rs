@@ -23,7 +23,7 @@ Examples:
   tyrex explain --data applicants.csv --model loans.onnx --ledger advice.db \
     --subject-column customer --holds 90d")]
 pub struct ExplainArgs {
-    /// Where the rows come from.
+    /// The source of the rows.
     #[command(flatten)]
     pub source: SourceArgs,
     /// The reference.
@@ -44,7 +44,7 @@ pub struct ExplainArgs {
     /// Models to retrain for the certificates [default: 20, or none for a model file]
     #[arg(long, value_name = "N", value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "Change")]
     pub models: Option<usize>,
-    /// Where the advice is recorded.
+    /// The ledger for the advice.
     #[command(flatten)]
     pub record: RecordArgs,
     /// Rejected applicants to advise [default: 5 to show, all to write or record]

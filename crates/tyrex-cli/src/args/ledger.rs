@@ -59,7 +59,7 @@ Examples:
     Close(LedgerCloseArgs),
 }
 
-/// Where the ledger is.
+/// The ledger.
 #[derive(Debug, clap::Args)]
 pub struct LedgerArgs {
     /// Ledger: a file, or the URL of a PostgreSQL database [default: the variable `TYREX_LEDGER`]
@@ -70,7 +70,7 @@ pub struct LedgerArgs {
 /// Arguments of `ledger list`.
 #[derive(Debug, clap::Args)]
 pub struct LedgerListArgs {
-    /// Where the ledger is.
+    /// The ledger.
     #[command(flatten)]
     pub ledger: LedgerArgs,
     /// Filter of the promises.
@@ -103,7 +103,7 @@ pub struct FilterArgs {
 pub struct LedgerShowArgs {
     /// Entry, by its number or its id
     pub entry: String,
-    /// Where the ledger is.
+    /// The ledger.
     #[command(flatten)]
     pub ledger: LedgerArgs,
 }
@@ -111,7 +111,7 @@ pub struct LedgerShowArgs {
 /// Arguments of `ledger export`.
 #[derive(Debug, clap::Args)]
 pub struct LedgerExportArgs {
-    /// Where the ledger is.
+    /// The ledger.
     #[command(flatten)]
     pub ledger: LedgerArgs,
     /// Filter of the promises; with a filter, only promises are written.
@@ -128,7 +128,7 @@ pub struct LedgerExportArgs {
 /// Arguments of `ledger verify`.
 #[derive(Debug, clap::Args)]
 pub struct LedgerVerifyArgs {
-    /// Where the ledger is.
+    /// The ledger.
     #[command(flatten)]
     pub ledger: LedgerArgs,
     /// A head that was stored earlier; it must still be in the chain
@@ -141,7 +141,7 @@ pub struct LedgerVerifyArgs {
 pub struct LedgerForgetArgs {
     /// Subject, as it was recorded
     pub subject: String,
-    /// Where the ledger is.
+    /// The ledger.
     #[command(flatten)]
     pub ledger: LedgerArgs,
     /// Confirm the erasure, which cannot be undone; only needed on a terminal
@@ -157,7 +157,7 @@ pub struct LedgerCloseArgs {
     /// How it ended
     #[arg(long = "as", value_name = "HOW", value_parser = choice::<Closing>())]
     pub closing: Closing,
-    /// Where the ledger is.
+    /// The ledger.
     #[command(flatten)]
     pub ledger: LedgerArgs,
 }

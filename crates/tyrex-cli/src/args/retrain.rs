@@ -17,7 +17,7 @@ Examples:
   tyrex retrain --dataset german --change weight-noise --change-params 'delta = 1e-3' --out moved
   tyrex retrain --data loans.csv --schema loans.toml --model loans.onnx --seed 1 --out fresh")]
 pub struct RetrainArgs {
-    /// Where the rows come from.
+    /// The source of the rows.
     #[command(flatten)]
     pub source: SourceArgs,
     /// The base model.

@@ -14,7 +14,7 @@ Examples:
   tyrex stability --dataset german --sigma 0.05 --out stability.parquet
   tyrex stability --data applicants.csv --model loans.onnx --limit 100 --json")]
 pub struct StabilityArgs {
-    /// Where the rows come from.
+    /// The source of the rows.
     #[command(flatten)]
     pub source: SourceArgs,
     /// The model.

@@ -135,7 +135,7 @@ fn request(args: &AuditArgs) -> anyhow::Result<Request> {
     Ok(request)
 }
 
-/// Where the promises come from. The address of a ledger may hold a password.
+/// The source of the promises. The address of a ledger may hold a password.
 fn promise_source(args: &AuditArgs) -> String {
     args.counterfactuals.as_deref().map_or_else(|| "the ledger".to_owned(), shown)
 }

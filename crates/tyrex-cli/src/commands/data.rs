@@ -93,7 +93,7 @@ impl Report for ListReport {
     }
 }
 
-/// Where a data set is, or how to get it.
+/// The location of a data set, or the command that fetches it.
 fn place(listing: &Listing) -> String {
     match &listing.place {
         Place::Embedded => "in the program".to_owned(),

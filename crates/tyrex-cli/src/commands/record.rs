@@ -121,7 +121,7 @@ impl Recording<'_> {
     }
 }
 
-/// What was recorded.
+/// The recorded promises.
 #[derive(Debug, Serialize)]
 pub(super) struct RecordReport {
     ledger: String,

@@ -163,7 +163,7 @@ mod tests {
         tau = 0.8
     "#;
 
-    /// What is said of an experiment's text.
+    /// The error for an experiment's text.
     fn said(text: &str) -> Option<String> {
         let experiment = match toml::from_str(text) {
             Ok(experiment) => experiment,

@@ -23,7 +23,7 @@ pub struct Results {
     pub version: String,
     /// The suite's name.
     pub suite: String,
-    /// What it is about.
+    /// Its title.
     pub title: String,
     /// The seed of all randomness.
     pub seed: Seed,
@@ -52,7 +52,7 @@ pub enum Finding {
     Moons(Moons),
     /// The distribution of a measure.
     Histograms(Histograms),
-    /// What certificates state, and what is observed.
+    /// Stated probabilities of certificates and observed validity.
     Certificates(Certificates),
 }
 
@@ -93,7 +93,7 @@ pub struct BaseSummary {
     pub accuracy: f64,
     /// The test rows it rejects, whose label is not favourable either.
     pub rejected: usize,
-    /// How many of them are explained.
+    /// The number of explained ones.
     pub factuals: usize,
 }
 
@@ -162,7 +162,7 @@ pub struct Answered {
     pub row: usize,
     /// Why nothing was found, if nothing was.
     pub reason: Option<Reason>,
-    /// What was found.
+    /// The counterfactual.
     pub found: Option<Found>,
 }
 
@@ -197,7 +197,7 @@ pub struct Family {
 pub struct Timing {
     /// The experiment.
     pub experiment: String,
-    /// What was timed.
+    /// The timed part.
     pub what: String,
     /// The norm, where there is one.
     pub norm: Option<Norm>,
@@ -283,7 +283,7 @@ pub struct Moons {
 /// A map.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Map {
-    /// What it shows.
+    /// Its title.
     pub title: String,
     /// The values, row by row.
     pub values: Vec<f32>,
@@ -294,7 +294,7 @@ pub struct Map {
 pub struct Placed {
     /// The method, or `factual`.
     pub label: String,
-    /// Where.
+    /// Its coordinates.
     pub at: (f32, f32),
     /// The stability there.
     pub stability: f64,
@@ -316,7 +316,7 @@ pub struct Histograms {
 pub struct Histogram {
     /// The points.
     pub title: String,
-    /// How many are in each bin.
+    /// The count of each bin.
     pub counts: Vec<usize>,
     /// Of all values.
     pub summary: Option<Summary>,

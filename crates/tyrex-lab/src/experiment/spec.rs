@@ -18,7 +18,7 @@ use super::contender::{Contender, Entrant};
 pub struct Suite {
     /// Its name.
     pub name: String,
-    /// What it is about.
+    /// Its title.
     pub title: String,
     /// The seed of all randomness.
     pub seed: Seed,

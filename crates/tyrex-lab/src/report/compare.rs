@@ -1,7 +1,7 @@
 //! Comparison of two lines by validity and cost.
 //!
-//! Where two methods answered the same factual of the same base model, their costs are compared
-//! factual by factual; where the same retrained models judged both, validities are compared model
+//! If two methods answered the same factual of the same base model, their costs are compared
+//! factual by factual; if the same retrained models evaluated both, validities are compared model
 //! by model. A paired difference has a smaller variance than the difference of two means. The
 //! results of one factual, or of one retrained model, with several bases count as one observation.
 
@@ -70,13 +70,13 @@ impl<'a> Entry<'a> {
         validity(&self.line, change)
     }
 
-    /// The families of retrained models that judged both.
+    /// The families of retrained models that evaluated both.
     pub(super) fn shared_families(&self, other: &Entry<'_>) -> Vec<&str> {
         let all = self.line.validity.iter().map(|(change, _)| change.as_str());
         all.filter(|change| other.validity(change).is_some()).collect()
     }
 
-    /// Own minus other validity, over the retrained models that judged both.
+    /// Own minus other validity, over the retrained models that evaluated both.
     pub(super) fn validity_difference(&self, other: &Entry<'_>, change: &str) -> Option<Summary> {
         let theirs = validities(other, change);
         let differences: Vec<(usize, f64)> = validities(self, change)
@@ -109,7 +109,7 @@ impl<'a> Entry<'a> {
 /// Two lines on their common factuals.
 #[derive(Debug, Clone)]
 pub(super) struct Pair {
-    /// How many factuals.
+    /// The number of factuals.
     pub(super) factuals: usize,
     /// By family of retrained models: the share of models that accept, own and other's.
     pub(super) validities: Vec<(String, f64, f64)>,

@@ -84,7 +84,7 @@ fn said(moons: &Moons) -> String {
     if told.is_empty() { String::new() } else { format!("{}.", told.join("; ")) }
 }
 
-/// Where the map's coordinates lie on the page.
+/// The position of the map's coordinates on the page.
 struct Frame {
     bounds: [f64; 4],
     width: f64,

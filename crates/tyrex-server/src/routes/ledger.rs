@@ -96,7 +96,7 @@ pub(crate) struct VerifyQuery {
 pub(crate) struct VerifyAnswer {
     /// Whether no problem was found.
     intact: bool,
-    /// What was found.
+    /// The details.
     #[serde(flatten)]
     verification: Verification,
 }

@@ -85,7 +85,7 @@ pub(crate) struct ModelDetail {
     origin: String,
     /// Its retrained versions.
     ensemble: EnsembleSummary,
-    /// What it predicts.
+    /// The label that it predicts.
     label: LabelDocument,
     /// The methods that support it; the first is the default.
     methods: Vec<MethodDocument>,
@@ -93,7 +93,7 @@ pub(crate) struct ModelDetail {
     performances: Vec<Performance>,
 }
 
-/// What a model predicts.
+/// The label that a model predicts.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct LabelDocument {
     /// The column.

@@ -40,7 +40,7 @@ pub(crate) struct ResultSummary {
     /// Its display name.
     #[schema(example = "A first look: German Credit and two moons")]
     title: String,
-    /// How many experiments it shows.
+    /// The number of experiments in it.
     experiments: usize,
     /// Whether it is built in, or comes from the folder given by `--results`.
     shipped: bool,

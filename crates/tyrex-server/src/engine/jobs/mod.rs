@@ -200,7 +200,7 @@ impl Jobs {
         self.lock().get(&id).cloned().ok_or_else(|| Error::absent("job", id.to_string()))
     }
 
-    /// Those that are finished.
+    /// The finished ones.
     fn finished(&self) -> Vec<Uuid> {
         self.lock().values().filter(|entry| entry.state().is_final()).map(|it| it.id).collect()
     }

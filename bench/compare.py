@@ -95,7 +95,7 @@ def chosen(task, subcommand, only, tyrex):
 
 
 def gemm_peak(tyrex, pinned):
-    """The best single-precision product on one core, over everyone's own kernel."""
+    """The fastest single-precision product on one core, over all engines' kernels."""
     contestants = [
         engines.Contestant(name, command, 1, pinned)
         for name, command in chosen("gemm", "gemm", None, tyrex).items()
@@ -215,7 +215,7 @@ def record(run):
 
 
 if __name__ == "__main__":
-    # Ends like an interrupt, so that no stopped worker is left behind.
+    # Exits like an interrupt, so that no stopped worker remains.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     try:
         sys.exit(main())

@@ -1,4 +1,4 @@
-"""The driver's side of the protocol: finding engines, starting workers, asking for rounds."""
+"""The driver's side of the protocol: finding engines, starting workers, running rounds."""
 
 import json
 import os
@@ -16,7 +16,7 @@ START_LIMIT, ROUND_LIMIT = 600, 300  # seconds
 
 
 class EngineFailure(Exception):
-    """A worker ended, hung or answered nonsense; the message holds what it said last."""
+    """A worker ended, hung or gave an invalid answer; the message has its last output."""
 
 
 def peers(task):
@@ -30,7 +30,7 @@ def peers(task):
 
 
 def own_environment(engine):
-    """The folder and the requirements of an engine that pins what the others do not, or None."""
+    """The folder and the requirements of an engine with its own environment, or None."""
     word = engine.split("-")[0]
     requirements = BENCH / f"requirements-{word}.txt"
     return (BENCH / f".venv-{word}", requirements) if requirements.is_file() else None
@@ -89,7 +89,7 @@ def install_package(wheel, progress):
 
 
 def environment(threads):
-    """Every library's own way to say how many threads it may use."""
+    """The environment variables that limit the threads of each library."""
     spread = "true" if threads > 1 else "false"
     return {
         **os.environ,
@@ -114,7 +114,7 @@ def environment(threads):
 
 
 def cores():
-    """The cores this process may use; None where the system cannot say or pin."""
+    """The cores this process may use; None if the system cannot report or pin them."""
     return sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else None
 
 
@@ -180,7 +180,7 @@ class Worker:
         return answer
 
     def _failure(self, what):
-        time.sleep(0.2)  # let its last words arrive
+        time.sleep(0.2)  # wait for its last output
         self.log.seek(0)
         words = self.log.read().decode(errors="replace").strip().splitlines()[-8:]
         return EngineFailure("\n  ".join([f"{self.name} {what}", *words]))
@@ -237,7 +237,7 @@ class Contestant:
 
 
 def contest(contestants, rounds, progress):
-    """Starts everyone, one by one, then plays the rounds in turn. Closes all in any case."""
+    """Starts all engines, one by one, then runs the rounds in turn. Closes all in any case."""
     try:
         for contestant in contestants:
             progress(f"warming up {contestant.name}")

@@ -1,4 +1,4 @@
-"""What the task `explain` is about: a network of tyrex, and the rejected test rows of HELOC.
+"""The input of the task `explain`: a network of tyrex, and the rejected test rows of HELOC.
 
 A folder that every engine reads: `model.onnx`, and `explain.json` with the command line's path, the
 folder of the data and the request. Answers are compared by a digest, to the last bit.

@@ -31,7 +31,7 @@ EXAMPLES = """examples:
   bench/load --record                and append it to BENCHMARKS.md
   bench/load --soak 30 --csv rss.csv 30 minutes at saturation, with the memory every 10 seconds
 """
-#: The memory is looked at this often, and after so long it should be flat.
+#: Seconds between two readings of the memory, and the warm-up after which it should be flat.
 EVERY, WARM_UP = 10, 300
 #: Two-sided 95 % quantiles of Student's t, for 1, 2, .. degrees of freedom.
 STUDENT = [
@@ -80,7 +80,7 @@ def processor_time(process):
 
 
 class Service:
-    """A service on an empty database, and how long it took to be there."""
+    """A service on an empty database, and its start times."""
 
     def __init__(self, tyrex, folder):
         with socket.socket() as free:
@@ -131,7 +131,7 @@ class Service:
         return next(each for each in self.get("/v1/models")["models"] if each["id"] == MODEL)
 
     def resident(self):
-        """The memory it has, in MiB."""
+        """Its memory, in MiB."""
         status = Path(f"/proc/{self.process.pid}/status").read_text()
         line = next(line for line in status.splitlines() if line.startswith("VmRSS"))
         return int(line.split()[1]) / 1024
@@ -143,7 +143,7 @@ class Service:
 
 
 class Library:
-    """The library in a process of its own."""
+    """The library in its own process."""
 
     def __init__(self, example, threads, seconds):
         self.process = subprocess.Popen(
@@ -224,10 +224,10 @@ def same(row):
 
 
 def check_answers(service, library):
-    """The service must say what the library says, to the last digit."""
+    """The service must give the same answers as the library, to the last digit."""
     said, rows = service.summary(), library.said["rows"]
     if said["fingerprint"] != library.said["fingerprint"]:
-        return "The service's model is another than the library's; their answers were not compared."
+        return "The service's model differs from the library's; their answers were not compared."
     answer = service.post("/v1/stability", {"indices": [row["row"] for row in rows]})["rows"]
     different = sum(same(own) != same(other) for own, other in zip(answer, rows, strict=True))
     if different:
@@ -257,7 +257,7 @@ def table(args, service, example, folder):
         library.round()
         for load in loads:
             load.round(args.seconds)
-            # Neither side should find the other's heat.
+            # A pause, so that one side's heat does not slow the other.
             time.sleep(0.2)
     library.end()
     rate, cost = max(library.rates), min(library.costs)
@@ -331,7 +331,7 @@ def slope(samples):
 
 
 def soak(args, service, folder):
-    """Saturation with all kinds of requests, and the memory on the way."""
+    """Saturation with all kinds of requests, and the memory during it."""
     features = [applicant["features"] for applicant in service.applicants(200)]
     mixed = []
     for index, row in enumerate(features):

@@ -1,4 +1,4 @@
-"""The network that every task is about: d-128-128-1, ReLU, sigmoid output. numpy only."""
+"""The network of every task: d-128-128-1, ReLU, sigmoid output. numpy only."""
 
 import numpy as np
 

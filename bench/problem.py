@@ -1,4 +1,4 @@
-"""What the searches are about: a network, versions of it trained anew, and rejected rows.
+"""The input of the searches: a network, retrained versions of it, and rejected rows.
 
 A folder that every engine reads:
 
@@ -100,7 +100,7 @@ def read_models(path):
 
 
 def judge(reply, problem):
-    """What an engine's counterfactuals are worth.
+    """The quality of an engine's counterfactuals.
 
     `validity` is over the models that were trained anew, `cost` is in L2, `stability` is the mean
     relaxed stability on offsets that no engine has seen.

@@ -1,4 +1,4 @@
-"""What a run found: one dictionary, printed as tables, kept as JSON, recorded as Markdown."""
+"""The results of a run: one dictionary, printed as tables, stored as JSON, recorded as Markdown."""
 
 import datetime
 import os
@@ -19,7 +19,7 @@ def first_line(command):
 
 
 def machine(cores):
-    """The machine, in words that do not name it."""
+    """A description of the machine, without its name."""
     facts = {}
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
@@ -212,7 +212,7 @@ def as_text(run):
     elif any(table["compared"] for table in run["tables"]):
         parts.append("All engines did the same work, as far as it can be compared.")
     else:
-        parts.append("The engines have methods of their own: nothing had to agree.")
+        parts.append("The engines use different methods, so their results were not compared.")
     return "\n\n".join(parts)
 
 

@@ -14,7 +14,7 @@ TYREX = "tyrex"
 
 @dataclass(frozen=True)
 class Aim:
-    """How many times faster than the best of `engines` tyrex wants to be, on one thread."""
+    """The target speed-up over the best of `engines`, on one thread."""
 
     engines: tuple[str, ...]
     ratio: float
@@ -25,7 +25,7 @@ class Task:
     name: str
     title: str
     unit: str
-    """What one unit of work is; the table gives seconds per unit."""
+    """The unit of work; the table gives seconds per unit."""
     subcommand: str | None = None
     """Of tyrex's worker; None where tyrex takes part by files like the others'."""
     baseline: str = TYREX
@@ -42,7 +42,7 @@ class Task:
     """Reply fields that the table shows."""
     aims: tuple[Aim, ...] = ()
     most: dict[str, float] = field(default_factory=dict)
-    """How many times the baseline's seconds an engine may take, on one thread."""
+    """The limit of an engine's time relative to the baseline, on one thread."""
     peak_share: float | None = None
     """The share of the core's GEMM peak that tyrex wants to reach on one thread."""
     limit: float | None = None

@@ -1,4 +1,4 @@
-"""What DiCE's methods share: the network as a PyTorch model, the rows as continuous features.
+"""Common parts of DiCE's methods: the network as a PyTorch model, the rows as continuous features.
 
 DiCE scales features to the unit interval itself. The rows are in it already, so two corner rows
 make its scaling the identity.

@@ -1,4 +1,4 @@
-"""What the two GEMM workers share: the shapes, and the timing of one."""
+"""Common parts of the two GEMM workers: the shapes, and the timing of one."""
 
 import time
 

@@ -1,4 +1,4 @@
-"""What the authors' recipes share: a Keras model called eagerly, on fresh noise each time."""
+"""Common parts of the authors' recipes: a Keras model called eagerly, on fresh noise each time."""
 
 import keras
 import tensorflow as tf

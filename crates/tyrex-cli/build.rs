@@ -1,6 +1,6 @@
-//! Tells `--version` which commit it is built from. Without git, or outside this project's
-//! repository, it says so and the build goes on.
-#![allow(clippy::print_stdout)] // how a build script speaks to cargo
+//! Provides the commit for `--version`. Without git, or outside this project's repository, the
+//! commit is unknown and the build continues.
+#![allow(clippy::print_stdout)] // build scripts talk to cargo through standard output
 
 use std::path::Path;
 use std::process::Command;
@@ -9,7 +9,7 @@ fn main() {
     let target = std::env::var("TARGET").unwrap_or_default();
     println!("cargo::rustc-env=TYREX_TARGET={target}");
     println!("cargo::rustc-env=TYREX_COMMIT={}", commit().unwrap_or_default());
-    // Whatever may change the commit or the mark for uncommitted changes.
+    // These paths may change the commit or the mark for uncommitted changes.
     for path in ["../../crates", "../../data", "../../Cargo.toml", "../../Cargo.lock"] {
         rerun_if_changed(Path::new(path));
     }
@@ -27,7 +27,7 @@ fn main() {
 
 /// The commit, with a mark if tracked files have changed since.
 fn commit() -> Option<String> {
-    // Unpacked inside some other repository, that one's commit would be a lie.
+    // Inside another repository, git would report that repository's commit.
     git(&["ls-files", "--error-unmatch", "Cargo.toml"])?;
     let hash = git(&["rev-parse", "--short=12", "HEAD"])?;
     let changes = git(&["status", "--porcelain", "--untracked-files=no"])?;
@@ -40,7 +40,7 @@ fn git(arguments: &[&str]) -> Option<String> {
     Some(text.trim().to_owned())
 }
 
-/// A path that is not there would make every build start over.
+/// A path that does not exist would trigger a rebuild every time.
 fn rerun_if_changed(path: &Path) {
     if path.exists() {
         println!("cargo::rerun-if-changed={}", path.display());

@@ -1,4 +1,4 @@
-//! Reads arbitrary bytes as a model and scores a few points with whatever comes out.
+//! Reads arbitrary bytes as a model and scores a few points with the result.
 
 #![no_main]
 

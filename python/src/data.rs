@@ -12,10 +12,10 @@ use tyrex::explain::{Reference as Rows, UnlabelledRows};
 use crate::error::{self, OrRaise};
 use crate::table::Table;
 
-/// The feature that a remark is about, if it is about one, and the remark.
+/// The feature of a remark, if it has one, and the remark.
 type Remark = (Option<String>, String);
 
-/// What the columns of a table mean.
+/// A schema: the meaning of the columns of a table.
 #[pyclass(frozen, module = "tyrex._native")]
 #[derive(Debug)]
 pub(crate) struct Schema(pub(crate) tyrex::data::Schema);
@@ -43,9 +43,9 @@ impl Schema {
         tyrex::data::Schema::read(&path).or_raise().map(Self)
     }
 
-    /// A first schema from a table, and remarks on what a person should look at. `kinds` has
-    /// what is known of columns: `numeric`, `integer`, `ordinal`, `categorical` or `flag`, and
-    /// the levels; `features` the columns that a model takes.
+    /// A draft of a schema from a table, and remarks for a person to review. `kinds` has the known
+    /// kinds of columns: `numeric`, `integer`, `ordinal`, `categorical` or `flag`, and the levels;
+    /// `features` the columns that a model takes.
     #[staticmethod]
     #[pyo3(signature = (table, label, favourable, kinds, features))]
     fn infer(
@@ -145,18 +145,18 @@ fn known(kind: &str, levels: Vec<Level>) -> PyResult<FeatureKind> {
         ("ordinal", _) => Ok(FeatureKind::Ordinal { levels }),
         ("categorical", _) => Ok(FeatureKind::Categorical { levels }),
         ("flag", [no, yes]) => Ok(FeatureKind::Flag { values: [no.clone(), yes.clone()] }),
-        _ => Err(error::parameter(format!("no kind of feature: {kind} with {count} levels"))),
+        _ => Err(error::parameter(format!("unknown kind of feature: {kind} with {count} levels"))),
     }
 }
 
-/// Rows that an explainer speaks about.
+/// The rows of an explainer.
 #[pyclass(frozen, module = "tyrex._native")]
 #[derive(Debug)]
 pub(crate) struct Data(pub(crate) Rows);
 
 #[pymethods]
 impl Data {
-    /// Rows of a table for a model that exists: labels are welcome, not needed.
+    /// Rows of a table for an existing model: labels are optional.
     #[staticmethod]
     fn applicants(py: Python<'_>, table: &Table, schema: &Schema) -> PyResult<Self> {
         let read = || UnlabelledRows::read(&schema.0, table.0.clone());
@@ -194,7 +194,7 @@ impl Data {
             .map(|dataset| Self(Rows::Labelled(dataset)))
     }
 
-    /// What the columns mean.
+    /// The schema.
     #[getter]
     fn schema(&self) -> Schema {
         Schema(self.0.schema().clone())
@@ -208,7 +208,7 @@ impl Data {
         (part(Part::Train), part(Part::Test))
     }
 
-    /// The whole table, as it was read.
+    /// The whole table, as read.
     fn table(&self) -> Table {
         Table(self.0.table().clone())
     }

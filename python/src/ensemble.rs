@@ -1,4 +1,4 @@
-//! Models that were trained again.
+//! Retrained models.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::error::{self, OrRaise};
 use crate::explainer::Explainer;
 use crate::table::Table;
 
-/// How the models of an ensemble came about.
+/// How the models of an ensemble were made.
 #[derive(Debug, Serialize, Deserialize)]
 struct Plan {
     change: ModelChange,
@@ -28,7 +28,7 @@ fn network(content: Vec<u8>) -> tyrex::Result<Mlp> {
     OnnxModel::from_bytes(content, &ImportOptions::default())?.core.into_network()
 }
 
-/// A base model and what one change made of it, many times.
+/// A base model and many changed versions of it.
 #[pyclass(frozen, module = "tyrex._native")]
 #[derive(Debug)]
 pub(crate) struct Ensemble(pub(crate) Arc<tyrex::change::Ensemble>);
@@ -79,7 +79,7 @@ impl Ensemble {
         networks.map(|network| PyBytes::new(py, &onnx::write(network, &metadata))).collect()
     }
 
-    /// How its models came about, as JSON.
+    /// How its models were made, as JSON.
     fn plan(&self) -> PyResult<String> {
         error::json(&Plan {
             change: self.0.change().clone(),
@@ -88,13 +88,13 @@ impl Ensemble {
         })
     }
 
-    /// What is different for every model, in words.
+    /// The change of the models, in words.
     #[getter]
     fn change(&self) -> String {
         self.0.change().description()
     }
 
-    /// Where the models' randomness came from.
+    /// The seed of the models.
     #[getter]
     fn seed(&self) -> u64 {
         self.0.seed().0

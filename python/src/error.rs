@@ -63,7 +63,7 @@ impl<T> OrRaise<T> for tyrex::Result<T> {
     }
 }
 
-/// A document for Python, which parses it with its own `json`.
+/// A JSON document for Python, which parses it with `json`.
 pub(crate) fn json(document: &impl serde::Serialize) -> PyResult<String> {
     serde_json::to_string(document)
         .map_err(|error| parameter(format!("numbers that JSON cannot hold: {error}")))
@@ -72,7 +72,7 @@ pub(crate) fn json(document: &impl serde::Serialize) -> PyResult<String> {
 /// Parameters from Python, as JSON.
 pub(crate) fn from_json<T: serde::de::DeserializeOwned>(what: &str, text: &str) -> PyResult<T> {
     serde_json::from_str(text).map_err(|error| {
-        // The place in a text that nobody typed says nothing.
+        // A position in a generated text is meaningless to the user.
         let problem = error.to_string();
         let problem = problem.split(" at line ").next().unwrap_or_default();
         parameter(format!("{what}: {problem}"))

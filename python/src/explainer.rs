@@ -1,4 +1,4 @@
-//! The explainer: what the library's façade is asked, and its answers for Python.
+//! The explainer: calls of the library's façade, and its answers for Python.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -27,7 +27,7 @@ use crate::model::{self, Model};
 use crate::run::{Ended, Watch, run};
 use crate::table::Table;
 
-/// A model and the rows it speaks about.
+/// A model and its rows.
 #[pyclass(frozen, module = "tyrex._native")]
 #[derive(Debug)]
 pub(crate) struct Explainer {
@@ -50,8 +50,8 @@ impl<'a> RequestDocument<'a> {
     }
 }
 
-/// A question as Python writes it. A parameter that the method does not have is a keyword that
-/// the call does not have, for which Python has an exception of its own.
+/// A question as Python writes it. A parameter that the method does not have raises `TypeError`, as
+/// for an unknown keyword.
 pub(crate) fn ask(text: &str, usual: &'static str) -> PyResult<Ask> {
     let ask: Ask = error::from_json("options", text)?;
     if let Ok(method) = MethodSpec::named(ask.method.as_deref().unwrap_or(usual), ask.protocol) {
@@ -71,14 +71,14 @@ pub(crate) fn ask(text: &str, usual: &'static str) -> PyResult<Ask> {
 }
 
 /// Long work that calls some functions, with their exceptions raised. Calls of one function take
-/// turns, so that each hears of its own.
+/// turns, so that each gets its own exceptions.
 pub(crate) fn run_with<T: Send>(
     py: Python<'_>,
     failures: &[Arc<Failure>],
     progress: Option<&Bound<'_, PyAny>>,
     work: impl FnOnce(&Watch) -> tyrex::Result<T> + Send,
 ) -> PyResult<Ended<T>> {
-    // Each once and in one order, so that no two calls wait for each other.
+    // Each once and in a fixed order, so that no two calls deadlock.
     let mut order: Vec<&Arc<Failure>> = failures.iter().collect();
     order.sort_by_key(|failure| Arc::as_ptr(failure));
     order.dedup_by(|one, other| Arc::ptr_eq(one, other));
@@ -90,12 +90,12 @@ pub(crate) fn run_with<T: Send>(
     }
     match value {
         Ok(value) => Ok(Ended { value, interrupt }),
-        // Work that was stopped may have nothing to show.
+        // Work that was stopped may have no result.
         Err(error) => Err(interrupt.unwrap_or_else(|| error::exception(error))),
     }
 }
 
-/// What a search hears: whether to go on, counting the answers.
+/// The callback of a search: counts the answers, and returns whether to continue.
 pub(crate) fn tick(failures: &[Arc<Failure>], watch: &Watch, tick: Tick) -> ControlFlow<()> {
     if failures.iter().any(|failure| failure.happened()) {
         return ControlFlow::Break(());
@@ -117,7 +117,7 @@ impl Explainer {
         run_with(py, self.failure.as_slice(), progress, work)
     }
 
-    /// What a search hears: whether to go on, counting the answers.
+    /// The callback of a search: counts the answers, and returns whether to continue.
     fn tick(&self, watch: &Watch, each: Tick) -> ControlFlow<()> {
         tick(self.failure.as_slice(), watch, each)
     }
@@ -127,7 +127,7 @@ impl Explainer {
         self.inner.read_applicants(&table.0)
     }
 
-    /// The rows of a table, or the rejected applicants among the own ones.
+    /// The rows of a table, or the rejected applicants of the data.
     fn asked(&self, rows: Option<&Table>) -> tyrex::Result<Vec<Applicant>> {
         match rows {
             Some(table) => self.read(table),
@@ -135,7 +135,7 @@ impl Explainer {
         }
     }
 
-    /// What the model sees of rows.
+    /// The encoded rows.
     fn points(&self, applicants: &[Applicant]) -> Points {
         let mut points = Points::new(self.inner.points().dim());
         for applicant in applicants {
@@ -144,8 +144,8 @@ impl Explainer {
         points
     }
 
-    /// What an ensemble of this model sees of the rows of a table. None may be dropped: answers
-    /// have no other place than their row's.
+    /// The encoded rows of a table for an ensemble of this model. None may be dropped: the position
+    /// of an answer is that of its row.
     pub(crate) fn points_for(
         &self,
         ensemble: &tyrex::change::Ensemble,
@@ -200,8 +200,8 @@ impl Explainer {
         Ok(Self { inner: trained.whole()?.or_raise()?, failure: None })
     }
 
-    /// A model that exists, and rows. `common_scale` brings columns that the model takes as they
-    /// are to a common scale first; the model stays the same function of a row.
+    /// An existing model and rows. `common_scale` rescales the raw columns of the model to a common
+    /// scale; the model stays the same function of a row.
     #[staticmethod]
     fn with_model(
         py: Python<'_>,
@@ -243,13 +243,13 @@ impl Explainer {
         Ok(Self { inner: made.or_raise()?, failure: Some(failure) })
     }
 
-    /// What the columns mean.
+    /// The schema.
     #[getter]
     fn schema(&self) -> Schema {
         Schema(self.inner.schema().clone())
     }
 
-    /// The name of the model that changes with its weights.
+    /// The fingerprint of the model, which depends on its weights.
     #[getter]
     fn fingerprint(&self) -> String {
         self.inner.fingerprint().to_string()
@@ -298,12 +298,12 @@ impl Explainer {
         Ok(self.inner.rejected(part).iter().map(|applicant| applicant.row).collect())
     }
 
-    /// How well the model does, as JSON.
+    /// The accuracy of the model, as JSON.
     fn performance(&self) -> PyResult<String> {
         error::json(&self.inner.performances())
     }
 
-    /// How the model was trained or would be trained again, as JSON.
+    /// How the model was trained or would be retrained, as JSON.
     fn training_params(&self) -> PyResult<String> {
         error::json(&self.inner.training_params().or_raise()?)
     }
@@ -313,7 +313,7 @@ impl Explainer {
         Ok(model::bytes(py, &self.inner.to_onnx().or_raise()?))
     }
 
-    /// The method that is used if none is named.
+    /// The default method.
     #[getter]
     fn usual_method(&self) -> &'static str {
         self.inner.usual_method()
@@ -333,13 +333,13 @@ impl Explainer {
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<(String, Vec<f64>, String, bool)> {
         let ask = ask(options, self.inner.usual_method())?.for_model(&self.inner);
-        // Checked before anything is read, and without the threads of long work.
+        // Checked before any work, on this thread.
         ask.request().or_raise()?;
         let given = ensemble.map(|ensemble| &*ensemble.0);
         let ended = self.run(py, progress, |watch| {
             let mut applicants = self.asked(rows)?;
             applicants.truncate(limit.unwrap_or(usize::MAX));
-            // One ruler for all stages: the searches notice a failure of a function.
+            // One run for all stages, so that the searches notice a failure of a function.
             let report = |progress: Progress| {
                 watch.at(progress.done, progress.total);
                 self.tick(watch, Tick::Reading)
@@ -354,7 +354,7 @@ impl Explainer {
         let tries = ask.tries(advice.len());
         let documents = self.run(py, None, |watch| {
             let document = |(each, certificate)| {
-                // After Ctrl-C nobody wants to wait for more.
+                // After Ctrl-C the remaining stages are skipped.
                 let going = !stopped && watch.go_on().is_continue();
                 let tries = if going { tries } else { 0 };
                 adviser.explained(each, certificate, tries, |tick| self.tick(watch, tick))
@@ -406,7 +406,7 @@ impl Explainer {
         ])
     }
 
-    /// Trains the network again, many times.
+    /// Retrains the network many times.
     #[pyo3(signature = (change, change_params, models, params, seed, progress = None))]
     fn retrain(
         &self,
@@ -434,8 +434,8 @@ impl Explainer {
         Ok(Ensemble(Arc::new(trained.whole()?)))
     }
 
-    /// A certificate for every row of a table that is not dropped, as JSON, each with its sentence
-    /// and behind its row.
+    /// A certificate for every row of a table that is not dropped, as JSON, each with its sentence,
+    /// after its row.
     #[pyo3(signature = (rows, ensemble, steered, terms, seed, progress = None))]
     fn certify(
         &self,
@@ -465,7 +465,7 @@ impl Explainer {
         applicants.iter().zip(certificates).map(document).collect()
     }
 
-    /// Makes the certificates of a document anew and compares them, as JSON.
+    /// Recomputes the certificates of a document and compares them, as JSON.
     #[pyo3(signature = (certificates, ensemble = None, progress = None))]
     fn verify(
         &self,
@@ -483,7 +483,7 @@ impl Explainer {
         error::json(&verified.whole()?)
     }
 
-    /// Chooses the threshold that keeps a promise, as JSON.
+    /// Chooses the threshold for a required validity, as JSON.
     #[pyo3(signature = (goal, taus, factuals, options, ensemble, progress = None))]
     fn calibrate(
         &self,

@@ -15,12 +15,13 @@ use tyrex::model::{DifferentiableModel, Model};
 
 use crate::error;
 
-/// The first exception that a function raised. A model cannot fail; whoever asked it looks here.
+/// The first exception that a function raised. A model cannot return an error, so the caller checks
+/// this.
 #[derive(Debug, Default)]
 pub(crate) struct Failure {
     happened: AtomicBool,
     exception: Mutex<Option<PyErr>>,
-    /// Held by the call that the failure belongs to: calls take turns.
+    /// Held by the call that owns the failure: calls take turns.
     turn: Mutex<()>,
 }
 
@@ -43,7 +44,7 @@ impl Failure {
         self.happened.load(Ordering::Relaxed)
     }
 
-    /// The exception, if there was one; then all is well again.
+    /// Takes the exception, if there was one.
     pub(crate) fn take(&self) -> Option<PyErr> {
         let exception = self.exception.lock().unwrap_or_else(PoisonError::into_inner).take();
         self.happened.store(false, Ordering::Relaxed);
@@ -59,9 +60,9 @@ impl Failure {
 
 /// `scores(columns) -> array` and `gradients(columns) -> matrix`, as models of encoded points.
 ///
-/// `columns` has one array per feature: the numbers, or the positions of the levels in the
-/// schema, -1 for a missing one. `scores` is also told whether they are points of a search, which
-/// may lie where no row does.
+/// `columns` has one array per feature: the numbers, or the positions of the levels in the schema,
+/// -1 for a missing one. `scores` also gets a flag for points of a search, which may be far from
+/// any row.
 pub(crate) struct Function {
     scores: Py<PyAny>,
     gradients: Option<Py<PyAny>>,
@@ -78,7 +79,7 @@ impl fmt::Debug for Function {
 }
 
 impl Function {
-    /// The model. Gradients are only of use where every feature is a number.
+    /// The model. Gradients are only useful if every feature is a number.
     pub(crate) fn new(
         scores: Py<PyAny>,
         gradients: Option<Py<PyAny>>,
@@ -90,8 +91,8 @@ impl Function {
         });
         if let (Some(block), Some(_)) = (level, &gradients) {
             return Err(tyrex::Error::InvalidModel(format!(
-                "a gradient is only of use where every feature is a number, but `{}` is not; pass \
-                 the function alone",
+                "a gradient needs numeric features only, but `{}` is not numeric; pass the \
+                 function alone",
                 block.feature
             )));
         }
@@ -121,14 +122,14 @@ impl Function {
         PyList::new(py, columns)
     }
 
-    /// The columns of what points stand for.
+    /// The columns of decoded points.
     fn columns_of<'py>(&self, py: Python<'py>, points: &Points) -> PyResult<Bound<'py, PyList>> {
         let rows: Vec<Vec<Value>> =
             points.rows().map(|point| self.encoder.decode_freely(point)).collect();
         self.columns(py, &rows.iter().map(Vec::as_slice).collect::<Vec<_>>())
     }
 
-    /// Asks Python. After a failure nothing is asked any more until somebody has taken it.
+    /// Calls Python. After a failure no more calls are made until the failure is taken.
     fn ask(&self, work: impl FnOnce(Python<'_>) -> PyResult<()>) {
         if self.failure.happened() {
             return;
@@ -183,7 +184,7 @@ fn check_length(got: usize, expected: usize) -> PyResult<()> {
         return Ok(());
     }
     Err(error::exception(tyrex::Error::InvalidModel(format!(
-        "the function answered with {got} numbers, expected {expected}"
+        "the function returned {got} numbers, expected {expected}"
     ))))
 }
 

@@ -1,4 +1,4 @@
-//! The gate: what models that may follow make of advice that was given.
+//! The gate: an audit of earlier advice under candidate models.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::error::{self, OrRaise};
 use crate::explainer::{Explainer, ask, is_interrupt, run_with, tick};
 use crate::function::Failure;
 
-/// What candidates make of promises, the best candidate first: the gate's report as JSON, and
+/// Audits promises under candidates, the best candidate first: the gate's report as JSON, and
 /// whether Ctrl-C ended the search for repairs.
 #[pyfunction]
 #[pyo3(signature = (candidates, promises, options, by, allow = None, confidence = None, progress = None))]

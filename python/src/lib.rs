@@ -1,6 +1,6 @@
-//! The binding: what `tyrex._native` holds. Translation only; the library thinks.
+//! The binding `tyrex._native`. It only translates between Python and the library.
 
-#![allow(clippy::needless_pass_by_value, reason = "what Python hands over arrives converted")]
+#![allow(clippy::needless_pass_by_value, reason = "arguments arrive converted")]
 #![allow(clippy::too_many_arguments, reason = "they are Python's keywords")]
 
 mod data;

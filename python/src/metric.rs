@@ -8,7 +8,7 @@ use crate::error::OrRaise;
 use crate::network::points_of;
 use crate::run::run;
 
-/// Rows between two looks for Ctrl-C.
+/// Rows between two checks for Ctrl-C.
 const ROWS: usize = 1024;
 
 /// The local outlier factor of every point among the training points.

@@ -17,7 +17,7 @@ pub(crate) struct Model {
     pub(crate) model: OnnxModel,
 }
 
-/// The bytes of a model file, or where it is.
+/// The bytes of a model file, or its path.
 #[derive(Debug, FromPyObject)]
 enum Source {
     Bytes(Vec<u8>),
@@ -26,9 +26,8 @@ enum Source {
 
 #[pymethods]
 impl Model {
-    /// A model from its file or from the bytes of it. With a schema, its favourable label says
-    /// which class is meant where nothing else does. External data is looked for in the folder of
-    /// the file.
+    /// A model from its file or from the bytes of it. With a schema, its favourable label selects
+    /// the class by default. External data is read from the folder of the file.
     #[new]
     #[pyo3(signature = (source, schema = None, *, class_number = None, class_name = None, logits = false))]
     fn new(
@@ -50,7 +49,7 @@ impl Model {
         py.detach(read).or_raise().map(|model| Self { model })
     }
 
-    /// The names of the columns it takes; None where they have none.
+    /// The names of its columns; None if they have none.
     #[getter]
     fn columns(&self) -> Option<Vec<String>> {
         match &self.model.inputs {
@@ -67,7 +66,7 @@ impl Model {
         Ok(embedded_schema(&self.model).or_raise()?.map(Schema))
     }
 
-    /// The names of the classes, where the file has them.
+    /// The names of the classes, if the file has them.
     #[getter]
     fn class_names(&self) -> Option<Vec<String>> {
         self.model.labels.clone()

@@ -1,4 +1,4 @@
-//! A network without a schema: what the scikit-learn classifier trains.
+//! A network without a schema, for the scikit-learn classifier.
 
 use numpy::{IntoPyArray, PyArray2, PyArrayMethods, PyReadonlyArray1, PyReadonlyArray2};
 use pyo3::prelude::*;
@@ -22,13 +22,13 @@ type Rows<'py> =
     (PyReadonlyArray2<'py, f32>, PyReadonlyArray1<'py, u32>, Option<PyReadonlyArray1<'py, f32>>);
 /// A layer for pickling: its activation as JSON, its weights and its bias as bytes.
 type Layer<'py> = (String, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
-/// What [`Network::new`] takes.
+/// The arguments of [`Network::new`].
 type Parts<'py> = (usize, Vec<Layer<'py>>, String);
 
 #[pymethods]
 impl Network {
-    /// A network from the parts that pickling keeps. An ONNX file would not do: its reader
-    /// may join neurons that are alike.
+    /// A network from its pickled parts. An ONNX file would not be exact: its reader may merge
+    /// equal neurons.
     #[new]
     fn new(width: usize, layers: Vec<Layer<'_>>, output: &str) -> PyResult<Self> {
         let layer = |(activation, weights, bias): Layer<'_>| {
@@ -43,9 +43,9 @@ impl Network {
         Mlp::new(width, &layers, output).or_raise().map(Self)
     }
 
-    /// Trains a network on encoded rows, their labels and their weights, if they have any.
-    /// `start` is a network to go on from. Returns the network, every epoch as JSON, and the
-    /// epoch whose weights were kept.
+    /// Trains a network on encoded rows, their labels and their weights, if they have any. `start`
+    /// is a network to continue from. Returns the network, every epoch as JSON, and the epoch whose
+    /// weights were kept.
     #[staticmethod]
     #[pyo3(signature = (examples, params, seed, start = None, progress = None))]
     fn train(
@@ -128,7 +128,7 @@ impl Network {
         self.0.parameters()
     }
 
-    /// The name of the network that changes with its weights.
+    /// The fingerprint of the network, which depends on its weights.
     #[getter]
     fn fingerprint(&self) -> String {
         self.0.fingerprint().to_string()

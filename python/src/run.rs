@@ -13,10 +13,10 @@ use rayon::{ThreadPool, ThreadPoolBuilder};
 
 use crate::error;
 
-/// How often Ctrl-C is looked for, and progress told.
+/// The interval of checks for Ctrl-C and of progress reports.
 const BEAT: Duration = Duration::from_millis(50);
 
-/// What the work and whoever waits for it share.
+/// The shared state of the work and the waiting thread.
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     done: AtomicU64,
@@ -25,24 +25,24 @@ pub(crate) struct Watch {
 }
 
 impl Watch {
-    /// Says how much there is to do.
+    /// Sets the total.
     pub(crate) fn expect(&self, total: usize) {
         self.total.store(total as u64, Ordering::Relaxed);
     }
 
-    /// Says how much is done of how much.
+    /// Sets the progress and the total.
     pub(crate) fn at(&self, done: u64, total: u64) {
         self.done.store(done, Ordering::Relaxed);
         self.total.store(total, Ordering::Relaxed);
     }
 
-    /// Counts one piece, and says whether to go on.
+    /// Counts one piece, and returns whether to continue.
     pub(crate) fn count(&self) -> ControlFlow<()> {
         self.done.fetch_add(1, Ordering::Relaxed);
         self.go_on()
     }
 
-    /// Whether to go on.
+    /// Whether to continue.
     pub(crate) fn go_on(&self) -> ControlFlow<()> {
         if self.stop.load(Ordering::Relaxed) {
             return ControlFlow::Break(());
@@ -51,21 +51,21 @@ impl Watch {
     }
 }
 
-/// What came of the work, and the exception that stopped it, if one did.
+/// The result of the work, and the exception that stopped it, if any.
 pub(crate) struct Ended<T> {
     pub(crate) value: T,
     pub(crate) interrupt: Option<PyErr>,
 }
 
 impl<T> Ended<T> {
-    /// The value of work that is nothing if it was stopped.
+    /// The value of work that has no partial result.
     pub(crate) fn whole(self) -> PyResult<T> {
         self.interrupt.map_or(Ok(self.value), Err)
     }
 }
 
-/// Does the work on other threads. This one waits, tells `progress(done, total)`, and notices
-/// Ctrl-C: then the work is told to stop, and what it has by then comes back.
+/// Runs the work on other threads. This thread waits, calls `progress(done, total)`, and checks for
+/// Ctrl-C: then the work is stopped, and its partial result is returned.
 pub(crate) fn run<T: Send>(
     py: Python<'_>,
     progress: Option<&Bound<'_, PyAny>>,
@@ -73,8 +73,8 @@ pub(crate) fn run<T: Send>(
 ) -> PyResult<Ended<T>> {
     let watch = Watch::default();
     if rayon::current_thread_index().is_some() {
-        // A function that is asked by a search asks a question of its own. All threads may be
-        // waiting for such functions, so there is none to wait for.
+        // A function called by a search calls tyrex itself. All threads may be waiting for such
+        // functions, so the work runs on this thread.
         let work = AssertUnwindSafe(|| work(&watch));
         let value = py.detach(|| catch_unwind(work)).map_err(|_| internal())?;
         return Ok(Ended { value, interrupt: None });
@@ -86,10 +86,10 @@ pub(crate) fn run<T: Send>(
         let watch = &watch;
         scope.spawn(move || {
             let work = AssertUnwindSafe(|| pool.install(|| work(watch)));
-            // Whoever waits is still there: it waits for this.
+            // The receiver exists: the waiting thread holds it.
             let _ = sender.send(catch_unwind(work));
         });
-        // A receiver must not be shared, so it goes along with every wait.
+        // A receiver cannot be shared, so it moves into every wait.
         let mut waiting = Some(receiver);
         loop {
             let receiver = waiting.take()?;
@@ -117,9 +117,7 @@ pub(crate) fn run<T: Send>(
 }
 
 fn internal() -> PyErr {
-    PyRuntimeError::new_err(
-        "an internal error in tyrex: please report it, with what was printed above",
-    )
+    PyRuntimeError::new_err("internal error in tyrex: please report it with the output above")
 }
 
 fn beat(py: Python<'_>, progress: Option<&Bound<'_, PyAny>>, watch: &Watch) -> PyResult<()> {
@@ -131,7 +129,7 @@ fn beat(py: Python<'_>, progress: Option<&Bound<'_, PyAny>>, watch: &Watch) -> P
     Ok(())
 }
 
-/// The threads, of the process that made them: a fork has none of its parent's.
+/// The threads of this process: a forked process does not have its parent's threads.
 struct Pool {
     process: u32,
     threads: Arc<ThreadPool>,
@@ -146,7 +144,7 @@ fn pool() -> PyResult<Arc<ThreadPool>> {
         return Ok(Arc::clone(&pool.threads));
     }
     let threads = Arc::new(build(0)?);
-    // Waiting for the parent's threads to end would be waiting for ever.
+    // Waiting for the parent's threads would never end.
     std::mem::forget(pool.replace(Pool { process, threads: Arc::clone(&threads) }));
     Ok(threads)
 }

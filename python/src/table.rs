@@ -19,7 +19,7 @@ impl Table {
     #[pyo3(signature = (source, names, columns))]
     fn new(source: &str, names: Vec<String>, columns: Vec<Bound<'_, PyAny>>) -> PyResult<Self> {
         if names.len() != columns.len() {
-            return Err(error::parameter("as many names as columns are needed"));
+            return Err(error::parameter("the number of names differs from the number of columns"));
         }
         let columns = names.into_iter().zip(&columns).map(|(name, cells)| column(name, cells));
         let columns: Vec<Column> = columns.collect::<PyResult<_>>()?;
@@ -49,7 +49,7 @@ impl Table {
     }
 }
 
-/// One column's cells as text; numbers as short as they can be written.
+/// One column's cells as text; numbers in their shortest form.
 fn column(name: String, cells: &Bound<'_, PyAny>) -> PyResult<Column> {
     let mut column = Column::new(name);
     if let Ok(numbers) = cells.extract::<PyReadonlyArray1<'_, f64>>() {

@@ -161,7 +161,7 @@ def test_an_audit_is_the_gate(german: pd.DataFrame, tmp_path: pathlib.Path) -> N
     assert groups["feature"].tolist() == ["housing"] * 3 + ["age"] * 3
     assert groups["promises"][:3].sum() == groups["promises"][3:].sum() == len(other)
     assert groups["kept"][:3].sum() == len(other.kept)
-    with pytest.raises(tyrex.ParameterError, match="there are old, new"):
+    with pytest.raises(tyrex.ParameterError, match="the candidates are old, new"):
         found.under("newer")
     # So many broken promises are allowed, and no fewer.
     share = len(other.broken) / len(other)

@@ -69,7 +69,7 @@ __all__ = [
 
 
 def __getattr__(name: str) -> Any:
-    # The one name that needs scikit-learn, which not everybody has.
+    # The only name that needs scikit-learn, an optional dependency.
     if name == "MLPClassifier":
         need("sklearn", "for MLPClassifier", install="scikit-learn")
         from .classifier import MLPClassifier

@@ -13,13 +13,13 @@ __version__: Final[str]
 @final
 class Data:
     """
-    Rows that an explainer speaks about.
+    The rows of an explainer.
     """
     def __len__(self, /) -> int: ...
     @staticmethod
     def applicants(table: Table, schema: Schema) -> Data:
         """
-        Rows of a table for a model that exists: labels are welcome, not needed.
+        Rows of a table for an existing model: labels are optional.
         """
     @staticmethod
     def labelled(table: Table, schema: Schema) -> Data:
@@ -34,7 +34,7 @@ class Data:
     @property
     def schema(self, /) -> Schema:
         """
-        What the columns mean.
+        The schema.
         """
     def split(self, /) -> tuple[list[int], list[int]]:
         """
@@ -42,13 +42,13 @@ class Data:
         """
     def table(self, /) -> Table:
         """
-        The whole table, as it was read.
+        The whole table, as read.
         """
 
 @final
 class Ensemble:
     """
-    A base model and what one change made of it, many times.
+    A base model and many changed versions of it.
     """
     def __len__(self, /) -> int: ...
     def __new__(cls, /, contents: SupportsGetItem[int, SupportsGetItem[int, SupportsIndex]], plan: str) -> Ensemble:
@@ -58,7 +58,7 @@ class Ensemble:
     @property
     def change(self, /) -> str:
         """
-        What is different for every model, in words.
+        The change of the models, in words.
         """
     def contents(self, /) -> list[bytes]:
         """
@@ -70,7 +70,7 @@ class Ensemble:
         """
     def plan(self, /) -> str:
         """
-        How its models came about, as JSON.
+        How its models were made, as JSON.
         """
     @staticmethod
     def read(explainer: Explainer, folder: str | PathLike[str]) -> Ensemble:
@@ -84,7 +84,7 @@ class Ensemble:
     @property
     def seed(self, /) -> int:
         """
-        Where the models' randomness came from.
+        The seed of the models.
         """
     def write(self, /, explainer: Explainer, folder: str | PathLike[str], overwrite: bool = False) -> None:
         """
@@ -94,16 +94,16 @@ class Ensemble:
 @final
 class Explainer:
     """
-    A model and the rows it speaks about.
+    A model and its rows.
     """
     def calibrate(self, /, goal: str, taus: SupportsGetItem[int, SupportsFloat | SupportsIndex] | None, factuals: SupportsIndex | None, options: str, ensemble: Ensemble, progress: Any | None = None) -> str:
         """
-        Chooses the threshold that keeps a promise, as JSON.
+        Chooses the threshold for a required validity, as JSON.
         """
     def certify(self, /, rows: Table, ensemble: Ensemble | None, steered: bool, terms: str, seed: SupportsIndex, progress: Any | None = None) -> list[tuple[int, str]]:
         """
-        A certificate for every row of a table that is not dropped, as JSON, each with its sentence
-        and behind its row.
+        A certificate for every row of a table that is not dropped, as JSON, each with its sentence,
+        after its row.
         """
     def explain(self, /, rows: Table | None, options: str, limit: SupportsIndex | None = None, ensemble: Ensemble | None = None, progress: Any | None = None) -> tuple[str, list[float], str, bool]:
         """
@@ -114,7 +114,7 @@ class Explainer:
     @property
     def fingerprint(self, /) -> str:
         """
-        The name of the model that changes with its weights.
+        The fingerprint of the model, which depends on its weights.
         """
     @property
     def has_gradients(self, /) -> bool:
@@ -136,7 +136,7 @@ class Explainer:
         """
     def performance(self, /) -> str:
         """
-        How well the model does, as JSON.
+        The accuracy of the model, as JSON.
         """
     def rejected(self, /, part: str | None = None) -> list[int]:
         """
@@ -145,12 +145,12 @@ class Explainer:
         """
     def retrain(self, /, change: str | None, change_params: str, models: SupportsIndex | None, params: str | None, seed: SupportsIndex, progress: Any | None = None) -> Ensemble:
         """
-        Trains the network again, many times.
+        Retrains the network many times.
         """
     @property
     def schema(self, /) -> Schema:
         """
-        What the columns mean.
+        The schema.
         """
     def score(self, /, rows: Table) -> tuple[list[int], Incomplete]:
         """
@@ -172,16 +172,16 @@ class Explainer:
         """
     def training_params(self, /) -> str:
         """
-        How the model was trained or would be trained again, as JSON.
+        How the model was trained or would be retrained, as JSON.
         """
     @property
     def usual_method(self, /) -> str:
         """
-        The method that is used if none is named.
+        The default method.
         """
     def verify(self, /, certificates: str, ensemble: Ensemble | None = None, progress: Any | None = None) -> str:
         """
-        Makes the certificates of a document anew and compares them, as JSON.
+        Recomputes the certificates of a document and compares them, as JSON.
         """
     @staticmethod
     def with_function(data: Data, scores: Any, gradients: Any | None = None) -> Explainer:
@@ -191,8 +191,8 @@ class Explainer:
     @staticmethod
     def with_model(data: Data, model: Model, common_scale: bool) -> Explainer:
         """
-        A model that exists, and rows. `common_scale` brings columns that the model takes as they
-        are to a common scale first; the model stays the same function of a row.
+        An existing model and rows. `common_scale` rescales the raw columns of the model to a common
+        scale; the model stays the same function of a row.
         """
 
 @final
@@ -202,19 +202,18 @@ class Model:
     """
     def __new__(cls, /, source: SupportsGetItem[int, SupportsIndex] | str | PathLike[str], schema: Schema | None = None, *, class_number: SupportsIndex | None = None, class_name: str | None = None, logits: bool = False) -> Model:
         """
-        A model from its file or from the bytes of it. With a schema, its favourable label says
-        which class is meant where nothing else does. External data is looked for in the folder of
-        the file.
+        A model from its file or from the bytes of it. With a schema, its favourable label selects
+        the class by default. External data is read from the folder of the file.
         """
     @property
     def class_names(self, /) -> list[str] | None:
         """
-        The names of the classes, where the file has them.
+        The names of the classes, if the file has them.
         """
     @property
     def columns(self, /) -> list[str] | None:
         """
-        The names of the columns it takes; None where they have none.
+        The names of its columns; None if they have none.
         """
     @property
     def schema(self, /) -> Schema | None:
@@ -229,14 +228,14 @@ class Network:
     """
     def __new__(cls, /, width: SupportsIndex, layers: SupportsGetItem[int, tuple[str, bytes, bytes]], output: str) -> Network:
         """
-        A network from the parts that pickling keeps. An ONNX file would not do: its reader
-        may join neurons that are alike.
+        A network from its pickled parts. An ONNX file would not be exact: its reader may merge
+        equal neurons.
         """
     def __reduce__(self, /) -> tuple[type, tuple[int, list[tuple[str, bytes, bytes]], str]]: ...
     @property
     def fingerprint(self, /) -> str:
         """
-        The name of the network that changes with its weights.
+        The fingerprint of the network, which depends on its weights.
         """
     @property
     def parameters(self, /) -> int:
@@ -254,9 +253,9 @@ class Network:
     @staticmethod
     def train(examples: tuple[Incomplete, Incomplete, Incomplete | None], params: str, seed: SupportsIndex, start: Network | None = None, progress: Any | None = None) -> tuple[Network, str, int]:
         """
-        Trains a network on encoded rows, their labels and their weights, if they have any.
-        `start` is a network to go on from. Returns the network, every epoch as JSON, and the
-        epoch whose weights were kept.
+        Trains a network on encoded rows, their labels and their weights, if they have any. `start`
+        is a network to continue from. Returns the network, every epoch as JSON, and the epoch whose
+        weights were kept.
         """
     @property
     def width(self, /) -> int:
@@ -267,7 +266,7 @@ class Network:
 @final
 class Schema:
     """
-    What the columns of a table mean.
+    A schema: the meaning of the columns of a table.
     """
     def __new__(cls, /, toml: str) -> Schema:
         """
@@ -296,9 +295,9 @@ class Schema:
     @staticmethod
     def infer(table: Table, label: str | None, favourable: SupportsGetItem[int, str], kinds: SupportsGetItem[int, tuple[str, str, SupportsGetItem[int, str | SupportsFloat | SupportsIndex]]], features: SupportsGetItem[int, str] | None) -> tuple[Schema, list[tuple[str | None, str]]]:
         """
-        A first schema from a table, and remarks on what a person should look at. `kinds` has
-        what is known of columns: `numeric`, `integer`, `ordinal`, `categorical` or `flag`, and
-        the levels; `features` the columns that a model takes.
+        A draft of a schema from a table, and remarks for a person to review. `kinds` has the known
+        kinds of columns: `numeric`, `integer`, `ordinal`, `categorical` or `flag`, and the levels;
+        `features` the columns that a model takes.
         """
     @property
     def label(self, /) -> str:
@@ -366,7 +365,7 @@ def gate_html(report: str) -> str:
 
 def judge(candidates: SupportsGetItem[int, tuple[str, Explainer]], promises: str, options: str, by: SupportsGetItem[int, str], allow: SupportsFloat | SupportsIndex | None = None, confidence: SupportsFloat | SupportsIndex | None = None, progress: Any | None = None) -> tuple[str, bool]:
     """
-    What candidates make of promises, the best candidate first: the gate's report as JSON, and
+    Audits promises under candidates, the best candidate first: the gate's report as JSON, and
     whether Ctrl-C ended the search for repairs.
     """
 

@@ -1,4 +1,4 @@
-"""From a model and rows in any form to what an explainer consists of."""
+"""Builds the parts of an explainer from a model and rows in any form."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from .source import Source, as_text
 
 __all__ = ["Made", "assemble", "schema_of"]
 
-# A model whose scores differ by more than this from those of the native side is refused.
+# A model whose scores differ by more than this from the native side's is rejected.
 LARGEST_DEVIATION = 1e-4
 
 
 @dataclass(frozen=True)
 class Made:
-    """What an explainer consists of."""
+    """The parts of an explainer."""
 
     native: _native.Explainer
     source: Source
@@ -64,7 +64,7 @@ def assemble(
     logits: bool | None,
     preprocessor: Any,
 ) -> Made:
-    """Puts a model and rows together, in whatever form they come."""
+    """Combines a model and rows in any form."""
     source = Source.of(data, label)
     if schema is not None:
         schema = Schema.of(schema)
@@ -79,7 +79,7 @@ def assemble(
         try:
             native = _native_of(converted, source, made)
         except (ModelError, SchemaError) as problem:
-            # What the native engine does not understand is asked as a black box. A schema that
+            # A model that the native engine does not support becomes a black box. A schema that
             # was given is the user's to correct.
             given = schema is not None or source.data is not None
             if converted.fallback is None or (given and isinstance(problem, SchemaError)):
@@ -90,7 +90,7 @@ def assemble(
     if converted.reason is not None:
         gradients = "" if converted.gradients else ", and without gradients"
         warnings.warn(
-            f"the model is asked as a black box, which is slower{gradients}: {converted.reason}",
+            f"the model is used as a black box, which is slower{gradients}: {converted.reason}",
             stacklevel=4,
         )
     return _with_function(converted, source, made)
@@ -119,7 +119,7 @@ def _with_file(
     try:
         first = read(None)
     except ModelError:
-        # Of three classes and more one has to be named.
+        # With three or more classes, one has to be named.
         if favourable is None or isinstance(favourable, (list, tuple, set)):
             raise
         first = read(None, as_text(favourable))
@@ -141,7 +141,7 @@ def _with_file(
 
 
 def _class_number(model: _native.Model, favourable: Any) -> int | None:
-    """The class that is meant, of a file that does not name its classes."""
+    """The favourable class of a file that does not name its classes."""
     if model.schema is not None:
         known = model.schema.favourable
         wanted = favourable if isinstance(favourable, (list, tuple, set)) else [favourable]
@@ -179,8 +179,8 @@ def _compared(native: _native.Explainer, converted: Onnx, source: Source, schema
         native,
         converted.scores,
         frame,
-        "the converted model is not the original; pass its prediction function instead (for "
-        "example `model.predict_proba`) to have it asked as a black box",
+        "the converted model differs from the original; pass its prediction function instead (for "
+        "example `model.predict_proba`) to use it as a black box",
     )
     schema = Schema(native.schema, schema.notes)
     return Made(native, source, schema, converted.framework, deviation)
@@ -211,7 +211,7 @@ def _rows_of(frame: Frame, rows: list[int]) -> Frame:
 
 
 def _with_function(function: Function, source: Source, schema: Schema) -> Made:
-    """A black box, asked about rows in the container of the data."""
+    """A black box, called with rows in the container of the data."""
     frame = source.frame.select(schema.features)
     levels = [_levels(frame, name, schema) for name in frame.names]
 
@@ -232,8 +232,8 @@ def _with_function(function: Function, source: Source, schema: Schema) -> Made:
         except Exception:
             if not are_neighbours:
                 raise
-            # Neighbours lie outside the data too, where logarithms and roots may end: those are
-            # moved to the edge of the data.
+            # Neighbours may lie outside the data, where logarithms and roots are undefined:
+            # they are moved to the edge of the data.
             inside = [
                 column if end is None else np.clip(column, *end)
                 for column, end in zip(columns, ends)
@@ -255,8 +255,7 @@ def _with_function(function: Function, source: Source, schema: Schema) -> Made:
         native,
         function.scores,
         frame,
-        "the function does not give the same answers twice, or depends on values that the schema "
-        "does not hold",
+        "the function is not deterministic, or depends on values that are not in the schema",
     )
     return Made(native, source, schema, function.framework, deviation)
 

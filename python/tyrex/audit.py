@@ -1,4 +1,4 @@
-"""Do old promises hold under a new model?"""
+"""Audits of earlier advice under a new model."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from .text import shown
 
 __all__ = ["Audit", "Promise", "audit"]
 
-# The name of a candidate that was given without one.
+# The name of a candidate without one.
 THE_MODEL = "The new model"
 
 
 @dataclass(frozen=True)
 class Promise:
-    """What a new model makes of advice for one row.
+    """The result of an audit for one row.
 
-    `factual` and `promised` are the row as it was and as it was advised to become. `status` is
-    kept, broken, or unreadable where the model takes other features; `reason` says why. For a
-    broken promise there are repairs: from what was promised, and from the row as it was.
+    `factual` and `promised` are the original row and the advised row. `status` is
+    kept, broken, or unreadable if the model takes other features; `reason` says why. A broken
+    promise has repairs: from the promised row, and from the original row.
     """
 
     row: int
@@ -50,7 +50,7 @@ class Promise:
 
     @classmethod
     def of(cls, document: Mapping[str, Any], advice: Explanation) -> Promise:
-        """A promise from the document of a judged promise and the advice that it was."""
+        """A promise from the document of an audited promise and its advice."""
         promised = dict(advice.counterfactual or {})
         starts = {
             "from_promised": (promised, document["score"]),
@@ -75,7 +75,7 @@ class Promise:
 
     @property
     def kept(self) -> bool:
-        """Whether the new model accepts what was advised."""
+        """Whether the new model accepts the advised row."""
         return self.status == "kept"
 
     def __str__(self) -> str:
@@ -89,12 +89,12 @@ class Promise:
 
 
 class Audit(Sequence[Promise]):
-    """What a model makes of advice that another one gave: a `Promise` for every row with advice.
+    """The audit of one model's advice under another: a `Promise` for every row with advice.
 
-    Of several candidates it is the best one; `candidates` has them all, and `under(name)` is the
-    audit of another one. `kept` and `broken` are the promises, `share_kept` lies in `interval` for
-    all promises that these are drawn from, `groups` has the same for groups, and `table` has a
-    line per promise. `passes` says whether no more promises are broken than `allow`.
+    With several candidates it is that of the best one; `candidates` lists all, and `under(name)`
+    is the audit of another one. `kept` and `broken` are the promises, `share_kept` lies in
+    `interval` for all promises that these are drawn from, `groups` has the same for groups, and
+    `table` has a line per promise. `passes` says whether no more promises are broken than `allow`.
     """
 
     def __init__(
@@ -105,7 +105,7 @@ class Audit(Sequence[Promise]):
         place: int = 0,
     ) -> None:
         self.report = report
-        """The whole report of the gate, as the command line and the service give it."""
+        """The whole report of the gate, as from the command line and the service."""
         self.interrupted = interrupted
         """Whether the search for repairs was stopped."""
         self._advice = list(advice)
@@ -115,12 +115,12 @@ class Audit(Sequence[Promise]):
 
     @property
     def name(self) -> str:
-        """The candidate that this audit is about."""
+        """The candidate of this audit."""
         return str(self._candidate["name"])
 
     @property
     def passes(self) -> bool:
-        """Whether the candidate breaks no more promises than is allowed."""
+        """Whether the candidate breaks no more promises than allowed."""
         return bool(self._candidate["passes"])
 
     @property
@@ -156,7 +156,7 @@ class Audit(Sequence[Promise]):
 
     @property
     def interval(self) -> tuple[float, float]:
-        """Where that share lies, by Clopper and Pearson, among all promises like these."""
+        """The Clopper-Pearson confidence interval of that share."""
         low, high = self._candidate["tally"]["interval"]
         return low, high
 
@@ -312,7 +312,7 @@ def _groupings(by: Any) -> list[str]:
 
 
 def _people(advice: Sequence[Explanation], rows: Any) -> list[dict[str, Any]]:
-    """The rows as they were, with the other columns of `rows`."""
+    """The original rows, with the other columns of `rows`."""
     if rows is None:
         return [each.features for each in advice]
     frame = Frame.of(rows)
@@ -349,17 +349,17 @@ def audit(
     progress: ProgressSetting = None,
     **search: Any,
 ) -> Audit:
-    """What a new model makes of advice that was given under an old one.
+    """Audits advice of an old model under a new one.
 
     `explainer` is that of the new model, or a dict of several candidates by name; the audit ranks
-    them. For every row that was found advice for: is what was advised still accepted, and how
-    stable is it now? For each broken promise the cheapest repair that `method` (trex-o by default)
-    finds is given twice: from what was promised, for a person who has done it, and from the row as
-    it was. `search` takes the other keywords of `Explainer.explain`.
+    them. For every row with advice, the audit tells whether the advised row is still
+    accepted, and its stability. For each broken promise the cheapest repair that `method` (trex-o
+    by default) finds is given twice: from the promised row, for an applicant who followed the
+    advice, and from the original row. `search` takes the other keywords of `Explainer.explain`.
 
     `by` names features whose groups are compared: `"sex"`, `["sex", "age:25,40"]` or
-    `{"sex": None, "age": [25, 40]}`. `rows` are the rows that the advice was given for, where
-    groups are to be made of columns that the model does not take. `allow` is the share of promises
+    `{"sex": None, "age": [25, 40]}`. `rows` are the rows that the advice was given for,
+    needed for groups by columns that the model does not take. `allow` is the share of promises
     that may be broken, 0 by default; `confidence` that of intervals and of the test of groups,
     0.95 by default.
 
@@ -407,6 +407,6 @@ def audit(
     for candidate in report["candidates"]:
         _restored(candidates[candidate["name"]], candidate)
     if interrupted:
-        message = "stopped: not all repairs were looked for"
+        message = "stopped: not all repairs were searched for"
         warnings.warn(message, RuntimeWarning, stacklevel=2)
     return Audit(report, promises, interrupted)

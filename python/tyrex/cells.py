@@ -29,13 +29,13 @@ Array = np.ndarray[Any, Any]
 
 @dataclass(frozen=True)
 class Levels:
-    """The values that a category can take, and whether their order means something."""
+    """The values of a category, and whether they are ordered."""
 
     values: list[Any]
     ordered: bool = False
 
     def codes(self, name: str, column: Array) -> Array:
-        """The place of every cell among the values; -1 where it is missing."""
+        """The position of every cell among the values; -1 if it is missing."""
         places = {value: place for place, value in enumerate(self.values)}
         places[None] = -1
         cells = column.tolist()
@@ -49,7 +49,7 @@ class Levels:
 
 
 def as_column(name: str, values: Array) -> Array:
-    """Any array of cells as one of the few types that a column has."""
+    """Converts any array of cells to one of the types of a column."""
     kind = values.dtype.kind
     if kind == "O":
         values = _objects(name, values)
@@ -70,7 +70,7 @@ def as_column(name: str, values: Array) -> Array:
 
 
 def _objects(name: str, values: Array) -> Array:
-    """Python objects: texts, numbers or truth values, with missing ones among them."""
+    """Python objects: texts, numbers or booleans, some of them missing."""
     kinds = set(map(type, values))
     if kinds <= {str}:
         return values
@@ -116,7 +116,7 @@ def is_missing(value: Any) -> bool:
 
 
 def first_missing(values: Array, column: Array) -> Any:
-    """What stands where the column is missing: NaN and None are not the same to every model."""
+    """The marker of missing values: some models distinguish NaN and None."""
     lost = missing_cells(column)
     return values[int(np.argmax(lost))] if lost.any() else None
 
@@ -169,7 +169,7 @@ def missing_cells(column: Array) -> Array:
 
 
 def with_gaps(column: Array, dtype: np.dtype[Any]) -> list[Any]:
-    """Whole numbers or truth values with None where they are missing."""
+    """Whole numbers or booleans, with None for missing ones."""
     lost = missing_cells(column)
     cells = np.where(lost, 0, column).astype(dtype).astype(object)
     cells[lost] = None

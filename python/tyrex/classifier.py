@@ -30,14 +30,14 @@ __all__ = ["MLPClassifier"]
 # A name, or a name with its numbers: {"exponential": {"factor": 0.9}}.
 Choice = Union[str, Mapping[str, Mapping[str, float]]]  # noqa: UP007 (Python 3.9)
 
-# scikit-learn's name, and those that go with a number, with their usual one.
+# scikit-learn's names, and those with a number, with its default.
 ACTIVATIONS: dict[str, Choice] = {
     "logistic": "sigmoid",
     "leaky-relu": {"leaky-relu": {"slope": 0.01}},
     "elu": {"elu": {"alpha": 1.0}},
 }
 
-# The engine's parameters, and what they are called here.
+# The engine's parameters, and their names here.
 NAMES = {
     "hidden": "hidden_layer_sizes",
     "batch": "batch_size",
@@ -76,12 +76,12 @@ class MLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     alpha : penalty on squared weights; biases have none
     dropout : share of hidden units left out of a step
     class_weight : None, "balanced", or a dict from class to weight
-    early_stopping : whether to hold rows out and keep the network that does best on them
+    early_stopping : whether to hold rows out and keep the network with the lowest loss on them
     validation_fraction : the share of the rows held out
     patience : epochs without improvement before stopping
     schedule : "constant", `{"exponential": {"factor": f}}`, `{"cosine": {"floor": f}}` or
         `{"step": {"every": n, "factor": f}}`: the learning rate over the epochs
-    warm_start : whether `fit` goes on from the network that an earlier `fit` made
+    warm_start : whether `fit` continues from the network of an earlier `fit`
     random_state : an int for the same network every time, a `RandomState`, or None
     verbose : whether to show progress
 
@@ -239,7 +239,7 @@ class MLPClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _counted(weights: Array | None, count: int) -> tuple[Array, Array | None]:
-    """The rows that count, as often as they do; and their weights, where these are no counts."""
+    """The rows repeated by their weights; and the weights, if they are not counts."""
     rows = np.arange(count)
     if weights is None:
         return rows, None
@@ -250,11 +250,11 @@ def _counted(weights: Array | None, count: int) -> tuple[Array, Array | None]:
 
 
 def _order(X: Array, labels: Array) -> Array:
-    """The rows as they are; where some are alike, in an order that depends on nothing else.
+    """The rows unchanged; if some are equal, in an order that depends on the rows only.
 
-    Only so can copies of a row, wherever they stand, give the same bits as its weight.
+    So copies of a row, at any position, give the same bits as its weight.
     """
-    # Zero has two signs and one meaning.
+    # Zero and negative zero are equal.
     cells = np.column_stack([X + np.float32(0), labels.astype(np.float32)])
     order: Array = np.argsort(
         cells.view(f"V{cells.shape[1] * cells.itemsize}")[:, 0], kind="stable"

@@ -14,7 +14,7 @@ from .text import aligned, shown
 
 __all__ = ["Columns"]
 
-# Rows that a person sees of a table in a terminal and in a notebook.
+# Rows to show of a table on a terminal and in a notebook.
 FIRST_ROWS = 10
 
 
@@ -103,7 +103,7 @@ class Columns(Mapping[str, Array]):
         return {name: column.copy() for name, column in self.items()}
 
     def _lists(self) -> dict[str, Any]:
-        # Objects go over as Python values: these packages find their type and the missing ones.
+        # Objects are passed as Python values: these packages infer the type and missing values.
         return {
             name: column.tolist() if column.dtype.kind == "O" else column.copy()
             for name, column in self.items()

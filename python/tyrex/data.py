@@ -1,4 +1,4 @@
-"""The tables people have, as named columns."""
+"""Tables of any kind as named columns."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ __all__ = ["Columns", "Frame", "Levels"]
 
 @dataclass(frozen=True)
 class Origin:
-    """What a column was in the container it came in."""
+    """The type of a column in its original container."""
 
     label: Any
     dtype: Any = None
     # The numpy type of its numbers, None for texts and for what is not to be restored.
     numbers: np.dtype[Any] | None = None
-    # What stood where values are missing.
+    # The original marker of missing values.
     missing: Any = None
 
 
@@ -153,7 +153,7 @@ class Frame:
 
 
 def _places(columns: list[str], names: list[str] | None) -> list[int]:
-    """Where the columns of these names are, or all of them; each has to be there once."""
+    """The positions of the columns of these names, or of all; each must exist once."""
     wanted = columns if names is None else names
     places = {name: place for place, name in enumerate(columns)}
     absent = [name for name in wanted if name not in places]
@@ -167,7 +167,7 @@ def _places(columns: list[str], names: list[str] | None) -> list[int]:
 
 
 def _absent(absent: list[str], names: list[str]) -> str:
-    # The columns that look alike are the best hint; without any, those there are.
+    # Similar names are the best hint; without any, all names.
     hints = [difflib.get_close_matches(str(name), names, n=1) for name in absent]
     what = "column" if len(absent) == 1 else "columns"
     wanted = listed(repr(str(name)) for name in absent)

@@ -1,6 +1,6 @@
 """The data sets of the paper and more, with their schemas and splits.
 
-German credit and the two moons come with the package. The others are looked for in the folder
+German credit and the two moons are part of the package. The others are read from the folder
 `data_dir`, in `$TYREX_DATA` and in the user's data folder; `tyrex data fetch NAME` of the command
 line downloads them.
 
@@ -52,7 +52,7 @@ class Dataset:
 
     @property
     def schema(self) -> Schema:
-        """What the columns mean."""
+        """The meaning of the columns."""
         return Schema(self._native.schema)
 
     @property
@@ -141,7 +141,7 @@ def load_ctg(variant: str = "product", data_dir: str | os.PathLike[str] | None =
 def load_taiwanese(
     variant: str = "product", data_dir: str | os.PathLike[str] | None = None
 ) -> Dataset:
-    """Taiwanese credit cards: who defaults next month."""
+    """Taiwanese credit cards: default in the next month."""
     return load("taiwan", variant, data_dir)
 
 

@@ -1,4 +1,4 @@
-"""What can go wrong: every error says where, what, and what was expected."""
+"""Exceptions: every error names the place, the problem, and the expected value."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ __all__ = ["DataError", "ModelError", "ParameterError", "SchemaError", "TyrexErr
 
 
 class TyrexError(Exception):
-    """Anything tyrex refuses. Its subclasses are also `ValueError`s."""
+    """The base class of tyrex's errors. Its subclasses are also `ValueError`s."""
 
 
 class DataError(TyrexError, ValueError):
-    """A table or a cell of it is not what the schema or the model expects."""
+    """A table, or one of its cells, does not match the schema or the model."""
 
 
 class SchemaError(TyrexError, ValueError):
@@ -29,7 +29,7 @@ class ModelError(TyrexError, ValueError):
 
 
 def need(package: str, purpose: str, *, install: str | None = None) -> ModuleType:
-    """The package, or an `ImportError` that says what to install and why.
+    """Imports a package, or raises an `ImportError` that says what to install and why.
 
     >>> need("no_such_package", "to look into the future")
     Traceback (most recent call last):
@@ -39,7 +39,7 @@ def need(package: str, purpose: str, *, install: str | None = None) -> ModuleTyp
     try:
         return importlib.import_module(package)
     except ModuleNotFoundError as error:
-        # A package that is there but misses a part of its own is another matter.
+        # An installed package with a missing dependency is a different error.
         if error.name is None or error.name.split(".")[0] != package.split(".")[0]:
             raise
         name = install or package.split(".")[0]

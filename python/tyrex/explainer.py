@@ -1,4 +1,4 @@
-"""The explainer: a model, and the rows it speaks about."""
+"""The explainer: a model and its rows."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ __all__ = ["Explainer"]
 
 
 class Explainer:
-    """A model and the rows it speaks about, ready for questions.
+    """A model and its rows, ready for questions.
 
     Parameters
     ----------
@@ -34,16 +34,16 @@ class Explainer:
         `f(X) -> p`, or a pair of such a function and its gradient.
     data
         The rows the model was trained on: pandas, polars, pyarrow, numpy, a dict of columns, the
-        path of a CSV, JSON lines or Parquet file, or a data set of `tyrex.datasets`. Answers look
-        like these rows, and ranges and scales are taken from them.
+        path of a CSV, JSON lines or Parquet file, or a data set of `tyrex.datasets`. Searches use
+        these rows, and ranges and scales are taken from them.
     schema
-        What the columns mean: a `tyrex.Schema`, a TOML file or its text. Drawn up from the data
-        if absent; `explainer.schema` shows it.
+        The meaning of the columns: a `tyrex.Schema`, a TOML file or its text. Inferred from the
+        data if absent; `explainer.schema` shows it.
     label
         The name of the label's column in `data`, or the labels themselves. Only retraining
         needs labels.
     favourable
-        The label's value that a person wants (or a list of them), and the model's class.
+        The favourable value of the label (or a list of values), and the model's class.
     logits
         Whether a PyTorch or Keras model ends before its sigmoid or softmax.
     preprocessor
@@ -129,16 +129,16 @@ class Explainer:
         self._native = made.native
         self._source = made.source
         self.schema = made.schema
-        """What the columns mean; drawn up from the data if it was not given."""
+        """The meaning of the columns; inferred from the data if it was not given."""
         self.framework = made.framework
-        """Where the model came from: onnx, torch, keras, scikit-learn, xgboost, ..."""
+        """The framework of the model: onnx, torch, keras, scikit-learn, xgboost, ..."""
         self.deviation = made.deviation
-        """The largest difference between the model's own scores on the data and those that are
-        used here; None for ONNX files, which have no other."""
+        """The largest difference on the data between the scores of the original model and of
+        the native one; None for ONNX files."""
 
     @property
     def fingerprint(self) -> str:
-        """The name of the model that changes with its weights."""
+        """The fingerprint of the model, which depends on its weights."""
         return self._native.fingerprint
 
     @property
@@ -148,7 +148,7 @@ class Explainer:
 
     @property
     def usual_method(self) -> str:
-        """The method that is used if none is named: trex-o, or trex-nn without gradients."""
+        """The default method: trex-o, or trex-nn without gradients."""
         return self._native.usual_method
 
     @property
@@ -157,7 +157,7 @@ class Explainer:
         return self._source.frame
 
     def score(self, rows: Any = None) -> np.ndarray[Any, np.dtype[np.float32]]:
-        """The probability of the favourable class, for rows or for the data themselves."""
+        """The probability of the favourable class, for rows or for the data."""
         if rows is None:
             own: np.ndarray[Any, np.dtype[np.float32]] = self._native.own_scores()
             return own
@@ -169,12 +169,12 @@ class Explainer:
         return scores
 
     def rejected(self, part: str | None = None) -> list[int]:
-        """The rows of the data that the model rejects: of the test rows where the data have any,
-        or of `part`: train, test or all."""
+        """The rows of the data that the model rejects: of the test rows if there are any, or of
+        `part`: train, test or all."""
         return self._native.rejected(part)
 
     def performance(self) -> list[dict[str, Any]]:
-        """Accuracy, loss and rejected rows, part by part; needs labels."""
+        """Accuracy, loss and rejected rows for each part; needs labels."""
         parts: list[dict[str, Any]] = json.loads(self._native.performance())
         return parts
 
@@ -203,7 +203,7 @@ class Explainer:
         progress: ProgressSetting = None,
         **params: Any,
     ) -> Explanations:
-        """What to change so that the model accepts, row by row.
+        """Finds changes so that the model accepts each row.
 
         Parameters
         ----------
@@ -212,16 +212,16 @@ class Explainer:
             rejected rows of the data.
         method
             One of `tyrex.method_names()`; trex-o by default, trex-nn for a model without
-            gradients. A method that needs gradients refuses a model without, and names those
-            that do not need them.
+            gradients. A method that needs gradients raises an error for a model without, and
+            the error names the others.
         tau, k, sigma
-            The stability that is asked for, on how many neighbours, how far away: those of the
-            protocol, by default. `tau="auto"` takes the least threshold that keeps 95 % of the
+            The required stability, the number of neighbours and their standard deviation; the
+            protocol's by default. `tau="auto"` uses the lowest threshold that keeps 95 % of the
             advice valid under retrained models; it trains them, or uses those of `certify`.
         norm
-            What a change costs: l1 (the default) or l2.
+            The norm that measures the cost of a change: l1 (the default) or l2.
         features_to_vary, features_to_keep, permitted_range, actions
-            What may change, beside what the schema says: names, names, `{"age": [30, 40],
+            Limits on changes in addition to the schema: names, names, `{"age": [30, 40],
             "housing": ["own", "rent"]}`, `{"age": "only-up"}`.
         protocol
             `product` (the default): answers are rows that obey the schema. `paper`, `reference`:
@@ -231,22 +231,22 @@ class Explainer:
         max_steps, max_evaluations, max_seconds
             The most work for one row.
         certify
-            True to certify what is found, or a `tyrex.Ensemble` to certify it with. False (the
-            default) leaves that until `certificates` is asked for.
+            True to certify the advice, or a `tyrex.Ensemble` to certify it with. With False
+            (the default) certificates are made at the first use of `certificates`.
         models
             Models to retrain for `certify=True`. By default 20 if the model was trained by
             `Explainer.train`, and none for another model.
         relax
-            Whether to look, for rows without advice, for the one rule that stands in the way
+            Whether to search, for rows without advice, for a single rule that prevents it
             (`relaxations`). That takes many searches per row; None does it for up to 20 rows.
         seed
             The same seed gives the same advice, here and from the command line. 0 by default.
         progress
-            None: a bar where somebody watches. True, False, or a function of (done, total).
+            None: a bar on a terminal or in a notebook. True, False, or a function of (done, total).
         params
             Other parameters of the method, by their names in docs/methods.md.
 
-        Ctrl-C ends the search; what was found until then is returned, with `interrupted` set.
+        Ctrl-C ends the search; the advice found so far is returned, with `interrupted` set.
 
         Examples
         --------
@@ -324,7 +324,7 @@ class Explainer:
         return content
 
     def _table(self, rows: Any) -> tuple[Frame, _native.Table]:
-        """Rows in any container, as the native side takes them; columns are found by name."""
+        """Rows in any container, converted for the native side; columns are found by name."""
         if isinstance(rows, (str, os.PathLike)):
             source = Source.of(rows)
             return source.frame, source.table
@@ -363,7 +363,7 @@ class Explainer:
         )
 
     def __copy__(self) -> Explainer:
-        # Nothing about an explainer changes.
+        # An explainer is immutable.
         return self
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Explainer:
@@ -392,8 +392,8 @@ def _remade(
     explainer.framework = framework
     if explainer.fingerprint != fingerprint:
         raise ModelError(
-            "the model or the data have changed since the explainer was made, so it cannot be "
-            "made again; pickle it before they change"
+            "the model or the data have changed since the explainer was created, so it cannot be "
+            "restored; pickle it before they change"
         )
     return explainer
 

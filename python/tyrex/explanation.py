@@ -11,14 +11,14 @@ from .text import shown
 
 __all__ = ["Change", "Explanation"]
 
-# Changes that a terminal shows of one row.
+# Maximum number of changes to show for one row.
 MOST_CHANGES = 8
 VERDICTS = ("vacuous", "empirical", "certified")
 
 
 @dataclass(frozen=True)
 class Change:
-    """One feature that gets another value.
+    """A change of one feature.
 
     >>> print(Change("age", 25, 27, "years"))
     raise age from 25 to 27 years
@@ -32,18 +32,18 @@ class Change:
     unit: str | None = None
 
     def to_dict(self) -> dict[str, Any]:
-        """The change as the documents have it."""
+        """The change as in the documents."""
         document = {"feature": self.feature, "from": self.before, "to": self.after}
         return document if self.unit is None else {**document, "unit": self.unit}
 
     @property
     def words_before(self) -> str:
-        """The old value for a person."""
+        """The old value as text."""
         return self._words(self.before)
 
     @property
     def words_after(self) -> str:
-        """The new value for a person, with its unit."""
+        """The new value as text, with its unit."""
         after = self._words(self.after)
         return f"{after} {self.unit}" if self.unit else after
 
@@ -62,7 +62,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Explanation:
-    """The advice for one row, or why there is none.
+    """The advice for one row, or the reason why there is none.
 
     >>> print(Explanation(3, 3, 0.31, True, changes=[Change("age", 25, 27)],
     ...                   new_score=0.83, stability=0.81))
@@ -70,9 +70,9 @@ class Explanation:
     """
 
     row: int
-    """Its place among the rows that were given, from 0."""
+    """Its position among the given rows, from 0."""
     label: Any
-    """Its label there; its place if rows have none."""
+    """Its label; its position if rows have no labels."""
     score: float
     found: bool
     features: dict[str, Any] = field(default_factory=dict)
@@ -84,20 +84,20 @@ class Explanation:
     stability: float | None = None
     cost_l1: float | None = None
     cost_l2: float | None = None
-    # How long the search took: the one part that differs from run to run.
+    # The time of the search: the only part that differs between runs.
     seconds: float | None = field(default=None, compare=False)
     certificate: dict[str, Any] | None = None
     stopped: str | None = None
-    """Why the search ended there. After `budget-spent` cheaper advice may exist."""
+    """Why the search ended. After `budget-spent` cheaper advice may exist."""
     reason: str | None = None
     why: str | None = None
     """Why nothing was found, in words."""
     sentence: str | None = None
-    """What to do, or that there is no advice and why, in a sentence."""
+    """The advice, or the reason why there is none, in a sentence."""
     relaxations: dict[str, Any] | None = None
-    """The constraints without which something is found."""
+    """The constraints without which advice is found."""
     outcome: str | None = None
-    """The label of this row in the data, where it has one."""
+    """The label of this row in the data, if it has one."""
     favourable: bool | None = None
     """Whether that label is the favourable one."""
 
@@ -142,7 +142,7 @@ class Explanation:
         )
 
     def to_dict(self) -> dict[str, Any]:
-        """The document of this row, as the command line and the service give it."""
+        """The document of this row, as from the command line and the service."""
         advice: dict[str, Any]
         if self.found:
             advice = {
@@ -173,7 +173,7 @@ class Explanation:
         }
 
     def cost(self, norm: str) -> float | None:
-        """What the changes cost in a norm, `l1` or `l2`."""
+        """The cost of the changes in a norm, `l1` or `l2`."""
         return self.cost_l2 if norm == "l2" else self.cost_l1
 
     @property
@@ -186,12 +186,12 @@ class Explanation:
 
     @property
     def certificate_sentence(self) -> str:
-        """What the certificate promises and what that rests on, in words; empty without one."""
+        """The certificate and its assumptions in words; empty without one."""
         return str((self.certificate or {}).get("sentence") or "")
 
     @property
     def hint(self) -> str | None:
-        """Which feature to let change, if letting go of one constraint helps."""
+        """The feature to unlock, if relaxing one constraint helps."""
         for helpful in (self.relaxations or {}).get("helpful", ()):
             constraint = helpful.get("constraint")
             if isinstance(constraint, Mapping) and isinstance(constraint.get("feature"), str):
@@ -202,7 +202,7 @@ class Explanation:
 
     @property
     def what_changes(self) -> list[str]:
-        """A line for every change, or one that says why there is none."""
+        """A line for every change, or one with the reason why there is none."""
         if not self.found:
             return [f"not found: {self.why or self.reason}"]
         lines = [f"{c.feature}: {c.words_before} -> {c.words_after}" for c in self.changes]

@@ -1,4 +1,4 @@
-"""What to change, row by row, and how sure that is."""
+"""Explanations of many rows."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from .text import aligned, listed, shown
 __all__ = ["Change", "Explanation", "Explanations"]
 
 FORMAT_VERSION = 1
-# Rows that a terminal shows.
+# Rows to show on a terminal.
 MOST_ROWS = 10
 RESULTS = ("score", "stability", "cost_l1", "cost_l2", "changed", "status", "reason")
 
@@ -55,17 +55,17 @@ class Explanations(Sequence[Explanation]):
     ) -> None:
         self._items = list(explanations)
         self.certifier = certifier
-        """Who makes certificates, while the explainer is at hand."""
+        """The function that makes certificates, while the explainer exists."""
         self.request = dict(request or {})
-        """What was asked for: method, norm, tau, seed, ..."""
+        """The request: method, norm, tau, seed, ..."""
         self.fingerprint = fingerprint
         """The fingerprint of the model that was explained."""
         self.labels = index
-        """The labels of the rows that were given, or None if they have none."""
+        """The labels of the given rows, or None if they have none."""
         self.interrupted = interrupted
         """Whether the search was stopped before all rows were explained."""
         self.kind = kind
-        """The container that the rows came in: pandas, polars, arrow, ..."""
+        """The container of the given rows: pandas, polars, arrow, ..."""
 
     @classmethod
     def of(
@@ -124,20 +124,20 @@ class Explanations(Sequence[Explanation]):
 
     @property
     def found(self) -> Explanations:
-        """Those with advice."""
+        """The explanations with advice."""
         return self._with(e for e in self if e.found)
 
     @property
     def not_found(self) -> Explanations:
-        """Those without; their `reason` and `why` say why."""
+        """The explanations without advice; `reason` and `why` give the reason."""
         return self._with(e for e in self if not e.found)
 
     @property
     def certificates(self) -> list[dict[str, Any] | None]:
         """The certificate of every row, None where nothing was found.
 
-        Made when they are first asked for, without retrained models, unless `explain` was told to
-        `certify`. After pickling, or from a file, only those that were made before.
+        Made at first use, without retrained models, unless `explain` was called with `certify`.
+        After pickling, or from a file, only existing certificates are available.
         """
         if self.certifier is not None and all(each.certificate is None for each in self):
             made = self.certifier(self)
@@ -146,12 +146,12 @@ class Explanations(Sequence[Explanation]):
 
     @property
     def norm(self) -> str:
-        """The norm that costs were kept low in."""
+        """The norm of the cost."""
         return str(self.request.get("norm", "l1"))
 
     @property
     def summary(self) -> str:
-        """How many were found, and by what search, in one line."""
+        """A summary in one line: the search, and the number of rows with advice."""
         method, tau = self.request.get("method"), self.request.get("tau")
         if isinstance(method, Mapping):
             method = method.get("method")
@@ -167,8 +167,8 @@ class Explanations(Sequence[Explanation]):
         """A DataFrame with a row for every explanation, under the labels of the rows given.
 
         It holds the counterfactual's features, then score, stability, cost_l1, cost_l2, changed
-        (how many features), status and reason. With `changes_only`, features that stay as they
-        are are missing; `styled` keeps and marks them instead.
+        (how many features), status and reason. With `changes_only`, unchanged features are
+        missing; `styled` keeps and marks cells instead.
         """
         pandas = need("pandas", "for to_pandas()")
         full = {"int": "int64", "bool": "bool", "float": "float64"}
@@ -176,7 +176,7 @@ class Explanations(Sequence[Explanation]):
         columns = {}
         for name, (kind, cells) in self._columns(changes_only).items():
             types = gaps if None in cells else full
-            # The type of texts is for pandas to say.
+            # pandas chooses the type of texts.
             columns[name] = cells if kind == "text" else pandas.array(cells, dtype=types[kind])
         if hasattr(self.labels, "take"):
             index = self.labels.take([e.row for e in self])
@@ -231,7 +231,7 @@ class Explanations(Sequence[Explanation]):
         )
 
     def to_frame(self) -> Any:
-        """The table in the package that the rows came in: pandas, polars or pyarrow."""
+        """The table in the package of the given rows: pandas, polars or pyarrow."""
         if self.kind == "polars":
             return self.to_polars()
         return self.to_arrow() if self.kind == "arrow" else self.to_pandas()
@@ -334,7 +334,7 @@ class Explanations(Sequence[Explanation]):
         self, changes_only: bool = False, rows: bool = False
     ) -> dict[str, tuple[str, list[Any]]]:
         """Every column by name: the type of its cells, and the cells, None where there is none."""
-        # Where answers are points, their columns are not those of the features.
+        # If answers are points, their columns are not those of the features.
         shown_rows = [e.counterfactual for e in self if e.counterfactual] or [
             e.features for e in self
         ]
@@ -370,7 +370,7 @@ class Explanations(Sequence[Explanation]):
 
 
 def _apart(name: str, features: list[str]) -> str:
-    """The name of a result, told apart from a feature of the same name."""
+    """The name of a result column, distinct from a feature of the same name."""
     return f"tyrex_{name}" if name in features else name
 
 

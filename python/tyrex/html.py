@@ -86,14 +86,14 @@ def table(
 
 
 def progress(what: str, done: int, total: int, times: str) -> str:
-    """A bar with what is done, of how much, and the times."""
+    """A bar with the progress and the times."""
     share = 100 * done / total if total else 100.0
     bar = f'<span class="bar"><b style="width: {share:.1f}%"></b></span>'
     return page(f'{escape(what)}{bar}{done}/{total} <span class="dim">{escape(times)}</span>')
 
 
 def advice(explanations: Explanations) -> str:
-    """Explanations as one table: the cells that change, the scores, the cost, how sure it is."""
+    """Explanations as one table: the changed cells, the scores, the cost, the certificate."""
     first = explanations[:MOST_ROWS]
     sure = any(e.certificate is not None for e in explanations)
     heads = ["Row", "Score", "Stability", f"Cost ({explanations.norm})", "What to change"]

@@ -1,4 +1,4 @@
-"""Numbers about points: whether they look like data."""
+"""Plausibility of points."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ __all__ = ["lof"]
 
 
 def lof(data: Any, X: Any, neighbours: int = 20) -> Array:
-    """How thinly each row of `X` is surrounded by rows of `data`: its local outlier factor.
+    """The local outlier factor of each row of `X` among the rows of `data`.
 
     `LOF(x) = 1/k sum_{x' in L(x)} lrd(x') / lrd(x)`, where `L(x)` are the `k` rows of `data`
     nearest to `x` and `lrd`, the density, is one over the mean distance to them (never shorter
@@ -57,7 +57,7 @@ def lof(data: Any, X: Any, neighbours: int = 20) -> Array:
 
 
 def _read(table: Any) -> Frame:
-    # A list of lists is an array to most people.
+    # A list of lists is read as an array.
     nested = isinstance(table, (list, tuple)) and not any(isinstance(row, dict) for row in table)
     return Frame.of(np.asarray(table) if nested else table)
 

@@ -1,4 +1,4 @@
-"""Numbers that people pass, checked before anything is done with them."""
+"""Checks of parameters."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from .errors import ParameterError
 
 __all__ = ["names", "numbers", "real", "to_json", "whole"]
 
-# What the native side counts with.
+# The range of the native side's integers.
 MOST = 2**63 - 1
 
 
@@ -34,7 +34,7 @@ def whole(name: str, value: Any, least: int = 0) -> int:
 
 
 def real(name: str, value: Any) -> float:
-    """A finite number; its range is the native side's to check.
+    """A finite number; the native side checks its range.
 
     >>> real("tau", float("nan"))
     Traceback (most recent call last):

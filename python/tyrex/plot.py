@@ -1,4 +1,4 @@
-"""Pictures of explanations, by matplotlib."""
+"""Plots of explanations with matplotlib."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ __all__ = ["calibration", "changes", "trade_off"]
 BEFORE = "#8c959f"
 AFTER = "#1f883d"
 TEXT = "#57606a"
-# The least that two marks are apart, so that an arrow fits between them.
+# The minimum distance of two marks, so that an arrow fits between them.
 LEAST_GAP = 0.06
 
 
@@ -64,7 +64,7 @@ def trade_off(explanations: Explanations, ax: Any = None) -> Any:
     """The cost of every explanation that was found, against its stability."""
     found = [e for e in explanations.found if e.stability is not None]
     if not found:
-        raise ParameterError("nothing was found, so there is nothing to draw")
+        raise ParameterError("no explanation was found, so there is nothing to draw")
     ax = _axes(ax, (6.4, 4.4))
     costs = [e.cost(explanations.norm) for e in found]
     ax.scatter(costs, [e.stability for e in found], s=36, color=AFTER, alpha=0.7, lw=0)
@@ -99,7 +99,7 @@ def _axes(ax: Any, size: tuple[float, float]) -> Any:
 
 
 def _ends(change: Change) -> tuple[float, float]:
-    """Where an arrow starts and ends: in parts of the larger value, categories from 0 to 1."""
+    """The ends of an arrow: as shares of the larger value, categories from 0 to 1."""
     before, after = change.before, change.after
     numbers = [isinstance(value, (int, float)) and value == value for value in (before, after)]
     if not all(numbers) or isinstance(before, bool):
@@ -116,7 +116,7 @@ def _ends(change: Change) -> tuple[float, float]:
 
 
 def _value(ax: Any, x: float, y: float, text: str, *, above: bool, **style: Any) -> None:
-    # The old value above, the new one below, both towards the middle: they never meet.
+    # The old value above, the new one below, both towards the middle, without overlap.
     ax.annotate(
         _short(text, 60),
         xy=(x, y),
@@ -130,12 +130,12 @@ def _value(ax: Any, x: float, y: float, text: str, *, above: bool, **style: Any)
 
 def _short(text: str, most: int) -> str:
     short = text if len(text) <= most else text[: most - 1] + "\N{HORIZONTAL ELLIPSIS}"
-    # Matplotlib reads what stands between two dollars as a formula.
+    # Matplotlib reads text between two dollar signs as a formula.
     return short.replace("$", r"\$")
 
 
 def calibration(found: Calibration, ax: Any = None) -> Any:
-    """Cost against validity, a mark per threshold; the promise as a line, the choice filled."""
+    """Cost against validity, a mark per threshold; the goal as a line, the chosen one filled."""
     ax = _axes(ax, (6.5, 4.5))
     goal = found.to_dict()["goal"]["validity"]
     points = [
@@ -153,5 +153,5 @@ def calibration(found: Calibration, ax: Any = None) -> Any:
     ax.axhline(goal, color=TEXT, lw=1, ls="--")
     ax.set_xlabel("mean cost of the advice")
     ax.set_ylabel("share that stays valid")
-    ax.set_title("What each threshold of stability costs and keeps", loc="left")
+    ax.set_title("Cost and validity of each threshold of stability", loc="left")
     return ax

@@ -1,4 +1,4 @@
-"""How far a long search is, and how long it still takes."""
+"""The progress of a long search."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from .text import shown
 
 __all__ = ["Progress", "ProgressSetting"]
 
-# None: shown where a person watches; True: always; False: never; or a function (done, total).
+# None: on a terminal or in a notebook; True: always; False: never; or a function (done, total).
 ProgressSetting = Union[bool, None, Callable[[int, int], None]]  # noqa: UP007 (Python 3.9)
 
-# Seconds before a bar is shown, since a search that ends sooner needs none; and between two.
+# Seconds before a bar is shown, and between two updates.
 PATIENCE = 0.5
 BETWEEN = 0.1
 WIDTH = 30
@@ -65,7 +65,7 @@ class Progress:
         return self
 
     def __call__(self, done: int, total: int) -> None:
-        """Says that `done` of `total` are done."""
+        """Reports that `done` of `total` are done."""
         if self._callback is not None:
             self._callback(done, total)
         self._state = (done, total)
@@ -73,7 +73,7 @@ class Progress:
             self._update()
 
     def __exit__(self, *problem: object) -> None:
-        # What was shown ends with the last state, on a line of its own.
+        # The final state stays on its own line.
         if self._shown == (0, 0):
             return
         if self._shown != self._state:

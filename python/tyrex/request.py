@@ -1,7 +1,7 @@
-"""From the keywords of a call to what the native side is asked.
+"""Converts the keywords of a call to the question for the native side.
 
-The names that users of DiCE and Alibi know either mean the same here or are answered with the
-name to use.
+Names from DiCE and Alibi either have the same meaning here, or the error gives the name to
+use.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from .source import as_text
 
 __all__ = ["options"]
 
-# What other packages call things, and what to do instead.
+# Parameter names of other packages, and their replacements.
 ELSEWHERE = {
     "query_instance": "pass the rows as the first argument",
     "query_instances": "pass the rows as the first argument",
@@ -30,22 +30,22 @@ ELSEWHERE = {
     "desired_range": "the model's output is a probability; the threshold of stability is `tau=`",
     "target_proba": "the threshold of stability is `tau=`",
     "stopping_threshold": "the threshold of stability is `tau=`",
-    "proximity_weight": "what a change costs is `norm=`",
+    "proximity_weight": "the norm of the cost is `norm=`",
     "diversity_weight": "tyrex gives one counterfactual per row, the cheapest that is stable",
     "sparsity_weight": "norm='l1' favours few changes",
-    "distance_fn": "what a change costs is `norm=`",
+    "distance_fn": "the norm of the cost is `norm=`",
     "feature_range": "the values a feature may take are `permitted_range=`",
     "feature_weights": "the scale of features is set in the schema (`scaling`)",
-    "max_iter": "the most steps of a search are `max_steps=`",
-    "max_iterations": "the most steps of a search are `max_steps=`",
-    "maxiterations": "the most steps of a search are `max_steps=`",
+    "max_iter": "the maximum number of steps is `max_steps=`",
+    "max_iterations": "the maximum number of steps is `max_steps=`",
+    "maxiterations": "the maximum number of steps is `max_steps=`",
     "random_seed": "the seed is `seed=`",
     "random_state": "the seed is `seed=`",
     "verbose": "the bar is `progress=`",
     "n_samples": "the number of neighbours is `k=`",
     "sample_size": "the number of neighbours is `k=`",
     "learning_rate": "the step of trex-i is chosen by the method; see docs/methods.md",
-    "lam_init": "tyrex needs no lambda: the cheapest change that is stable enough is looked for",
+    "lam_init": "tyrex needs no lambda: it searches for the cheapest change that is stable enough",
 }
 
 
@@ -71,9 +71,9 @@ def options(
     seed: int | None = None,
     params: Mapping[str, Any] | None = None,
 ) -> str:
-    """The question as the native side reads it: its `Ask`.
+    """The question for the native side: its `Ask`.
 
-    Only what was given is sent, so every default is the library's.
+    Only given parameters are sent, so every default is the library's.
     """
     params = dict(params or {})
     for name in params:
@@ -126,7 +126,7 @@ def _only_given(document: Mapping[str, Any]) -> dict[str, Any]:
 def _by_feature(name: str, given: Any) -> dict[str, Any]:
     if not isinstance(given or {}, Mapping):
         raise ParameterError(
-            f"parameter `{name}` is {given!r}, expected a dict from features to what is allowed"
+            f"parameter `{name}` is {given!r}, expected a dict from features to allowed values"
         )
     return dict(given or {})
 
@@ -143,7 +143,7 @@ def _permitted(schema: Schema, name: str, values: Any) -> dict[str, Any]:
     """`[low, high]` for a number, the levels for anything else."""
     if name not in schema.features:
         raise SchemaError(
-            f"permitted_range names `{name}`, which is no feature; there are "
+            f"permitted_range names `{name}`, which is not a feature; the features are "
             f"{', '.join(schema.features)}"
         )
     if isinstance(values, str) or not isinstance(values, Iterable):
@@ -157,8 +157,8 @@ def _permitted(schema: Schema, name: str, values: Any) -> dict[str, Any]:
         unknown = wanted - set(levels)
         if unknown:
             raise ParameterError(
-                f"permitted_range of `{name}`: {', '.join(sorted(unknown))} is no level of it; "
-                f"there are {', '.join(levels)}"
+                f"permitted_range of `{name}`: {', '.join(sorted(unknown))} is not a level; "
+                f"the levels are {', '.join(levels)}"
             )
         return {"levels": [_level(level) for level in levels if level in wanted]}
     if len(values) != 2:

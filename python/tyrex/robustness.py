@@ -1,4 +1,4 @@
-"""What becomes of advice when the model changes: stability, retrained models, certificates and
+"""Robustness of advice to model changes: stability, retrained models, certificates and
 calibrated thresholds."""
 
 from __future__ import annotations
@@ -45,11 +45,11 @@ def stability(
     seed: int = 0,
     progress: ProgressSetting = None,
 ) -> Columns:
-    """How sure the model is of rows, looking around them.
+    """The stability of the model's scores around rows.
 
     `relaxed_stability` is the paper's `R^`, the measure that methods ask for; `stability` is
     `R = mean - gamma * distance`, with `gamma` a Lipschitz constant: `sampled-slopes`,
-    `sampled-gradients` or `sound`. Without rows, those of the data that are explained by default.
+    `sampled-gradients` or `sound`. Without rows, the rejected rows of the data are measured.
 
     >>> import tyrex
     >>> explainer = tyrex.Explainer.train(tyrex.datasets.load_german(), epochs=5)
@@ -69,7 +69,7 @@ def stability(
 
 
 class Ensemble:
-    """A model and what one kind of change made of it, many times."""
+    """A model and many changed versions of it."""
 
     def __init__(self, explainer: Explainer, native: _native.Ensemble) -> None:
         self._explainer, self._native = explainer, native
@@ -85,7 +85,7 @@ class Ensemble:
 
     @property
     def change(self) -> str:
-        """What is different for every model."""
+        """The change of the models, in words."""
         return self._native.change
 
     def score(self, rows: Any) -> np.ndarray[Any, np.dtype[np.float32]]:
@@ -98,15 +98,15 @@ class Ensemble:
     def validity(self, advice: Explanations) -> float:
         """The share of models and counterfactuals with a score of at least one half.
 
-        Nothing is promised by it: ask models that had no part in finding the advice.
+        This is not a guarantee: use models that the search did not use.
         """
         table, _ = _counterfactuals(self._explainer, advice)
         if table is None:
-            raise DataError("no counterfactual was found, so there is nothing to ask about")
+            raise DataError("no counterfactual was found, so there is nothing to score")
         return float((self._native.score(self._explainer._native, table) >= 0.5).mean())
 
     def observed_change(self, rows: Any) -> dict[str, Any]:
-        """How far the models moved on rows: what the paper's Definition 2 and Lemma 1 speak of."""
+        """How far the models moved on rows, as in the paper's Definition 2 and Lemma 1."""
         table = self._explainer._table(rows)[1]
         document: dict[str, Any] = json.loads(
             self._native.observed_change(self._explainer._native, table)
@@ -137,7 +137,7 @@ def retrain(
     progress: ProgressSetting = None,
     **params: Any,
 ) -> Ensemble:
-    """Trains the network again, many times (20 by default), each time a little differently.
+    """Retrains the network many times (20 by default), each time with a random change.
 
     `change` is reinitialise (the default), leave-out, bootstrap, architecture, hyperparameters,
     fine-tune or weight-noise; `params` are training parameters that replace the base model's.
@@ -178,12 +178,12 @@ def certify(
     seed: int = 0,
     progress: ProgressSetting = None,
 ) -> list[dict[str, Any] | None]:
-    """What can be promised of rows when the model changes: a certificate each.
+    """Certifies rows for a changed model: a certificate for each.
 
-    `rows` are rows in any container, or `Explanations`: then it is the counterfactuals that are
-    certified, with None where none was found. Each certificate says in `sentence` what it
-    promises and what that rests on. `ensemble` are retrained models; set `steered` if they had a
-    part in finding the rows. `delta` is the largest change of any weight for the interval tier.
+    `rows` are rows in any container, or `Explanations`: then the counterfactuals are certified,
+    with None where none was found. The `sentence` of a certificate states its claims and
+    assumptions. `ensemble` are retrained models; set `steered` if the search for the rows used
+    them. `delta` is the largest change of any weight for the interval tier.
 
     >>> import tyrex
     >>> explainer = tyrex.Explainer.train(tyrex.datasets.load_german(), epochs=5)
@@ -220,11 +220,10 @@ def certify(
 
 @dataclass(frozen=True)
 class Verified:
-    """What became of a certificate that was checked.
+    """The result of verifying a certificate.
 
-    `place` is where it stands in its document and `row` the row that it is about, where the
-    document says so. `differences` has, for every field that is not what it should be, `field`,
-    `stated` and `recomputed`.
+    `place` is its position in the document and `row` its row, if the document has it.
+    `differences` has `field`, `stated` and `recomputed` for every field that differs.
     """
 
     place: str
@@ -243,11 +242,11 @@ def verify(
     *,
     progress: ProgressSetting = None,
 ) -> list[Verified]:
-    """Makes certificates anew, each from its own point, seed and terms, and compares every field.
+    """Recomputes certificates, each from its own point, seed and terms, and compares every field.
 
-    `certificates` are what `certify` gave, one of them, `Explanations` that hold some, or the path
-    of a JSON document with certificates: of `certify` or `explain` on the command line, or of the
-    service. `ensemble` is the one that they were made with, if they were made with one.
+    `certificates` are the result of `certify`, one of them, `Explanations` with certificates, or
+    the path of a JSON document with certificates: of `certify` or `explain` on the command line, or
+    of the service. `ensemble` is the one that they were made with, if any.
 
     >>> import tyrex
     >>> explainer = tyrex.Explainer.train(tyrex.datasets.load_german(), epochs=5)
@@ -279,7 +278,7 @@ def _check_ensemble(ensemble: Any) -> None:
 
 
 class Calibration:
-    """The smallest threshold that was shown to keep a promise, or why there is none.
+    """The smallest threshold that was shown to reach a validity, or why there is none.
 
     `curve` has every threshold that was tried: coverage, cost and validity.
     """
@@ -289,7 +288,7 @@ class Calibration:
 
     @property
     def tau(self) -> float | None:
-        """The threshold; None if none was shown to keep the promise."""
+        """The threshold; None if none was shown to reach the validity."""
         tau: float | None = self._document.get("tau") if self.verdict == "chosen" else None
         return tau
 
@@ -310,7 +309,7 @@ class Calibration:
         return self._document
 
     def plot(self, ax: Any = None) -> Any:
-        """What each threshold costs, and how much of the advice it keeps."""
+        """Plots the cost and validity of each threshold."""
         from .plot import calibration
 
         return calibration(self, ax)
@@ -352,13 +351,13 @@ def calibrate(
     progress: ProgressSetting = None,
     **search: Any,
 ) -> Calibration:
-    """The smallest threshold of stability with which advice keeps a promised validity.
+    """The smallest threshold of stability with which advice reaches a required validity.
 
-    Half of the ensemble chooses, the other half reports. By default 95 % of the advice is to stay
-    valid with a `confidence` of 0.95. `rows` is the most rejected rows of the data to search for,
+    Half of the ensemble chooses, the other half reports. By default 95 % of the advice must stay
+    valid with a `confidence` of 0.95. `rows` is the maximum number of rejected rows to search for,
     100 by default. A row without advice is left out (`missing="left-out"`, the default), or counts
-    against the promise (`"invalid"`). `test` is `betting` (the default) or `hoeffding-bentkus`.
-    Pass `calibration.tau` to `explain`.
+    as not valid (`"invalid"`). `test` is `betting` (the default) or `hoeffding-bentkus`. Pass
+    `calibration.tau` to `explain`.
 
     >>> import tyrex
     >>> explainer = tyrex.Explainer.train(tyrex.datasets.load_german(), hidden=[8], epochs=5)

@@ -1,4 +1,4 @@
-"""What the columns of a table mean."""
+"""Schemas: the meaning of the columns of a table."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from .text import aligned
 
 __all__ = ["Schema"]
 
-# The levels of a feature are cut to this in a table.
+# Maximum number of characters of a feature's levels in a table.
 MOST_LETTERS = 60
 
 
 class Schema:
-    """What the columns of a table mean: kinds, levels, ranges, and how a person may change them.
+    """The meaning of the columns of a table: kinds, levels, ranges, and allowed changes.
 
     A schema is text in TOML; `docs/formats.md` has every key. One that was inferred is a draft
     to correct:
@@ -44,7 +44,7 @@ class Schema:
     def __init__(self, native: _native.Schema, notes: Iterable[str] = ()) -> None:
         self._native = native
         self.notes = list(notes)
-        """What a person should look at, in a schema that was inferred."""
+        """Remarks on an inferred schema, for a person to review."""
 
     @classmethod
     def inferred(
@@ -55,9 +55,9 @@ class Schema:
         kinds: list[tuple[str, str, list[Any]]],
         features: list[str] | None,
     ) -> Schema:
-        """A first schema, from a table and what is known of its columns."""
+        """A draft of a schema, from a table and known properties of its columns."""
         native, remarks = _native.Schema.infer(table, label, favourable, kinds, features)
-        # The same remark on many features is one remark.
+        # Equal remarks on several features are merged.
         about: dict[str, list[str]] = {}
         for feature, remark in remarks:
             about.setdefault(remark, []).extend([] if feature is None else [feature])
@@ -94,11 +94,11 @@ class Schema:
     def corrected(
         self, features: Mapping[str, Mapping[str, Any]] | None = None, **others: Mapping[str, Any]
     ) -> Schema:
-        """The same schema with some features described better; None takes a key away.
+        """The same schema with some features changed; None removes a key.
 
         The keys are those of docs/formats.md: kind, levels, unit, range, step, action, ... A new
-        action takes the place of the old one. Where that was `within`, drawn up from the data, a
-        `range` keeps its ends; applicants outside a range are refused.
+        action replaces the old one. If that was `within`, inferred from the data, a `range` keeps
+        its ends; applicants outside a range are rejected.
 
         >>> schema = Schema.of('''
         ... format_version = 1
@@ -173,7 +173,7 @@ def _line(feature: dict[str, Any]) -> list[str]:
     levels = feature.get("levels") or feature.get("values") or []
     interval = feature.get("range")
     if not isinstance(action, str):
-        # The one that has values with it: within an interval, or some levels.
+        # The action with values: within an interval, or some levels.
         ((action, allowed),) = action.items()
         interval = allowed if action == "within" else interval
         levels = allowed if action == "levels" else levels

@@ -1,4 +1,4 @@
-"""The rows an explainer speaks about: any table, a file, or a data set of the catalogue."""
+"""The rows of an explainer: any table, a file, or a data set of the catalogue."""
 
 from __future__ import annotations
 
@@ -47,17 +47,17 @@ def as_table(frame: Frame, source: str = "data") -> _native.Table:
 
 @dataclass(frozen=True)
 class Source:
-    """Rows, the column to predict if there is one, and what a schema is drawn up from."""
+    """Rows, the column to predict if there is one, and the input for inferring a schema."""
 
     frame: Frame
     table: _native.Table
     label: str | None
-    # Of a data set that brings its schema and its split along.
+    # For a data set with its own schema and split.
     data: _native.Data | None = None
 
     @classmethod
     def of(cls, data: Any, label: Any = None) -> Source:
-        """Reads what people have. `label` is the name of a column, or the labels themselves."""
+        """Reads rows in any form. `label` is the name of a column, or the labels themselves."""
         native = getattr(data, "_native", None)
         if isinstance(native, _native.Data):
             table = native.table()
@@ -78,7 +78,7 @@ class Source:
         return cls(frame, as_table(frame), frame.names[-1])
 
     def labelled(self, name: str) -> Source:
-        """The same, with the column of that name as the label, if it is there and none is yet."""
+        """The same, with the column of that name as the label, if it exists and no label is set."""
         known = self.label is None and name in self.frame.names
         return replace(self, label=name) if known else self
 
@@ -90,8 +90,8 @@ class Source:
     def kinds(
         self, features: Iterable[str], levels: Mapping[str, list[Any]] = MappingProxyType({})
     ) -> list[tuple[str, str, list[Any]]]:
-        """What the container knows of its columns, and a model of the `levels` of some, as the
-        native side wants to be told. A text stays a text, even one that looks like a number."""
+        """The known kinds of the container's columns, and a model's `levels` of some, as the
+        native side takes them. A text stays a text, even one that looks like a number."""
         known: list[tuple[str, str, list[Any]]] = []
         for name in features:
             column = self.frame.columns[self.frame.names.index(name)]
@@ -127,7 +127,7 @@ class Source:
         return could_be and bool(whole.all())
 
     def restored(self, row: Mapping[str, Any]) -> dict[str, Any]:
-        """Values as the data have them: truth values come back from the native side as texts."""
+        """Values as in the data: the native side returns booleans as texts."""
         truth = {"true": True, "false": False}
         return {
             name: truth.get(value, value) if name in self.flags else value
@@ -136,12 +136,12 @@ class Source:
 
     @cached_property
     def flags(self) -> frozenset[str]:
-        """The columns of truth values."""
+        """The boolean columns."""
         pairs = zip(self.frame.names, self.frame.columns)
         return frozenset(name for name, column in pairs if column.dtype == bool)
 
     def restored_advice(self, advice: dict[str, Any]) -> dict[str, Any]:
-        """The same for what is advised."""
+        """The same for advised values."""
         if not self.flags or advice["status"] != "found":
             return advice
         changes = [{**change, **self._restored_change(change)} for change in advice["changes"]]
@@ -185,7 +185,7 @@ def _frame_of(table: _native.Table) -> Frame:
 
 
 def _labels(label: Any, frame: Frame) -> tuple[str, Any]:
-    """The labels that were given beside the rows, and a name for their column."""
+    """The labels given beside the rows, and a name for their column."""
     index: Any = getattr(label, "index", None)
     if frame.kind == "pandas" and hasattr(label, "reindex") and not index.equals(frame.index):
         if not index.is_unique or len(index) != len(frame) or not frame.index.isin(index).all():

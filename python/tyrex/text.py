@@ -11,7 +11,7 @@ __all__ = ["aligned", "listed", "shown"]
 
 
 def shown(value: Any) -> str:
-    """A value for a person: four significant digits, whole numbers in full, nothing if missing.
+    """A value as text: four significant digits, whole numbers in full, empty if missing.
 
     >>> [shown(value) for value in (0.123456, 27.0, 123456.7, 1.5e-7, True, "own", None)]
     ['0.1235', '27', '123457', '1.5e-07', 'yes', 'own', '']
@@ -35,7 +35,7 @@ def shown(value: Any) -> str:
 
 
 def listed(words: Iterable[str], most: int = 8) -> str:
-    """Words with commas between them, not too many.
+    """Words separated by commas, up to a maximum number.
 
     >>> listed(["age", "housing", "income"], most=2)
     'age, housing and 1 more'

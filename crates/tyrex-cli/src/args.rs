@@ -1,4 +1,4 @@
-//! What can be typed. Types only; what they mean is in `commands`.
+//! The command line arguments. Types only; `commands` acts on them.
 
 mod audit;
 mod calibrate;
@@ -62,7 +62,7 @@ pub struct Args {
     /// Flags of every command.
     #[command(flatten)]
     pub global: GlobalArgs,
-    /// What to do.
+    /// The command.
     #[command(subcommand)]
     pub command: Command,
 }
@@ -74,64 +74,65 @@ pub struct GlobalArgs {
     /// Print one JSON document instead of text
     #[arg(long, global = true)]
     pub json: bool,
-    /// Print nothing but errors (and a schema or a completion script, where that is asked for)
+    /// Print only errors (and a schema or a completion script, if requested)
     #[arg(long, short, global = true, conflicts_with = "json")]
     pub quiet: bool,
     /// Threads to use; the result is the same with any number [default: all cores]
     #[arg(long, global = true, value_name = "N", value_parser = value_parser!(u16).range(1..=1024))]
     pub threads: Option<u16>,
-    /// Folder of the data sets that are not in the program; searched first, and where `data
-    /// fetch` puts them
+    /// Folder of the data sets that are not built in; searched first, and the target of `data
+    /// fetch`
     #[arg(long, global = true, value_name = "FOLDER")]
     pub data_dir: Option<PathBuf>,
 }
 
-/// What to do.
+/// The command.
 #[derive(Debug, Subcommand)]
 pub enum Command {
-    /// Tell rejected applicants what to change, so that it still works after retraining
+    /// Find changes that get rejected applicants accepted, also after the model is retrained
     ///
-    /// Without --model, a network is trained first. The applicants are the test rows, or all
-    /// rows if the schema names no split. A model that tyrex wrote brings its schema along; new
-    /// applicants then need no label column. The answer is "no" (exit code 1) if nothing is found
-    /// for any of them.
+    /// Without --model, a network is trained first. The applicants are the test rows, or all rows
+    /// if the schema names no split. A model that tyrex wrote contains its schema; new applicants
+    /// then need no label column. The answer is "no" (exit code 1) if nothing is found for any
+    /// applicant.
     Explain(ExplainArgs),
     /// Train a network and write it as an ONNX file
     ///
     /// The file holds the schema and the encoding too, so `explain` needs nothing else. Flags
-    /// win over --params.
+    /// override --params.
     Train(TrainArgs),
-    /// Change a model, many times, and write the ensemble
+    /// Make many changed versions of a model and write them as an ensemble
     ///
-    /// What is found for one model is tested on its ensemble. The folder holds every model as an
-    /// ONNX file, written as soon as it is there: an interrupted call goes on where it was when it
-    /// is repeated. Models of another --seed are fresh ones of the same kind.
+    /// Advice that was found for one model is tested on its ensemble. The folder holds every model
+    /// as an ONNX file, written as soon as it is trained: after an interrupt, repeat the command to
+    /// continue. Another --seed gives independent models of the same kind.
     Retrain(RetrainArgs),
     /// Show how stable a model's scores are, row by row
     ///
-    /// Around each row the model is asked at random neighbours. R^ is the paper's relaxed
-    /// stability; R is its stability, with the Lipschitz constant gamma.
+    /// The model scores random neighbours of each row. R^ is the paper's relaxed stability; R is
+    /// its stability, with the Lipschitz constant gamma.
     Stability(StabilityArgs),
-    /// Say what can be promised of counterfactuals once the model changes
+    /// Certify that counterfactuals stay valid when the model changes
     ///
-    /// Each is certified in up to three ways: by the paper's theorem, for weights that change by
-    /// little, and by retrained models. The answer is "no" if one has none.
+    /// Each counterfactual is certified in up to three ways: by the paper's theorem, for small
+    /// changes of the weights, and by retrained models. The answer is "no" if a counterfactual has
+    /// no certificate.
     Certify(CertifyArgs),
-    /// Choose the stability threshold for a promised validity
+    /// Choose the stability threshold that reaches a required validity
     ///
-    /// Half of the retrained models choose the smallest threshold that keeps the promise; the
-    /// other half says how well it does. The answer is "no" if none is shown to keep it.
+    /// Half of the retrained models select the smallest threshold that reaches the validity; the
+    /// other half measure it. The answer is "no" if no threshold is shown to reach it.
     Calibrate(CalibrateArgs),
-    /// Say whether a new model keeps the promises that were given, and what repairs the others
+    /// Check whether a new model keeps the recorded promises, and repair the broken ones
     ///
     /// A gate for deployment: the answer is "no" (exit code 1) if more promises are broken than
-    /// --allow. Of several models the best one counts, by promises kept. A promise that a model
-    /// cannot read is broken. The ledger is only read; no trace of an audit is left in it.
+    /// --allow. With several models, the one that keeps the most promises decides. A promise that a
+    /// model cannot read counts as broken. The ledger is only read; an audit writes nothing to it.
     Audit(AuditArgs),
-    /// Look after promises that were given: advice that `explain --ledger` recorded
+    /// Manage promises: the advice that `explain --ledger` recorded
     ///
-    /// The ledger is a file, or a PostgreSQL database. Entries are only ever added, and each
-    /// holds the hash of the one before, so that a change is found.
+    /// The ledger is a file, or a PostgreSQL database. Entries are only appended, and each holds
+    /// the hash of the previous one, so changes are detected.
     #[command(
         subcommand,
         after_help = "\
@@ -150,10 +151,10 @@ Examples:
   tyrex experiment show experiments/paper.toml"
     )]
     Experiment(ExperimentCommand),
-    /// Make one page of the results of experiments, beside the paper's numbers
+    /// Write one page with the results of experiments beside the paper's numbers
     ///
-    /// The HTML file holds everything, tables and figures, and needs no network. The claims of
-    /// the paper are decided from the results.
+    /// The HTML file holds everything, tables and figures, and needs no network. The results decide
+    /// which claims of the paper hold.
     Report(ReportArgs),
     /// List, show and fetch data sets
     #[command(
@@ -165,7 +166,7 @@ Examples:
   tyrex data fetch heloc --data-dir ~/data"
     )]
     Data(DataCommand),
-    /// Draw up or check a schema
+    /// Draft or check a schema
     #[command(
         subcommand,
         after_help = "\
@@ -174,7 +175,7 @@ Examples:
   tyrex schema check loans.toml --data loans.csv"
     )]
     Schema(SchemaCommand),
-    /// Look into a model file
+    /// Inspect a model file
     #[command(
         subcommand,
         after_help = "\
@@ -184,18 +185,18 @@ Examples:
     Model(ModelCommand),
     /// Serve the API and the web page
     ///
-    /// On this machine alone, unless there are tokens. Everything that lasts is kept in one
-    /// database: promises, models, jobs and tokens. Ctrl-C ends it in good order; jobs go on after
-    /// the next start.
+    /// Only this machine can connect, unless tokens exist. One database holds all persistent state:
+    /// promises, models, jobs and tokens. Ctrl-C shuts down gracefully; jobs continue after the
+    /// next start.
     #[cfg(feature = "service")]
     Serve(ServeArgs),
     /// Serve the API and the web page (not in this build)
     #[cfg(not(feature = "service"))]
     Serve(AbsentArgs),
-    /// Make, list and revoke tokens for the service (not in this build)
+    /// Create, list and revoke access tokens of the service (not in this build)
     #[cfg(not(feature = "service"))]
     Token(AbsentArgs),
-    /// Make, list and revoke tokens: who may use the service
+    /// Create, list and revoke access tokens of the service
     #[cfg(feature = "service")]
     #[command(
         subcommand,
@@ -218,17 +219,17 @@ Examples:
     },
 }
 
-/// Anything, for a command that this build does not have: the answer says how to get it.
+/// Any arguments, for a command that this build lacks: the error says how to get it.
 #[cfg(not(feature = "service"))]
 #[derive(Debug, clap::Args)]
 #[command(disable_help_flag = true)]
 pub struct AbsentArgs {
-    /// What was typed
+    /// The arguments
     #[arg(trailing_var_arg = true, allow_hyphen_values = true, hide = true)]
     pub rest: Vec<String>,
 }
 
-/// Where the rows come from.
+/// The source of the rows.
 #[derive(Debug, clap::Args)]
 #[command(
     next_help_heading = "Data",
@@ -241,10 +242,10 @@ pub struct SourceArgs {
     /// Your own rows: a .csv, .jsonl, .ndjson or .parquet file
     #[arg(long, value_name = "FILE")]
     pub data: Option<PathBuf>,
-    /// What the columns of --data mean; `tyrex schema infer` draws up a first one
+    /// Schema of --data: what its columns mean; `tyrex schema infer` drafts one
     #[arg(long, value_name = "FILE", conflicts_with = "dataset")]
     pub schema: Option<PathBuf>,
-    /// Whose encoding of the data set, and whose parameters of the search
+    /// Encoding of the data set, and parameters of the search
     #[arg(long, value_name = "NAME", default_value = "product", value_parser = choice::<Protocol>(), conflicts_with = "data")]
     pub protocol: Protocol,
 }
@@ -252,9 +253,8 @@ pub struct SourceArgs {
 /// The rows that a model was trained on, apart from the rows to explain.
 #[derive(Debug, clap::Args)]
 pub struct ReferenceArgs {
-    /// Rows the model was trained on, or compares with: searches start again from them, and nn and
-    /// trex-nn answer with them [default: the training rows of --dataset, or of the split in
-    /// --schema]
+    /// Rows the model was trained on, or compares with: searches restart from them, and nn and
+    /// trex-nn return them [default: the training rows of --dataset, or of the split in --schema]
     #[arg(long, value_name = "FILE", requires = "data", help_heading = "Data")]
     pub reference: Option<PathBuf>,
 }
@@ -265,7 +265,7 @@ pub struct ModelArgs {
     /// ONNX file of the model, from tyrex or another tool [default: a network is trained]
     #[arg(long, value_name = "FILE", help_heading = "Model file")]
     pub model: Option<PathBuf>,
-    /// How to read it.
+    /// How to read the file.
     #[command(flatten)]
     pub import: ImportArgs,
 }
@@ -289,7 +289,7 @@ pub struct ImportArgs {
     pub model_logits: bool,
 }
 
-/// Where a file goes.
+/// How output files are written.
 #[derive(Debug, clap::Args)]
 pub struct ForceArgs {
     /// Overwrite the output file if it exists
@@ -306,10 +306,10 @@ Examples:
   tyrex train --dataset german --out german.onnx --class-weights balanced --early-stopping
   tyrex train --dataset german --out german.onnx --params train.toml --seed 7")]
 pub struct TrainArgs {
-    /// Where the rows come from.
+    /// The source of the rows.
     #[command(flatten)]
     pub source: SourceArgs,
-    /// What was set about the training.
+    /// Training parameters.
     #[command(flatten)]
     pub training: TrainingArgs,
     /// Seed of the training
@@ -318,12 +318,12 @@ pub struct TrainArgs {
     /// ONNX file to write
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub out: PathBuf,
-    /// Whether it may be overwritten.
+    /// Whether to overwrite it.
     #[command(flatten)]
     pub force: ForceArgs,
 }
 
-/// What can be set about the training.
+/// Training parameters.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Training")]
 pub struct TrainingArgs {
@@ -348,20 +348,20 @@ pub struct TrainingArgs {
     /// Penalty on squared weights [default: 0]
     #[arg(long, value_name = "PENALTY", allow_negative_numbers = true)]
     pub l2: Option<f64>,
-    /// Share of hidden units left out of each step [default: 0]
+    /// Dropout: share of hidden units left out of each step [default: 0]
     #[arg(long, value_name = "SHARE", allow_negative_numbers = true)]
     pub dropout: Option<f64>,
     /// Weights of the classes in the loss: none, balanced, or two numbers, the unfavourable
     /// class first [default: none]
     #[arg(long, value_name = "WEIGHTS", value_parser = weights)]
     pub class_weights: Option<Weights>,
-    /// Hold out a tenth of the training rows and stop when their loss has not fallen for so many
-    /// epochs; keep the best network
+    /// Hold out a tenth of the training rows and stop after this many epochs without a lower loss
+    /// on them; keep the best network
     #[arg(long, value_name = "EPOCHS", num_args = 0..=1, default_missing_value = "5")]
     pub early_stopping: Option<NonZeroUsize>,
 }
 
-/// One of the values of a library's enum, by its word; the help says what each means.
+/// A parser for a library enum: one of its words, each with its help text.
 fn choice<C: Choice + Send + Sync>() -> impl TypedValueParser<Value = C> {
     one_of(C::ALL)
 }
@@ -370,7 +370,7 @@ fn choice<C: Choice + Send + Sync>() -> impl TypedValueParser<Value = C> {
 fn one_of<C: Choice + Send + Sync>(choices: &'static [C]) -> impl TypedValueParser<Value = C> {
     let values = choices.iter().map(|choice| PossibleValue::new(choice.word()).help(choice.help()));
     PossibleValuesParser::new(values)
-        .try_map(|word| C::of_word(&word).ok_or_else(|| format!("`{word}` is not known")))
+        .try_map(|word| C::of_word(&word).ok_or_else(|| format!("`{word}` is not a known value")))
 }
 
 /// A whole number that is not negative.
@@ -419,25 +419,25 @@ fn weights(text: &str) -> Result<Weights, String> {
         .ok_or_else(|| "expected `none`, `balanced`, or two numbers such as 1,2.5".to_owned())
 }
 
-/// What to do with data sets.
+/// Commands for data sets.
 #[derive(Debug, Subcommand)]
 pub enum DataCommand {
-    /// List the data sets and where they are
+    /// List the data sets and their locations
     #[command(after_help = "\
 Examples:
   tyrex data list
   tyrex data list --json")]
     List,
-    /// Show what a data set holds
+    /// Show the contents of a data set
     #[command(after_help = "\
 Examples:
   tyrex data show german
   tyrex data show german --protocol reference --rows 0")]
     Show(ShowDataArgs),
-    /// Download data sets from their public homes and check them
+    /// Download data sets from their public sources and check them
     ///
-    /// A download that was cut off goes on where it stopped. `TYREX_DATA_MIRROR` names a server
-    /// with the same paths to use instead.
+    /// An interrupted download resumes where it stopped. `TYREX_DATA_MIRROR` names another server
+    /// with the same paths.
     #[command(after_help = "\
 Examples:
   tyrex data fetch heloc
@@ -450,7 +450,7 @@ Examples:
 pub struct ShowDataArgs {
     /// Data set
     pub name: String,
-    /// How it is encoded and scaled
+    /// Encoding and scaling
     #[arg(long, value_name = "NAME", default_value = "product", value_parser = choice::<Protocol>())]
     pub protocol: Protocol,
     /// First rows to show
@@ -466,10 +466,10 @@ pub struct FetchDataArgs {
     pub names: Vec<String>,
 }
 
-/// What to do with schemas.
+/// Commands for schemas.
 #[derive(Debug, Subcommand)]
 pub enum SchemaCommand {
-    /// Draw up a first schema from a file, for a person to correct
+    /// Draft a schema from a file, for a person to correct
     #[command(after_help = "\
 Examples:
   tyrex schema infer loans.csv --label approved
@@ -492,13 +492,13 @@ pub struct InferArgs {
     /// Column to predict
     #[arg(long, value_name = "COLUMN")]
     pub label: Option<String>,
-    /// Value of the label that a person wants; may be repeated [default: a guess]
+    /// Favourable value of the label; may be repeated [default: a guess]
     #[arg(long, value_name = "VALUE")]
     pub favourable: Vec<String>,
     /// Write the schema to this file instead of standard output
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub out: Option<PathBuf>,
-    /// Whether it may be overwritten.
+    /// Whether to overwrite it.
     #[command(flatten)]
     pub force: ForceArgs,
 }
@@ -514,10 +514,10 @@ pub struct CheckArgs {
     pub data: Option<PathBuf>,
 }
 
-/// What to do with model files.
+/// Commands for model files.
 #[derive(Debug, Subcommand)]
 pub enum ModelCommand {
-    /// Show what a model takes, does and gives
+    /// Show the inputs and outputs of a model
     #[command(after_help = "\
 Examples:
   tyrex model show loans.onnx
@@ -531,7 +531,7 @@ pub struct ShowModelArgs {
     /// ONNX file
     #[arg(value_name = "FILE")]
     pub model: PathBuf,
-    /// How to read it.
+    /// How to read the file.
     #[command(flatten)]
     pub import: ImportArgs,
 }

@@ -1,4 +1,4 @@
-//! What to do next, for errors that have a usual remedy.
+//! Hints for errors with a known remedy.
 
 use std::io::ErrorKind;
 
@@ -8,12 +8,12 @@ use tyrex_ledger::{database, ledger};
 #[cfg(feature = "service")]
 use tyrex_server::serve;
 
-/// Something wrong with the arguments that the parser cannot see.
+/// A problem with the arguments that the parser cannot detect.
 #[derive(Debug)]
 pub(crate) struct Usage {
-    /// What is wrong.
+    /// The problem.
     pub(crate) problem: String,
-    /// What to do next.
+    /// The remedy.
     pub(crate) help: String,
 }
 
@@ -25,14 +25,14 @@ impl std::fmt::Display for Usage {
 
 impl std::error::Error for Usage {}
 
-/// A verb of the service in a build without it.
+/// A command of the service in a build without the service.
 #[cfg(not(feature = "service"))]
 pub(crate) fn no_service(verb: &str) -> Usage {
     Usage {
-        problem: format!("this build of tyrex has no service, so it cannot `{verb}`"),
+        problem: format!("this build of tyrex has no service, and so no command `{verb}`"),
         help: format!(
-            "build one that has: `cargo run --release --features service -- {verb} ...`, or `cargo \
-             install --path crates/tyrex-cli --features service`"
+            "build with the feature `service`: `cargo run --release --features service -- {verb} \
+             ...`, or `cargo install --path crates/tyrex-cli --features service`"
         ),
     }
 }
@@ -61,42 +61,40 @@ pub(crate) fn remedy(error: &anyhow::Error) -> Option<String> {
         }
         Error::Io { action: "read", path, source } => match source.kind() {
             ErrorKind::NotFound => format!(
-                "paths start from the current folder; `ls {}` shows what is there",
-                path.parent().filter(|p| !p.as_os_str().is_empty()).map_or_else(
-                    || ".".to_owned(),
-                    |folder| folder.display().to_string()
-                )
+                "paths are relative to the current folder; `ls {}` lists the files",
+                path.parent()
+                    .filter(|p| !p.as_os_str().is_empty())
+                    .map_or_else(|| ".".to_owned(), |folder| folder.display().to_string())
             ),
             ErrorKind::IsADirectory => "name a file, not a folder".to_owned(),
             _ => return None,
         },
         Error::Io { action: "write", source, .. } => match source.kind() {
-            ErrorKind::NotFound => "make the folder first: `mkdir -p FOLDER`".to_owned(),
+            ErrorKind::NotFound => "create the folder first: `mkdir -p FOLDER`".to_owned(),
             ErrorKind::PermissionDenied => {
-                "choose a folder you may write to; nothing was changed".to_owned()
+                "choose a folder with write permission; nothing was changed".to_owned()
             }
-            ErrorKind::StorageFull => "make room on the disk; nothing was changed".to_owned(),
+            ErrorKind::StorageFull => "free space on the disk; nothing was changed".to_owned(),
             ErrorKind::IsADirectory => "name a file, not a folder".to_owned(),
             _ => return None,
         },
-        Error::Cell { column, .. } => format!(
-            "correct the cell, or let feature `{column}` in the schema allow it"
-        ),
+        Error::Cell { column, .. } => {
+            format!("correct the cell, or change feature `{column}` in the schema to allow it")
+        }
         Error::Table { file, problem } if problem.contains("no column") => format!(
-            "`tyrex schema infer {} --label COLUMN` draws up a schema that fits the file",
+            "`tyrex schema infer {} --label COLUMN` drafts a schema for the file",
             file.display()
         ),
-        Error::SchemaFile { file, .. } => format!(
-            "correct the schema, then `tyrex schema check {}`",
-            file.display()
-        ),
+        Error::SchemaFile { file, .. } => {
+            format!("correct the schema, then `tyrex schema check {}`", file.display())
+        }
         Error::Param { .. } | Error::ParamFile { .. } => {
             "--help lists the parameters of a command; `tyrex train --help` those of training"
                 .to_owned()
         }
         Error::Dimension { what, .. } if what.starts_with("inputs of the model") => {
-            "use the schema the model was trained with; `tyrex model show` lists what it takes, and \
-             `[model] input` in the schema says whether that is raw or encoded columns"
+            "use the schema the model was trained with; `tyrex model show` lists its inputs, and \
+             `[model] input` in the schema says whether they are raw or encoded columns"
                 .to_owned()
         }
         Error::Model { problem, .. } => match problem {
@@ -112,11 +110,11 @@ pub(crate) fn remedy(error: &anyhow::Error) -> Option<String> {
         }
         .to_owned(),
         Error::Catalogue { problem, .. } if problem.starts_with("unknown") => {
-            "`tyrex data list` shows the data sets; your own file goes with --data and --schema"
+            "`tyrex data list` shows the data sets; for your own file use --data and --schema"
                 .to_owned()
         }
         Error::Download { .. } => {
-            "try again: it goes on where it stopped; TYREX_DATA_MIRROR names another server"
+            "repeat the command to resume the download; TYREX_DATA_MIRROR names another server"
                 .to_owned()
         }
         _ => return None,
@@ -130,7 +128,7 @@ fn ledger_remedy(error: &ledger::Error) -> Option<String> {
             "`tyrex ledger list` shows the entries".to_owned()
         }
         ledger::Error::Damaged { .. } => {
-            "`tyrex ledger verify` says what is wrong; a backup may be sound".to_owned()
+            "`tyrex ledger verify` reports the damage; restore the ledger from a backup".to_owned()
         }
         ledger::Error::Unfinished { job } => {
             format!("nothing was removed; DELETE /v1/jobs/{job} of the service cancels the job")
@@ -143,7 +141,7 @@ fn database_remedy(error: &database::Error) -> Option<String> {
     Some(
         match error {
             database::Error::Absent { .. } | database::Error::Empty { .. } => {
-                "name the ledger that was written; `tyrex explain --ledger` starts a new one"
+                "name an existing ledger; `tyrex explain --ledger` creates a new one"
             }
             database::Error::Foreign { .. } | database::Error::NotADatabase { .. } => {
                 "name another file with --ledger; nothing was changed"
@@ -152,25 +150,25 @@ fn database_remedy(error: &database::Error) -> Option<String> {
                 "use the version of tyrex that wrote it, or a later one; nothing was changed"
             }
             database::Error::Unreachable { address, .. } if address.starts_with("postgres") => {
-                "is the server running, and are host, port, user, password and database right?"
+                "check that the server runs, and check host, port, user, password and database"
             }
             database::Error::Unreachable { .. } => {
-                "name a file in a folder that is there and that you may write to"
+                "name a file in an existing folder with write permission"
             }
             database::Error::Address => {
-                "letters of a password that mean something in a URL are written with %: @ as %40"
+                "percent-encode the special characters of a password: @ as %40"
             }
             database::Error::NoPostgres => {
-                "build one that has: `cargo run --release --features postgres -- ...`; or name a \
-                 file, which becomes a SQLite database"
+                "build with the feature `postgres`: `cargo run --release --features postgres -- \
+                 ...`; or name a file for a SQLite database"
             }
             database::Error::Full => {
-                "nothing was recorded; make room on the disk, then repeat the command"
+                "nothing was recorded; free space on the disk, then repeat the command"
             }
             database::Error::Claimed { .. } => {
-                "ask that one, or end it first; or name another database with --ledger"
+                "use that service, or stop it first; or name another database with --ledger"
             }
-            database::Error::Busy => "repeat the command when the others are done",
+            database::Error::Busy => "repeat the command when the other programs have finished",
             _ => return None,
         }
         .to_owned(),
@@ -182,20 +180,20 @@ fn database_remedy(error: &database::Error) -> Option<String> {
 fn serve_remedy(error: &serve::Error) -> Option<String> {
     match error {
         serve::Error::Bind { source, .. } => match source.kind() {
-            ErrorKind::AddrInUse => {
-                Some("another program listens there; choose another --port, or 0 for any".to_owned())
-            }
+            ErrorKind::AddrInUse => Some(
+                "another program uses this port; choose another --port, or 0 for any".to_owned(),
+            ),
             ErrorKind::AddrNotAvailable => {
-                Some("this machine has no such address; 0.0.0.0 stands for all it has".to_owned())
+                Some("this machine has no such address; use 0.0.0.0 for all addresses".to_owned())
             }
             ErrorKind::PermissionDenied => {
-                Some("ports below 1024 need a privilege; choose another --port".to_owned())
+                Some("ports below 1024 need privileges; choose another --port".to_owned())
             }
             _ => None,
         },
         serve::Error::NoTokens { .. } => Some(
-            "make one with `tyrex token create --role admin --ledger ADDRESS`, where ADDRESS is the \
-             --ledger of `tyrex serve`"
+            "create one with `tyrex token create --role admin --ledger ADDRESS`, where ADDRESS is \
+             the --ledger of `tyrex serve`"
                 .to_owned(),
         ),
         serve::Error::Database(error) => database_remedy(error),

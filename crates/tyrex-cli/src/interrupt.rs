@@ -1,5 +1,5 @@
-//! Ctrl-C leaves no half files: the program ends at once, but not inside [`whole`] unless it
-//! is asked twice.
+//! Ctrl-C leaves no partial files: the program exits at once, but inside [`whole`] only at the
+//! second interrupt.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,10 +10,10 @@ const INTERRUPTED: i32 = 130;
 static REQUESTED: AtomicBool = AtomicBool::new(false);
 static WRITING: Mutex<()> = Mutex::new(());
 
-/// From now on an interrupt ends the program as soon as nothing is being written.
+/// Installs the handler: an interrupt ends the program as soon as nothing is being written.
 pub(crate) fn listen() -> Result<(), ctrlc::Error> {
     ctrlc::set_handler(|| {
-        // Whoever asks twice does not want to wait.
+        // The second interrupt ends the program without waiting.
         if REQUESTED.swap(true, Ordering::SeqCst) {
             std::process::exit(INTERRUPTED);
         }
@@ -24,13 +24,13 @@ pub(crate) fn listen() -> Result<(), ctrlc::Error> {
     })
 }
 
-/// Work that an interrupt may not cut in two.
+/// Runs work that an interrupt must not split.
 pub(crate) fn whole<T>(work: impl FnOnce() -> T) -> T {
     let _writing = writing();
     work()
 }
 
-/// Whether an interrupt waits for [`whole`] to end. Long work inside it should ask.
+/// Whether an interrupt waits for [`whole`] to end. Long work inside it should check this.
 pub(crate) fn requested() -> bool {
     REQUESTED.load(Ordering::SeqCst)
 }

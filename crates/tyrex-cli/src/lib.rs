@@ -1,5 +1,5 @@
-//! The `tyrex` command: it translates what was typed into calls of the library, and what
-//! the library answers into text.
+//! The `tyrex` command: it translates arguments into calls of the library, and the library's
+//! answers into text.
 //!
 //! Exit codes: 0 done; 1 the answer is "no"; 2 bad input.
 
@@ -25,10 +25,10 @@ use printer::Printer;
 
 /// The answer is "no".
 const NO: u8 = 1;
-/// Bad input: a file, an argument, or a machine that refuses to write.
+/// Bad input: a file, an argument, or a failed write.
 const BAD_INPUT: u8 = 2;
 
-/// Does what was typed. Errors are printed here.
+/// Runs the command line. Errors are printed here.
 #[must_use]
 pub fn run(args: Args) -> ExitCode {
     let mut printer = Printer::new(args.global.json, args.global.quiet);
@@ -43,7 +43,7 @@ pub fn run(args: Args) -> ExitCode {
 }
 
 fn dispatch(args: Args, printer: &mut Printer) -> anyhow::Result<Answer> {
-    // The service hears signals itself, and ends in good order.
+    // The service handles signals itself, and shuts down gracefully.
     if !matches!(args.command, Command::Serve(_)) {
         interrupt::listen().context("cannot listen for interrupts")?;
     }
@@ -59,7 +59,7 @@ fn dispatch(args: Args, printer: &mut Printer) -> anyhow::Result<Answer> {
         Command::Retrain(args) => commands::retrain::run(context, &args),
         Command::Stability(args) => commands::stability::run(context, &args),
         Command::Report(args) => commands::report::run(context, &args),
-        // These have an answer that may be "no".
+        // The answer of these commands may be "no".
         Command::Explain(args) => return commands::explain::run(context, &args),
         Command::Certify(args) => return commands::certify::run(context, &args),
         Command::Calibrate(args) => return commands::calibrate::run(context, &args),

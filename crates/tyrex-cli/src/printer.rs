@@ -13,19 +13,19 @@ use crate::help;
 
 /// The version of the JSON documents.
 const FORMAT_VERSION: u32 = 1;
-/// The width of a page when nobody looks at it on a terminal.
+/// The width of a page when standard output is not a terminal.
 const USUAL_WIDTH: usize = 100;
 
-/// What a command has to say.
+/// The result of a command.
 pub(crate) trait Report: Serialize {
-    /// The command, as it is typed.
+    /// The name of the command.
     const COMMAND: &'static str;
 
     /// The same for people.
     fn page(&self, page: &mut Page);
 }
 
-/// Prints reports in the form that was asked for.
+/// Prints reports in the requested format.
 #[derive(Debug)]
 pub(crate) struct Printer {
     form: Form,
@@ -78,23 +78,23 @@ impl Printer {
     }
 }
 
-/// Prints a text that is itself what was asked for.
+/// Prints a text that is itself the result.
 pub(crate) fn product(text: &str) -> anyhow::Result<()> {
     print(text)
 }
 
-/// Prints an error and what to do about it.
+/// Prints an error and its remedy.
 pub(crate) fn error(error: &anyhow::Error) {
     let style = Style::new().for_stderr().bold();
     let mut lines = format!("{} {}", style.clone().red().apply_to("error:"), message(error));
     if let Some(remedy) = help::remedy(error) {
         let _ = write!(lines, "\n{} {remedy}", style.cyan().apply_to("help:"));
     }
-    // If even standard error is gone there is nobody left to tell.
+    // If standard error is closed too, the error cannot be reported.
     let _ = writeln!(std::io::stderr(), "{lines}");
 }
 
-/// The error and its causes, those left out that the text has named already.
+/// The error and its causes, without those that the text names already.
 fn message(error: &anyhow::Error) -> String {
     let mut text = error.to_string();
     for cause in error.chain().skip(1).map(ToString::to_string) {
@@ -113,8 +113,8 @@ struct Document<'a, R> {
     report: &'a R,
 }
 
-/// Writes to standard output. A reader that has left, as `head` does, is no failure: the command
-/// goes on, and its answer decides the exit code.
+/// Writes to standard output. A closed pipe, as with `head`, is not a failure: the command
+/// continues, and its answer decides the exit code.
 fn print(text: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
@@ -123,7 +123,7 @@ fn print(text: &str) -> anyhow::Result<()> {
     }
 }
 
-/// How the cells of a column stand.
+/// The alignment of a column.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Stand {
     Left,
@@ -169,7 +169,7 @@ impl Page {
         }
     }
 
-    /// Names and values, the values aligned. A long value goes on below itself.
+    /// Names and values, the values aligned. Long values are wrapped.
     pub(crate) fn pairs(&mut self, pairs: &[(&str, String)]) {
         let names = pairs.iter().map(|(name, _)| measure_text_width(name)).max().unwrap_or(0);
         let room = self.width.saturating_sub(names + 4).max(20);
@@ -182,7 +182,7 @@ impl Page {
         }
     }
 
-    /// A table with a header. Only its last column may be cut short to the page's width.
+    /// A table with a header. Only the last column may be truncated to the width of the page.
     pub(crate) fn table(&mut self, header: &[(&str, Stand)], rows: &[Vec<String>]) {
         let widths: Vec<usize> = (0..header.len())
             .map(|column| {
@@ -200,8 +200,8 @@ impl Page {
         }
     }
 
-    /// Things side by side, one column each, with the names of their properties at the left:
-    /// as many abreast as the page is wide, the others below. Long values are wrapped.
+    /// Items side by side, one column each, with the names of their properties at the left: as many
+    /// as fit the width of the page, the others below. Long values are wrapped.
     pub(crate) fn abreast(&mut self, names: &[String], things: &[Vec<String>]) {
         const WIDEST: usize = 22;
         let left = names.iter().map(|name| measure_text_width(name)).max().unwrap_or(0);
@@ -262,8 +262,8 @@ fn aligned(cells: &[String], widths: &[usize], stands: &[Stand], page: usize) ->
     line
 }
 
-/// The text in lines of at most the given width, broken at spaces, and inside a word that is
-/// too long for a line of its own: behind a slash or a hyphen if it has one.
+/// The text in lines of at most the given width, broken at spaces, and inside a word that is too
+/// long for a line of its own: after a slash or a hyphen if it has one.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     let mut push = |word: &str| {

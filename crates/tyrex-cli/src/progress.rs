@@ -9,19 +9,19 @@ use tyrex::explain::{self, Stage};
 
 use crate::interrupt;
 
-/// Shorter work needs no bar.
+/// Shorter work shows no bar.
 const WORTH_A_BAR: Duration = Duration::from_secs(2);
-/// The first guess of the whole time is made after this much of it.
+/// The first estimate of the total time is made after this share of it.
 const FIRST_GUESS: Duration = Duration::from_millis(200);
 
-/// What is counted.
+/// The unit of progress.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Unit {
     /// Passes over the training rows.
     Epochs,
-    /// Rows that were dealt with.
+    /// Processed rows.
     Rows,
-    /// Seconds of work, as guessed beforehand.
+    /// Seconds of work, by an estimate.
     Seconds,
     /// A share of the whole.
     Share,
@@ -29,7 +29,7 @@ pub(crate) enum Unit {
     Bytes,
 }
 
-/// A bar that stays hidden until the work proves to be long.
+/// A bar that stays hidden until the work has taken a while.
 #[derive(Debug)]
 pub(crate) struct Progress {
     bar: ProgressBar,
@@ -54,7 +54,7 @@ impl Progress {
         Self { bar, started: Instant::now(), wanted }
     }
 
-    /// So much of the total is done.
+    /// Sets how much of the total is done.
     pub(crate) fn at(&self, done: u64, total: u64, message: String) {
         self.bar.set_length(total);
         self.bar.set_message(message);
@@ -72,21 +72,21 @@ impl Progress {
         elapsed >= FIRST_GUESS && whole >= WORTH_A_BAR.as_secs_f64()
     }
 
-    /// Takes the bar away; the time since the start.
+    /// Removes the bar; returns the time since the start.
     pub(crate) fn finish(self) -> Duration {
         self.bar.finish_and_clear();
         self.started.elapsed()
     }
 }
 
-/// A bar for the stage that the library is in, one after the other.
+/// One bar after another, for each stage of the library's work.
 #[derive(Debug)]
 pub(crate) struct Stages {
     wanted: bool,
     current: Mutex<Option<(Stage, Progress)>>,
 }
 
-/// The whole, where a bar shows a share of it.
+/// The total of a bar that shows a share.
 const WHOLE: u64 = 1000;
 
 impl Stages {
@@ -94,14 +94,14 @@ impl Stages {
         Self { wanted, current: Mutex::new(None) }
     }
 
-    /// So far the library is.
+    /// Shows the progress of the library.
     pub(crate) fn at(&self, progress: explain::Progress) -> ControlFlow<()> {
         let explain::Progress { stage, done, total } = progress;
         let unit = if stage == Stage::Retraining { Unit::Epochs } else { Unit::Rows };
         self.show(stage, unit, done, total)
     }
 
-    /// So large a share of a stage is done, if that is known.
+    /// Sets the share of a stage that is done, if it is known.
     pub(crate) fn share(&self, stage: Stage, share: Option<f64>) -> ControlFlow<()> {
         let done = share.map_or(0, |share| (share * WHOLE as f64) as u64);
         self.show(stage, Unit::Share, done, WHOLE)
@@ -112,7 +112,7 @@ impl Stages {
         if interrupt::requested() {
             return ControlFlow::Break(());
         }
-        // Another thread is about to say the same.
+        // Another thread is about to report the same.
         let Ok(mut current) = self.current.try_lock() else { return ControlFlow::Continue(()) };
         if current.as_ref().is_none_or(|(shown, _)| *shown != stage) {
             if let Some((_, last)) = current.take() {

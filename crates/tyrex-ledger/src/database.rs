@@ -1,7 +1,7 @@
 //! The one database: a SQLite file, or PostgreSQL.
 //!
-//! Statements are written once. They number their parameters (`$1`), which both understand, and
-//! `on!` runs them on whichever database it is.
+//! Statements are written once. They number their parameters (`$1`), which both databases support,
+//! and `on!` runs them on either one.
 
 mod claim;
 mod error;
@@ -24,14 +24,14 @@ use postgres::{Connection, Options, Pool};
 #[cfg(not(feature = "postgres"))]
 use {Never as Connection, Never as Options, Never as Pool};
 
-/// How long a writer waits for the others.
+/// How long a writer waits for other writers.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 /// Connections of one process.
 const CONNECTIONS: u32 = 8;
-/// Where the database remembers which migrations it has seen.
+/// The table of applied migrations.
 const MIGRATIONS: &str = "tyrex_migrations";
 
-/// One of the two databases, or something that belongs to one of them.
+/// A value for one of the two databases.
 #[derive(Debug, Clone)]
 pub enum Either<S, P> {
     /// SQLite.
@@ -40,8 +40,7 @@ pub enum Either<S, P> {
     Postgres(P),
 }
 
-/// Takes the place of what belongs to PostgreSQL in a build without its driver. There is no value
-/// of it.
+/// Replaces the types of PostgreSQL in a build without its driver. It has no values.
 #[cfg(not(feature = "postgres"))]
 #[derive(Debug, Clone)]
 pub enum Never {}
@@ -73,8 +72,8 @@ macro_rules! on {
 pub use on;
 
 /// Reads a type from a row of either database: each field from the column of its name, and
-/// `..field` from the row as a whole. (The derive that sqlx has for this builds all of sqlx,
-/// SQLite included, a second time for the compiler's own use.)
+/// `..field` from the row as a whole. (The derive macro of sqlx would compile all of sqlx,
+/// including SQLite, a second time for the macro.)
 #[macro_export]
 macro_rules! from_row {
     ($type:ident $fields:tt) => {
@@ -114,7 +113,7 @@ macro_rules! from_postgres_row {
 pub use from_postgres_row;
 
 /// The migrations of one database, compiled in. Their numbers, names and text never change: a
-/// database remembers those it has seen, with a checksum.
+/// database stores the checksum of each applied migration.
 macro_rules! migrations {
     ($folder:literal) => {
         migrations!($folder, (1, "ledger"), (2, "tokens"), (3, "engine"), (4, "reference"))
@@ -140,7 +139,7 @@ pub struct Database {
     pools: Either<SqlitePool, Pool>,
 }
 
-/// Where a database is.
+/// The address of a database.
 #[derive(Debug, Clone)]
 enum Address {
     File(PathBuf),
@@ -163,7 +162,7 @@ impl Address {
         }
     }
 
-    /// What people are shown: never a password.
+    /// The address for display, without a password.
     fn shown(&self) -> String {
         match self {
             Self::File(path) => path.display().to_string(),
@@ -176,13 +175,13 @@ impl Address {
 }
 
 impl Database {
-    /// Opens a SQLite file or a PostgreSQL database (`postgres://user:password@host/database`)
-    /// and brings it up to date. A file that is not there is created; so are the tables.
+    /// Opens a SQLite file or a PostgreSQL database (`postgres://user:password@host/database`) and
+    /// brings it up to date. A missing file is created, and so are missing tables.
     pub async fn open(address: &str) -> Result<Self> {
         Self::open_as(address, Opening::MayCreate).await
     }
 
-    /// As [`open`](Self::open), but what is not a database of tyrex yet does not become one.
+    /// As [`open`](Self::open), but creates neither a file nor tables.
     pub async fn open_existing(address: &str) -> Result<Self> {
         Self::open_as(address, Opening::MustExist).await
     }
@@ -202,19 +201,19 @@ impl Database {
         Ok(Self { address: shown, pools })
     }
 
-    /// Where it is, without a password.
+    /// Its address, without a password.
     #[must_use]
     pub fn address(&self) -> &str {
         &self.address
     }
 
-    /// Whether it answers.
+    /// Checks that it answers.
     pub async fn ping(&self) -> Result<()> {
         on!(self, pool => sqlx::query("SELECT 1").execute(pool).await?.rows_affected());
         Ok(())
     }
 
-    /// Ends all connections, once they are idle. SQLite then tidies up its files.
+    /// Closes all connections once they are idle. SQLite then cleans up its files.
     pub async fn close(&self) {
         on!(self, pool => pool.close().await);
     }
@@ -225,19 +224,20 @@ impl Database {
         &self.pools
     }
 
-    /// A transaction that writes. SQLite lets one of them in at a time; PostgreSQL lets others
-    /// in until they want the same rows.
+    /// A transaction that writes. SQLite allows one at a time; PostgreSQL allows several until they
+    /// need the same rows.
     pub async fn write(&self) -> Result<Transaction> {
         self.begin("BEGIN IMMEDIATE", "BEGIN").await
     }
 
-    /// A transaction that reads everything as it was at one moment.
+    /// A transaction that reads a consistent snapshot.
     pub async fn snapshot(&self) -> Result<Transaction> {
         self.begin("BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await
     }
 
     async fn begin(&self, sqlite: &'static str, postgres: &'static str) -> Result<Transaction> {
-        // The transaction exists first, so that one that fails to begin is never reused either.
+        // The guard is made before BEGIN, so that a connection on which BEGIN fails is not reused
+        // either.
         let connection = match &self.pools {
             Either::Sqlite(pool) => Either::Sqlite(pool.acquire().await?),
             #[cfg(feature = "postgres")]
@@ -255,8 +255,8 @@ impl Database {
     }
 }
 
-/// Statements that happen together or not at all. One that is dropped did not happen: its
-/// connection is closed, whatever state an error has left it in.
+/// Statements that take effect together or not at all. A dropped transaction has no effect: its
+/// connection is closed, in any state.
 #[derive(Debug)]
 pub struct Transaction {
     connection: Either<PoolConnection<Sqlite>, Connection>,
@@ -269,18 +269,18 @@ impl Transaction {
         &mut self.connection
     }
 
-    /// Whether it is PostgreSQL's.
+    /// Whether the database is PostgreSQL.
     #[must_use]
     pub fn is_postgres(&self) -> bool {
         matches!(self.connection, Either::Postgres(_))
     }
 
-    /// Makes it happen. It is on the disk when this returns.
+    /// Commits. The data is on disk when this returns.
     pub async fn commit(self) -> Result<()> {
         self.end("COMMIT").await
     }
 
-    /// Ends a transaction that only read.
+    /// Ends a read-only transaction.
     pub async fn rollback(self) -> Result<()> {
         self.end("ROLLBACK").await
     }
@@ -300,7 +300,7 @@ impl Drop for Transaction {
     }
 }
 
-/// Whether opening may make something.
+/// Whether opening may create a database.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Opening {
     MayCreate,
@@ -315,13 +315,14 @@ async fn open_file(path: &Path, shown: &str, opening: Opening) -> Result<SqliteP
         .filename(path)
         .create_if_missing(opening == Opening::MayCreate)
         .journal_mode(SqliteJournalMode::Wal)
-        // With a write-ahead log this makes every commit wait for the disk.
+        // With a write-ahead log, this makes every commit wait for the disk.
         .synchronous(SqliteSynchronous::Full)
         .busy_timeout(PATIENCE)
         .foreign_keys(true)
         .pragma("secure_delete", "ON")
         .disable_statement_logging();
-    // The first to open a new file turns it into one with a log, which others may run into.
+    // The first process to open a new file switches it to a write-ahead log; others may hit the
+    // lock.
     let started = Instant::now();
     loop {
         match prepare_file(&options, shown, opening).await {
@@ -336,7 +337,7 @@ async fn open_file(path: &Path, shown: &str, opening: Opening) -> Result<SqliteP
     Ok(pool.connect_lazy_with(options))
 }
 
-/// Checks what the file is and runs the migrations, one process at a time.
+/// Checks the file and runs the migrations, one process at a time.
 async fn prepare_file(options: &SqliteConnectOptions, shown: &str, opening: Opening) -> Result<()> {
     let mut connection = options.connect().await?;
     let (tables, ours): (i64, i64) = sqlx::query_as(
@@ -353,7 +354,7 @@ async fn prepare_file(options: &SqliteConnectOptions, shown: &str, opening: Open
     Ok(())
 }
 
-/// Refuses a database that belongs to something else, and one that is none yet if it must be.
+/// Rejects a database of another program, and an empty one if it must exist.
 fn check_ours(shown: &str, opening: Opening, tables: bool, ours: bool) -> Result<()> {
     match (ours, tables, opening) {
         (true, _, _) | (false, false, Opening::MayCreate) => Ok(()),

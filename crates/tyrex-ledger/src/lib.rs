@@ -1,4 +1,4 @@
-//! The ledger of promises that were given, and the database it is kept in.
+//! The ledger of promises, and its database.
 //!
 //! [`database`] is a SQLite file or PostgreSQL; [`ledger`] is the append-only chain of promises in
 //! it. The service keeps its own tables in the same database.

@@ -1,4 +1,4 @@
-// The panel "What should change?": advice, what it costs, how sure it is, the methods side by side.
+// The panel "What should change?": advice, its cost, its certificate, a comparison of the methods.
 
 import { post } from "./api.js";
 import { tradeoff } from "./charts.js";
@@ -8,7 +8,7 @@ import { changeTable, letter, letterDocument } from "./letter.js";
 import { COST, adviceSentence, certificateWords, stabilitySentence, verdictMeaning } from "./words.js";
 
 /**
- * What was asked: the person, and what must stay.
+ * The question: the applicant, and the locked features.
  * @typedef {{row: number | null, values: Record<string, unknown>, keep: string[]}} Question
  */
 
@@ -26,7 +26,7 @@ export function advicePanel(context, on) {
   const usual = model.methods[0].name;
   const features = new Map(model.features.map((feature) => [feature.name, feature]));
   const body = h("div", { class: "advice" });
-  const stale = h("p", { class: "stale", hidden: true }, "The values have changed since. ", h("button", { type: "button", class: "quiet", onclick: () => ask() }, "Ask again"));
+  const stale = h("p", { class: "stale", hidden: true }, "The values have changed. ", h("button", { type: "button", class: "quiet", onclick: () => ask() }, "Ask again"));
   const comparison = h("div");
   /** @type {Question | null} */
   let question = null;
@@ -52,7 +52,7 @@ export function advicePanel(context, on) {
     return result;
   }
 
-  /** Asks the usual method, shows its advice, then asks the others. */
+  /** Asks the default method, shows its advice, then asks the others. */
   async function ask() {
     asking.abort();
     asking = new AbortController();
@@ -72,10 +72,10 @@ export function advicePanel(context, on) {
     }
   }
 
-  /** Makes one method's answer the advice. */
+  /** Shows one method's answer as the advice. */
   async function take(method, signal = asking.signal) {
     const before = [...body.children];
-    if (answers.size === 0) replace(body, loading("Looking for the cheapest change that lasts…"));
+    if (answers.size === 0) replace(body, loading("Searching for the cheapest robust change…"));
     else body.classList.add("waiting");
     try {
       const result = await answer(method, true, signal);
@@ -122,7 +122,7 @@ export function advicePanel(context, on) {
     announce(`Advice by ${answer.method}: ${sentence}`);
   }
 
-  /** The plot of all methods that have answered, and those that found nothing. */
+  /** The plot of all methods that have answered, and the list of those that found nothing. */
   function compare() {
     const all = model.methods.map(({ name }) => answers.get(name)).filter(Boolean);
     const found = all.filter(({ explained }) => explained?.advice.status === "found");
@@ -134,7 +134,7 @@ export function advicePanel(context, on) {
       name: method, robust: about.get(method).robust, cost: advice.cost.l1, survives,
       sentence: adviceSentence(advice.changes),
     }));
-    const line = h("p", { class: "look" }, "Point at a method to read its advice; choose one to take it over.");
+    const line = h("p", { class: "look" }, "Point at a method to read its advice; select it to use the advice.");
     const look = ({ name, sentence }) => replace(line, h("strong", {}, name), `: ${about.get(name).sentence ?? ""} `, h("q", {}, sentence));
     const none = all.filter((answer) => !found.includes(answer)).map(({ method }) => method);
     const open = model.methods.length - all.length;
@@ -144,10 +144,10 @@ export function advicePanel(context, on) {
       .toSorted((a, b) => b.survives - a.survives || a.cost - b.cost)[0];
     replace(
       comparison,
-      h("h3", {}, "The methods side by side"),
-      h("p", { class: "soft" }, "Up is safer, left is cheaper. Round marks test how stable their advice is, square ones do not."),
+      h("h3", {}, "Comparison of the methods"),
+      h("p", { class: "soft" }, "Higher is more robust, further left is cheaper. Methods with round marks test the stability of their advice, those with square marks do not."),
       tradeoff(places, models, chosen, { look, take: ({ name }) => take(name) }, Math.max(280, comparison.clientWidth)),
-      better && h("p", { class: "note" }, `For this applicant ${better.name} is cheaper and more retrained models accept it: ${better.survives} of ${models}, at a cost of ${two(better.cost)}. Consider taking it.`),
+      better && h("p", { class: "note" }, `For this applicant ${better.name} is cheaper and more retrained models accept it: ${better.survives} of ${models}, at a cost of ${two(better.cost)}. Consider using it.`),
       line,
       none.length > 0 && h("p", { class: "soft" }, `Nothing found by ${none.join(", ")}.`),
       open > 0 && loading(`${counted(open, "method")} still searching…`),
@@ -155,7 +155,7 @@ export function advicePanel(context, on) {
     if (focused) [...comparison.querySelectorAll("[role=button]")].find((mark) => mark.getAttribute("aria-label") === focused)?.focus();
   }
 
-  /** The button that turns advice into a promise. */
+  /** The button that records advice as a promise. */
   function recordForm({ method }) {
     const said = h("div", { role: "status" });
     const subject = h("input", { id: "subject", required: true, maxlength: 200, autocomplete: "off", value: question.row === null ? null : `row-${question.row}` });
@@ -169,7 +169,7 @@ export function advicePanel(context, on) {
         const record = { subjects: [subject.value.trim()], holds_days: days.valueAsNumber };
         const { recorded } = await post("/v1/explain", { ...bodyOf(method, true), record }, { once: true });
         const until = day(Date.now() + 86_400_000 * days.valueAsNumber);
-        replace(said, h("p", {}, `Recorded as promise ${recorded[0]}. It holds until ${until}. `, h("a", { href: "#update" }, "See all promises")));
+        replace(said, h("p", {}, `Recorded as promise ${recorded[0]}. It is valid until ${until}. `, h("a", { href: "#update" }, "See all promises")));
       } catch (error) {
         button.disabled = false;
         replace(said, failure(error));
@@ -178,13 +178,13 @@ export function advicePanel(context, on) {
     return h(
       "details",
       { class: "record" },
-      h("summary", {}, "Give this advice and keep the promise"),
-      h("p", { class: "soft" }, "The ledger remembers it. Before a new model goes live, Model update shows whether the promise still holds."),
+      h("summary", {}, "Give this advice and record the promise"),
+      h("p", { class: "soft" }, "The ledger stores it. Before a new model goes live, Model update shows whether the promise still holds."),
       h(
         "form",
         { class: "inline", onsubmit: submit },
         h("label", {}, "Reference of the person", subject),
-        h("label", {}, "Holds for days", days),
+        h("label", {}, "Valid for (days)", days),
         button,
       ),
       said,
@@ -200,7 +200,7 @@ export function advicePanel(context, on) {
     replace(comparison);
     replace(
       body,
-      h("p", { class: "soft" }, "tyrex looks for a small change that the model accepts, and that models trained again would accept too. Fixed and locked features stay as they are."),
+      h("p", { class: "soft" }, "tyrex searches for a small change that the model accepts and that retrained models would accept too. Fixed and locked features do not change."),
       h("button", { type: "button", class: "primary large", onclick: () => ask() }, "What should change?"),
     );
   }
@@ -216,7 +216,7 @@ export function advicePanel(context, on) {
       comparison,
     ),
     clear,
-    /** The values moved: advice may be for other ones. */
+    /** The values have changed: the advice may be outdated. */
     changed(values) {
       if (!question) return;
       const same = (other) => other && Object.keys(other).every((name) => other[name] === values[name]);
@@ -240,7 +240,7 @@ function facts({ explained: { advice }, survives, models }) {
   );
 }
 
-/** What is promised, and what that rests on. */
+/** The certificate and its assumptions. */
 function certificatePanel(certificate) {
   if (!certificate) return h("p", { class: "soft" }, "There is no certificate.");
   const { verdict, claims, assumptions, omitted } = certificateWords(certificate);
@@ -248,15 +248,15 @@ function certificatePanel(certificate) {
   return h(
     "section",
     { class: "certificate", "aria-label": "Certificate" },
-    h("h3", {}, "How sure is this?"),
+    h("h3", {}, "How certain is this?"),
     h("p", {}, h("span", { class: "verdict-word", "data-verdict": verdict, title: verdictMeaning(verdict) }, verdict), " ", first?.sentence),
-    assumptions.length > 0 && h("p", { class: "soft" }, "This rests on:"),
+    assumptions.length > 0 && h("p", { class: "soft" }, "Assumptions:"),
     h("ul", { class: "assumptions" }, assumptions.map(({ sentence, standing, meaning }) =>
       h("li", {}, sentence, " ", h("span", { class: "standing", title: meaning }, standing)))),
     h(
       "details",
       {},
-      h("summary", {}, "What else was tried"),
+      h("summary", {}, "Other certificates"),
       h(
         "ul",
         {},
@@ -267,7 +267,7 @@ function certificatePanel(certificate) {
   );
 }
 
-/** Why there is no advice, and what would help. */
+/** The reason why there is no advice, and possible remedies. */
 function notFound(advice, { keep }) {
   if (advice.reason === "already-favourable") {
     return h("p", { class: "lead" }, "Nothing has to change: the model accepts these values already.");
@@ -279,6 +279,6 @@ function notFound(advice, { keep }) {
     h("p", { class: "lead" }, "No advice was found."),
     h("p", {}, `Why: ${advice.sentence}.`),
     keep.length > 0 && h("p", {}, `Locked now: ${keep.map(title).join(", ")}. Unlock one and ask again.`),
-    best && h("p", { class: "soft" }, `Letting go of one rule would help; the cheapest way then costs ${two(best.counterfactual.cost)}.`),
+    best && h("p", { class: "soft" }, `Without one of the rules there is advice; the cheapest costs ${two(best.counterfactual.cost)}.`),
   );
 }

@@ -1,11 +1,11 @@
-// The service's API. A server that is gone, busy or wants a token is waited for here, so that the
-// views see answers and refusals only.
+// The service's API. Requests wait here while the server is unreachable, busy or requires a token,
+// so views get answers and errors only.
 
 import { pause } from "./dom.js";
 
 const TOKEN = "tyrex-token";
 
-/** An answer that says no: a problem document (RFC 9457). */
+/** An error response: a problem document (RFC 9457). */
 class Problem extends Error {
   constructor(document, status) {
     super(document.detail ?? document.title ?? `the server answered ${status}`);
@@ -17,19 +17,19 @@ class Problem extends Error {
 }
 
 const ADVICE = {
-  403: "The token has no right to this. Ask for one with a higher role: read, explain or admin.",
-  413: "That is more than the server takes at once. Send less, or raise its limit.",
-  500: "The fault is the server's. Its log has the request; please report it.",
+  403: "The role of the token does not permit this. Use a token with a higher role: read, explain or admin.",
+  413: "The request exceeds a limit of the server. Send less, or raise the limit.",
+  500: "This is an error of the server. Its log has the details; please report it.",
 };
 
-/** Why requests wait, the gravest first: what is shown is the gravest. */
+/** Reasons why requests wait, the most severe first; the most severe one is shown. */
 const TROUBLES = ["refused", "token", "gone", "busy"];
 
-/** How the server is doing. An event of type `change` says that this is new. */
+/** The state of the server. An event of type `change` reports a new state. */
 export const link = new (class extends EventTarget {
   #waiting = new Map();
 
-  /** `up`, or why some request waits. */
+  /** `up`, or the reason why a request waits. */
   get state() {
     const reasons = new Set(this.#waiting.values());
     return TROUBLES.find((trouble) => reasons.has(trouble)) ?? "up";
@@ -37,7 +37,7 @@ export const link = new (class extends EventTarget {
 
   /**
    * @param {object} request
-   * @param {string | null} trouble why it waits, or nothing
+   * @param {string | null} trouble the reason why it waits, or null
    */
   note(request, trouble) {
     const before = this.state;
@@ -47,10 +47,10 @@ export const link = new (class extends EventTarget {
   }
 })();
 
-/** Whether the person has given a token. */
+/** Whether the user has entered a token. */
 export const hasToken = () => sessionStorage.getItem(TOKEN) !== null;
 
-/** Keeps a token for this tab, and lets the requests go on that wait for one. */
+/** Stores a token for this tab, and resumes the requests that wait for one. */
 export function giveToken(token) {
   sessionStorage.setItem(TOKEN, token);
   link.dispatchEvent(new Event("token"));
@@ -60,7 +60,7 @@ export function giveToken(token) {
  * @typedef {object} Options
  * @property {unknown} [json] body
  * @property {FormData} [form] body
- * @property {string} [accept] what to answer with
+ * @property {string} [accept] the requested media type
  * @property {AbortSignal} [signal]
  * @property {boolean} [once] not to be sent twice, since it records something
  */
@@ -70,7 +70,7 @@ export function giveToken(token) {
  * @param {string} method
  * @param {string} path
  * @param {Options} [options]
- * @returns {Promise<any>} JSON, or text if something else was asked for
+ * @returns {Promise<any>} JSON, or text if another type was requested
  */
 export async function call(method, path, options = {}) {
   const request = {};
@@ -83,7 +83,7 @@ export async function call(method, path, options = {}) {
   }
 }
 
-/** Sends a request again and again, until there is a server that takes it. */
+/** Retries a request until a server accepts it. */
 async function answered(method, path, { json, form, accept, signal, once }, note) {
   for (let tries = 0; ; tries += 1) {
     const headers = new Headers({ accept: accept ?? "application/json" });
@@ -95,7 +95,7 @@ async function answered(method, path, { json, form, accept, signal, once }, note
       return null;
     });
     if (answer === null) {
-      if (once) throw new Error("The server did not answer. Look whether it was recorded before trying again.");
+      if (once) throw new Error("The server did not respond. Check whether the advice was recorded before you try again.");
       note("gone");
       await pause(Math.min(3000, 250 * 2 ** tries), signal);
     } else if (answer.status === 503 || answer.status === 429) {
@@ -108,7 +108,7 @@ async function answered(method, path, { json, form, accept, signal, once }, note
   }
 }
 
-/** Until there is a token. */
+/** Waits until there is a token. */
 function tokenGiven(signal) {
   return new Promise((resolve, reject) => {
     link.addEventListener("token", resolve, { once: true, signal });
@@ -120,8 +120,8 @@ export const get = (path, options) => call("GET", path, options);
 export const post = (path, json, options) => call("POST", path, { json, ...options });
 
 /**
- * Waits for work that the server does in the background.
- * @param {any} job or an answer that is there already
+ * Waits for a background job of the server.
+ * @param {any} job or an answer that is already available
  * @param {(job: {done: number, total: number}) => void} watch
  * @param {AbortSignal} [signal]
  * @returns {Promise<any>} its result
@@ -139,8 +139,8 @@ export async function finished(job, watch, signal) {
 }
 
 /**
- * Sends the latest value, one request at a time: values that come while one is on its way
- * replace each other, and the last one is sent as soon as the answer is there.
+ * Sends the latest value, one request at a time: values that arrive during a request replace each
+ * other, and the last one is sent as soon as the response has arrived.
  * @template T
  */
 export class Latest {

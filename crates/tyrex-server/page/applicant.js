@@ -1,4 +1,4 @@
-// The view Applicant: one person, the decision, and what retrained models would say, live.
+// The view Applicant: one applicant, the decision, and the live scores of retrained models.
 
 import { advicePanel } from "./advice.js";
 import { Latest, get, post } from "./api.js";
@@ -21,7 +21,7 @@ const TYPED = "typed";
 export function applicantView(root, context) {
   const { model } = context;
   const locks = new Set();
-  /** @type {{row: number | null, values: Values} | null} the person as they came */
+  /** @type {{row: number | null, values: Values} | null} the applicant's original values */
   let origin = null;
   /** @type {string | null} the row asked for last */
   let latest = null;
@@ -33,9 +33,9 @@ export function applicantView(root, context) {
   const form = featureForm(model.features, locks, change);
   const advice = advicePanel(context, {
     current: () => ({ row: sameAsOrigin() ? origin.row : null, values: { ...values }, keep: [...locks] }),
-    use: (found) => set(found, "The advice's values are in place."),
+    use: (found) => set(found, "The form has the values of the advice."),
   });
-  const reset = h("button", { type: "button", class: "quiet", onclick: () => set(origin.values, "The applicant's own values are back.") }, "Back to their own values");
+  const reset = h("button", { type: "button", class: "quiet", onclick: () => set(origin.values, "The form has the applicant's original values.") }, "Restore the original values");
   const trouble = h("div");
 
   replace(
@@ -50,8 +50,8 @@ export function applicantView(root, context) {
       h(
         "section",
         { class: "panel", "aria-labelledby": "values-title" },
-        h("div", { class: "heading" }, h("h2", { id: "values-title" }, "Their values"), reset),
-        h("p", { class: "soft" }, "Move anything and watch the dots. Lock what must stay as it is."),
+        h("div", { class: "heading" }, h("h2", { id: "values-title" }, "Values"), reset),
+        h("p", { class: "soft" }, "Change a value and watch the dots. Lock the features that must not change."),
         form.root,
       ),
       advice.root,
@@ -60,7 +60,7 @@ export function applicantView(root, context) {
 
   const sameAsOrigin = () => model.features.every(({ name }) => values[name] === origin.values[name]);
 
-  /** Dots: as many requests as the server can answer, the latest values always. */
+  /** The dots: as many requests as the server can answer, always with the latest values. */
   const survival = new Latest(async ({ row, since }) => {
     try {
       const { ensemble } = context.model;
@@ -86,7 +86,7 @@ export function applicantView(root, context) {
     advice.changed(row);
   }
 
-  /** A feature was moved by hand. */
+  /** The user changed a feature. */
   function change(name, value) {
     values[name] = value;
     judge(performance.now());
@@ -116,13 +116,13 @@ export function applicantView(root, context) {
       const asked = query.get("row");
       if (origin && (asked === null || asked === String(origin.row ?? TYPED))) return;
       try {
-        if (!origin) replace(trouble, loading("Looking up the applicant…"));
+        if (!origin) replace(trouble, loading("Loading the applicant…"));
         latest = asked;
         const applicant = await chooser.find(asked);
         if (latest !== asked) return;
         replace(trouble);
         if (!applicant) {
-          replace(trouble, h("p", { class: "panel" }, "The model rejects nobody in its data. Type an applicant, or look at another model."));
+          replace(trouble, h("p", { class: "panel" }, "The model rejects no applicant in its data. Enter an applicant, or select another model."));
           return;
         }
         context.note("applicant", { row: applicant.row ?? TYPED });
@@ -134,7 +134,7 @@ export function applicantView(root, context) {
   };
 }
 
-/** Notes how long it took from a moved slider to the frame that shows the dots. */
+/** Records the time from a slider's movement to the frame that shows the dots. */
 function measured(since) {
   if (!since) return;
   performance.clearMeasures("slider-to-dots");
@@ -142,7 +142,7 @@ function measured(since) {
 }
 
 /**
- * A menu of rejected rows, and a way to type one.
+ * A menu of rejected rows, and a form for a new applicant.
  * @param {Context} context
  * @param {(row: number | string) => void} choose
  */
@@ -178,7 +178,7 @@ function applicantChooser({ model }, choose) {
     const isKnown = current.row === null || known.some(({ row }) => row === current.row);
     replace(
       menu,
-      h("option", { value: TYPED }, "Typed by hand"),
+      h("option", { value: TYPED }, "Entered by hand"),
       isKnown ? null : option(current),
       known.map(option),
       known.length < total && h("option", { value: "more" }, "More…"),
@@ -199,9 +199,9 @@ function applicantChooser({ model }, choose) {
         h("button", { type: "button", class: "quiet", "aria-label": "Next applicant", onclick: () => step(1) }, "›"),
       ),
       position,
-      h("button", { type: "button", class: "quiet end", onclick: () => choose(TYPED) }, "Type an applicant"),
+      h("button", { type: "button", class: "quiet end", onclick: () => choose(TYPED) }, "Enter an applicant"),
     ),
-    /** The applicant of an address: a row, one to type, or the first. */
+    /** The applicant of an address: a row, a new one, or the first. */
     async find(asked) {
       if (known.length === 0) await more();
       let found = known[0];
@@ -218,7 +218,7 @@ function applicantChooser({ model }, choose) {
 }
 
 /**
- * A person to start typing from: the middle number, the most frequent level of the rejected.
+ * Initial values of a new applicant: the median and the most frequent level of the rejected rows.
  * @param {Feature[]} features
  * @param {{features: Values}[]} applicants
  */
@@ -236,7 +236,7 @@ function typical(features, applicants) {
 
 /**
  * Decision, score, stability and the strip of retrained models.
- * @param {number} [tau] the stability that advice must have
+ * @param {number} [tau] the required stability of advice
  */
 function decisionPanel(tau) {
   const strip = new Strip();
@@ -249,8 +249,8 @@ function decisionPanel(tau) {
   const stable = h("dd");
   replace(
     numbers,
-    h("div", {}, h("dt", {}, "Score"), scored, h("dd", { class: "words" }, "accepted from 0.50")),
-    h("div", { title: "How well applicants very like this one score; measured on neighbours of its own" }, h("dt", {}, "Stability"), stable, tau && h("dd", { class: "words" }, `advice needs ${two(tau)}`)),
+    h("div", {}, h("dt", {}, "Score"), scored, h("dd", { class: "words" }, "accepted at 0.50 or more")),
+    h("div", { title: "The scores of very similar applicants; measured on random neighbours of this one" }, h("dt", {}, "Stability"), stable, tau && h("dd", { class: "words" }, `advice needs ${two(tau)}`)),
   );
   let spoken = 0;
   return {
@@ -262,7 +262,7 @@ function decisionPanel(tau) {
     ),
     person({ row, label }) {
       const known = label == null ? "" : ` · labelled ${label}`;
-      replace(who, row === null ? "Typed by hand" : `Row ${row}${known}`);
+      replace(who, row === null ? "Entered by hand" : `Row ${row}${known}`);
     },
     survival({ score: today, scores = [], survives = 0 }, ensemble) {
       const models = scores.length;
@@ -279,7 +279,7 @@ function decisionPanel(tau) {
       const why = ensemble.state === "none" || ensemble.state === "failed" ? ` ${ensemble.sentence}` : "";
       const text = survivalSentence(survives, models) + coming + why;
       replace(sentence, text);
-      // Someone who listens hears the result once the slider rests.
+      // Screen readers announce the result once the slider is at rest.
       clearTimeout(spoken);
       spoken = setTimeout(() => announce(`${verdict.textContent}, score ${score(today)}. ${text}`), 700);
     },
@@ -307,7 +307,7 @@ function featureForm(features, locks, change) {
       "form",
       { class: "features", onsubmit: (event) => event.preventDefault() },
       part("Can change", "advice may use these", false),
-      part("Fixed", "advice never touches these", true),
+      part("Fixed", "advice never changes these", true),
     ),
     show(values, own) {
       fields.forEach((field, index) => {
@@ -367,8 +367,8 @@ function featureField(feature, position, locks, change) {
 }
 
 /**
- * A slider and a field for numbers; an empty field is an unknown value, where there are such.
- * What the schema does not allow is not used, and `refuse` says so.
+ * A slider and a field for numbers; an empty field is a missing value, if the feature allows it. A
+ * value that the schema does not allow is not used, and `refuse` is called.
  */
 function numberControl({ name, kind, minimum, maximum, step, range, special, missing, description }, id, change, refuse) {
   const [low, high] = [range?.[0] ?? -Infinity, range?.[1] ?? Infinity];
@@ -400,7 +400,7 @@ function numberControl({ name, kind, minimum, maximum, step, range, special, mis
   };
 }
 
-/** A menu of levels; a slider too, where they are in order. */
+/** A menu of levels; a slider too, if they are ordered. */
 function levelControl({ name, kind, levels: known, missing, description }, id, change) {
   const levels = missing ? [...known, null] : known;
   const menu = h(

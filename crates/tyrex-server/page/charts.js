@@ -4,8 +4,8 @@ import { h, replace, svg } from "./dom.js";
 import { percent, score } from "./format.js";
 
 /**
- * Where dots go that must not cover each other. Each keeps its place along the axis and moves
- * aside across it. Where that is full it moves along, away from the line and never towards it.
+ * Positions of dots without overlap. Each dot keeps its position along the axis and moves across
+ * it. If there is no space it moves along the axis, away from the line.
  * @param {number[]} xs
  * @param {number} line
  * @param {number} gap between centres
@@ -77,7 +77,7 @@ export class Strip {
     const number = this.#scores.length;
     const radius = Math.max(2, Math.min(5.2, width / 130, 42 / Math.sqrt(number + 1)));
     const gap = 2 * radius + 1;
-    // Room for all dots in a pile at either end.
+    // Space for all dots in a pile at either end.
     const pile = Math.min(width / 4, (gap * number) / Math.max(1, Math.floor((bottom - top) / gap)));
     const [left, right] = [10 + pile, width - 10 - pile];
     const at = (value) => left + value * (right - left);
@@ -187,7 +187,7 @@ export function tradeoff(methods, models, chosen, on, width) {
   );
 }
 
-/** Finds each mark a place for its name where no other name or mark is, if there is one. */
+/** Finds a position for the name of each mark without overlap, if there is one. */
 function labelled(marks, width) {
   const boxes = marks.map(({ x, y }) => ({ x0: x - 9, x1: x + 9, y0: y - 9, y1: y + 9 }));
   return marks.map((mark, index) => {
@@ -210,7 +210,7 @@ function labelled(marks, width) {
 const CIRCLE = () => svg("circle", { r: 5 });
 const DIAMOND = () => svg("path", { d: "M0 -6L6 0L0 6L-6 0Z" });
 
-/** A mark as on the strip: a filled circle for yes, an open diamond for no. */
+/** A mark as on the strip: a filled circle for acceptance, an open diamond for rejection. */
 function mark(yes) {
   return svg("g", { class: yes ? "dot accepting" : "dot" }, yes ? CIRCLE() : DIAMOND());
 }

@@ -46,7 +46,7 @@ export function svg(tag, attributes = {}, ...children) {
 }
 
 /**
- * Puts children in the place of those that are there.
+ * Replaces the children.
  * @param {Element} parent
  * @param {...Child} children
  */
@@ -54,16 +54,16 @@ export function replace(parent, ...children) {
   parent.replaceChildren(...shown(children));
 }
 
-/** Says something to people who listen instead of look. */
+/** Announces a text to screen readers. */
 export function announce(text) {
   document.getElementById("announcer").textContent = text;
 }
 
-/** A line that says what is being waited for. */
+/** A line that shows the current wait. */
 export const loading = (text) => h("p", { class: "loading", role: "status" }, text);
 
 /**
- * What went wrong, and what to do about it.
+ * An error and its remedy.
  * @param {Error} error
  * @param {(() => void)} [again] tries once more
  */
@@ -71,15 +71,15 @@ export function failure(error, again) {
   return h(
     "div",
     { class: "failure", role: "alert" },
-    h("p", {}, h("strong", {}, error.title ?? "That did not work"), ". ", error.message),
-    error.field && h("p", { class: "soft" }, "The value to look at is ", h("code", {}, error.field), "."),
+    h("p", {}, h("strong", {}, error.title ?? "The request failed"), ". ", error.message),
+    error.field && h("p", { class: "soft" }, "Check the value of ", h("code", {}, error.field), "."),
     error.advice && h("p", { class: "soft" }, error.advice),
     again && h("button", { type: "button", onclick: again }, "Try again"),
   );
 }
 
 /**
- * Hands a file to the person.
+ * Downloads a file.
  * @param {string} name
  * @param {string} type
  * @param {string} text
@@ -90,7 +90,7 @@ export function download(name, type, text) {
   setTimeout(() => URL.revokeObjectURL(address), 10_000);
 }
 
-/** Waits; ends early, with an error, when the signal says so. */
+/** Waits; rejects early if the signal is aborted. */
 export function pause(milliseconds, signal) {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(resolve, milliseconds);

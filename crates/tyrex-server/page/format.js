@@ -1,4 +1,4 @@
-// Numbers, names, units and times, as people write them.
+// Formatting of numbers, names, units and times.
 
 const NUMBER = new Intl.NumberFormat("en", { maximumFractionDigits: 3 });
 const SHORT_DAY = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeZone: "UTC" });
@@ -10,7 +10,7 @@ const SIGNS = { "<=": "≤", ">=": "≥", "<": "<", ">": ">" };
 
 /** @typedef {{name: string, kind: string, unit?: string, levels?: unknown[], minimum?: number, maximum?: number, step?: number, action: string, description?: string}} Feature */
 
-/** `credit_amount` as a person writes it: "credit amount". */
+/** `credit_amount` for display: "credit amount". */
 export const plain = (name) => name.replaceAll("_", " ").trim() || name;
 
 /** The same at the start of a line. */
@@ -45,7 +45,7 @@ export function score(value) {
 /** A share of some, rounded. */
 export const percent = (share) => `${Math.round(100 * share)}\u00a0%`;
 
-/** A number with two digits behind the point. */
+/** A number with two decimals. */
 export const two = (value) => value.toFixed(2);
 
 /** A whole number with separators. */

@@ -1,10 +1,10 @@
-// The advice as one page for the applicant: what the print dialogue and the HTML file show.
+// The advice as one page for the applicant, for printing and for the HTML file.
 
 import { h } from "./dom.js";
 import { day, score, short, title, two, valued } from "./format.js";
 import { COST, adviceSentence, certificateWords, survivalSentence } from "./words.js";
 
-/** Before and after, only what changes. */
+/** The changed features, before and after. */
 export function changeTable(changes, features) {
   const cell = (name, value, unit) => valued(value, features?.get(name) ?? { unit });
   return h(
@@ -34,13 +34,13 @@ export function letter({ method, document: made, explained, survives, models }, 
     "article",
     { class: "letter" },
     h("p", { class: "kicker" }, row === null ? "Advice" : `Advice for the applicant in row ${row}`, ` · ${day(Date.now())}`),
-    h("h1", {}, "What would change the decision"),
-    h("p", {}, `Today the model rejects this application, with a score of ${score(explained.score)}; it accepts from 0.50. With these changes it scores ${score(advice.score)}.`),
+    h("h1", {}, "Changes that lead to acceptance"),
+    h("p", {}, `Today the model rejects this application, with a score of ${score(explained.score)}; it accepts at 0.50 or more. With these changes it scores ${score(advice.score)}.`),
     h("p", { class: "lead" }, adviceSentence(advice.changes)),
     changeTable(advice.changes, features),
-    h("h2", {}, "Will it last?"),
+    h("h2", {}, "After retraining"),
     h("p", {}, survivalSentence(survives, models), " ", claims[0]?.sentence ?? ""),
-    assumptions.length > 0 && h("p", {}, "This rests on:"),
+    assumptions.length > 0 && h("p", {}, "Assumptions:"),
     h("ul", {}, assumptions.map(({ sentence, standing }) => h("li", {}, `${sentence} (${standing})`))),
     h("h2", {}, "Details"),
     h(
@@ -48,7 +48,7 @@ export function letter({ method, document: made, explained, survives, models }, 
       {},
       fact("Cost", `${two(advice.cost.l1)}: ${COST}.`),
       advice.stability !== null && fact("Stability", two(advice.stability)),
-      keep.length > 0 && fact("Kept as they are", keep.map(title).join(", ")),
+      keep.length > 0 && fact("Unchanged", keep.map(title).join(", ")),
       fact("Method", method),
       fact("Model", `${model.id}, fingerprint ${short(made.fingerprint ?? model.fingerprint)}`),
     ),
@@ -56,7 +56,7 @@ export function letter({ method, document: made, explained, survives, models }, 
 }
 
 /**
- * The letter as a file of its own.
+ * The letter as a separate file.
  * @param {Element} page
  */
 export async function letterDocument(page) {

@@ -1,4 +1,4 @@
-// The frame: tabs, addresses, the colour scheme, the model that is looked at, how the server does.
+// The frame: tabs, addresses, the colour scheme, the selected model, the state of the server.
 
 import { get, giveToken, link } from "./api.js";
 import { applicantView } from "./applicant.js";
@@ -9,17 +9,17 @@ import { resultsView } from "./results.js";
 import { updateView } from "./update.js";
 
 /**
- * What every view is given.
+ * The context of every view.
  * @typedef {object} Context
  * @property {any} model the model's detail, kept up to date
  * @property {EventTarget} events `model` when its ensemble has grown
- * @property {(name: string, query?: Record<string, unknown>) => void} go to an address, as a step back leads from
- * @property {(name: string, query?: Record<string, unknown>) => void} note the address of what is shown, without a step
+ * @property {(name: string, query?: Record<string, unknown>) => void} go navigates to an address, with a history entry
+ * @property {(name: string, query?: Record<string, unknown>) => void} note sets the address of the current view, without a history entry
  */
 
 /**
  * @typedef {object} View
- * @property {(query: URLSearchParams) => void} enter shows what an address says
+ * @property {(query: URLSearchParams) => void} enter shows the content of an address
  */
 
 /** @type {Record<string, (root: HTMLElement, context: Context) => View>} */
@@ -44,7 +44,7 @@ let views = new Map();
 const element = (id) => document.getElementById(id);
 const panel = (name) => element(`panel-${name}`);
 
-/** Shows what the address says. */
+/** Shows the content of the address. */
 function route() {
   const [asked, query = ""] = location.hash.slice(1).split("?");
   const name = asked in VIEWS ? asked : "applicant";
@@ -77,7 +77,7 @@ function tabs() {
   element("skip").addEventListener("click", () => element("main").focus());
 }
 
-/** The button changes between light and dark; without it the system decides. */
+/** The button switches between light and dark; the default is the system's setting. */
 function theme() {
   const key = "tyrex-theme";
   const system = matchMedia("(prefers-color-scheme: dark)");
@@ -98,7 +98,7 @@ function theme() {
   show();
 }
 
-/** A line under the header while the server is gone, busy or wants a token. */
+/** A line under the header while the server is unreachable, busy or requires a token. */
 function watchLink() {
   const line = element("link");
   const tokenForm = (said) => {
@@ -113,14 +113,14 @@ function watchLink() {
       h("label", { for: "token" }, said),
       field,
       h("button", { type: "submit" }, "Use it"),
-      h("span", { class: "soft" }, "It is kept until this tab is closed. ", h("code", {}, "tyrex token create"), " makes one."),
+      h("span", { class: "soft" }, "It is stored until this tab is closed. ", h("code", {}, "tyrex token create"), " creates one."),
     );
   };
   const shows = {
-    gone: () => "The server does not answer. This page tries again by itself; nothing you entered is lost.",
-    busy: () => "The server is busy. The request waits its turn.",
-    token: () => tokenForm("This server wants a token."),
-    refused: () => tokenForm("The server does not know this token. Another one?"),
+    gone: () => "The server does not respond. This page retries automatically; your input is kept.",
+    busy: () => "The server is busy. The request is waiting.",
+    token: () => tokenForm("This server requires a token."),
+    refused: () => tokenForm("The server rejected this token. Enter another one."),
   };
   link.addEventListener("change", () => {
     line.hidden = link.state === "up";
@@ -128,7 +128,7 @@ function watchLink() {
   });
 }
 
-/** Which model is looked at: the active one, or the one chosen. */
+/** Shows the selected model: the active one, or the chosen one. */
 function showModel({ models }) {
   const { model } = context;
   const { ensemble } = model;
@@ -148,7 +148,7 @@ function showModel({ models }) {
     element("about"),
     `Model ${model.id}, fingerprint `, h("code", {}, short(model.fingerprint)),
     `: ${count(model.rows)} rows, `,
-    tested && `right on ${percent(tested.accuracy)} of the ${tested.part} rows; `,
+    tested && `accuracy ${percent(tested.accuracy)} on the ${tested.part} rows; `,
     ensemble.sentence, " ",
     h("a", { href: "openapi.json" }, "API"),
   );
@@ -166,13 +166,13 @@ async function follow(list, signal) {
 
 const NO_MODEL = () => [
   h("h1", {}, "There is no model yet"),
-  h("p", {}, "Start the server with one: ", h("code", {}, "tyrex serve --dataset german"), ". Or upload an ONNX file and its schema to ", h("code", {}, "/v1/models"), "; then come back."),
-  h("button", { type: "button", onclick: () => start() }, "Look again"),
+  h("p", {}, "Start the server with a model: ", h("code", {}, "tyrex serve --dataset german"), ". Or upload an ONNX file and its schema to ", h("code", {}, "/v1/models"), "; then reload."),
+  h("button", { type: "button", onclick: () => start() }, "Reload"),
 ];
 
 let following = new AbortController();
 
-/** Loads a model, the active one unless told, and shows the view. */
+/** Loads a model, by default the active one, and shows the view. */
 async function start(id) {
   following.abort();
   following = new AbortController();
@@ -181,7 +181,7 @@ async function start(id) {
   views = new Map();
   context.model = null;
   context.events = new EventTarget();
-  for (const place of places) replace(place, loading("Asking the server for its model…"));
+  for (const place of places) replace(place, loading("Loading the model…"));
   try {
     const list = await get("/v1/models", { signal });
     const chosen = id ?? list.active ?? list.models[0]?.id;

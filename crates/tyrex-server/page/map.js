@@ -1,4 +1,4 @@
-// A map of a function of two numbers: colours, its border, data points, and the ways of methods.
+// A map of a function of two numbers: colours, its boundary, data points, and search paths.
 
 import { h, replace, svg } from "./dom.js";
 import { two } from "./format.js";
@@ -6,7 +6,7 @@ import { two } from "./format.js";
 const SIDE = 300;
 const STEP = 0.02;
 
-/** The colours of the ends and the middle, as the style sheet has them now. */
+/** The current colours of the style sheet for the ends and the middle. */
 function colours() {
   const probe = h("span", { class: "probe" });
   document.body.append(probe);
@@ -34,7 +34,7 @@ export class FieldMap {
 
   /**
    * @param {boolean} isStability
-   * @param {(x: number, y: number) => void} place called where the person clicks or presses Enter
+   * @param {(x: number, y: number) => void} place called on a click or Enter
    */
   constructor(isStability, place) {
     this.isStability = isStability;
@@ -69,14 +69,14 @@ export class FieldMap {
     this.repaint();
   }
 
-  /** Where the border is drawn. */
+  /** The level of the boundary. */
   threshold(level) {
     if (level === this.#level) return;
     this.#level = level;
     this.repaint();
   }
 
-  /** Colours between the grid's values; the outermost lie on the edges. */
+  /** Interpolates colours between the grid's values; the outermost values are on the edges. */
   repaint() {
     if (!this.#field) return;
     const { width, height } = this.#grid;
@@ -95,7 +95,7 @@ export class FieldMap {
         const [a, b, c, d] = [values[index], values[index + 1], values[index + width], values[index + width + 1]];
         const value = (a * (1 - fu) + b * fu) * (1 - fv) + (c * (1 - fu) + d * fu) * fv;
         const slope = Math.hypot((b - a) * (1 - fv) + (d - c) * fv, (c - a) * (1 - fu) + (d - b) * fu) * (width / side);
-        // How near the border is, in pixels.
+        // The distance to the boundary, in pixels.
         const edge = Math.max(0, 1 - Math.abs(value - this.#level) / (1.6 * slope + 1e-9) + 0.3);
         const shown = Math.min(1, Math.max(0, value));
         const [from, to, part] = shown < 0.5 ? [low, mid, shown * 2] : [mid, high, shown * 2 - 1];
@@ -112,7 +112,7 @@ export class FieldMap {
   }
 
   /**
-   * The applicant and the ways from there.
+   * The applicant and the search paths from there.
    * @param {[number, number]} at
    * @param {{method: string, status: string, robust: boolean, path: [number, number][]}[]} ways
    * @param {string | null} lifted
@@ -124,7 +124,7 @@ export class FieldMap {
     replace(
       this.#ways,
       found.map(({ method, robust, path }) => {
-        // A search that left the map on its way is drawn as where it began and ended.
+        // A path that leaves the map is drawn as its start and end only.
         const all = path.map((point) => this.#pixel(point));
         const pixels = all.flat().every((at) => at >= 0 && at <= SIDE) ? all : [start, all.at(-1)];
         const [x, y] = pixels.at(-1);
@@ -144,7 +144,7 @@ export class FieldMap {
     this.lift(lifted);
   }
 
-  /** Makes one way stand out. */
+  /** Highlights one path. */
   lift(method) {
     for (const way of this.#ways.querySelectorAll(".way")) {
       way.classList.toggle("faint", method !== null && way.dataset.method !== method);
@@ -187,7 +187,7 @@ export class FieldMap {
   }
 }
 
-/** A place for a name near the end of its way, where no other name is. */
+/** A position for a name near the end of its path, without overlap. */
 function place(x, y, name, taken) {
   const length = 6 * name.length;
   const places = [0, 1, -1, 2, -2, 3, -3, 4, 5].flatMap((line) => [[8, "start"], [-8, "end"]].map(([dx, anchor]) => {

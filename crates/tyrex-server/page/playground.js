@@ -1,4 +1,5 @@
-// The view Playground: two moons, how retrained models differ, and the way each method goes.
+// The view Playground: two moons, the differences between retrained models, and the search path of
+// each method.
 
 import { Latest, post } from "./api.js";
 import { announce, failure, h, loading, replace } from "./dom.js";
@@ -8,7 +9,7 @@ import { FieldMap } from "./map.js";
 const RESOLUTION = 60;
 const SHOWN = 4;
 
-/** Those that look for advice that lasts. */
+/** The methods that require stability. */
 const isRobust = (method) => method.startsWith("trex");
 
 /**
@@ -44,16 +45,16 @@ export function playgroundView(root, context) {
   replace(
     root,
     h("h1", {}, "Playground: two moons"),
-    h("p", { class: "intro" }, "Two numbers decide here, so that everything can be seen. Click a map to place an applicant, or use the arrow keys and Enter. Each line is the way one method goes until the model says yes."),
+    h("p", { class: "intro" }, "This model has two features, so it can be drawn. Click a map to place an applicant, or use the arrow keys and Enter. Each line is the search path of one method until the model accepts."),
     h(
       "section",
-      { class: "panel terms", "aria-label": "Terms" },
-      control("samples", "Neighbours k", "how many points around are looked at", 1, 3.3, 0.1, String, () => draw()),
-      control("sigma", "Width sigma", "how far around they lie", 0.02, 0.4, 0.01, two, () => draw()),
-      control("tau", "Threshold tau", "the stability that advice must have", 0.3, 0.98, 0.01, two, () => walk()),
+      { class: "panel terms", "aria-label": "Parameters" },
+      control("samples", "Neighbours k", "number of points around each point", 1, 3.3, 0.1, String, () => draw()),
+      control("sigma", "Width sigma", "standard deviation of the neighbours", 0.02, 0.4, 0.01, two, () => draw()),
+      control("tau", "Threshold tau", "the required stability of advice", 0.3, 0.98, 0.01, two, () => walk()),
     ),
     trouble,
-    h("section", { class: "panel" }, sentence, large, legend(), h("h2", {}, "Trained again"), h("p", { class: "soft" }, "Same data, new starting weights. Near the border they disagree: that is where cheap advice breaks."), small),
+    h("section", { class: "panel" }, sentence, large, legend(), h("h2", {}, "Retrained models"), h("p", { class: "soft" }, "The same data, new initial weights. The models disagree near the decision boundary, where cheap advice fails."), small),
     h("section", { class: "panel" }, h("h2", {}, "The methods"), answers),
   );
 
@@ -135,10 +136,10 @@ export function playgroundView(root, context) {
   };
 }
 
-/** How far from acceptance the first applicant stands, of the map's width. */
+/** The distance of the first applicant from the decision boundary, as a share of the map's width. */
 const FAR = 0.2;
 
-/** An applicant to begin with: of the data points, the one about that far from the border. */
+/** The first applicant: the data point at about that distance from the decision boundary. */
 function rejected({ bounds: [left, right, bottom, top], width, height, maps: [base], points }) {
   const accepted = base.values.flatMap((value, index) => {
     const [column, row] = [index % width, Math.floor(index / width)];
@@ -149,19 +150,19 @@ function rejected({ bounds: [left, right, bottom, top], width, height, maps: [ba
   return points[off.indexOf(Math.min(...off))].slice(0, 2);
 }
 
-/** What one sees, in a sentence or three. */
+/** A summary of the map in up to three sentences. */
 function inWords({ at, score: value, models, survival, paths }) {
   const place = `At (${at.map(two).join(", ")}) the model `;
   if (value >= 0.5) {
-    return `${place}already says yes, with ${score(value)}; ${survival} of ${models} retrained models agree.`;
+    return `${place}already accepts, with a score of ${score(value)}; ${survival} of ${models} retrained models agree.`;
   }
   const found = paths.filter(({ status }) => status === "found").toSorted((a, b) => a.cost - b.cost);
-  if (found.length === 0) return `${place}says no, with ${score(value)}, and no method finds a way with these terms.`;
+  if (found.length === 0) return `${place}rejects, with a score of ${score(value)}, and no method finds advice with these parameters.`;
   const [cheapest] = found;
-  const says = ({ method, cost, survival }) => `${method} goes ${two(cost)} and ${survival} of ${models} retrained models accept`;
+  const says = ({ method, cost, survival }) => `${method} costs ${two(cost)} and ${survival} of ${models} retrained models accept`;
   const surest = found.toSorted((a, b) => b.survival - a.survival || a.cost - b.cost)[0];
   const more = surest === cheapest ? "" : ` ${says(surest)}.`;
-  return `${place}says no, with ${score(value)}. The cheapest way: ${says(cheapest)}.${more}`;
+  return `${place}rejects, with a score of ${score(value)}. The cheapest: ${says(cheapest)}.${more}`;
 }
 
 function methodTable({ paths, models }, look) {
@@ -171,7 +172,7 @@ function methodTable({ paths, models }, look) {
     h("th", { scope: "row" }, method),
     ...(status === "found"
       ? [h("td", {}, two(cost)), h("td", {}, `${survival} of ${models}`), h("td", {}, stability == null ? "–" : two(stability))]
-      : [h("td", { colspan: 3, class: "soft" }, `nothing found: ${reason ?? "no way"}`)]),
+      : [h("td", { colspan: 3, class: "soft" }, `nothing found: ${reason ?? "no advice"}`)]),
   );
   const names = ["Method", "Cost", "Retrained models that accept", "Stability"];
   return h("table", {}, h("thead", {}, h("tr", {}, names.map((name) => h("th", { scope: "col" }, name)))), h("tbody", {}, paths.map(row)));
@@ -184,7 +185,7 @@ function legend() {
     { class: "legend" },
     key("high", "accepted, stable"),
     key("low", "rejected, unstable"),
-    key("line", "the border: 0.5, or tau on the stability map"),
+    key("line", "the decision boundary: 0.5, or tau on the stability map"),
     key("solid", "methods that test stability"),
     key("dashed", "methods that do not"),
   );

@@ -1,4 +1,4 @@
-// The view Results: the reports of experiments, in a frame of their own.
+// The view Results: the reports of experiments, in a frame.
 
 import { call, get, hasToken } from "./api.js";
 import { download, failure, h, loading, replace } from "./dom.js";
@@ -14,7 +14,7 @@ export function resultsView(root, context) {
   replace(
     root,
     h("h1", {}, "Results of experiments"),
-    h("p", { class: "intro" }, "How often advice survives retraining, method by method, beside the paper's numbers."),
+    h("p", { class: "intro" }, "The share of advice that stays valid after retraining, for each method, beside the paper's numbers."),
     bar,
     place,
   );
@@ -31,11 +31,11 @@ export function resultsView(root, context) {
         h("option", { value: other.name, selected: other === report }, other.title))),
       h("span", { class: "soft" }, counted(report.experiments, "experiment")),
       hasToken()
-        ? h("button", { type: "button", class: "quiet end", onclick: async () => download(`${report.name}.html`, "text/html", await call("GET", address, { accept: "text/html" })) }, "Save it")
-        : h("a", { class: "end", href: address, target: "_blank", rel: "noopener" }, "Open it on its own"),
+        ? h("button", { type: "button", class: "quiet end", onclick: async () => download(`${report.name}.html`, "text/html", await call("GET", address, { accept: "text/html" })) }, "Save")
+        : h("a", { class: "end", href: address, target: "_blank", rel: "noopener" }, "Open in a new tab"),
     );
     replace(place, hasToken()
-      ? h("p", { class: "panel" }, "A frame cannot carry your token. Save the report and open the file.")
+      ? h("p", { class: "panel" }, "A frame cannot send your token. Save the report and open the file.")
       : h("iframe", { class: "report", src: address, title: report.title }));
   }
 
@@ -43,11 +43,11 @@ export function resultsView(root, context) {
     async enter(query) {
       try {
         if (!reports) {
-          replace(place, loading("Looking for reports…"));
+          replace(place, loading("Loading the reports…"));
           reports = (await get("/v1/results")).results;
         }
         if (reports.length > 0) show(query.get("report"));
-        else replace(place, h("p", { class: "panel" }, "There is no report yet. ", h("code", {}, "tyrex experiment run first-look --out results"), " makes one; then start the server with ", h("code", {}, "--results results"), "."));
+        else replace(place, h("p", { class: "panel" }, "There are no reports yet. ", h("code", {}, "tyrex experiment run first-look --out results"), " creates one; then start the server with ", h("code", {}, "--results results"), "."));
       } catch (error) {
         replace(place, failure(error, () => this.enter(query)));
       }

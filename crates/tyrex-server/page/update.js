@@ -1,4 +1,5 @@
-// The view Model update: which promises a new model keeps, which it breaks, and what repairs them.
+// The view Model update: which promises a new model keeps and breaks, and repairs for the broken
+// ones.
 
 import { call, finished, get, post } from "./api.js";
 import { intervalBar, promiseMarks } from "./charts.js";
@@ -26,8 +27,8 @@ export function updateView(root, context) {
 
   replace(
     root,
-    h("h1", {}, "Does a new model keep our word?"),
-    h("p", { class: "intro" }, "Advice is a promise: become this, and you will be accepted. Drop the model that is to go live, and see which promises it would break."),
+    h("h1", {}, "Does a new model keep the promises?"),
+    h("p", { class: "intro" }, "Advice is a promise: an applicant who follows it will be accepted. Drop a candidate model here to see which promises it would break."),
     h(
       "div",
       { class: "columns even" },
@@ -50,10 +51,10 @@ export function updateView(root, context) {
     }
   }
 
-  /** Records advice for the first rejected applicants, so that there is something to try. */
+  /** Records advice for the first rejected applicants, as a demonstration. */
   async function record() {
     const bar = h("progress", { max: 1, value: 0, "aria-label": "Advice recorded" });
-    replace(ledger, loading(`Looking for advice for the first ${TRIAL} rejected applicants…`), bar);
+    replace(ledger, loading(`Searching for advice for the first ${TRIAL} rejected applicants…`), bar);
     try {
       const { applicants } = await get(`/v1/models/${model.id}/applicants?rejected=true&limit=${TRIAL}`);
       const indices = applicants.map(({ row }) => row);
@@ -68,7 +69,7 @@ export function updateView(root, context) {
   }
 
   async function check({ by, allow }) {
-    replace(results, h("section", { class: "panel" }, loading(`Asking ${counted(files.length, "model")} about ${counted(promises.size, "promise")}…`)));
+    replace(results, h("section", { class: "panel" }, loading(`Checking ${counted(promises.size, "promise")} with ${counted(files.length, "model")}…`)));
     const ask = (accept) => {
       const form = new FormData();
       for (const file of files) form.append("model", file, file.name);
@@ -93,11 +94,11 @@ export function updateView(root, context) {
   return { enter: load };
 }
 
-/** How promises get into the ledger, and a way to try it. */
+/** How promises get into the ledger, and a demonstration. */
 function emptyLedger(record) {
   return [
-    h("p", { class: "lead" }, "No promise has been given yet."),
-    h("p", {}, "Promises come here from “Give this advice” in the view Applicant, from ", h("code", {}, "tyrex explain --ledger"), " and from ", h("code", {}, "/v1/explain"), "."),
+    h("p", { class: "lead" }, "There are no promises yet."),
+    h("p", {}, "Promises are recorded by “Give this advice” in the view Applicant, by ", h("code", {}, "tyrex explain --ledger"), " and by ", h("code", {}, "/v1/explain"), "."),
     h("button", { type: "button", class: "primary", onclick: record }, `Record advice for the first ${TRIAL} rejected applicants`),
   ];
 }
@@ -108,22 +109,22 @@ function ledgerList(entries, verified, features) {
     {},
     h("th", { scope: "row", class: "nowrap" }, entry.subject),
     h("td", {}, adviceSentence(changesOf(entry, features))),
-    h("td", { class: "nowrap" }, entry.holds_until ? shortDay(entry.holds_until) : "for good"),
+    h("td", { class: "nowrap" }, entry.holds_until ? shortDay(entry.holds_until) : "no end"),
   );
   return [
     h("p", { class: "lead" }, `${counted(entries.length, "open promise")}.`),
     verified.problem
-      ? h("p", { class: "no" }, `The ledger is not as it was written: ${verified.problem.sentence}`)
-      : h("p", { class: "soft" }, `Nothing was edited, removed or reordered: the chain of ${counted(verified.entries, "entry", "entries")} is intact. Its head is `, h("code", {}, short(verified.head)), "."),
+      ? h("p", { class: "no" }, `The ledger is damaged: ${verified.problem.sentence}`)
+      : h("p", { class: "soft" }, `No entry was edited, removed or reordered: the chain of ${counted(verified.entries, "entry", "entries")} is intact. Its head is `, h("code", {}, short(verified.head)), "."),
     h("div", { class: "scroll tall", tabindex: 0, role: "region", "aria-label": "Open promises" },
-      table(["To", "Promise", "Holds until"], entries.slice(0, SHOWN).map(row))),
+      table(["Subject", "Promise", "Valid until"], entries.slice(0, SHOWN).map(row))),
     entries.length > SHOWN && h("p", { class: "soft" }, `The first ${SHOWN} are shown.`),
   ];
 }
 
 /** @typedef {{promises: Map<string, any>, features: Map<string, import("./format.js").Feature>}} Known */
 
-/** What a ledger entry advises to change. */
+/** The changes that a ledger entry advises. */
 function changesOf({ factual, advised }, features) {
   return Object.keys(advised)
     .filter((feature) => factual[feature] !== advised[feature])
@@ -134,7 +135,7 @@ const table = (names, rows) =>
   h("table", {}, h("thead", {}, h("tr", {}, names.map((name) => h("th", { scope: "col" }, name)))), h("tbody", {}, rows));
 
 /**
- * Where model files are dropped or chosen, and how the promises are to be grouped.
+ * The drop zone for model files, and the options of the groups.
  * @param {any} model
  * @param {(files: File[]) => void} chosen
  * @param {(options: {by: string[], allow: number}) => void} check
@@ -153,7 +154,7 @@ function candidatePanel(model, chosen, check) {
     "div",
     { class: "zone", ondragover: over, ondragenter: over, ondragleave: () => zone.classList.remove("over"), ondrop: drop },
     h("p", {}, h("strong", {}, "Drop ONNX files here"), " or ", h("label", { for: "files", class: "pick" }, "choose files"), picker),
-    h("p", { class: "soft" }, "Several are compared. No file at hand? ", h("code", {}, "tyrex train --dataset german --seed 1 --out next.onnx"), " makes one."),
+    h("p", { class: "soft" }, "Several models are compared. To create one: ", h("code", {}, "tyrex train --dataset german --seed 1 --out next.onnx"), "."),
   );
 
   function over(event) {
@@ -188,7 +189,7 @@ function candidatePanel(model, chosen, check) {
       h("button", { type: "button", class: "quiet", "aria-label": `Remove ${file.name}`, onclick: remove(file) }, "Remove"),
     )));
     button.disabled = files.length === 0 || !promised;
-    replace(why, !promised ? "There must be a promise first." : files.length === 0 && "Choose a model first.");
+    replace(why, !promised ? "Record a promise first." : files.length === 0 && "Choose a model first.");
   }
 
   const group = ({ name }) => h(
@@ -212,7 +213,7 @@ function candidatePanel(model, chosen, check) {
         { onsubmit: submit },
         zone,
         list,
-        h("details", {}, h("summary", {}, "Look at groups"), h("p", { class: "soft" }, "Are promises broken more often for some than for others?"), h("div", { class: "chips" }, model.features.map(group))),
+        h("details", {}, h("summary", {}, "Compare groups"), h("p", { class: "soft" }, "Compares the share of kept promises between groups."), h("div", { class: "chips" }, model.features.map(group))),
         h("div", { class: "inline" }, h("label", {}, "Broken promises allowed, %", allow), button),
         why,
       ),
@@ -225,7 +226,7 @@ function candidatePanel(model, chosen, check) {
 }
 
 /**
- * What the gate says: who keeps most, and the promises under each candidate.
+ * The report of the gate: the ranking, and the promises under each candidate.
  * @param {any} report
  * @param {Known} known
  * @param {HTMLElement} actions
@@ -254,7 +255,7 @@ function reportPanel(report, known, actions) {
   const panel = h(
     "section",
     { class: "panel", "aria-labelledby": "report-title" },
-    h("h2", { id: "report-title" }, "The answer"),
+    h("h2", { id: "report-title" }, "Result"),
     h("p", { class: "lead" }, report.verdict.sentence),
     h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": "Ranking" }, rows),
     actions,
@@ -277,7 +278,7 @@ function candidateDetail(candidate, { promises, features }) {
     broken.length === 0
       ? h("p", {}, "Every promise is kept.")
       : [
-          h("p", {}, `${counted(broken.length, "promise is", "promises are")} broken. A repair says what would be needed on top.`),
+          h("p", {}, `${counted(broken.length, "promise is", "promises are")} broken. A repair lists the changes needed in addition.`),
           h("ul", { class: "broken" }, broken.slice(0, SHOWN).map((promise) => brokenPromise(promise, promises.get(promise.name), features))),
           broken.length > SHOWN && h("p", { class: "soft" }, `The first ${SHOWN} are shown; the report has all.`),
         ].filter(Boolean),
@@ -288,7 +289,7 @@ function groupTable({ feature, groups }) {
   return table([title(feature), "Kept", "Share kept"], groups.map(({ name, tally, differs }) => h(
     "tr",
     {},
-    h("th", { scope: "row" }, String(name), differs && h("span", { class: "standing", title: "More often than chance would" }, "differs")),
+    h("th", { scope: "row" }, String(name), differs && h("span", { class: "standing", title: "The difference is statistically significant" }, "differs")),
     h("td", {}, `${tally.kept} of ${tally.promises}`),
     h("td", {}, tally.share_kept === null ? "–" : intervalBar(tally.share_kept, tally.interval)),
   )));
@@ -307,8 +308,8 @@ function brokenPromise(promise, entry, features) {
     promise.repairs && h(
       "ul",
       {},
-      repair("If they have done it", promise.repairs.from_promised),
-      repair("If they have done nothing yet", promise.repairs.from_factual),
+      repair("If the advice was followed", promise.repairs.from_promised),
+      repair("If it was not followed yet", promise.repairs.from_factual),
     ),
   );
 }

@@ -1,4 +1,4 @@
-// What the numbers mean, in plain sentences.
+// Texts that explain the numbers.
 
 import { bare, listed, plain } from "./format.js";
 
@@ -21,30 +21,30 @@ export function adviceSentence(changes) {
 
 /** How many retrained models accept. */
 export function survivalSentence(survives, models) {
-  if (models === 0) return "There are no retrained models to ask.";
+  if (models === 0) return "There are no retrained models.";
   if (survives === models) return `All ${models} retrained models would accept.`;
   if (survives === 0) return `None of ${models} retrained models would accept.`;
   return `${survives} of ${models} retrained models would accept.`;
 }
 
-/** What the stability of advice says. */
+/** The meaning of the stability. */
 export function stabilitySentence(stability) {
-  if (stability >= 0.75) return "applicants very like this are accepted too, with nearly the same score";
-  if (stability >= 0.5) return "applicants very like this are mostly accepted, some with a lower score";
-  return "small differences already pull the score down: a retrained model may well say no";
+  if (stability >= 0.75) return "very similar applicants are accepted too, with nearly the same score";
+  if (stability >= 0.5) return "very similar applicants are mostly accepted, some with a lower score";
+  return "small differences lower the score: a retrained model may reject";
 }
 
-/** What the cost counts. */
+/** The meaning of the cost. */
 export const COST =
-  "how far it is on the model's own scale; another category counts 2";
+  "distance on the model's own scale; a changed category counts 2";
 
 const VERDICTS = {
-  certified: "shown, given what it rests on",
-  empirical: "seen, but something it rests on is an estimate",
-  vacuous: "no promise",
+  certified: "established under its assumptions",
+  empirical: "observed, but an assumption is only estimated",
+  vacuous: "no guarantee",
 };
 
-/** What a verdict means. */
+/** The meaning of a verdict. */
 export const verdictMeaning = (verdict) => VERDICTS[verdict] ?? verdict;
 
 const TIERS = {
@@ -55,16 +55,16 @@ const TIERS = {
 
 const STANDINGS = {
   proved: "it follows from the model's weights",
-  declared: "whoever runs this says so",
-  measured: "it was measured, and the chance of error is counted in",
-  estimated: "nothing bounds the error",
-  "not known": "nobody has looked",
-  "not so": "it is known not to hold",
+  declared: "declared by the operator, not checked",
+  measured: "measured; the probability of error is included",
+  estimated: "an estimate without a bound on its error",
+  "not known": "not checked",
+  "not so": "known to be false",
 };
 
 /**
- * The parts of a certificate: what its tiers claim, the strongest first, and what those that
- * promise something rest on, each thing once.
+ * The parts of a certificate: the claims of its tiers, the strongest first, and the assumptions of
+ * the claims with a guarantee, without duplicates.
  * @param {{verdict: string, claims: {tier: string, verdict: string, sentence: string, rests_on: string[]}[], omitted: {tier: string, reason: string}[]}} certificate
  */
 export function certificateWords({ verdict, claims, omitted }) {
@@ -79,7 +79,7 @@ export function certificateWords({ verdict, claims, omitted }) {
     claims: sorted.map((claim) => ({
       ...claim,
       title: TIERS[claim.tier] ?? claim.tier,
-      // The verdict stands beside it.
+      // The verdict is shown beside it.
       sentence: claim.sentence.replace(` (${claim.verdict})`, ""),
     })),
     assumptions: [...assumptions].map(assumption),
@@ -87,7 +87,7 @@ export function certificateWords({ verdict, claims, omitted }) {
   };
 }
 
-/** "the next model comes about like ... (declared)", taken apart. */
+/** Splits "assumption (declared)" into the sentence and its standing. */
 function assumption(text) {
   const [, sentence, standing] = /^(.*) \(([^()]+)\)$/s.exec(text) ?? [null, text, ""];
   return { sentence, standing, meaning: STANDINGS[standing] };

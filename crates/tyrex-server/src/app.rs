@@ -1,4 +1,4 @@
-//! The whole service as a function from requests to answers.
+//! The service as a function from requests to responses.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 
@@ -28,9 +28,9 @@ pub fn app(state: AppState) -> Router {
     router
         .route("/openapi.json", get(async move || ([(CONTENT_TYPE, "application/json")], api)))
         .merge(page::router())
-        .fallback(async || Problem::not_found("there is nothing here; /openapi.json says what is"))
+        .fallback(async || Problem::not_found("no such path; /openapi.json lists all paths"))
         .method_not_allowed_fallback(async || {
-            let detail = "the header `allow` says what can be asked";
+            let detail = "method not allowed; the header `allow` lists the methods";
             Problem::new(StatusCode::METHOD_NOT_ALLOWED, detail)
         })
         // From the inside out: the last one sees a request first.
@@ -41,7 +41,7 @@ pub fn app(state: AppState) -> Router {
         .with_state(state)
 }
 
-/// Middleware: what every answer gets, whatever becomes of the request.
+/// Middleware: headers, log and metrics of every response.
 async fn observed(State(state): State<AppState>, request: Request, next: Next) -> Response {
     let seen = Seen::new(&request);
     let mut response = next.run(request).instrument(seen.span()).await;
@@ -50,7 +50,7 @@ async fn observed(State(state): State<AppState>, request: Request, next: Next) -
     response
 }
 
-/// Middleware: finds out who asks, whether he may and how often, and gives him his share.
+/// Middleware: identifies the caller, checks access and rate, and applies the limits.
 async fn admitted(State(state): State<AppState>, mut request: Request, next: Next) -> Response {
     if let Some(problem) = guard::foreign(&state.config, &request) {
         return problem.into_response();
@@ -74,8 +74,7 @@ async fn admitted(State(state): State<AppState>, mut request: Request, next: Nex
     response
 }
 
-/// What a caller hears who asks too often. Whoever watches over the service may ask how it is as
-/// often as he likes.
+/// Applies the rate limit. Health checks are exempt.
 fn too_often(state: &AppState, caller: &Caller, request: &Request) -> Option<Problem> {
     let rate = state.rate.as_ref()?;
     if ["/healthz", "/readyz"].contains(&request.uri().path()) {
@@ -88,7 +87,7 @@ fn too_often(state: &AppState, caller: &Caller, request: &Request) -> Option<Pro
     Some(problem)
 }
 
-/// Who sends a request.
+/// The caller of a request.
 async fn caller(state: &AppState, headers: &HeaderMap) -> Result<Caller, access::Error> {
     if !state.config.demands_tokens() {
         return Ok(Caller::Anyone);
@@ -105,8 +104,8 @@ async fn caller(state: &AppState, headers: &HeaderMap) -> Result<Caller, access:
     }
 }
 
-/// The answer when a handler panicked: a mistake of ours. Where it happened is in the log; what
-/// the panic said is not, since it may be what the request said.
+/// The response after a handler panicked, which is a bug. The log has the place of the panic but
+/// not its message, which may quote the request.
 fn panicked(_said: Box<dyn std::any::Any + Send>) -> Response {
     tracing::error!("request failed: a panic");
     Problem::hidden().into_response()

@@ -1,20 +1,20 @@
-//! The library's question within a request: its fields stand beside the request's own.
+//! The library's question inside a request: its fields are at the same level as the request's own.
 
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use tyrex::explain::Ask;
 
-/// Reads an [`Ask`] from all fields that the request itself does not know:
-/// `#[serde(flatten, deserialize_with = "ask::flattened")]`. A field that nobody knows is an error,
-/// which `flatten` alone would pass over.
+/// Reads an [`Ask`] from all fields that the request itself does not know: `#[serde(flatten,
+/// deserialize_with = "ask::flattened")]`. An unknown field is an error; `flatten` alone would
+/// ignore it.
 pub(crate) fn flattened<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Ask, D::Error> {
     let fields = Map::deserialize(deserializer)?;
     Ask::deserialize(Value::Object(fields.clone()))
         .map_err(|error| D::Error::custom(placed(&fields, &error)))
 }
 
-/// What is wrong, behind the field it is about: `budget.seconds: invalid type ...`.
+/// The error, prefixed with its field: `budget.seconds: invalid type ...`.
 fn placed(fields: &Map<String, Value>, error: &serde_json::Error) -> String {
     let wrong = |path: &[&str], value: &Value| {
         let whole = path.iter().rev().fold(value.clone(), |inner, name| {

@@ -1,22 +1,22 @@
-//! What can be set about the service.
+//! The configuration of the service.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// How the service is reached, whom it lets in and how much it takes on.
+/// Network, access and limits of the service.
 #[derive(Debug, Clone)]
 pub struct Config {
-    /// Where it listens.
+    /// The address to listen on.
     pub address: SocketAddr,
-    /// Whether callers need a token. An address that is not loopback always demands them.
+    /// Whether callers need a token. An address that is not loopback always requires tokens.
     pub require_tokens: bool,
     /// Certificate and key, for HTTPS.
     pub tls: Option<TlsFiles>,
-    /// A folder of `tyrex experiment run`, to be shown instead of the results that ship.
+    /// A folder of `tyrex experiment run`, to show instead of the built-in results.
     pub results: Option<PathBuf>,
-    /// How much it takes on.
+    /// The limits.
     pub limits: Limits,
 }
 
@@ -49,44 +49,45 @@ pub struct TlsFiles {
     pub key: PathBuf,
 }
 
-/// How much the service takes on.
+/// The limits of the service.
 ///
 /// | name | default | limits |
 /// |---|---|---|
 /// | `body` | 8 MiB | the size of a body |
 /// | `upload` | 64 MiB | the size of a body with files |
-/// | `bodies` | 512 MiB | the size of all bodies at one time |
+/// | `bodies` | 512 MiB | the size of all bodies together |
 /// | `rows` | 10 000 | rows in one request |
-/// | `rows_at_once` | 64 | rows to advise while the client waits; more become a job |
-/// | `time` | 60 s | the time until the answer |
-/// | `connections` | 4096 | connections at one time |
-/// | `headers` | 15 s | the time until a request's headers are there; idle connections too |
-/// | `idle` | 20 s | the time without a byte, while a body is sent or an answer taken |
+/// | `rows_at_once` | 64 | rows that `explain` answers directly; a request with more becomes a job
+/// |
+/// | `time` | 60 s | the time until the response |
+/// | `connections` | 4096 | concurrent connections |
+/// | `headers` | 15 s | the time until a request's headers arrive; idle connections too |
+/// | `idle` | 20 s | the time without progress while a body is sent or a response is read |
 /// | `rate` | 100/s with tokens, else none | requests of one token, or of one address |
-/// | `drain` | 20 s | the time between the signal to end and the end |
+/// | `drain` | 20 s | the time for a graceful shutdown |
 #[derive(Debug, Clone)]
 pub struct Limits {
     /// Bytes of a body.
     pub body: usize,
     /// Bytes of a body with files.
     pub upload: usize,
-    /// Bytes of all bodies at one time.
+    /// Bytes of all bodies together.
     pub bodies: usize,
     /// Rows in one request.
     pub rows: usize,
-    /// Rows to advise while the client waits.
+    /// Rows that `explain` answers directly.
     pub rows_at_once: usize,
-    /// Time until the answer.
+    /// Time until the response.
     pub time: Duration,
-    /// Connections at one time.
+    /// Concurrent connections.
     pub connections: usize,
-    /// Time until a request's headers are there.
+    /// Time until a request's headers arrive.
     pub headers: Duration,
-    /// Time without a byte, while a body is sent or an answer is taken.
+    /// Time without progress while a body is sent or a response is read.
     pub idle: Duration,
-    /// Requests per second of one token, or of one address where there are no tokens.
+    /// Requests per second of one token, or of one address without tokens.
     pub rate: Option<NonZeroU32>,
-    /// Time between the signal to end and the end.
+    /// Time for a graceful shutdown.
     pub drain: Duration,
 }
 

@@ -1,4 +1,4 @@
-//! Connections: how many at one time, and how long one may keep the service waiting.
+//! Connections: their number, and the time limit for slow clients.
 
 use std::future::{Future as _, Ready, ready};
 use std::io;
@@ -13,7 +13,7 @@ use tokio::net::TcpStream;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Sleep;
 
-/// Lets so many connections in. One more is closed before anything is read from it.
+/// Limits the number of connections. Further ones are closed before anything is read from them.
 #[derive(Debug, Clone)]
 pub(crate) struct Doorman {
     places: Arc<Semaphore>,
@@ -21,7 +21,7 @@ pub(crate) struct Doorman {
 }
 
 impl Doorman {
-    /// With this many places; a client that takes no byte of its answer for so long loses his.
+    /// With this many connections; one that reads nothing of its response for this long is closed.
     pub(crate) fn new(places: usize, patience: Duration) -> Self {
         let places = Arc::new(Semaphore::new(places.min(Semaphore::MAX_PERMITS)));
         Self { places, patience }
@@ -35,10 +35,10 @@ impl<S> Accept<TcpStream, S> for Doorman {
 
     fn accept(&self, stream: TcpStream, service: S) -> Self::Future {
         let Ok(place) = self.places.clone().try_acquire_owned() else {
-            tracing::warn!("a connection was closed: all places are taken");
+            tracing::warn!("a connection was closed: the limit is reached");
             return ready(Err(io::ErrorKind::ConnectionRefused.into()));
         };
-        // Answers are small and wanted at once.
+        // Responses are small, so sending must not wait for more data.
         let connection = stream.set_nodelay(true).map(|()| Connection {
             stream,
             patience: self.patience,
@@ -49,7 +49,7 @@ impl<S> Accept<TcpStream, S> for Doorman {
     }
 }
 
-/// A stream that fails when the other side takes nothing for too long.
+/// A stream that fails if the peer reads nothing for too long.
 #[derive(Debug)]
 pub(crate) struct Connection<T> {
     stream: T,
@@ -60,7 +60,7 @@ pub(crate) struct Connection<T> {
 }
 
 impl<T> Connection<T> {
-    /// The outcome of a write, or an error if there has been none for too long.
+    /// The outcome of a write, or an error after the time limit.
     fn patiently<O>(
         &mut self,
         context: &mut Context<'_>,

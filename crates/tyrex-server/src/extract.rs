@@ -1,4 +1,4 @@
-//! axum's extractors, with problems for answers when they fail.
+//! axum's extractors, with problem details for failures.
 
 use std::error::Error as _;
 
@@ -9,12 +9,12 @@ use serde::Serialize;
 
 use crate::problem::Problem;
 
-/// A JSON body in, or out.
+/// A JSON body of a request or a response.
 #[derive(Debug, Clone, Copy, FromRequest)]
 #[from_request(via(axum::Json), rejection(Problem))]
 pub(crate) struct Json<T>(pub(crate) T);
 
-/// The parameters behind the question mark.
+/// The query parameters.
 #[derive(Debug, Clone, Copy, FromRequestParts)]
 #[from_request(via(axum::extract::Query), rejection(Problem))]
 pub(crate) struct Query<T>(pub(crate) T);
@@ -38,7 +38,7 @@ impl From<JsonRejection> for Problem {
         let reason = rejection.source().map_or_else(|| rejection.body_text(), ToString::to_string);
         match &rejection {
             JsonRejection::JsonDataError(_) => placed(&reason),
-            // It is JSON all the same.
+            // The body is valid JSON.
             JsonRejection::JsonSyntaxError(_) if reason.contains("number out of range") => {
                 placed(&reason)
             }
@@ -50,7 +50,7 @@ impl From<JsonRejection> for Problem {
     }
 }
 
-/// What is wrong, at its place. The reason reads `rows[3].age: invalid type ...`, or has no path.
+/// The problem with its field. The reason reads `rows[3].age: invalid type ...`, or has no path.
 fn placed(reason: &str) -> Problem {
     let (outer, reason) = match reason.split_once(": ") {
         Some((field, reason)) if is_path(field) => (field, reason),
@@ -70,7 +70,7 @@ fn is_path(text: &str) -> bool {
     !text.is_empty() && (!text.contains(' ') || text.starts_with("rows["))
 }
 
-/// The field that is not there, if that is what is wrong.
+/// The missing field, if that is the reason.
 fn missing(reason: &str) -> Option<&str> {
     reason.strip_prefix("missing field `")?.split('`').next()
 }
@@ -88,7 +88,7 @@ impl From<QueryRejection> for Problem {
 impl From<PathRejection> for Problem {
     fn from(rejection: PathRejection) -> Self {
         match rejection {
-            // What is no id names nothing.
+            // An invalid id cannot exist.
             PathRejection::FailedToDeserializePathParams(error) => {
                 Self::new(error.status(), error.body_text())
             }

@@ -1,8 +1,8 @@
-//! What a browser is told and what it may not do on another page's behalf.
+//! Protection of browsers: security headers, and checks against requests by other sites.
 //!
-//! On loopback there are no tokens, so a page from elsewhere must not be able to speak to the
-//! service through the visitor's browser. A name that was pointed at this machine (DNS rebinding)
-//! is not one of the machine's own; a form or script of another origin says so in its headers.
+//! On loopback there are no tokens, so a page from another site must not reach the service through
+//! the visitor's browser. A host name that resolves to this machine (DNS rebinding) is not one of
+//! its own names; a form or script of another origin has headers that say so.
 
 use std::net::IpAddr;
 
@@ -17,12 +17,12 @@ use axum::http::{HeaderMap, Method, StatusCode};
 use crate::config::Config;
 use crate::problem::Problem;
 
-/// What the page may load: its own files, and nothing from anywhere else.
+/// The page may load its own files only.
 const CONTENT_POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; \
     img-src 'self' data: blob:; connect-src 'self'; frame-src 'self'; base-uri 'none'; \
     form-action 'none'; frame-ancestors 'none'";
 
-/// The headers of every answer, unless it brings its own.
+/// The headers of every response that does not set them itself.
 const HEADERS: [(HeaderName, &str); 7] = [
     (CONTENT_SECURITY_POLICY, CONTENT_POLICY),
     (X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -33,13 +33,13 @@ const HEADERS: [(HeaderName, &str); 7] = [
         "camera=(), geolocation=(), microphone=(), payment=(), usb=()",
     ),
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
-    // Answers hold personal data. The page's own files say otherwise.
+    // Responses hold personal data. The page's own files override this.
     (CACHE_CONTROL, "no-store"),
 ];
 
 const FETCH_SITE: HeaderName = HeaderName::from_static("sec-fetch-site");
 
-/// Adds the headers that browsers heed.
+/// Adds the security headers.
 pub(crate) fn head(config: &Config, headers: &mut HeaderMap) {
     for (name, value) in HEADERS {
         headers.entry(name).or_insert(HeaderValue::from_static(value));
@@ -50,14 +50,14 @@ pub(crate) fn head(config: &Config, headers: &mut HeaderMap) {
     }
 }
 
-/// What a page from elsewhere hears that makes a browser ask.
+/// Rejects requests that a page of another site sends through a browser.
 pub(crate) fn foreign(config: &Config, request: &Request) -> Option<Problem> {
     let refusal = if config.demands_tokens() { None } else { foreign_host(request) };
     refusal.or_else(|| foreign_origin(request))
 }
 
-/// The host the request was sent to, if it is not this machine by its own names. A request that
-/// names none does not come from a browser.
+/// Rejects a host that is not one of this machine's own names. A request without a host does not
+/// come from a browser.
 fn foreign_host(request: &Request) -> Option<Problem> {
     let own = |host: &str| {
         let address = host.trim_start_matches('[').trim_end_matches(']').parse::<IpAddr>();
@@ -66,7 +66,7 @@ fn foreign_host(request: &Request) -> Option<Problem> {
     let named = request.headers().get_all(HOST).iter().map(|host| {
         let authority = host.to_str().ok().and_then(|host| host.parse::<Authority>().ok());
         authority.is_some_and(|authority| {
-            // Nothing but a name and a port: no user, no port that is no number.
+            // Only a name and a port: no user, and the port is a number.
             let rest = authority.as_str().strip_prefix(authority.host());
             own(authority.host()) && rest.is_some_and(|rest| rest.is_empty() || is_port(rest))
         })
@@ -75,8 +75,8 @@ fn foreign_host(request: &Request) -> Option<Problem> {
     if named.chain(in_path).all(|own| own) {
         return None;
     }
-    let detail = "this service answers to localhost and 127.0.0.1 only; to be reached by another \
-                  name it has to demand tokens (--require-tokens)";
+    let detail = "this service accepts only the hosts localhost and 127.0.0.1; to use another \
+                  name, require tokens (--require-tokens)";
     Some(Problem::new(StatusCode::MISDIRECTED_REQUEST, detail))
 }
 
@@ -99,8 +99,7 @@ fn foreign_origin(request: &Request) -> Option<Problem> {
     } else {
         true
     };
-    (!own)
-        .then(|| Problem::new(StatusCode::FORBIDDEN, "requests of other sites' pages are refused"))
+    (!own).then(|| Problem::new(StatusCode::FORBIDDEN, "requests from other sites are not allowed"))
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! The service and the page that give advice and look after it.
+//! The HTTP service and the web page.
 //!
-//! The library `tyrex` computes, `tyrex-ledger` remembers. This crate shares the machine between
-//! many clients (`engine`) and speaks HTTP (`routes` and what stands around them).
+//! The library `tyrex` computes, `tyrex-ledger` stores. This crate schedules the work of many
+//! clients (`engine`) and implements HTTP (`routes` and the modules around it).
 
 pub mod access;
 mod app;

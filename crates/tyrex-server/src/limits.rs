@@ -1,5 +1,4 @@
-//! How much of the machine one request may take: the size of its body, the memory of all bodies
-//! together, and time.
+//! Limits of one request: the size of its body, the memory of all bodies together, and time.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -19,14 +18,13 @@ use crate::config::Limits;
 use crate::problem::Problem;
 use crate::state::AppState;
 
-/// How long a body that is not wanted may go on arriving, how long it may pause, and how large it
-/// may be.
+/// Limits of draining a rejected body: total time, pause and size.
 const PASSING: Duration = Duration::from_secs(5);
 const PAUSING: Duration = Duration::from_millis(500);
 const MOST_PASSED: usize = 32 << 20;
 
 impl Limits {
-    /// Refuses more rows than one request may bring.
+    /// Rejects a request with too many rows.
     pub(crate) fn check_rows(&self, field: &str, rows: usize) -> Result<(), Problem> {
         if rows > self.rows {
             let detail = format!("{rows} rows, expected at most {}", self.rows);
@@ -36,7 +34,7 @@ impl Limits {
     }
 }
 
-/// Room for the bodies of all requests together, in bytes.
+/// Memory for the bodies of all requests together, in bytes.
 #[derive(Debug, Clone)]
 pub(crate) struct BodyBudget(Arc<Semaphore>);
 
@@ -45,28 +43,27 @@ impl BodyBudget {
         Self(Arc::new(Semaphore::new(bytes.min(Semaphore::MAX_PERMITS))))
     }
 
-    /// Room for so many bytes, while there is any.
+    /// Reserves memory, if there is enough.
     fn take(&self, bytes: usize) -> Option<OwnedSemaphorePermit> {
         self.0.clone().try_acquire_many_owned(u32::try_from(bytes).ok()?).ok()
     }
 }
 
-/// Gives a request its share of memory and time, and no more. The body is here before the handler
-/// runs.
+/// Applies the limits of memory and time to a request. The body is read before the handler runs.
 pub(crate) async fn bounded(state: &AppState, request: Request, next: Next) -> Response {
     let limits = &state.config.limits;
     let deadline = Instant::now() + limits.time;
     let (parts, body) = request.into_parts();
     let mut body = body.into_data_stream();
     let headers = &parts.headers;
-    // A body that is packed small and grows without limit is none of ours.
+    // A compressed body could expand without limit.
     if headers.get_all(CONTENT_ENCODING).iter().any(|coding| coding != "identity") {
-        let detail = "the body is encoded; expected it as it is, without content-encoding";
+        let detail = "the body is encoded, expected no content-encoding";
         return refuse(Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, detail), headers, body);
     }
     let mut taken = Taken { bytes: Bytes::new(), _room: None };
     if matches!(parts.extensions.get(), Some(Caller::Unknown(_))) {
-        // Whom nobody knows nobody listens to; what he may not do the handler says.
+        // The body of an unknown caller is not read; the handler returns the error.
         let_pass(headers, body);
     } else if !body.is_end_stream() {
         let allowed = if is_upload(headers) { limits.upload } else { limits.body };
@@ -84,7 +81,7 @@ pub(crate) async fn bounded(state: &AppState, request: Request, next: Next) -> R
     }
 }
 
-/// A whole body, and its room until the request is answered.
+/// A complete body, and its memory until the response is sent.
 struct Taken {
     bytes: Bytes,
     _room: Option<OwnedSemaphorePermit>,
@@ -97,25 +94,24 @@ async fn take(
     room: &BodyBudget,
 ) -> Result<Taken, Problem> {
     let too_large = || {
-        let detail = format!("the body is larger than {allowed} bytes, the most that is read");
+        let detail = format!("the body is larger than the limit of {allowed} bytes");
         Problem::new(StatusCode::PAYLOAD_TOO_LARGE, detail)
     };
-    // What is announced as too large is not read at all.
+    // A body whose announced length is too large is not read at all.
     if body.size_hint().lower() > allowed as u64 {
         return Err(too_large());
     }
-    // Most bodies come in one piece, which is not copied. Of many small ones none is kept.
+    // Most bodies arrive in one piece, which is not copied. Small pieces are copied together.
     let (mut bytes, mut more) = (Bytes::new(), Vec::new());
     let mut all_room = None::<OwnedSemaphorePermit>;
     while let Some(part) = timeout(idle, body.next()).await.map_err(|_| slow(idle))? {
-        let part = part.map_err(|_| {
-            Problem::bad_request("the body ended before it was whole, or is not sent as HTTP asks")
-        })?;
+        let part =
+            part.map_err(|_| Problem::bad_request("the body is incomplete, or violates HTTP"))?;
         if bytes.len() + more.len() + part.len() > allowed {
             return Err(too_large());
         }
         let Some(own_room) = room.take(part.len()) else {
-            let detail = "the requests in hand fill the memory that is set aside for them";
+            let detail = "the bodies of current requests use all the memory reserved for them";
             return Err(Problem::busy(detail, Duration::from_secs(1)));
         };
         match &mut all_room {
@@ -140,7 +136,7 @@ pub(crate) fn is_upload(headers: &HeaderMap) -> bool {
     kind.to_ascii_lowercase().starts_with("multipart/")
 }
 
-/// A problem that leaves the rest of the body unread: the connection ends with it.
+/// A problem that leaves the rest of the body unread: the connection is closed.
 fn refuse(problem: Problem, headers: &HeaderMap, rest: BodyDataStream) -> Response {
     let mut response = problem.into_response();
     if response.status() != StatusCode::REQUEST_TIMEOUT {
@@ -150,8 +146,8 @@ fn refuse(problem: Problem, headers: &HeaderMap, rest: BodyDataStream) -> Respon
     response
 }
 
-/// Lets a client finish what it is sending, for a while, and keeps nothing of it: many read no
-/// answer before that. One that waits to be told to send is not told so.
+/// Reads and discards the rest of the body for a while: many clients read no response before they
+/// have sent it. A client that waits for `100 Continue` does not get it.
 fn let_pass(headers: &HeaderMap, mut rest: BodyDataStream) {
     if rest.is_end_stream() || headers.contains_key(EXPECT) {
         return;
@@ -174,8 +170,8 @@ fn slow(time: Duration) -> Problem {
 
 fn too_long(time: Duration) -> Problem {
     let detail = format!(
-        "the work took longer than {} s and was stopped; ask for fewer rows or less work, or for a \
-         job",
+        "the work took longer than {} s and was stopped; send fewer rows, ask for less work, or \
+         use a job",
         time.as_secs_f64()
     );
     Problem::new(StatusCode::GATEWAY_TIMEOUT, detail)

@@ -1,7 +1,7 @@
-//! The service's log: one line per request, without anything that a request said.
+//! The log of the service: one line per request, without the content of requests.
 //!
-//! A line names the method, the route as it is declared (never the path or the query, which may
-//! hold a name), the status, the time it took, the request's id and the public part of the token.
+//! A line has the method, the declared route (never the path or the query, which may hold a name),
+//! the status, the duration, the request's id and the public part of the token.
 
 use std::cell::Cell;
 use std::io::IsTerminal as _;
@@ -21,17 +21,17 @@ use uuid::Uuid;
 use crate::access::TokenName;
 use crate::metrics::Metrics;
 
-/// How the log is written, to standard error.
+/// The format of the log on standard error.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum LogFormat {
-    /// For people.
+    /// Plain text.
     Text,
     /// One JSON document per line.
     Json,
 }
 
 tyrex::choices! { LogFormat "log" {
-    Text = "text": "For people",
+    Text = "text": "Plain text",
     Json = "json": "One JSON document per line",
 } }
 
@@ -39,13 +39,13 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
 /// Starts the log of this process. A second call changes nothing.
 pub fn start(format: LogFormat) {
-    // Of others only warnings: what they say in detail may be what a request said.
+    // Other crates log warnings only: their details may quote a request.
     let shown = Targets::new()
         .with_default(LevelFilter::WARN)
         .with_target("tyrex_server", LevelFilter::INFO);
     let registry = tracing_subscriber::registry().with(shown);
     let lines = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
-    // Where a panic happened helps; what it says may be what a request said.
+    // The place of a panic is logged; its message may quote a request.
     std::panic::set_hook(Box::new(|panic| {
         if PANIC_EXPECTED.get() {
             return;
@@ -66,11 +66,11 @@ pub fn start(format: LogFormat) {
 }
 
 thread_local! {
-    /// Whether this thread does something that may panic on what was sent.
+    /// Whether this thread does work that may panic on a client's input.
     static PANIC_EXPECTED: Cell<bool> = const { Cell::new(false) };
 }
 
-/// The outcome of work that may panic on what was sent; that is not logged.
+/// Runs work that may panic on a client's input; such a panic is not logged.
 pub(crate) fn without_panics<T>(work: impl FnOnce() -> T) -> std::thread::Result<T> {
     PANIC_EXPECTED.set(true);
     let outcome = catch_unwind(AssertUnwindSafe(work));
@@ -78,7 +78,7 @@ pub(crate) fn without_panics<T>(work: impl FnOnce() -> T) -> std::thread::Result
     outcome
 }
 
-/// A request that is being answered: its id, and what is logged and counted of it.
+/// A request in progress: its id, and the values to log and count.
 #[derive(Debug)]
 pub(crate) struct Seen {
     id: Uuid,
@@ -96,12 +96,12 @@ impl Seen {
         Self { id, method, route, began: Instant::now(), span }
     }
 
-    /// What everything that is logged on the way belongs to.
+    /// The span of all log lines of the request.
     pub(crate) fn span(&self) -> Span {
         self.span.clone()
     }
 
-    /// Logs and counts the answer, and gives it the request's id.
+    /// Logs and counts the response, and adds the request's id.
     pub(crate) fn answered(self, metrics: &Metrics, response: &mut Response) {
         let (status, took) = (response.status(), self.began.elapsed());
         let token = response.extensions().get::<TokenName>().map_or("-", |name| name.0.as_str());
@@ -121,7 +121,7 @@ fn path(route: Option<&MatchedPath>) -> &str {
     route.map_or("unmatched", MatchedPath::as_str)
 }
 
-/// A method by its name. Anything may be sent as one; what is not known has no name here.
+/// The name of a known method. A client may send any text as a method.
 fn method(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",

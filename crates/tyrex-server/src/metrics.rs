@@ -1,4 +1,4 @@
-//! What is counted, for Prometheus.
+//! Metrics for Prometheus.
 
 use std::time::Duration;
 
@@ -32,7 +32,7 @@ pub(crate) struct Metrics {
     memory: Gauge,
 }
 
-/// What tells requests apart.
+/// The labels of requests.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct Answer {
     route: String,
@@ -57,27 +57,27 @@ impl Metrics {
         registry.register("requests", "Requests by route, method and status", requests.clone());
         let latency: Family<Route, Histogram, fn() -> Histogram> =
             Family::new_with_constructor(|| Histogram::new(LATENCIES));
-        let about = "Time from the headers of a request to those of its answer";
+        let about = "Time from the headers of a request to those of its response";
         registry.register_with_unit("latency", about, Unit::Seconds, latency.clone());
         let limited = Counter::default();
         registry.register("rate_limited", "Requests refused with status 429", limited.clone());
-        let about = "Rows that were answered in one go; their sum is all rows";
+        let about = "Rows per batch; the sum is the number of all rows";
         registry.register("batch_rows", about, engine.batches());
         let queue = Gauge::default();
-        registry.register("queue_length", "Pieces of work that wait for a thread", queue.clone());
+        registry.register("queue_length", "Tasks that wait for a thread", queue.clone());
         let busy = Gauge::default();
-        registry.register("busy_threads", "Threads that answer at this moment", busy.clone());
+        registry.register("busy_threads", "Busy threads", busy.clone());
         let models = Gauge::default();
-        registry.register("models", "Models that can be asked", models.clone());
+        registry.register("models", "Served models", models.clone());
         let jobs = Family::default();
         registry.register("jobs", "Jobs by state", jobs.clone());
         let memory = Gauge::default();
-        let about = "Memory that the process occupies";
+        let about = "Resident memory of the process";
         registry.register_with_unit("memory", about, Unit::Bytes, memory.clone());
         Self { registry, requests, latency, limited, queue, busy, models, jobs, memory }
     }
 
-    /// A request was answered.
+    /// Counts a response.
     pub(crate) fn answered(
         &self,
         route: &str,
@@ -91,12 +91,12 @@ impl Metrics {
         self.latency.get_or_create(&Route { route }).observe(took.as_secs_f64());
     }
 
-    /// A request came too soon.
+    /// Counts a request above the rate limit.
     pub(crate) fn limited(&self) {
         self.limited.inc();
     }
 
-    /// All of them, in the text format of `OpenMetrics`.
+    /// All metrics in the text format of `OpenMetrics`.
     pub(crate) fn text(&self, engine: &Engine) -> Result<String, std::fmt::Error> {
         self.queue.set(engine.queue_length() as i64);
         self.busy.set(engine.threads().1 as i64);
@@ -115,7 +115,7 @@ impl Metrics {
     }
 }
 
-/// The memory this process occupies, where the system says so in a file.
+/// The resident memory of this process, on systems with `/proc`.
 fn resident_memory() -> Option<i64> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;

@@ -24,7 +24,7 @@ pub(crate) fn head() -> utoipa::openapi::OpenApi {
     Head::openapi()
 }
 
-/// What any request may be answered with, beside what its own description says.
+/// The statuses that any request may get, besides those of its own description.
 const EVERYWHERE: [StatusCode; 11] = [
     StatusCode::BAD_REQUEST,
     StatusCode::UNAUTHORIZED,
@@ -39,7 +39,7 @@ const EVERYWHERE: [StatusCode; 11] = [
     StatusCode::GATEWAY_TIMEOUT,
 ];
 
-/// Adds what all routes have in common: the problems they may answer with, and the token.
+/// Adds the common parts of all routes: the problems they may return, and the token.
 pub(crate) fn complete(api: &mut utoipa::openapi::OpenApi) {
     const SCHEME: &str = "token";
     let bearer = SecurityScheme::Http(Http::new(HttpAuthScheme::Bearer));
@@ -59,7 +59,7 @@ pub(crate) fn complete(api: &mut utoipa::openapi::OpenApi) {
             add_problems(operation);
             describe(operation);
             if path.starts_with("/v1/") || path == "/metrics" {
-                // With a token, or without one where none is demanded.
+                // With a token, or without one if none is required.
                 operation.security = Some(vec![
                     SecurityRequirement::new(SCHEME, Vec::<String>::new()),
                     SecurityRequirement::default(),
@@ -69,8 +69,8 @@ pub(crate) fn complete(api: &mut utoipa::openapi::OpenApi) {
     }
 }
 
-/// Makes one object of a request's own fields and those of the library's question beside them.
-/// Both refuse fields they do not know, so that no document fits both schemas.
+/// Merges a request's own fields and those of the library's question into one object. Both schemas
+/// reject unknown fields, so no document would satisfy both.
 fn merge_asks(api: &mut utoipa::openapi::OpenApi) {
     let schemas = &mut api.components.get_or_insert_default().schemas;
     let Some(RefOr::T(Schema::Object(ask))) = schemas.get("Ask").cloned() else { return };
@@ -95,14 +95,14 @@ fn merge_asks(api: &mut utoipa::openapi::OpenApi) {
     }
 }
 
-/// A name that no other operation has: `get_v1_models_id`.
+/// The unique name of an operation: `get_v1_models_id`.
 fn name(method: &str, path: &str) -> String {
     let words = path.split(|letter: char| !letter.is_ascii_alphanumeric());
     let words: Vec<&str> = words.filter(|word| !word.is_empty()).collect();
     format!("{method}_{}", words.join("_"))
 }
 
-/// Says which problems a request may be answered with, and what they look like.
+/// Adds the problems that a request may get, with their schema.
 fn add_problems(operation: &mut Operation) {
     let mut possible = EVERYWHERE.to_vec();
     if operation.request_body.is_some() || operation.parameters.is_some() {
@@ -122,7 +122,7 @@ fn add_problems(operation: &mut Operation) {
     }
 }
 
-/// Every answer needs words; the status has some.
+/// Every response needs a description; the reason phrase of the status serves as the default.
 fn describe(operation: &mut Operation) {
     for (status, response) in &mut operation.responses.responses {
         let RefOr::T(response) = response else { continue };

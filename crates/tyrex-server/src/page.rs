@@ -1,6 +1,6 @@
-//! The web page: the files of `page/`, inside the program.
+//! The web page: the files of `page/`, compiled in.
 //!
-//! Each file has its own route. There is no path to take apart.
+//! Each file has its own route, so no path of a request is parsed.
 
 use axum::Router;
 use axum::body::Bytes;
@@ -48,7 +48,7 @@ const FILES: &[File] = files![
     "results.js",
 ];
 
-/// The file that is the page.
+/// The file of the page itself.
 const INDEX: &str = "index.html";
 
 /// The routes of the page.
@@ -60,7 +60,7 @@ pub(crate) fn router<S: Clone + Send + Sync + 'static>() -> Router<S> {
     })
 }
 
-/// The file, or word that the browser's copy is still good.
+/// The file, or status 304 if the browser's copy is current.
 fn answer(file: &File, mark: &str, request: &Request) -> Response {
     // A browser keeps the file and asks each time whether it has changed.
     let headers = [(ETAG, mark), (CACHE_CONTROL, "no-cache")];

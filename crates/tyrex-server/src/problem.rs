@@ -1,7 +1,7 @@
-//! What went wrong, as the client is told: RFC 9457, `application/problem+json`.
+//! Errors as the client gets them: RFC 9457, `application/problem+json`.
 //!
-//! Whoever sent a bad request learns what is wrong with it, and with which field. When the
-//! service itself fails the reason goes to the log, under the request's id, and nowhere else.
+//! A bad request is answered with the error and its field. When the service itself fails, the
+//! reason goes only to the log, under the request's id.
 
 use std::fmt::Display;
 use std::time::Duration;
@@ -19,11 +19,11 @@ use crate::access;
 /// The media type of problems.
 pub(crate) const PROBLEM_JSON: &str = "application/problem+json";
 
-/// An answer that is not what was asked for.
+/// An error response.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 #[schema(as = ProblemDetails)]
 pub(crate) struct Problem {
-    /// Always `about:blank`: the status says what kind of problem it is.
+    /// Always `about:blank`: the status is the kind of problem.
     #[serde(rename = "type")]
     #[schema(example = "about:blank")]
     kind: &'static str,
@@ -34,19 +34,19 @@ pub(crate) struct Problem {
     #[serde(serialize_with = "as_number")]
     #[schema(value_type = u16, minimum = 400, maximum = 599, example = 422)]
     status: StatusCode,
-    /// What is wrong and what was expected.
+    /// The error and what was expected.
     #[schema(example = "found `old`, expected a whole number")]
     detail: String,
     /// The part of the request that is wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(example = "rows[3].age")]
     field: Option<String>,
-    /// Seconds after which it is worth asking again.
+    /// Seconds after which to retry.
     #[serde(skip)]
     retry_after: Option<u64>,
 }
 
-/// The most letters of a text: what was sent may be repeated, but not at any length.
+/// The maximum length of a text, which may quote the request.
 const LONGEST: usize = 1000;
 
 fn shortened(mut text: String) -> String {
@@ -80,12 +80,12 @@ impl Problem {
         Self::new(StatusCode::BAD_REQUEST, detail)
     }
 
-    /// One field of the request is understood and not acceptable.
+    /// One field of the request has an invalid value.
     pub(crate) fn field(field: impl Into<String>, detail: impl Into<String>) -> Self {
         Self::unprocessable(detail).at(field)
     }
 
-    /// The request is understood and not acceptable.
+    /// The request has invalid values.
     pub(crate) fn unprocessable(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::UNPROCESSABLE_ENTITY, detail)
     }
@@ -95,27 +95,27 @@ impl Problem {
         Self::new(StatusCode::NOT_FOUND, detail)
     }
 
-    /// The request contradicts the state of things.
+    /// The request conflicts with the current state.
     pub(crate) fn conflict(detail: impl Into<String>) -> Self {
         Self::new(StatusCode::CONFLICT, detail)
     }
 
-    /// There is too much to do already.
+    /// The service is overloaded.
     pub(crate) fn busy(detail: impl Into<String>, retry_after: Duration) -> Self {
         Self::new(StatusCode::SERVICE_UNAVAILABLE, detail).retry_after(retry_after)
     }
 
-    /// The service failed. The cause is logged, not told.
+    /// The service failed. The cause is logged and not sent.
     pub(crate) fn internal(cause: impl Display) -> Self {
         tracing::error!(%cause, "request failed");
         Self::hidden()
     }
 
-    /// The service failed, and the log knows why already.
+    /// The service failed, and the cause is logged already.
     pub(crate) fn hidden() -> Self {
         Self::new(
             StatusCode::INTERNAL_SERVER_ERROR,
-            "the service failed; its log says why, under the id in the header x-request-id",
+            "the service failed; its log has the reason, under the id in the header x-request-id",
         )
     }
 
@@ -133,7 +133,7 @@ impl Problem {
         self.at(field)
     }
 
-    /// The same, with the time after which it is worth asking again.
+    /// The same, with the time after which to retry.
     pub(crate) fn retry_after(self, time: Duration) -> Self {
         let seconds = time.as_secs() + u64::from(time.subsec_nanos() > 0);
         Self { retry_after: Some(seconds.max(1)), ..self }
@@ -145,7 +145,7 @@ impl Problem {
         self.status
     }
 
-    /// What is wrong and what was expected.
+    /// The error and what was expected.
     pub(crate) fn detail(&self) -> &str {
         &self.detail
     }
@@ -173,7 +173,7 @@ impl From<Error> for Problem {
             Error::Io { .. } | Error::Download { .. } => Self::internal(error),
             Error::Exists { .. } => Self::conflict("it exists already"),
             Error::Cancelled(_) => {
-                Self::busy("the service is ending and stopped the work", Duration::from_secs(5))
+                Self::busy("the service is shutting down", Duration::from_secs(5))
             }
             Error::Cell { row, column, value, expected, .. } => {
                 let field = format!("rows[{row}].{column}");
@@ -185,7 +185,7 @@ impl From<Error> for Problem {
             Error::Param { name, value, expected } => {
                 Self::field(*name, format!("found {value}, expected {expected}"))
             }
-            // A file's name is the service's business; what is wrong with it is the client's.
+            // The name of a file stays in the service; the client gets the error in it.
             Error::Table { problem, .. }
             | Error::SchemaFile { problem, .. }
             | Error::ParamFile { problem, .. }
@@ -224,7 +224,7 @@ impl From<ledger::Error> for Problem {
                 Self::conflict(error.to_string())
             }
             Ledger::Subject { .. } => Self::field("subject", error.to_string()),
-            // What is damaged, or left behind, is for whoever runs the service to know too.
+            // The operator must learn of damage and of data left in files.
             Ledger::Damaged { .. } | Ledger::Traces { .. } => {
                 tracing::error!(%error, "the ledger needs attention");
                 Self::conflict(error.to_string())

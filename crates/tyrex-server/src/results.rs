@@ -1,4 +1,4 @@
-//! The reports of experiments: those of a folder, or the one that ships.
+//! The reports of experiments: those of a folder, or the built-in one.
 
 use std::path::Path;
 
@@ -7,12 +7,12 @@ use tyrex::{Error, Result};
 use tyrex_lab::experiment::{RESULTS, Results, read_timings};
 use tyrex_lab::report;
 
-/// What `scripts/shipped-results` made.
+/// The output of `scripts/shipped-results`.
 const SHIPPED: &[u8] = include_bytes!("../results/results.json");
 const SHIPPED_TIMINGS: &[u8] = include_bytes!("../results/timings.json");
 
-/// Reports by name. The listing is made when the service starts: a name in a request is only
-/// compared, and never becomes a path.
+/// Reports by name. They are listed when the service starts: a name in a request is only compared,
+/// and never becomes a path.
 #[derive(Debug)]
 pub(crate) struct Reports {
     reports: Vec<Report>,
@@ -21,21 +21,21 @@ pub(crate) struct Reports {
 /// One report.
 #[derive(Debug)]
 pub(crate) struct Report {
-    /// What it is asked for by.
+    /// Its name in requests.
     pub(crate) name: String,
-    /// What people call it.
+    /// Its display name.
     pub(crate) title: String,
-    /// How many experiments it shows.
+    /// The number of experiments in it.
     pub(crate) experiments: usize,
-    /// Whether it ships with the program.
+    /// Whether it is built in.
     pub(crate) shipped: bool,
     /// The page.
     pub(crate) html: Bytes,
 }
 
 impl Reports {
-    /// The reports of a folder that `tyrex experiment run` wrote, or of the folders in it;
-    /// without one, the report that ships.
+    /// The reports of a folder that `tyrex experiment run` wrote, or of the folders in it; without
+    /// one, the built-in report.
     pub(crate) fn load(folder: Option<&Path>) -> Result<Self> {
         let Some(folder) = folder else {
             return Ok(Self { reports: vec![shipped()?] });
@@ -75,7 +75,7 @@ impl Reports {
 fn shipped() -> Result<Report> {
     let unreadable = |error: serde_json::Error| Error::ParamFile {
         file: RESULTS.into(),
-        problem: format!("the results that ship cannot be read: {error}"),
+        problem: format!("the built-in results cannot be read: {error}"),
     };
     let results: Results = serde_json::from_slice(SHIPPED).map_err(unreadable)?;
     let timings: Vec<_> = serde_json::from_slice(SHIPPED_TIMINGS).map_err(unreadable)?;

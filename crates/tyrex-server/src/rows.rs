@@ -1,7 +1,7 @@
 //! Rows in and documents out, as JSON and as Arrow.
 //!
-//! Whatever rows come as, they become the library's table of text, so that JSON, Arrow, files and
-//! Python are read alike. A row that is wrong is answered with its place: `rows[3].age`.
+//! All formats of rows become the library's table of text, so that JSON, Arrow, files and Python
+//! are read alike. An error in a row names its place: `rows[3].age`.
 
 mod arrow;
 mod asked;
@@ -21,23 +21,23 @@ use crate::engine::Served;
 use crate::engine::jobs::KeptRows;
 use crate::problem::Problem;
 
-/// The most that a stranger's file may hold, whatever its size: read, it takes two gibibytes or
-/// less.
+/// Limits of an uploaded file's contents, independent of its size: in memory it takes at most two
+/// gibibytes.
 pub(crate) const UPLOADED: TableLimits =
     TableLimits { rows: 2_000_000, cells: 20_000_000, text: 256 << 20 };
 
-/// The rows of a question: some that are sent along, or some of the model's own.
+/// The rows of a question: sent by the client, or the model's own.
 #[derive(Debug, Clone)]
 pub(crate) enum Rows {
-    /// Rows that came along.
+    /// Rows sent by the client.
     Sent(Table),
     /// Rows of the model's own table.
     Own(Vec<usize>),
 }
 
 impl Rows {
-    /// The rows that were asked about, in whichever way. An answer about rows of the model's own
-    /// data can tell their values, so it needs the role that may see them.
+    /// The rows of a question in either form. An answer about rows of the model's own data can
+    /// reveal their values, so it needs the role that may see them.
     pub(crate) fn of(
         served: &Served,
         limits: &Limits,
@@ -65,7 +65,7 @@ impl Rows {
                 return Err(Problem::field("rows", problem));
             }
             _ => {
-                let problem = "found several kinds of rows, expected `rows` or `indices`";
+                let problem = "found both, expected `rows` or `indices`";
                 return Err(Problem::field("indices", problem));
             }
         };
@@ -89,7 +89,7 @@ impl Rows {
         }
     }
 
-    /// The applicants they are.
+    /// The rows as applicants.
     pub(crate) fn applicants(&self, served: &Served) -> Result<Vec<Applicant>, Problem> {
         match self {
             Self::Own(indices) => indices
@@ -104,7 +104,7 @@ impl Rows {
                 .collect(),
             Self::Sent(table) => {
                 let applicants = served.explainer().read_applicants(table)?;
-                // Answers have no other place than their row's.
+                // The position of an answer is that of its row.
                 let whole = |(place, applicant): (usize, &Applicant)| applicant.row == place;
                 let kept = applicants.iter().enumerate().take_while(|each| whole(*each)).count();
                 if kept == table.rows() {
@@ -125,13 +125,14 @@ impl Rows {
     }
 }
 
-/// Whether a column that is no feature may come along: the label, and what the schema ignores.
+/// Whether a column that is not a feature is accepted: the label, and columns that the schema
+/// ignores.
 fn is_known(schema: &Schema, name: &str) -> bool {
     let split = matches!(&schema.split, Split::Column { column, .. } if column == name);
     split || schema.label.column == name || schema.ignore.iter().any(|ignored| ignored == name)
 }
 
-/// Refuses a table that lacks a feature, or has a column nobody knows.
+/// Rejects a table that lacks a feature or has an unknown column.
 fn check_columns(schema: &Schema, table: &Table) -> Result<(), Problem> {
     let names = || table.columns().iter().map(tyrex::data::Column::name);
     for name in names() {
@@ -148,7 +149,7 @@ fn check_columns(schema: &Schema, table: &Table) -> Result<(), Problem> {
     Ok(())
 }
 
-/// The answer to a name that is no feature.
+/// The problem for a name that is not a feature.
 fn unknown(schema: &Schema, name: &str) -> Problem {
     let known = schema.features.iter().map(|feature| feature.name.as_str());
     let nearest = tyrex::data::nearest_name(name, known);

@@ -1,4 +1,4 @@
-//! The service from start to graceful end.
+//! The service from start to graceful shutdown.
 
 use std::net::{SocketAddr, TcpListener};
 use std::time::Duration;
@@ -22,7 +22,7 @@ const LARGEST_HEAD: usize = 1 << 16;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The address is taken, or is none of this machine's.
+    /// The address is in use, or does not belong to this machine.
     #[error("cannot listen on {address}: {source}")]
     Bind {
         /// The address.
@@ -30,14 +30,14 @@ pub enum Error {
         /// The system's reason.
         source: std::io::Error,
     },
-    /// Tokens are demanded and there is none.
-    #[error("tokens are demanded on {address}, and there is none that lets anybody in")]
+    /// Tokens are required and there is no valid one.
+    #[error("tokens are required on {address}, and there is no valid token")]
     NoTokens {
         /// The address.
         address: SocketAddr,
     },
-    /// Another service took the database while its server was away.
-    #[error("another service has claimed the database meanwhile")]
+    /// Another service claimed the database while the connection was lost.
+    #[error("another service has claimed the database")]
     Ousted,
     /// The sockets failed.
     #[error("the service ended: {0}")]
@@ -48,13 +48,12 @@ pub enum Error {
     /// The tokens cannot be read.
     #[error(transparent)]
     Access(#[from] access::Error),
-    /// The library refused a file.
+    /// The library rejected a file.
     #[error(transparent)]
     Library(#[from] tyrex::Error),
 }
 
-/// A service that has its database, its address and its certificate. Clients may connect, and
-/// wait.
+/// A service with its database, address and certificate. Clients can connect, and wait.
 #[derive(Debug)]
 pub struct Service {
     listener: TcpListener,
@@ -64,9 +63,9 @@ pub struct Service {
 }
 
 impl Service {
-    /// Claims the database, takes the address and reads the certificate. A database on which
-    /// another service runs is refused; so is an address that others can reach while no token
-    /// lets anybody in.
+    /// Claims the database, binds the address and reads the certificate. Fails if another service
+    /// runs on the database, or if other machines can reach the address and there is no valid
+    /// token.
     pub async fn bind(config: &Config, database: &Database) -> Result<Self, Error> {
         let address = config.address;
         if config.demands_tokens() && !Tokens::new(database.clone()).any_good().await? {
@@ -81,21 +80,21 @@ impl Service {
         Ok(Self { listener, address, tls, claim })
     }
 
-    /// Where it listens; a port of 0 has become a real one.
+    /// The address it listens on, with the actual port.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
-    /// What to type into a browser.
+    /// The URL for a browser.
     #[must_use]
     pub fn url(&self) -> String {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         format!("{scheme}://{}/", self.address)
     }
 
-    /// Answers until `end` comes, then finishes what is quick and parks the rest, in the time
-    /// that the limits set for it.
+    /// Answers until `end` completes, then finishes short work and suspends the rest, within the
+    /// time limit.
     pub async fn run(self, state: AppState, end: impl Future<Output = ()>) -> Result<(), Error> {
         let Self { listener, tls, mut claim, .. } = self;
         let limits = state.config.limits.clone();
@@ -122,7 +121,7 @@ impl Service {
             };
             let deadline = Instant::now() + limits.drain;
             let requests = handle.connection_count();
-            tracing::info!(connections = requests, "the service is ending");
+            tracing::info!(connections = requests, "the service is shutting down");
             handle.graceful_shutdown(Some(limits.drain));
             (deadline, ousted)
         };
@@ -136,21 +135,21 @@ impl Service {
         let (served, parked) = tokio::join!(serving, parking);
         served.map_err(Error::Ended)?;
         if parked.is_err() {
-            tracing::warn!("work was left behind: it goes on, from its last stop, after the start");
+            tracing::warn!("unfinished work continues after the next start");
         }
-        // The database tidies up, but nobody waits for it for ever.
+        // Closing the database may take time, so the wait is bounded.
         let closing = async {
             state.database.close().await;
             claim.release().await;
         };
         let _ = timeout_at(deadline + Duration::from_secs(1), closing).await;
-        tracing::info!("the service has ended");
+        tracing::info!("the service has stopped");
         if ousted { Err(Error::Ousted) } else { Ok(()) }
     }
 }
 
-/// One protocol, HTTP/1, whose slow clients are known and bounded. A server with another acceptor
-/// is another server and speaks every protocol again: this comes last.
+/// HTTP/1 only, since its slow clients are bounded. Setting another acceptor resets the protocols,
+/// so this call comes last.
 fn bounded<A>(server: Server<SocketAddr, A>, limits: &Limits) -> Server<SocketAddr, A> {
     let mut server = server.http1_only();
     server
@@ -162,7 +161,7 @@ fn bounded<A>(server: Server<SocketAddr, A>, limits: &Limits) -> Server<SocketAd
     server
 }
 
-/// Reads the certificate again whenever the process is told to (SIGHUP). Never ends.
+/// Reloads the certificate on SIGHUP. Never returns.
 async fn reload(tls: Option<&RustlsConfig>, config: &Config) {
     #[cfg(unix)]
     if let (Some(current), Some(files)) = (tls, &config.tls) {
@@ -170,7 +169,7 @@ async fn reload(tls: Option<&RustlsConfig>, config: &Config) {
         if let Ok(mut hangup) = signal(SignalKind::hangup()) {
             while hangup.recv().await.is_some() {
                 match tls::reload(current, files) {
-                    Ok(()) => tracing::info!("read the certificate again"),
+                    Ok(()) => tracing::info!("reloaded the certificate"),
                     Err(error) => tracing::error!(%error, "kept the old certificate"),
                 }
             }
@@ -180,8 +179,7 @@ async fn reload(tls: Option<&RustlsConfig>, config: &Config) {
     std::future::pending::<()>().await;
 }
 
-/// Comes when the process is told to end: by Ctrl-C, or by SIGTERM. Whoever tells it twice does
-/// not want to wait: the process ends at once.
+/// Completes on Ctrl-C or SIGTERM. A second signal ends the process at once.
 pub async fn interrupted() {
     told_to_end().await;
     tokio::spawn(async {
@@ -202,7 +200,7 @@ async fn told_to_end() {
             return;
         }
     }
-    // Without a way to hear a signal there is none to wait for.
+    // If signals cannot be received, wait forever.
     if tokio::signal::ctrl_c().await.is_err() {
         std::future::pending::<()>().await;
     }

@@ -1,4 +1,4 @@
-//! What every handler is given.
+//! The shared state of all handlers.
 
 use std::num::NonZeroU32;
 use std::ops::Deref;
@@ -15,7 +15,7 @@ use crate::limits::BodyBudget;
 use crate::metrics::Metrics;
 use crate::results::Reports;
 
-/// Requests per second of one token, if nothing else is set.
+/// Default requests per second of one token.
 const USUAL_RATE: NonZeroU32 = NonZeroU32::new(100).expect("100 is not 0");
 
 /// The running service. Clones share it.
@@ -25,19 +25,19 @@ pub struct AppState(Arc<Parts>);
 /// The parts of the running service.
 #[derive(Debug)]
 pub struct Parts {
-    /// Everything that lasts.
+    /// The database.
     pub(crate) database: Database,
     /// The models and the work.
     pub(crate) engine: Arc<Engine>,
     /// The promises.
     pub(crate) ledger: Ledger,
-    /// Who may ask.
+    /// The tokens.
     pub(crate) tokens: Tokens,
-    /// What was set.
+    /// The configuration.
     pub(crate) config: Config,
-    /// What is counted.
+    /// The metrics.
     pub(crate) metrics: Metrics,
-    /// How often one caller may ask; on an open loopback as often as he likes.
+    /// The rate limit; none on loopback without tokens.
     pub(crate) rate: Option<Rate>,
     /// Memory for the bodies of requests.
     pub(crate) room: BodyBudget,
@@ -46,7 +46,7 @@ pub struct Parts {
 }
 
 impl AppState {
-    /// The parts together.
+    /// Assembles the parts.
     pub fn new(config: Config, database: Database, engine: Arc<Engine>) -> Result<Self> {
         let rate = config.limits.rate.or_else(|| config.demands_tokens().then_some(USUAL_RATE));
         let reports = Reports::load(config.results.as_deref())?;

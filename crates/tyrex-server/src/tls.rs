@@ -1,4 +1,4 @@
-//! HTTPS: the certificate and its key, read again on request.
+//! HTTPS: the certificate and its key, reloaded on request.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub(crate) fn load(files: &TlsFiles) -> Result<RustlsConfig> {
     Ok(RustlsConfig::from_config(Arc::new(read(files)?)))
 }
 
-/// Reads them again; the old ones stay if the new ones are no good.
+/// Reloads them; keeps the old ones if the new ones are invalid.
 pub(crate) fn reload(config: &RustlsConfig, files: &TlsFiles) -> Result<()> {
     config.reload_from_config(Arc::new(read(files)?));
     Ok(())

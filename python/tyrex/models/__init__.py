@@ -1,4 +1,4 @@
-"""From the model people have to what the native engine reads.
+"""Conversion of models of any framework for the native engine.
 
 Nothing here imports a framework before a model of that framework is seen.
 """
@@ -25,7 +25,7 @@ def convert(
     logits: bool | None = None,
     preprocessor: Any = None,
 ) -> Onnx | Function:
-    """A model as ONNX bytes, or as a function where ONNX cannot say it.
+    """A model as ONNX bytes, or as a function if ONNX cannot represent it.
 
     `frame` holds the feature columns. `favourable` is the class, or the classes, whose
     probability is meant. `logits` says that a network lacks its sigmoid or softmax;
@@ -72,7 +72,7 @@ def _converted(
 
 
 def _family(model: Any) -> str | None:
-    """Which framework a model is of, by its ancestors."""
+    """The framework of a model, by its base classes."""
     ancestors = {(kind.__module__.split(".")[0], kind.__name__) for kind in type(model).__mro__}
     # A Keras model is a torch module as well where torch is the backend.
     if ancestors & {("keras", "Model"), ("tf_keras", "Model"), ("tensorflow", "Model")}:

@@ -16,11 +16,11 @@ from .table import Table
 if TYPE_CHECKING:
     from ..data import Frame
 
-#: What onnxmltools writes trees in.
+#: The operator domain of onnxmltools' trees.
 OPSET = 15
-#: What XGBoost must have been trained for.
+#: The supported objectives of XGBoost.
 OBJECTIVES = ("binary:logistic", "multi:softprob")
-#: What LightGBM's model text says of a model that onnxmltools does not write as it is.
+#: Patterns in LightGBM's model text for features that onnxmltools does not support.
 UNWRITTEN = {
     r"^num_cat=[1-9]": "categorical splits",
     r"^is_linear=1": "linear trees",
@@ -55,7 +55,7 @@ def export(model: Any) -> bytes:
                 made = tools.convert_xgboost(booster, **options)
             else:
                 made = tools.convert_lightgbm(booster, zipmap=False, **options)
-        except Exception as problem:  # a converter has as many errors as objectives
+        except Exception as problem:  # converters raise many types of errors
             text = " ".join(str(problem).split())
             raise NotNative(f"onnxmltools cannot convert it: {text[:200]}") from None
     content: bytes = made.SerializeToString()
@@ -98,7 +98,7 @@ def convert(model: Any, frame: Frame, favourable: Any) -> Onnx | Function:
 
 @dataclass(frozen=True)
 class Scorer:
-    """Trees and what their outputs are."""
+    """Trees and the meaning of their outputs."""
 
     trees: XGBoost | LightGBM
     outputs: Outputs
@@ -111,7 +111,7 @@ class Scorer:
 def _answers(trees: XGBoost | LightGBM, frame: Frame) -> Any:
     try:
         return trees.answers(frame)
-    except Exception as problem:  # whatever the user's own model raises
+    except Exception as problem:  # the user's model may raise any error
         kind = type(trees.model).__name__
         raise failed(f"this {kind} cannot score the data", problem) from problem
 
@@ -153,7 +153,7 @@ def _xgboost_booster(model: Any) -> Any:
 
 
 def _xgboost_trees(model: Any) -> Any:
-    """The trees that are used, without the names and types that onnxmltools stumbles over."""
+    """The used trees, without the names and types that onnxmltools cannot handle."""
     booster = _xgboost_booster(model)
     learner = json.loads(booster.save_config())["learner"]
     kind, objective = learner["gradient_booster"]["name"], learner["objective"]["name"]
@@ -209,7 +209,7 @@ def _lightgbm_table(model: Any, frame: Frame) -> Table:
 
 
 def _lightgbm_trees(model: Any) -> Any:
-    """The booster, unless onnxmltools would write something else than it is."""
+    """The booster, unless onnxmltools would convert it incorrectly."""
     booster = _lightgbm_booster(model)
     text = booster.model_to_string()
     for pattern, what in UNWRITTEN.items():

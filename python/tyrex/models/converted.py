@@ -1,4 +1,4 @@
-"""What a model becomes: ONNX bytes for the native engine, or a function."""
+"""Converted models: ONNX bytes for the native engine, or a function."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Function:
     #: The columns it takes, in order, where it knows them by name.
     features: list[str] | None = None
     framework: str = "function"
-    #: Why the native engine cannot have the model; nothing for what is a function by nature.
+    #: Why the native engine cannot run the model; None for a plain function.
     reason: str | None = None
 
 
@@ -46,9 +46,9 @@ class Onnx:
     #: Whether the output lacks its sigmoid or softmax.
     logits: bool = False
     framework: str = "onnx"
-    #: The same model as a function, for a graph that the native engine refuses.
+    #: The same model as a function, for a graph that the native engine rejects.
     fallback: Function | None = None
 
 
 class NotNative(Exception):
-    """A model is sound but cannot become ONNX; the message says why."""
+    """A valid model cannot be converted to ONNX; the message says why."""

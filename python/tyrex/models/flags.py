@@ -1,4 +1,4 @@
-"""Columns of truth values: numbers to most packages, two levels to the native engine."""
+"""Boolean columns: numbers for most packages, two levels for the native engine."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ if TYPE_CHECKING:
     from ..data import Frame
 
 PREFIX = "flags/"
-PURPOSE = "to read models of truth values"
+PURPOSE = "to read models with boolean columns"
 
 
 def with_flags(converted: Onnx, frame: Frame) -> Onnx:
-    """The same model, which takes the texts `true` and `false` where the data have truth values."""
+    """The same model with the texts `true` and `false` as inputs for boolean columns."""
     chosen = frame.select(converted.features or frame.names)
     flags = {n for n, column in zip(chosen.names, chosen.columns) if column.dtype == bool}
     if not flags:

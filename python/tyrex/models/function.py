@@ -1,4 +1,4 @@
-"""Functions: any callable that gives a probability, with a gradient or without."""
+"""Functions: any callable that returns a probability, with or without a gradient."""
 
 from __future__ import annotations
 
@@ -47,14 +47,14 @@ def convert(
     frame: Frame,
     favourable: Any,
 ) -> Function:
-    """A callable, once its answers on the data have been seen to be probabilities."""
+    """A callable, after a check that its answers on the data are probabilities."""
     name = getattr(function, "__name__", type(function).__name__)
     source = f"what `{name}` returns"
     answers = columns(_call(function, name, frame), len(frame), source)
     owner = getattr(function, "__self__", None)
     names = getattr(owner, "classes_", None)
     if answers.shape[1] == 1:
-        classes: tuple[int, ...] = (1,)  # p is the favourable one's by definition
+        classes: tuple[int, ...] = (1,)  # p is the probability of the favourable class
     elif names is not None and len(names) == answers.shape[1]:
         classes = by_name(list(names), favourable)
     else:
@@ -76,5 +76,5 @@ def convert(
 def _call(function: Callable[[Any], Any], name: str, frame: Frame) -> Any:
     try:
         return function(frame.container())
-    except Exception as problem:  # whatever the user's own function raises
+    except Exception as problem:  # the user's function may raise any error
         raise failed(f"`{name}` failed on the data", problem) from problem

@@ -1,4 +1,4 @@
-"""ONNX graphs: one behind the other, and what they end in."""
+"""ONNX graphs: composition, and the kind of their outputs."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _PROBABILITIES = {"Sigmoid", "Softmax"}
 
 
 def join(first: bytes, second: bytes) -> bytes:
-    """The second graph behind the first: its one input takes the first graph's only output."""
+    """Appends the second graph: its only input is the first graph's only output."""
     onnx = need("onnx", "to put a preprocessor before a model")
     compose = need("onnx.compose", "to put a preprocessor before a model")
     before, after = onnx.load_from_string(first), onnx.load_from_string(second)
@@ -120,7 +120,7 @@ def levels(content: bytes) -> dict[str, list[Any]]:
 
 
 def _match_precision(onnx: Any, before: Any, after: Any) -> None:
-    """Makes the first graph's only output what the second graph's only input is."""
+    """Converts the first graph's only output to the type of the second graph's only input."""
     (output,), (entry,) = before.graph.output, after.graph.input
     kind, wanted = output.type.tensor_type, entry.type.tensor_type.elem_type
     if kind.elem_type != wanted:

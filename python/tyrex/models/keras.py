@@ -53,11 +53,11 @@ class Model:
     has_gradients = False
 
     def answers(self, matrix: Floats) -> Any:
-        """What the model says to the rows of a matrix."""
+        """The output of the model for the rows of a matrix."""
         return self.model.predict(matrix.astype(np.float32), batch_size=BATCH, verbose=0)
 
     def gradients(self, matrix: Floats, outputs: Outputs) -> Floats:
-        """Backends differ too much."""
+        """Gradients are not supported, since backends differ too much."""
         raise NotImplementedError
 
     def export(self, width: int) -> bytes:
@@ -128,7 +128,7 @@ def _numbers(values: Any) -> Floats:
 
 @dataclass
 class Writer:
-    """Writes one node after another, each taking what the one before gave."""
+    """Writes a chain of nodes."""
 
     onnx: Any
     width: int
@@ -137,7 +137,7 @@ class Writer:
     last: str = "x"
 
     def add(self, layer: Any) -> None:
-        """What a layer does to its input."""
+        """Writes the operation of a layer."""
         kind = type(layer).__name__
         if kind in SILENT or kind == "Reshape" and len(layer.target_shape) == 1:
             return

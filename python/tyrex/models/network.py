@@ -1,4 +1,4 @@
-"""What neural networks of all frameworks have in common."""
+"""Common parts of neural networks of all frameworks."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ class Network(Protocol):
 
     @property
     def framework(self) -> str:
-        """What the network is called in errors."""
+        """The name of the network in errors."""
 
     def answers(self, matrix: Floats) -> Any:
-        """What the network says to the rows of a matrix, in its own kind of array."""
+        """The output of the network for the rows of a matrix, in its own array type."""
 
     def gradients(self, matrix: Floats, outputs: Outputs) -> Floats:
         """The gradient of the probability; only where `has_gradients`."""
@@ -57,7 +57,7 @@ class Scorer:
 
 
 def inputs(preprocessor: Preprocessor | None, frame: Frame) -> Floats:
-    """What a network is given for a table."""
+    """The input of a network for a table."""
     if preprocessor is not None:
         return preprocessor.transform(frame)
     try:
@@ -73,7 +73,7 @@ def inputs(preprocessor: Preprocessor | None, frame: Frame) -> Floats:
 def convert(
     network: Network, frame: Frame, favourable: Any, logits: bool | None, transformer: Any
 ) -> Onnx | Function:
-    """A network as ONNX, or as a function where it is more than a graph can say."""
+    """A network as ONNX, or as a function if a graph cannot represent it."""
     preprocessor = None if transformer is None else Preprocessor.of(transformer, frame)
     matrix = inputs(preprocessor, frame)
     answers = _answers(network, matrix)
@@ -116,19 +116,19 @@ def _source(network: Network) -> str:
 
 
 def _answers(network: Network, matrix: Floats) -> Floats:
-    """What the network says to the data."""
+    """The output of the network for the data."""
     rows, width = matrix.shape
     gaps = np.isnan(matrix).any(axis=1)
     if gaps.any():
         raise ModelError(
-            f"row {int(np.argmax(gaps))} has missing values, of which a network makes nothing; "
+            f"row {int(np.argmax(gaps))} has missing values, which a network cannot handle; "
             "fill them in, or pass a preprocessor=... that does"
         )
     try:
         answers = network.answers(matrix)
     except ModelError:
         raise
-    except Exception as problem:  # whatever the user's own network raises
+    except Exception as problem:  # the user's network may raise any error
         what = f"the {network.framework} model cannot score a matrix of {width} columns"
         raise failed(what, problem) from problem
     return columns(answers, rows, _source(network))
@@ -139,7 +139,7 @@ def _check_ending(content: bytes, logits: bool | None, outputs: Outputs) -> None
     if logits is None and outputs.kind == "probability" and graph.ends_linear(content):
         raise ModelError(
             f"{outputs.source} is not a probability: the last layer has no sigmoid or softmax; "
-            "pass logits=True to add one, or logits=False if it is a probability all the same"
+            "pass logits=True to add one, or logits=False if it is a probability"
         )
     if logits and graph.ends_in_probabilities(content):
         raise ModelError(f"{outputs.source} is a probability already; leave logits=True out")

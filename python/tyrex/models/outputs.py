@@ -1,4 +1,4 @@
-"""From what a model answers to the probability of the favourable class."""
+"""Converts a model's outputs to the probability of the favourable class."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ import numpy as np
 from ..errors import ModelError
 from .converted import Floats
 
-#: How far outside [0, 1] rounding may carry a probability.
+#: The tolerance for rounding of probabilities outside [0, 1].
 TOLERANCE = 1e-6
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """Which of a model's outputs are the favourable classes, and what the outputs are.
+    """The favourable classes among a model's outputs, and the kind of the outputs.
 
     >>> import numpy as np
     >>> Outputs(classes=(1,)).probability(np.array([[0.25, 0.75]]), rows=1).tolist()
@@ -31,7 +31,7 @@ class Outputs:
     classes: tuple[int, ...] = (1,)
     #: "probability", "logit", or "log" for logarithms of probabilities.
     kind: str = "probability"
-    #: What the model is called in errors.
+    #: The name of the model in errors.
     source: str = "the model's output"
 
     def probability(self, answers: Any, rows: int) -> Floats:
@@ -60,7 +60,7 @@ class Outputs:
         return np.clip(scores, 0.0, 1.0)
 
     def of_network(self, answers: Any, rows: int, logits: bool | None) -> Outputs:
-        """The same classes, with the kind a network's answers show it to have."""
+        """The same classes, with the kind inferred from a network's answers."""
         table = columns(answers, rows, self.source)
         if logits:
             return replace(self, kind="logit")
@@ -98,13 +98,13 @@ def columns(answers: Any, rows: int, source: str, what: str = "a probability") -
 
 
 def failed(what: str, problem: Exception) -> ModelError:
-    """What to raise when code that is not ours fails."""
+    """The error for a failure of the user's code."""
     text = " ".join(str(problem).split())
     return ModelError(f"{what}: {type(problem).__name__}: {text[:400]}")
 
 
 def _in_memory(answers: Any) -> Any:
-    """Tensors that are tracked or elsewhere come here."""
+    """Detaches tensors and moves them to the CPU."""
     if hasattr(answers, "detach"):
         answers = answers.detach().cpu()
     return answers
@@ -192,7 +192,7 @@ def by_name(classes: Sequence[Any], favourable: Any) -> tuple[int, ...]:
 
 
 def _position(known: list[Any], wanted: Any) -> int | None:
-    """Where a class is: the same value, or else the same text."""
+    """The position of a class: by the same value, or else by the same text."""
     if wanted in known:
         return known.index(wanted)
     texts = [str(own) for own in known]

@@ -30,7 +30,7 @@ def is_own(model: Any) -> bool:
 
 
 def convert(model: Any, frame: Frame, favourable: Any) -> Onnx | Function:
-    """The network, behind the steps before it."""
+    """The network with the steps before it."""
     check_fitted(model)
     table = Table.of(model, frame)
     classes = by_name(list(model.classes_), favourable)

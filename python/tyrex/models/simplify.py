@@ -1,4 +1,4 @@
-"""scikit-learn estimators in the terms that skl2onnx and the native engine know."""
+"""scikit-learn estimators in a form that skl2onnx and the native engine support."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def simplified(estimator: Any, imputed: bool) -> Any:
 
 
 def _listed(transformer: Any, name: str, columns: Any) -> Any:
-    """Columns that are given as a slice or a mask, by name or by place."""
+    """Columns given as a slice or a mask, by name or by position."""
     is_mask = len(np.shape(columns)) == 1 and np.asarray(columns).dtype == bool
     if not (is_mask or isinstance(columns, slice)):
         return columns
@@ -42,7 +42,7 @@ def with_all_categories(transformer: Any) -> tuple[Any, list[int]]:
     """The transformer without the `drop` of its one-hot encoders, and the places in its old
     output in front of which that puts a new column.
 
-    Of two categories one column says all; those stay as they are.
+    Encoders with two categories, for which one column suffices, are unchanged.
     """
     if hasattr(transformer, "transformers_"):
         parts, places = [], []
@@ -53,7 +53,7 @@ def with_all_categories(transformer: Any) -> tuple[Any, list[int]]:
             places += [start + place for place in within]
         return _changed(transformer, transformers_=parts), sorted(places)
     if getattr(transformer, "steps", None):
-        # What comes behind an encoder would have to learn of the new columns.
+        # The step after an encoder would have to know the new columns.
         name, last = transformer.steps[-1]
         changed, places = with_all_categories(last)
         return _changed(transformer, steps=[*transformer.steps[:-1], (name, changed)]), places
@@ -70,7 +70,7 @@ def with_all_categories(transformer: Any) -> tuple[Any, list[int]]:
 
 
 def _changed(estimator: Any, **attributes: Any) -> Any:
-    """A copy with other attributes; the original is the user's."""
+    """A copy with other attributes; the original is not changed."""
     made = copy.copy(estimator)
     made.__dict__.update(attributes)
     return made

@@ -49,7 +49,7 @@ class Preprocessor:
 
     @classmethod
     def of(cls, transformer: Any, frame: Frame) -> Preprocessor:
-        """The transformer, once it has been seen to be one and to be fitted."""
+        """The transformer, after a check that it is one and is fitted."""
         if not hasattr(transformer, "transform"):
             raise TypeError(
                 f"preprocessor: found {_kind(transformer)}, expected a fitted scikit-learn "
@@ -59,28 +59,28 @@ class Preprocessor:
         return cls(transformer, Table.of(transformer, frame))
 
     def transform(self, frame: Frame) -> Floats:
-        """What the network behind it is given."""
+        """The input of the network after it."""
         try:
             made = self.transformer.transform(self.table.container(frame))
-        except Exception as problem:  # whatever the user's own transformer raises
+        except Exception as problem:  # the user's transformer may raise any error
             raise failed("the preprocessor failed on the data", problem) from problem
         made = made.toarray() if hasattr(made, "toarray") else made
         return columns(made, len(frame), "the preprocessor's output", "a matrix of numbers")
 
     def before(self, network: bytes, frame: Frame) -> tuple[bytes, list[str] | None]:
-        """The transformer and a network behind it as ONNX, and the columns they use."""
+        """The transformer and the network after it as ONNX, and the columns they use."""
         return export(self.transformer, self.table, frame, network)
 
 
 def _shares(model: Any, table: Table, frame: Frame) -> Any:
     try:
         return model.predict_proba(table.container(frame))
-    except Exception as problem:  # whatever the user's own model raises
+    except Exception as problem:  # the user's model may raise any error
         raise failed(f"this {_kind(model)} cannot score the data", problem) from problem
 
 
 def convert(model: Any, frame: Frame, favourable: Any) -> Onnx | Function:
-    """A classifier or a pipeline that ends in one, as ONNX where skl2onnx knows it."""
+    """A classifier or a pipeline that ends in one, as ONNX if skl2onnx supports it."""
     check_classifier(model)
     table = Table.of(model, frame)
     source = f"predict_proba of this {_kind(model)}"
@@ -116,7 +116,7 @@ def convert(model: Any, frame: Frame, favourable: Any) -> Onnx | Function:
 
 
 def check_classifier(model: Any) -> None:
-    """Refuses what is not fitted or gives no probabilities."""
+    """Rejects estimators that are not fitted or have no probabilities."""
     kind = _kind(model)
     base = need("sklearn.base", PURPOSE, install="scikit-learn")
     if base.is_regressor(model):
@@ -133,7 +133,7 @@ def check_classifier(model: Any) -> None:
 
 
 def check_fitted(estimator: Any) -> None:
-    """Refuses an estimator that was never fitted."""
+    """Rejects an estimator that is not fitted."""
     validation = need("sklearn.utils.validation", PURPOSE, install="scikit-learn")
     exceptions = need("sklearn.exceptions", PURPOSE, install="scikit-learn")
     try:
@@ -141,7 +141,7 @@ def check_fitted(estimator: Any) -> None:
     except exceptions.NotFittedError:
         message = f"this {_kind(estimator)} is not fitted yet; call fit first"
         raise ModelError(message) from None
-    except TypeError:  # not an estimator in scikit-learn's sense: nothing to ask
+    except TypeError:  # not an estimator in scikit-learn's sense
         return
 
 
@@ -158,7 +158,7 @@ def export(
     """A classifier, or a transformer with a network behind it, as ONNX, and the columns it takes,
     where they have names.
 
-    Its inputs are columns where it tells them apart, else one matrix of numbers.
+    Its inputs are columns if it treats them differently, else one matrix of numbers.
     """
     estimator = getattr(estimator, "best_estimator_", estimator)  # of a search over parameters
     chosen = frame.select(table.columns)
@@ -194,7 +194,7 @@ def _export(estimator: Any, inputs: Inputs) -> bytes:
 
 
 def _behind(transformer: Any, inputs: Inputs, model: bytes) -> bytes:
-    """A model behind a transformer that leaves no category without a column, if that can be."""
+    """A model after a transformer with a column for every category, if possible."""
     complete, places = with_all_categories(transformer)
     try:
         return graph.join(_export(complete, inputs), graph.widened(model, places))
@@ -203,13 +203,13 @@ def _behind(transformer: Any, inputs: Inputs, model: bytes) -> bytes:
 
 
 def _check_sparse(estimator: Any, table: Table, frame: Frame) -> None:
-    """XGBoost takes the zeros of a sparse matrix for missing values; no graph does."""
+    """XGBoost reads the zeros of a sparse matrix as missing values; graphs do not."""
     steps = getattr(estimator, "steps", None) or []
     if len(steps) < 2 or boosting.framework(steps[-1][1]) != "xgboost":
         return
     if hasattr(estimator[:-1].transform(table.container(frame)), "toarray"):
         raise NotNative(
-            "XGBoost takes the zeros of a sparse matrix for missing values; make the encoder dense "
+            "XGBoost reads the zeros of a sparse matrix as missing values; make the encoder dense "
             "with sparse_output=False, or sparse_threshold=0 in a ColumnTransformer"
         )
 
@@ -233,7 +233,7 @@ def _translate(estimator: Any, inputs: Inputs, real: str) -> bytes:
             model = skl2onnx.to_onnx(
                 estimator, initial_types=initial, options=options, target_opset=graph.OPSETS
             )
-        except Exception as problem:  # a converter has as many errors as estimators
+        except Exception as problem:  # converters raise many types of errors
             message = " ".join(str(problem).split())
             raise NotNative(f"skl2onnx cannot convert it: {message[:200]}") from None
     content: bytes = model.SerializeToString()
@@ -241,7 +241,7 @@ def _translate(estimator: Any, inputs: Inputs, real: str) -> bytes:
 
 
 def _tells_columns_apart(estimator: Any) -> bool:
-    """Whether the estimator does something else to each column."""
+    """Whether the estimator treats columns differently."""
     if hasattr(estimator, "steps"):
         return any(_tells_columns_apart(step) for _, step in estimator.steps)
     if hasattr(estimator, "transformer_list"):

@@ -16,25 +16,25 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Table:
-    """How an estimator takes its rows: as a data frame with its own names, or as a matrix."""
+    """The input format of an estimator: a data frame with its own names, or a matrix."""
 
-    #: The estimator's columns, by the names the data have for them.
+    #: The estimator's columns, by their names in the data.
     columns: tuple[str, ...]
     #: The estimator's own names, if it was fitted with names.
     names: tuple[str, ...] | None
-    #: Values for columns that nothing depends on, for rows that come without them.
+    #: Values for unused columns, for rows without them.
     unused: dict[str, Any] = field(default_factory=dict)
 
     @classmethod
     def of(cls, estimator: Any, frame: Frame) -> Table:
-        """What a scikit-learn estimator remembers of the table it was fitted with."""
+        """The table that a scikit-learn estimator was fitted with."""
         names = getattr(estimator, "feature_names_in_", None)
         count = getattr(estimator, "n_features_in_", None)
         return cls.named(None if names is None else [str(n) for n in names], count, frame)
 
     @classmethod
     def named(cls, names: Sequence[str] | None, count: int | None, frame: Frame) -> Table:
-        """A table of these columns, or of this many; refused if the data do not have them."""
+        """A table of these columns, or of this many; an error if the data do not have them."""
         if names is None:
             if count is not None and count != len(frame.names):
                 raise ModelError(
@@ -43,12 +43,12 @@ class Table:
                 )
             return cls(tuple(frame.names), None)
         strangers = not set(names) & set(frame.names) and len(names) == len(frame.names)
-        if strangers and frame.kind == "array":  # whose columns have no names of their own
+        if strangers and frame.kind == "array":  # its columns have no names
             return cls(tuple(frame.names), tuple(names))
         return cls(tuple(frame.select(names).names), tuple(names))
 
     def using(self, features: Sequence[str] | None, frame: Frame) -> Table:
-        """The same, of which only these columns matter."""
+        """The same, with only these columns used."""
         if features is None:
             return self
         chosen = frame.select(self.columns)
@@ -61,7 +61,7 @@ class Table:
         return list(self.columns) if self.columns == self.names else None
 
     def container(self, frame: Frame) -> Any:
-        """The rows as the estimator takes them."""
+        """The rows in the format of the estimator."""
         absent = [name for name in self.unused if name not in frame.names]
         chosen = frame.select([name for name in self.columns if name not in absent])
         if self.names is not None and chosen.kind == "pandas":

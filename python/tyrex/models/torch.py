@@ -35,11 +35,11 @@ class Module:
 
     @classmethod
     def of(cls, module: Any) -> Module:
-        """The module as it is now; the original is left alone."""
-        module = getattr(module, "_orig_mod", module)  # what torch.compile wraps
+        """A copy of the module; the original is not changed."""
+        module = getattr(module, "_orig_mod", module)  # the module inside torch.compile's wrapper
         try:
             return cls(copy.deepcopy(module).eval())
-        except Exception as problem:  # whatever the user's own module raises
+        except Exception as problem:  # the user's module may raise any error
             message = f"the torch model cannot be copied: {problem}"
             raise ModelError(message) from problem
 
@@ -54,7 +54,7 @@ class Module:
             yield torch.tensor(rows, dtype=dtype, device=device)
 
     def answers(self, matrix: Floats) -> Any:
-        """What the module says to the rows of a matrix."""
+        """The output of the module for the rows of a matrix."""
         torch = need("torch", PURPOSE)
         parts = []
         with torch.no_grad():
@@ -89,18 +89,18 @@ class Module:
         example = torch.zeros(2, width)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            # A graph follows one path; a module that asks its values for the way has several.
+            # A graph has one path; a module with data-dependent control flow has several.
             warnings.simplefilter("error", torch.jit.TracerWarning)
             try:
                 module = copy.deepcopy(self.module).to("cpu", torch.float32)
                 return _export(torch, module, example)
-            except Exception as problem:  # an exporter has as many errors as operators
+            except Exception as problem:  # exporters raise many types of errors
                 text = " ".join(str(problem).split())
                 raise NotNative(f"it cannot be exported to ONNX: {text[:200]}") from None
 
 
 def _export(torch: Any, module: Any, example: Any) -> bytes:
-    """The exporter that needs no further package, as long as there is one."""
+    """The exporter that needs no further package, while torch has it."""
     names = {"input_names": ["x"], "output_names": ["y"], "opset_version": OPSETS[""]}
     known = inspect.signature(torch.onnx.export).parameters
     if "dynamic_axes" not in known:
@@ -136,5 +136,5 @@ def _probability(torch: Any, answers: Any, rows: int, outputs: Outputs) -> Any:
 def convert(
     module: Any, frame: Frame, favourable: Any, logits: bool | None, preprocessor: Any
 ) -> Onnx | Function:
-    """A module as ONNX; as a function with gradients where it is not a graph."""
+    """A module as ONNX; as a function with gradients if it cannot be exported."""
     return network.convert(Module.of(module), frame, favourable, logits, preprocessor)

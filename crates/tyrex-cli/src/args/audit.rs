@@ -26,19 +26,20 @@ pub struct AuditArgs {
     /// Promises in a file, as `explain --out` writes it
     #[arg(long, value_name = "FILE", help_heading = "Promises")]
     pub counterfactuals: Option<PathBuf>,
-    /// Rows that `explain` had: the people as they were, and rows for methods that look among them
+    /// Rows that `explain` used: the original applicants, and the data rows for methods that need
+    /// them
     #[arg(long, value_name = "FILE", help_heading = "Data")]
     pub data: Option<PathBuf>,
-    /// The same, for a data set of the catalogue
+    /// The same, as a data set of the catalogue
     #[arg(long, value_name = "NAME", conflicts_with = "data", help_heading = "Data")]
     pub dataset: Option<String>,
-    /// What the features mean [default: the schema in each model file, then the data set's]
+    /// Schema of the features [default: the schema in each model file, then the data set's]
     #[arg(long, value_name = "FILE", help_heading = "Data")]
     pub schema: Option<PathBuf>,
-    /// ONNX file of a model that may follow; may be repeated, to compare several
+    /// ONNX file of a candidate model; may be repeated, to compare several
     #[arg(long, value_name = "FILE", required = true, help_heading = "Model file")]
     pub model: Vec<PathBuf>,
-    /// How to read them.
+    /// How to read the files.
     #[command(flatten)]
     pub import: ImportArgs,
     /// Share of promises that may be broken, such as 0.5% or 0.005
@@ -51,7 +52,7 @@ pub struct AuditArgs {
         help_heading = "Gate"
     )]
     pub allow: f64,
-    /// Count promises in groups, too: by a feature's levels or quartiles, or between edges
+    /// Also count promises by group: a feature's levels or quartiles, or intervals between edges
     /// (age:25,40,60); may be repeated
     #[arg(long, value_name = "FEATURE[:EDGES]", value_parser = grouping, help_heading = "Gate")]
     pub by: Vec<Grouping>,
@@ -71,22 +72,22 @@ pub struct AuditArgs {
     /// Write the answer to a .html, .json, .csv, .jsonl, .ndjson or .parquet file; may be repeated
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub out: Vec<PathBuf>,
-    /// Whether they may be overwritten.
+    /// Whether to overwrite them.
     #[command(flatten)]
     pub force: ForceArgs,
 }
 
-/// A share between 0 and 1, or in per cent. A bare 1 may be meant as either.
+/// A share between 0 and 1, or in per cent. A bare 1 is ambiguous.
 fn share(text: &str) -> Result<f64, String> {
     let number = match text.trim().strip_suffix('%') {
-        // By letters and not by dividing, so that 0.7% is the very number 0.007.
+        // Parsed with an exponent, not divided by 100, so that 0.7% is exactly the number 0.007.
         Some(percent) if !percent.contains(['e', 'E']) => format!("{}e-2", percent.trim()),
         Some(_) => String::new(),
         None => text.trim().to_owned(),
     };
     let number = number.parse::<f64>().ok().filter(|share| (0.0..=1.0).contains(share));
     match number {
-        Some(1.0) if !text.contains('%') => Err("write 1% or 100%, whichever is meant".to_owned()),
+        Some(1.0) if !text.contains('%') => Err("ambiguous share: write 1% or 100%".to_owned()),
         Some(share) => Ok(share),
         None => Err("expected a share such as 0.5% or 0.005, from 0 to 100%".to_owned()),
     }
@@ -110,7 +111,7 @@ mod tests {
                 assert_eq!(share(&plain.to_string()), Ok(plain));
             }
         }
-        assert_eq!(share("1"), Err("write 1% or 100%, whichever is meant".to_owned()));
+        assert_eq!(share("1"), Err("ambiguous share: write 1% or 100%".to_owned()));
         for wrong in ["-1", "1.1", "101%", "nan", "inf", "half", "", "%", "1e1%", "5 percent"] {
             assert!(share(wrong).is_err(), "{wrong}");
         }

@@ -16,7 +16,7 @@ Examples:
   tyrex calibrate --dataset german --target 0.9 --confidence 0.9 --method trex-nn --norm l2
   tyrex calibrate --data loans.csv --schema loans.toml --model loans.onnx --ensemble ensemble")]
 pub struct CalibrateArgs {
-    /// Where the rows come from.
+    /// The source of the rows.
     #[command(flatten)]
     pub source: SourceArgs,
     /// The reference.
@@ -28,19 +28,19 @@ pub struct CalibrateArgs {
     /// Expected share of valid counterfactuals under a retrained model [default: 0.95]
     #[arg(long, value_name = "SHARE", allow_negative_numbers = true, help_heading = "Promise")]
     pub target: Option<f64>,
-    /// Probability that the chosen threshold keeps it [default: 0.95]
+    /// Confidence that the chosen threshold reaches it [default: 0.95]
     #[arg(long, value_name = "P", allow_negative_numbers = true, help_heading = "Promise")]
     pub confidence: Option<f64>,
-    /// What a counterfactual that is not found counts as [default: left-out]
+    /// How to count an applicant without a counterfactual [default: left-out]
     #[arg(long, value_name = "NAME", value_parser = choice::<Missing>(), help_heading = "Promise")]
     pub missing: Option<Missing>,
-    /// Where the p-values come from; choose before looking [default: betting]
+    /// Test that gives the p-values; choose it before you see results [default: betting]
     #[arg(long, value_name = "NAME", value_parser = choice::<Test>(), help_heading = "Promise")]
     pub test: Option<Test>,
-    /// Method whose threshold is chosen [default: trex-o]
+    /// Method to calibrate [default: trex-o]
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(MethodSpec::NAMES), help_heading = "Search")]
     pub method: Option<String>,
-    /// What a change costs [default: l1]
+    /// Norm that measures the cost of a change [default: l1]
     #[arg(long, value_name = "NAME", value_parser = choice::<Norm>(), help_heading = "Search")]
     pub norm: Option<Norm>,
     /// Thresholds to try
@@ -56,22 +56,22 @@ pub struct CalibrateArgs {
     /// Neighbours in the test of stability [default: the protocol's; 1000]
     #[arg(long, value_name = "N", value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "Search")]
     pub k: Option<usize>,
-    /// How far they lie: the standard deviation in encoded columns [default: the protocol's; 0.1]
+    /// Standard deviation of the neighbours, in encoded columns [default: the protocol's; 0.1]
     #[arg(long, value_name = "SIGMA", allow_negative_numbers = true, help_heading = "Search")]
     pub sigma: Option<f64>,
-    /// Rejected applicants to search for; the first ones are taken
+    /// Number of rejected applicants, from the first
     #[arg(long, value_name = "N", default_value_t = 100, value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "Search")]
     pub limit: usize,
-    /// Seed of the search, and of what is trained here
+    /// Seed of the search, and of models trained by this command
     #[arg(long, value_name = "N", value_parser = whole::<u64>, allow_negative_numbers = true, help_heading = "Search")]
     pub seed: Option<u64>,
-    /// Folder of retrained models, from `tyrex retrain` [default: they are trained now]
+    /// Folder of retrained models, from `tyrex retrain` [default: models are trained now]
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["change", "change_params", "models"], help_heading = "Change")]
     pub ensemble: Option<PathBuf>,
-    /// What is different for every model that is trained now.
+    /// How models that are trained now differ.
     #[command(flatten)]
     pub change: ChangeArgs,
-    /// Models to train [default: twice the least that could show the promise]
+    /// Models to train [default: twice the minimum that can show the validity]
     #[arg(long, value_name = "N", value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "Change")]
     pub models: Option<usize>,
 }

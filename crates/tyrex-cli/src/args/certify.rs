@@ -24,7 +24,7 @@ pub struct CertifyArgs {
         help_heading = "Data"
     )]
     pub counterfactuals: Option<PathBuf>,
-    /// Check certificates: a JSON document of `certify` or `explain`, the service or Python
+    /// Verify the certificates in a JSON document of `certify`, `explain`, the service or Python
     #[arg(
         long,
         value_name = "FILE",
@@ -34,19 +34,19 @@ pub struct CertifyArgs {
         help_heading = "Data"
     )]
     pub verify: Option<PathBuf>,
-    /// What its columns mean [default: the schema in the model file]
+    /// Schema of its columns [default: the schema in the model file]
     #[arg(long, value_name = "FILE", help_heading = "Data")]
     pub schema: Option<PathBuf>,
     /// ONNX file of the model
     #[arg(long, value_name = "FILE", help_heading = "Model file")]
     pub model: PathBuf,
-    /// How to read it.
+    /// How to read the file.
     #[command(flatten)]
     pub import: ImportArgs,
     /// Folder of retrained models, from `tyrex retrain`
     #[arg(long, value_name = "FOLDER", help_heading = "Change")]
     pub ensemble: Option<PathBuf>,
-    /// The retrained models had a part in finding the counterfactuals, so they are not fresh
+    /// The search used these retrained models, so they are not independent of the counterfactuals
     #[arg(long, requires = "ensemble", help_heading = "Change")]
     pub steered: bool,
     /// Largest change of any weight, for the interval tier
@@ -58,7 +58,7 @@ pub struct CertifyArgs {
         help_heading = "Change"
     )]
     pub delta: f64,
-    /// Probability that the theorem's bound shall have
+    /// Probability with which the theorem's bound holds
     #[arg(
         long,
         value_name = "P",
@@ -67,7 +67,7 @@ pub struct CertifyArgs {
         help_heading = "Certificate"
     )]
     pub probability: f64,
-    /// Confidence of what is concluded from retrained models
+    /// Confidence of the conclusions from retrained models
     #[arg(
         long,
         value_name = "P",
@@ -85,7 +85,7 @@ pub struct CertifyArgs {
     /// Seed of the draws; those of a search with the same seed are others
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = whole::<u64>, allow_negative_numbers = true, help_heading = "Certificate")]
     pub seed: u64,
-    /// What every certificate must be, or the answer is "no"
+    /// Verdict that every certificate must reach, or the answer is "no"
     #[arg(long, value_name = "VERDICT", default_value = "empirical", value_parser = one_of(&[Verdict::Empirical, Verdict::Certified]), help_heading = "Certificate")]
     pub require: Verdict,
     /// Certificates to show or write [default: 10 to show, all to write]
@@ -94,7 +94,7 @@ pub struct CertifyArgs {
     /// Write verdicts and numbers to a .csv, .jsonl, .ndjson or .parquet file
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub out: Option<PathBuf>,
-    /// Whether it may be overwritten.
+    /// Whether to overwrite it.
     #[command(flatten)]
     pub force: ForceArgs,
 }

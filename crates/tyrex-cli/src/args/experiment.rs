@@ -4,14 +4,14 @@ use std::path::PathBuf;
 
 use clap::Subcommand;
 
-/// What to do with experiments.
+/// Commands for experiments.
 #[derive(Debug, Subcommand)]
 pub enum ExperimentCommand {
-    /// Run experiments, or go on where a run was stopped
+    /// Run experiments, or continue a run that was stopped
     ///
-    /// The file is a suite, which names the files of its experiments, or one experiment. The
-    /// folder keeps every finished piece: after an interrupt the same command goes on, and ends
-    /// with the same numbers as a run that was not stopped.
+    /// The file is a suite, which names the files of its experiments, or one experiment. The folder
+    /// keeps every finished piece: after an interrupt the same command continues, and the numbers
+    /// are those of an uninterrupted run.
     #[command(after_help = "\
 Examples:
   tyrex experiment run experiments/paper.toml --out results
@@ -30,7 +30,7 @@ Examples:
 pub struct ExperimentRunArgs {
     /// Suite or experiment to run
     pub file: PathBuf,
-    /// Folder of the results; made if it is not there
+    /// Folder of the results; created if it does not exist
     #[arg(long, value_name = "FOLDER")]
     pub out: PathBuf,
     /// The short run: 10 models, 100 factuals, one base model
@@ -43,7 +43,7 @@ pub struct ExperimentRunArgs {
 pub struct ExperimentShowArgs {
     /// Suite or experiment
     pub file: PathBuf,
-    /// As the short run would have it
+    /// Show the short run
     #[arg(long)]
     pub quick: bool,
 }

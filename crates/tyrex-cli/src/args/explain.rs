@@ -23,7 +23,7 @@ Examples:
   tyrex explain --data applicants.csv --model loans.onnx --ledger advice.db \
     --subject-column customer --holds 90d")]
 pub struct ExplainArgs {
-    /// Where the rows come from.
+    /// The source of the rows.
     #[command(flatten)]
     pub source: SourceArgs,
     /// The reference.
@@ -32,19 +32,19 @@ pub struct ExplainArgs {
     /// The model.
     #[command(flatten)]
     pub model: ModelArgs,
-    /// How advice is found.
+    /// Search options.
     #[command(flatten)]
     pub search: SearchArgs,
     /// Folder of retrained models, from `tyrex retrain`, for the certificates
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["change", "change_params", "models"], help_heading = "Change")]
     pub ensemble: Option<PathBuf>,
-    /// What is different for every model that is trained now.
+    /// How models that are trained now differ.
     #[command(flatten)]
     pub change: ChangeArgs,
-    /// Models to train again for the certificates [default: 20, or none for a model file]
+    /// Models to retrain for the certificates [default: 20, or none for a model file]
     #[arg(long, value_name = "N", value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "Change")]
     pub models: Option<usize>,
-    /// Where the advice is recorded.
+    /// The ledger for the advice.
     #[command(flatten)]
     pub record: RecordArgs,
     /// Rejected applicants to advise [default: 5 to show, all to write or record]
@@ -53,47 +53,47 @@ pub struct ExplainArgs {
     /// Write the advice to a .csv, .jsonl, .ndjson or .parquet file
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub out: Option<PathBuf>,
-    /// Whether it may be overwritten.
+    /// Whether to overwrite it.
     #[command(flatten)]
     pub force: ForceArgs,
 }
 
-/// How advice is found.
+/// Search options.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Search")]
 pub struct SearchArgs {
     /// Method [default: trex-o; trex-nn for a model without gradients]
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(MethodSpec::NAMES))]
     pub method: Option<String>,
-    /// What a change costs [default: l1]
+    /// Norm that measures the cost of a change [default: l1]
     #[arg(long, value_name = "NAME", value_parser = choice::<Norm>())]
     pub norm: Option<Norm>,
-    /// Stability that advice must have: a number, or `auto` for the least that keeps 95 % valid
-    /// under retrained models [default: the protocol's; 0.8]
+    /// Required stability: a number, or `auto` for the lowest that keeps 95 % valid under retrained
+    /// models [default: the protocol's; 0.8]
     #[arg(long, value_name = "TAU", value_parser = threshold, allow_negative_numbers = true)]
     pub tau: Option<Threshold>,
     /// Neighbours in the test of stability [default: the protocol's; 1000]
     #[arg(long, value_name = "N", value_parser = whole::<usize>, allow_negative_numbers = true)]
     pub k: Option<usize>,
-    /// How far they lie: the standard deviation in encoded columns [default: the protocol's; 0.1]
+    /// Standard deviation of the neighbours, in encoded columns [default: the protocol's; 0.1]
     #[arg(long, value_name = "SIGMA", allow_negative_numbers = true)]
     pub sigma: Option<f64>,
-    /// Features that may change [default: those the schema lets change]
+    /// Features that may change [default: those that the schema allows to change]
     #[arg(long, value_name = "FEATURES", value_delimiter = ',')]
     pub vary: Option<Vec<String>>,
     /// Features that must not change
     #[arg(long, value_name = "FEATURES", value_delimiter = ',')]
     pub keep: Vec<String>,
-    /// The most steps for one applicant
+    /// Maximum number of steps for one applicant
     #[arg(long, value_name = "N", value_parser = whole::<u64>, allow_negative_numbers = true)]
     pub max_steps: Option<u64>,
-    /// The most points scored by the model for one applicant
+    /// Maximum number of points that the model scores for one applicant
     #[arg(long, value_name = "N", value_parser = whole::<u64>, allow_negative_numbers = true)]
     pub max_evaluations: Option<u64>,
-    /// The most seconds for one applicant; the result then depends on the machine
+    /// Maximum number of seconds for one applicant; the result then depends on the machine
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
     pub max_seconds: Option<f64>,
-    /// Seed of the search, and of what is trained here [default: 0]
+    /// Seed of the search, and of models trained by this command [default: 0]
     #[arg(long, value_name = "N", value_parser = whole::<u64>, allow_negative_numbers = true)]
     pub seed: Option<u64>,
 }

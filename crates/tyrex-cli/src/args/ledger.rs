@@ -8,7 +8,7 @@ use tyrex_ledger::ledger::{Closing, Hash, Status};
 
 use super::{ForceArgs, choice, whole};
 
-/// What to do with the ledger.
+/// Commands for the ledger.
 #[derive(Debug, Subcommand)]
 pub enum LedgerCommand {
     /// List promises, the oldest first
@@ -18,41 +18,40 @@ Examples:
   tyrex ledger list --ledger advice.db --status open --model 3fb1
   tyrex ledger list --ledger postgres://tyrex@db.example/advice --after 100 --json")]
     List(LedgerListArgs),
-    /// Show one entry: what was promised, to whom, for which model
+    /// Show one entry: the promise, its subject and its model
     #[command(after_help = "\
 Examples:
   tyrex ledger show 3 --ledger advice.db
   tyrex ledger show 0198c2f4-7a51-7cc1-a03c-5d5bd0d7a9a4 --ledger advice.db --json")]
     Show(LedgerShowArgs),
-    /// Write all entries, closings and forgettings included, to a file
+    /// Write all entries, including closings and erasures, to a file
     #[command(after_help = "\
 Examples:
   tyrex ledger export --ledger advice.db --out advice.parquet
   tyrex ledger export --ledger advice.db --status open --out open.csv --force")]
     Export(LedgerExportArgs),
-    /// Check that no entry was edited, removed, reordered or put in
+    /// Check that no entry was edited, removed, reordered or inserted
     ///
-    /// The answer is "no" (exit code 1) if one was; the first one is named. Note the head
-    /// somewhere else: whoever controls the whole database could write it anew, and only a head
-    /// noted earlier shows that.
+    /// The answer is "no" (exit code 1) if one was; the first such entry is named. Store the head
+    /// outside the database: an attacker with full control of the database could rewrite all of it,
+    /// and only a head stored earlier shows that.
     #[command(after_help = "\
 Examples:
   tyrex ledger verify --ledger advice.db
   tyrex ledger verify --ledger advice.db --head \"$(cat head-of-last-week.txt)\"")]
     Verify(LedgerVerifyArgs),
-    /// Remove everything personal about a subject; the chain still verifies
+    /// Erase the personal data of a subject; the chain still verifies
     ///
-    /// What goes is the subject, the rows and the certificates of its promises, and the service's
+    /// This removes the subject, the rows and the certificates of its promises, and the service's
     /// finished jobs in the same database that recorded advice for the subject or audited its
-    /// promises. What stays is that promises were given, when, and for which model. While a job
-    /// that is not finished would hold the subject, nothing is removed (exit code 2). The answer
-    /// is "no" (exit code 1) if neither the ledger nor a job knows the subject. Backups are not
-    /// reached.
+    /// promises. The existence, time and model of each promise stay. Nothing is removed while an
+    /// unfinished job may hold the subject (exit code 2). The answer is "no" (exit code 1) if the
+    /// subject is in neither the ledger nor a job. Backups are not changed.
     #[command(after_help = "\
 Examples:
   tyrex ledger forget customer-4711 --ledger advice.db --yes")]
     Forget(LedgerForgetArgs),
-    /// Close a promise that was kept, or that is not wanted any more
+    /// Close a promise that was fulfilled or withdrawn
     #[command(after_help = "\
 Examples:
   tyrex ledger close 3 --as fulfilled --ledger advice.db
@@ -60,7 +59,7 @@ Examples:
     Close(LedgerCloseArgs),
 }
 
-/// Where the ledger is.
+/// The ledger.
 #[derive(Debug, clap::Args)]
 pub struct LedgerArgs {
     /// Ledger: a file, or the URL of a PostgreSQL database [default: the variable `TYREX_LEDGER`]
@@ -71,21 +70,21 @@ pub struct LedgerArgs {
 /// Arguments of `ledger list`.
 #[derive(Debug, clap::Args)]
 pub struct LedgerListArgs {
-    /// Where the ledger is.
+    /// The ledger.
     #[command(flatten)]
     pub ledger: LedgerArgs,
-    /// Which promises.
+    /// Filter of the promises.
     #[command(flatten)]
     pub filter: FilterArgs,
-    /// Only behind this entry, by its number
+    /// Only entries after this number
     #[arg(long, value_name = "N", value_parser = whole::<u64>, allow_negative_numbers = true)]
     pub after: Option<u64>,
-    /// At most so many
+    /// Maximum number of promises
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = whole::<usize>, allow_negative_numbers = true)]
     pub limit: usize,
 }
 
-/// Which promises.
+/// Filter of the promises.
 #[derive(Debug, clap::Args)]
 pub struct FilterArgs {
     /// Only promises with this status
@@ -94,7 +93,7 @@ pub struct FilterArgs {
     /// Only promises to this subject
     #[arg(long, value_name = "SUBJECT")]
     pub subject: Option<String>,
-    /// Only promises for this model: its fingerprint, or how it begins
+    /// Only promises for this model: its fingerprint, or a prefix of it
     #[arg(long, value_name = "FINGERPRINT")]
     pub model: Option<String>,
 }
@@ -104,7 +103,7 @@ pub struct FilterArgs {
 pub struct LedgerShowArgs {
     /// Entry, by its number or its id
     pub entry: String,
-    /// Where the ledger is.
+    /// The ledger.
     #[command(flatten)]
     pub ledger: LedgerArgs,
 }
@@ -112,16 +111,16 @@ pub struct LedgerShowArgs {
 /// Arguments of `ledger export`.
 #[derive(Debug, clap::Args)]
 pub struct LedgerExportArgs {
-    /// Where the ledger is.
+    /// The ledger.
     #[command(flatten)]
     pub ledger: LedgerArgs,
-    /// Which promises; with any of these, only promises are written.
+    /// Filter of the promises; with a filter, only promises are written.
     #[command(flatten)]
     pub filter: FilterArgs,
     /// The .csv, .jsonl, .ndjson or .parquet file to write
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub out: PathBuf,
-    /// Whether it may be overwritten.
+    /// Whether to overwrite it.
     #[command(flatten)]
     pub force: ForceArgs,
 }
@@ -129,10 +128,10 @@ pub struct LedgerExportArgs {
 /// Arguments of `ledger verify`.
 #[derive(Debug, clap::Args)]
 pub struct LedgerVerifyArgs {
-    /// Where the ledger is.
+    /// The ledger.
     #[command(flatten)]
     pub ledger: LedgerArgs,
-    /// A head that was noted earlier; it must still be in the chain
+    /// A head that was stored earlier; it must still be in the chain
     #[arg(long, value_name = "HASH")]
     pub head: Option<Hash>,
 }
@@ -142,10 +141,10 @@ pub struct LedgerVerifyArgs {
 pub struct LedgerForgetArgs {
     /// Subject, as it was recorded
     pub subject: String,
-    /// Where the ledger is.
+    /// The ledger.
     #[command(flatten)]
     pub ledger: LedgerArgs,
-    /// Do it: it cannot be undone. Needed on a terminal only
+    /// Confirm the erasure, which cannot be undone; only needed on a terminal
     #[arg(long)]
     pub yes: bool,
 }
@@ -158,23 +157,23 @@ pub struct LedgerCloseArgs {
     /// How it ended
     #[arg(long = "as", value_name = "HOW", value_parser = choice::<Closing>())]
     pub closing: Closing,
-    /// Where the ledger is.
+    /// The ledger.
     #[command(flatten)]
     pub ledger: LedgerArgs,
 }
 
-/// What `explain` records.
+/// How `explain` records advice.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Ledger")]
 pub struct RecordArgs {
-    /// Record the advice that is found: a file, made if it is not there, or the URL of a
+    /// Record the advice in this ledger: a file, created if it does not exist, or the URL of a
     /// PostgreSQL database
     #[arg(long, value_name = "LEDGER")]
     pub ledger: Option<String>,
-    /// Column of the data that says who it is for [default: file or data set, and row]
+    /// Column of the data that names the subject [default: file or data set, and row]
     #[arg(long, value_name = "COLUMN", requires = "ledger")]
     pub subject_column: Option<String>,
-    /// How long the promise holds: such as 90d, 12w or 36h, or `for-good` [default: 90d]
+    /// How long the promise is valid, such as 90d, 12w or 36h, or `for-good` [default: 90d]
     #[arg(long, value_name = "TIME", requires = "ledger", value_parser = holds)]
     pub holds: Option<Holds>,
 }

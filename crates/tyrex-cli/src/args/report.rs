@@ -18,10 +18,10 @@ pub struct ReportArgs {
     /// HTML file to write [default: report.html in the folder]
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub out: Option<PathBuf>,
-    /// Markdown file to write, too: the same tables without the figures
+    /// Also write this Markdown file: the same tables without the figures
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub markdown: Option<PathBuf>,
-    /// Whether they may be overwritten.
+    /// Whether to overwrite them.
     #[command(flatten)]
     pub force: ForceArgs,
 }

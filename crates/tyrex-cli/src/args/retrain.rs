@@ -17,37 +17,37 @@ Examples:
   tyrex retrain --dataset german --change weight-noise --change-params 'delta = 1e-3' --out moved
   tyrex retrain --data loans.csv --schema loans.toml --model loans.onnx --seed 1 --out fresh")]
 pub struct RetrainArgs {
-    /// Where the rows come from.
+    /// The source of the rows.
     #[command(flatten)]
     pub source: SourceArgs,
     /// The base model.
     #[command(flatten)]
     pub model: ModelArgs,
-    /// What was set about the training.
+    /// Training parameters.
     #[command(flatten)]
     pub training: TrainingArgs,
-    /// What is different for every model.
+    /// How the models differ.
     #[command(flatten)]
     pub change: ChangeArgs,
     /// Models to train
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "Change")]
     pub models: usize,
-    /// Seed of the new models, and of the base model if that is trained here
+    /// Seed of the new models, and of the base model if this command trains it
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = whole::<u64>, allow_negative_numbers = true, help_heading = "Training")]
     pub seed: u64,
     /// Folder to write
     #[arg(long, value_name = "FOLDER", help_heading = "Output")]
     pub out: PathBuf,
-    /// Whether it may be overwritten.
+    /// Whether to overwrite it.
     #[command(flatten)]
     pub force: ForceArgs,
 }
 
-/// What is different for every model.
+/// How the models differ.
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Change")]
 pub struct ChangeArgs {
-    /// What is different for every model
+    /// Change that makes each model differ
     #[arg(
         long,
         value_name = "NAME",
@@ -62,7 +62,7 @@ pub struct ChangeArgs {
 
 /// Changes by name.
 fn change_names() -> Vec<PossibleValue> {
-    // Known, so that it can be said why it is not one of them.
+    // Accepted here, so that the error can say why it is not supported.
     let targeted = PossibleValue::new(Targeted::NAME).hide(true);
     let name = |change: ModelChange| PossibleValue::new(change.name()).help(change.description());
     ModelChange::all().into_iter().map(name).chain([targeted]).collect()

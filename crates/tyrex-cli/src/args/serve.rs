@@ -24,25 +24,25 @@ Examples:
   tyrex token create --role admin && tyrex serve --address 0.0.0.0:8443 \\
       --tls-cert server.pem --tls-key server.key --log json
 
-docs/service.md says how to run it for others.",
+docs/service.md explains how to run the service for other users.",
     group = ArgGroup::new("served").args(["dataset", "data"])
 )]
 pub struct ServeArgs {
     /// Data set of the catalogue to train a model on; `tyrex data list` shows them
-    #[arg(long, value_name = "NAME", help_heading = "What is served", conflicts_with = "model")]
+    #[arg(long, value_name = "NAME", help_heading = "Model and data", conflicts_with = "model")]
     pub dataset: Option<String>,
     /// Your own rows, to explain: a .csv, .jsonl, .ndjson or .parquet file. Without --reference
     /// they are also the rows that train
-    #[arg(long, value_name = "FILE", help_heading = "What is served")]
+    #[arg(long, value_name = "FILE", help_heading = "Model and data")]
     pub data: Option<PathBuf>,
     /// Rows the model was trained on, apart from the rows to explain
-    #[arg(long, value_name = "FILE", help_heading = "What is served", requires = "data")]
+    #[arg(long, value_name = "FILE", help_heading = "Model and data", requires = "data")]
     pub reference: Option<PathBuf>,
-    /// What the columns of --data mean [default: what the model says]
+    /// Schema of --data [default: the schema in the model file]
     #[arg(
         long,
         value_name = "FILE",
-        help_heading = "What is served",
+        help_heading = "Model and data",
         requires = "data",
         conflicts_with = "dataset"
     )]
@@ -50,36 +50,36 @@ pub struct ServeArgs {
     /// The model.
     #[command(flatten)]
     pub model: ModelArgs,
-    /// Models to retrain, to see what survives
-    #[arg(long, value_name = "N", default_value_t = SERVED_MODELS, value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "What is served")]
+    /// Models to retrain, to test which advice stays valid
+    #[arg(long, value_name = "N", default_value_t = SERVED_MODELS, value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "Model and data")]
     pub models: usize,
     /// Folder of `tyrex experiment run` to show, or a folder of such folders [default: a small
-    /// suite that ships]
-    #[arg(long, value_name = "FOLDER", help_heading = "What is served")]
+    /// built-in suite]
+    #[arg(long, value_name = "FOLDER", help_heading = "Model and data")]
     pub results: Option<PathBuf>,
-    /// Where promises, models, jobs and tokens are kept: a SQLite file, or postgres://...
-    /// [default: what `TYREX_LEDGER` says, or tyrex.db]
+    /// Database of promises, models, jobs and tokens: a SQLite file, or postgres://... [default:
+    /// the variable `TYREX_LEDGER`, or tyrex.db]
     #[arg(long, value_name = "ADDRESS", help_heading = "State")]
     pub ledger: Option<String>,
-    /// How it is reached.
+    /// Network options.
     #[command(flatten)]
     pub reach: ReachArgs,
-    /// How much it takes on.
+    /// Limits.
     #[command(flatten)]
     pub limits: LimitArgs,
 }
 
-/// How the service is reached.
+/// Network options of the service.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "How it is reached")]
+#[command(next_help_heading = "Network")]
 pub struct ReachArgs {
-    /// Address and port to listen on; any but 127.0.0.1 and `::1` demands tokens
+    /// Address and port to listen on; all addresses except 127.0.0.1 and `::1` require tokens
     #[arg(long, value_name = "IP:PORT", default_value = "127.0.0.1:8080")]
     pub address: SocketAddr,
-    /// Port to listen on, at 127.0.0.1; 0 for any that is free
+    /// Port to listen on, at 127.0.0.1; 0 for any free port
     #[arg(long, value_name = "PORT", conflicts_with = "address")]
     pub port: Option<u16>,
-    /// Demand tokens on this machine, too; for use behind a reverse proxy
+    /// Require tokens from this machine too; for use behind a reverse proxy
     #[arg(long)]
     pub require_tokens: bool,
     /// Certificate and its chain, in PEM, for HTTPS; read again on SIGHUP
@@ -88,12 +88,12 @@ pub struct ReachArgs {
     /// Private key of the certificate, in PEM
     #[arg(long, value_name = "FILE", requires = "tls_cert")]
     pub tls_key: Option<PathBuf>,
-    /// How to write the log, to standard error
+    /// Format of the log on standard error
     #[arg(long, value_name = "FORM", default_value = "text", value_parser = choice::<LogFormat>())]
     pub log: LogFormat,
 }
 
-/// How much the service takes on.
+/// Limits of the service.
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Limits")]
 pub struct LimitArgs {
@@ -103,43 +103,43 @@ pub struct LimitArgs {
     /// Largest body with files, in MiB
     #[arg(long, value_name = "MIB", default_value_t = 64, value_parser = value_parser!(u32).range(1..=65536))]
     pub max_upload: u32,
-    /// Memory for the bodies of all requests at one time, in MiB
+    /// Memory for the bodies of all concurrent requests, in MiB
     #[arg(long, value_name = "MIB", default_value_t = 512, value_parser = value_parser!(u32).range(1..=1048576))]
     pub max_bodies: u32,
-    /// Most rows of one request
+    /// Maximum number of rows in one request
     #[arg(long, value_name = "N", default_value = "10000")]
     pub max_rows: NonZeroUsize,
-    /// Most rows to advise while the client waits; more become a job
+    /// Maximum number of rows that `explain` answers directly; a request with more becomes a job
     #[arg(long, value_name = "N", default_value = "64")]
     pub max_rows_at_once: NonZeroUsize,
-    /// Time until an answer
+    /// Time limit of a request
     #[arg(long, value_name = "TIME", default_value = "60s", value_parser = time)]
     pub timeout: Duration,
-    /// Time until the headers of a request are there; idle connections end after it, too
+    /// Time limit for the headers of a request, and for idle connections
     #[arg(long, value_name = "TIME", default_value = "15s", value_parser = time)]
     pub header_timeout: Duration,
-    /// Time without a byte while a body is sent or an answer taken
+    /// Time limit without progress while a body is sent or a response is read
     #[arg(long, value_name = "TIME", default_value = "20s", value_parser = time)]
     pub idle_timeout: Duration,
-    /// Connections at one time
+    /// Maximum number of concurrent connections
     #[arg(long, value_name = "N", default_value = "4096")]
     pub connections: NonZeroUsize,
-    /// Questions that may wait for a thread; the next is refused with 503
+    /// Maximum number of questions that wait for a thread; more are refused with 503
     #[arg(long, value_name = "N", default_value = "2048")]
     pub queue: NonZeroUsize,
-    /// Requests per second of one token, or of one address where there are no tokens [default:
-    /// 100 with tokens, else no limit]
+    /// Requests per second for each token, or for each address without tokens [default: 100 with
+    /// tokens, else no limit]
     #[arg(long, value_name = "N")]
     pub rate: Option<NonZeroU32>,
-    /// Time between the signal to end and the end
+    /// Time limit of a graceful shutdown
     #[arg(long, value_name = "TIME", default_value = "20s", value_parser = time)]
     pub drain: Duration,
 }
 
-/// What to do with tokens.
+/// Commands for tokens.
 #[derive(Debug, Subcommand)]
 pub enum TokenCommand {
-    /// Make a token; it is shown once
+    /// Create a token; it is shown once
     #[command(after_help = "\
 Examples:
   tyrex token create --role read
@@ -151,18 +151,18 @@ Examples:
   tyrex token list
   tyrex token list --ledger postgres://tyrex@localhost/tyrex --json")]
     List(TokenArgs),
-    /// End a token, at once
+    /// Revoke a token, with immediate effect
     #[command(after_help = "\
 Examples:
   tyrex token revoke 9f86d081884c7d65")]
     Revoke(RevokeTokenArgs),
 }
 
-/// Where tokens are kept.
+/// The database of the tokens.
 #[derive(Debug, clap::Args)]
 pub struct TokenArgs {
-    /// Database of the service: a SQLite file, or postgres://... [default: what `TYREX_LEDGER`
-    /// says, or tyrex.db]
+    /// Database of the service: a SQLite file, or postgres://... [default: the variable
+    /// `TYREX_LEDGER`, or tyrex.db]
     #[arg(long, value_name = "ADDRESS")]
     pub ledger: Option<String>,
 }
@@ -170,16 +170,16 @@ pub struct TokenArgs {
 /// Arguments of `token create`.
 #[derive(Debug, clap::Args)]
 pub struct CreateTokenArgs {
-    /// What it allows
+    /// Role of the token
     #[arg(long, value_name = "NAME", value_parser = choice::<Role>())]
     pub role: Role,
-    /// What to call it in lists
+    /// Name of the token in lists
     #[arg(long, value_name = "NAME", default_value = "")]
     pub name: String,
-    /// When it ends by itself, such as 12h, 90d or 1y [default: never]
+    /// Lifetime, such as 12h, 90d or 1y [default: unlimited]
     #[arg(long, value_name = "TIME", value_parser = time)]
     pub expires: Option<Duration>,
-    /// Where it is kept.
+    /// The database of the tokens.
     #[command(flatten)]
     pub place: TokenArgs,
 }
@@ -190,12 +190,12 @@ pub struct RevokeTokenArgs {
     /// Public part of the token; `tyrex token list` shows it
     #[arg(value_name = "ID")]
     pub id: String,
-    /// Where it is kept.
+    /// The database of the tokens.
     #[command(flatten)]
     pub place: TokenArgs,
 }
 
-/// A time with its unit: `20s`, `5m`, `12h`, `90d`, `2w`, `1y`.
+/// A duration with its unit: `20s`, `5m`, `12h`, `90d`, `2w`, `1y`.
 fn time(text: &str) -> Result<Duration, String> {
     let expected = || "expected a number of at least 1 and its unit, such as 30s, 12h or 90d";
     let end = text.find(|letter: char| !letter.is_ascii_digit()).ok_or_else(expected)?;

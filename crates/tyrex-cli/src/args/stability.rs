@@ -14,7 +14,7 @@ Examples:
   tyrex stability --dataset german --sigma 0.05 --out stability.parquet
   tyrex stability --data applicants.csv --model loans.onnx --limit 100 --json")]
 pub struct StabilityArgs {
-    /// Where the rows come from.
+    /// The source of the rows.
     #[command(flatten)]
     pub source: SourceArgs,
     /// The model.
@@ -23,7 +23,7 @@ pub struct StabilityArgs {
     /// Neighbours of each row
     #[arg(long, value_name = "N", default_value_t = 1000, value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "Measure")]
     pub k: usize,
-    /// How far they lie: the standard deviation in encoded columns
+    /// Standard deviation of the neighbours, in encoded columns
     #[arg(
         long,
         value_name = "SIGMA",
@@ -32,7 +32,7 @@ pub struct StabilityArgs {
         help_heading = "Measure"
     )]
     pub sigma: f64,
-    /// Where the Lipschitz constant in R comes from
+    /// Source of the Lipschitz constant in R
     #[arg(long, value_name = "NAME", default_value = "slopes", value_parser = choice::<Gamma>(), help_heading = "Measure")]
     pub gamma: Gamma,
     /// Seed of the neighbours, and of the training without --model
@@ -44,7 +44,7 @@ pub struct StabilityArgs {
     /// Write the rows to a .csv, .jsonl, .ndjson or .parquet file
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub out: Option<PathBuf>,
-    /// Whether it may be overwritten.
+    /// Whether to overwrite it.
     #[command(flatten)]
     pub force: ForceArgs,
 }

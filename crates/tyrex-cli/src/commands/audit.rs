@@ -27,12 +27,12 @@ use crate::interrupt;
 use crate::printer::{Page, Report, Stand};
 use crate::progress::Unit;
 
-/// Broken promises that fit a screen.
+/// Broken promises to show.
 const SHOWN: usize = 5;
 
 pub(crate) fn run(context: &mut Context<'_>, args: &AuditArgs) -> anyhow::Result<Answer> {
     let overwrite = args.force.overwrite();
-    // Minutes of work should not end in a refusal that could be had at once.
+    // Checked before the work, so that the error does not come minutes later.
     check_outputs(args, overwrite)?;
     check_models(&args.model)?;
     let gate = Gate {
@@ -44,8 +44,8 @@ pub(crate) fn run(context: &mut Context<'_>, args: &AuditArgs) -> anyhow::Result
     let rows = Rows::read(context, args)?;
     let mut promises = promises(args, rows.as_ref())?;
     if let Some(Rows::Named(dataset)) = &rows {
-        // Promises of earlier versions do not say what was promised; the schema of the people's
-        // data set does.
+        // Promises of earlier versions do not name the promised outcome; the schema of the data set
+        // does.
         let meaning = Meaning::of(dataset.schema());
         for promise in &mut promises {
             promise.meaning.get_or_insert_with(|| meaning.clone());
@@ -84,7 +84,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &AuditArgs) -> anyhow::Result
     Ok(if report.passes() { Answer::Yes } else { Answer::No })
 }
 
-/// The rows that `explain` had.
+/// The rows that `explain` used.
 enum Rows {
     /// A data set of the catalogue.
     Named(Box<Dataset>),
@@ -110,15 +110,14 @@ impl Rows {
     }
 }
 
-/// The request that was typed.
+/// The request of the arguments.
 fn request(args: &AuditArgs) -> anyhow::Result<Request> {
     let search = &args.search;
     let ask = explain::ask(search, Protocol::Product)?;
     if ask.is_calibrated() {
         return Err(Usage {
             problem: "--tau auto: an audit does not calibrate".to_owned(),
-            help: "`tyrex calibrate` says which threshold keeps a promise; pass its number"
-                .to_owned(),
+            help: "`tyrex calibrate` finds a threshold; pass its number".to_owned(),
         }
         .into());
     }
@@ -128,10 +127,7 @@ fn request(args: &AuditArgs) -> anyhow::Result<Request> {
         && args.dataset.is_none()
     {
         return Err(Usage {
-            problem: format!(
-                "--method {} looks for repairs among data rows",
-                request.method.name()
-            ),
+            problem: format!("--method {} needs data rows to find repairs", request.method.name()),
             help: "name them with --data or --dataset, or choose another method".to_owned(),
         }
         .into());
@@ -139,7 +135,7 @@ fn request(args: &AuditArgs) -> anyhow::Result<Request> {
     Ok(request)
 }
 
-/// Where the promises come from. The address of a ledger may hold a password.
+/// The source of the promises. The address of a ledger may hold a password.
 fn promise_source(args: &AuditArgs) -> String {
     args.counterfactuals.as_deref().map_or_else(|| "the ledger".to_owned(), shown)
 }
@@ -156,7 +152,7 @@ fn promises(args: &AuditArgs, rows: Option<&Rows>) -> anyhow::Result<Vec<Written
     Ok(entries?.iter().filter_map(Entry::written).collect())
 }
 
-/// A candidate, with rows: those that were given, or else those of the promises.
+/// A candidate with rows: the given ones, or else those of the promises.
 fn explainer(
     args: &AuditArgs,
     path: &Path,
@@ -182,7 +178,7 @@ fn explainer(
         }
         (None, _) => {
             return Err(Usage {
-                problem: format!("nothing says what the features of {} mean", path.display()),
+                problem: format!("there is no schema for the features of {}", path.display()),
                 help: "pass --schema FILE, the one the model was trained with".to_owned(),
             }
             .into());
@@ -217,7 +213,7 @@ fn with_progress(
     report
 }
 
-/// The forms a report can be written in.
+/// The formats of a report.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Form {
     Html,
@@ -236,7 +232,7 @@ impl Form {
     }
 }
 
-/// Refuses outputs that cannot be written, before the work.
+/// Rejects outputs that cannot be written, before the work.
 fn check_outputs(args: &AuditArgs, overwrite: Overwrite) -> anyhow::Result<()> {
     let ledger = args.ledger.as_ref().map(PathBuf::from);
     let mut inputs: Vec<Option<&PathBuf>> = args.model.iter().map(Some).collect();
@@ -258,7 +254,7 @@ fn check_outputs(args: &AuditArgs, overwrite: Overwrite) -> anyhow::Result<()> {
         match Form::of(path) {
             Form::Table => Table::check_writable(path, overwrite).map_err(|error| match error {
                 tyrex::Error::Table { .. } => Usage {
-                    problem: format!("--out {}: not a form that is known", path.display()),
+                    problem: format!("--out {}: unknown file format", path.display()),
                     help: "end the name in .html, .json, .csv, .jsonl, .ndjson or .parquet"
                         .to_owned(),
                 }
@@ -271,7 +267,7 @@ fn check_outputs(args: &AuditArgs, overwrite: Overwrite) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Refuses the same file twice: it would be ranked against itself.
+/// Rejects a file that is given twice: it would be compared with itself.
 fn check_models(models: &[PathBuf]) -> Result<(), Usage> {
     for (index, model) in models.iter().enumerate() {
         let place = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
@@ -299,7 +295,7 @@ fn write(gate: &GateReport, path: &Path, overwrite: Overwrite) -> anyhow::Result
     Ok(())
 }
 
-/// What `audit` has to say.
+/// The report of `audit`.
 #[derive(Debug, Serialize)]
 struct AuditReport<'a> {
     source: String,
@@ -399,7 +395,7 @@ fn group_cells(group: &Group) -> Vec<String> {
     ]
 }
 
-/// The broken promises of a candidate, as many as fit.
+/// The first broken promises of a candidate.
 fn broken_page(page: &mut Page, candidate: &JudgedCandidate) {
     let all = || {
         let broken = |promise: &&JudgedPromise| promise.status != PromiseStatus::Kept;
@@ -439,7 +435,7 @@ fn broken_page(page: &mut Page, candidate: &JudgedCandidate) {
 fn repair(repair: &Repair) -> String {
     match repair {
         Repair::NotFound { reason: Reason::AlreadyFavourable, .. } => {
-            "Nothing: the model accepts the row as it was.".to_owned()
+            "Nothing: the model accepts the original row.".to_owned()
         }
         Repair::NotFound { sentence, .. } => format!("No repair: {sentence}."),
         Repair::Found { sentence, cost, .. } => {
@@ -480,7 +476,7 @@ impl Report for AuditReport<'_> {
                 broken_page(page, best);
                 if others.iter().any(|other| other.tally.broken > 0) {
                     page.line("");
-                    page.line("  --json and --out have the broken promises of all candidates.");
+                    page.line("  --json and --out list the broken promises of all candidates.");
                 }
             }
         }

@@ -16,7 +16,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &CalibrateArgs) -> anyhow::Re
     let title = source::title(&args.source)?;
     let change = retrain::change(&args.change)?;
     let terms = terms(args)?;
-    // Bad goals are refused here, before any work.
+    // Bad goals are rejected here, before any work.
     let usual = usual_models(terms.goal.validity, terms.goal.confidence)?;
     let params = TrainParams::default();
     let seed = Seed(args.seed.unwrap_or_default());
@@ -30,9 +30,10 @@ pub(crate) fn run(context: &mut Context<'_>, args: &CalibrateArgs) -> anyhow::Re
         explainer.read_ensemble(folder)?
     } else {
         let params = explainer.training_params()?;
-        // With the least number, in two halves, one failure would be too many.
+        // With the minimum number in two halves, a single failure would be too many.
         let models = args.models.unwrap_or(usual);
-        // Not the models that `retrain` makes of this seed: those may judge what is chosen here.
+        // Not the models that `retrain` makes from this seed: those may test the threshold chosen
+        // here.
         let seed = seed.derive("calibration");
         let terms = RetrainingTerms { change, models, params, seed };
         let watch = |at| bars.at(at);
@@ -60,7 +61,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &CalibrateArgs) -> anyhow::Re
     Ok(answer)
 }
 
-/// The terms that were typed. A flag that was left out is the library's default.
+/// The terms of the arguments. An omitted flag takes the library's default.
 fn terms(args: &CalibrateArgs) -> Result<CalibrationTerms> {
     let usual = Ask::default();
     let ask = Ask {
@@ -83,7 +84,7 @@ fn terms(args: &CalibrateArgs) -> Result<CalibrationTerms> {
     Ok(CalibrationTerms { goal, taus, request: ask.request()?, factuals })
 }
 
-/// What `calibrate` has to say.
+/// The report of `calibrate`.
 #[derive(Debug, Serialize)]
 struct CalibrateReport {
     data: DataSummary,
@@ -111,11 +112,11 @@ impl CalibrateReport {
                 100.0 * validity.high,
             ),
             Verdict::TooFewModels { models, needed } => format!(
-                "no: it cannot be shown with {}; it takes at least {needed}",
+                "no: {} cannot show it; at least {needed} are needed",
                 counted(models, "model")
             ),
             Verdict::TooFewFound { coverage } => format!(
-                "no: at best {:.1} % have a counterfactual, whatever the threshold",
+                "no: at most {:.1} % have a counterfactual, at any threshold",
                 100.0 * coverage
             ),
             Verdict::NotShown { tau, p_value } => format!(

@@ -23,14 +23,14 @@ use crate::interrupt;
 use crate::printer::{Page, Report, Stand};
 use crate::progress::Unit;
 
-/// Certificates that fit a screen.
+/// Certificates to show.
 const SHOWN: usize = 10;
 
 pub(crate) fn run(context: &mut Context<'_>, args: &CertifyArgs) -> anyhow::Result<Answer> {
     match (&args.verify, &args.counterfactuals) {
         (Some(file), _) => verify::run(context, args, file),
         (None, Some(file)) => certify(context, args, file),
-        // The parser wants one of them.
+        // The parser requires one of them.
         (None, None) => Err(Usage {
             problem: "nothing to certify".to_owned(),
             help: "pass --counterfactuals FILE, or --verify FILE".to_owned(),
@@ -45,7 +45,7 @@ fn certify(
     counterfactuals: &Path,
 ) -> anyhow::Result<Answer> {
     let overwrite = args.force.overwrite();
-    // Minutes of work should not end in a refusal that could be had at once.
+    // Checked before the work, so that the error does not come minutes later.
     if let Some(out) = &args.out {
         let inputs = [args.counterfactuals.as_ref(), args.schema.as_ref(), Some(&args.model)];
         source::keep_inputs(out, &inputs)?;
@@ -111,7 +111,7 @@ fn schema_and_model(
         None => {
             embedded_schema(&OnnxModel::read(&args.model, &options)?)?.ok_or_else(|| Usage {
                 problem: format!(
-                    "nothing says what the columns of {} mean",
+                    "there is no schema for the columns of {}",
                     counterfactuals.display()
                 ),
                 help: "pass --schema FILE, the one the counterfactuals were found with".to_owned(),
@@ -154,12 +154,12 @@ fn with_progress(
     certificates
 }
 
-/// What `certify` has to say.
+/// The report of `certify`.
 #[derive(Debug, Serialize)]
 struct CertifyReport {
     counterfactuals: String,
     not_found: usize,
-    /// The model the counterfactuals were found for, if that was another.
+    /// The model the counterfactuals were found for, if it is another one.
     found_for: Option<String>,
     model: ModelSummary,
     favourable_class: FavourableClass,
@@ -180,7 +180,7 @@ struct EnsembleSummary {
     steered: bool,
 }
 
-/// How many certificates have which verdict.
+/// The number of certificates per verdict.
 #[derive(Debug, Serialize)]
 struct Verdicts {
     certified: usize,
@@ -206,7 +206,7 @@ struct Certified {
 }
 
 impl Certified {
-    /// A line of the table: every tier in a few words.
+    /// A line of the table, with a brief text per tier.
     fn cells(&self) -> Vec<String> {
         let certificate = &self.certificate.certificate;
         let brief = |kind: &TierKind| {
@@ -236,11 +236,11 @@ impl Report for CertifyReport {
         pairs.extend(self.model.pairs());
         pairs.extend(self.favourable_class.pairs());
         if let Some(other) = &self.found_for {
-            pairs.push(("note", format!("they were found for another model, {other}")));
+            pairs.push(("note", format!("found for another model, {other}")));
         }
         match &self.ensemble {
             Some(EnsembleSummary { change, models, steered }) => {
-                let part = if *steered { "; they had a part in the search" } else { "" };
+                let part = if *steered { "; used in the search" } else { "" };
                 pairs.push(("ensemble", format!("{}, {change}{part}", counted(*models, "model"))));
             }
             None => pairs.push(("ensemble", "none".to_owned())),
@@ -268,7 +268,7 @@ impl Report for CertifyReport {
         if self.below > 0 {
             let what = match self.required {
                 Verdict::Certified => "are not certified",
-                Verdict::Empirical | Verdict::Vacuous => "have no promise",
+                Verdict::Empirical | Verdict::Vacuous => "have no certificate",
             };
             page.title(&format!("No: {} of {count} {what}", self.below));
         }

@@ -34,7 +34,7 @@ pub(crate) fn fetch(context: &mut Context<'_>, args: &FetchDataArgs) -> anyhow::
     let mut datasets = Vec::with_capacity(args.names.len());
     for name in &args.names {
         let progress = context.progress("download", Unit::Bytes);
-        // What has arrived is kept, so an interrupt may end the download but not a write.
+        // Received data is kept, so an interrupt may end the download but not a write.
         let files = interrupt::whole(|| {
             catalogue.fetch(name, &options, &mut |at| {
                 progress.at(
@@ -55,7 +55,7 @@ pub(crate) fn fetch(context: &mut Context<'_>, args: &FetchDataArgs) -> anyhow::
     context.printer.show(&FetchReport { datasets })
 }
 
-/// What `data list` has to say.
+/// The report of `data list`.
 #[derive(Debug, Serialize)]
 struct ListReport {
     datasets: Vec<Listing>,
@@ -93,7 +93,7 @@ impl Report for ListReport {
     }
 }
 
-/// Where a data set is, or how to get it.
+/// The location of a data set, or the command that fetches it.
 fn place(listing: &Listing) -> String {
     match &listing.place {
         Place::Embedded => "in the program".to_owned(),
@@ -106,7 +106,7 @@ fn place(listing: &Listing) -> String {
     }
 }
 
-/// What `data show` has to say.
+/// The report of `data show`.
 #[derive(Debug, Serialize)]
 struct ShowReport {
     #[serde(flatten)]
@@ -161,7 +161,7 @@ impl Report for ShowReport {
     }
 }
 
-/// What `data fetch` has to say.
+/// The report of `data fetch`.
 #[derive(Debug, Serialize)]
 struct FetchReport {
     datasets: Vec<FetchedDataset>,
@@ -179,10 +179,10 @@ impl Report for FetchReport {
     fn page(&self, page: &mut Page) {
         for dataset in &self.datasets {
             if dataset.files.is_empty() {
-                page.line(&format!("{} needs no files: it is in the program", dataset.name));
+                page.line(&format!("{} needs no files: it is built in", dataset.name));
             }
             for file in &dataset.files {
-                let how = if file.was_there { "was there already" } else { "fetched and checked" };
+                let how = if file.was_there { "already present" } else { "fetched and checked" };
                 page.line(&format!("{} {how}", file.path.display()));
             }
         }

@@ -23,7 +23,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExperimentRunArgs) -> anyhow
     let progress = context.progress("experiments", Unit::Seconds);
     let ran = experiment::run(&suite, &catalogue, &args.out, &|at| {
         progress.at(at.done as u64, at.total.ceil() as u64, at.doing.to_owned());
-        // Every file is whole at any time, so nothing has to be waited for.
+        // Every file is complete at any time, so an interrupt need not wait.
         if interrupt::requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
     let time = progress.finish();
@@ -41,7 +41,7 @@ fn read(path: &Path, quick: bool) -> Result<Suite> {
     Ok(if quick { suite.quick() } else { suite })
 }
 
-/// What `experiment run` has to say.
+/// The report of `experiment run`.
 #[derive(Debug, Serialize)]
 struct RunReport {
     suite: String,
@@ -54,7 +54,7 @@ struct RunReport {
     time: Duration,
 }
 
-/// One experiment in a line.
+/// One line for an experiment.
 #[derive(Debug, Serialize)]
 struct Line {
     experiment: String,
@@ -96,7 +96,7 @@ impl RunReport {
     }
 }
 
-/// The size of a comparison in few words.
+/// The size of a comparison in words.
 fn compared(comparison: &Comparison) -> Result<String> {
     let bases = &comparison.data.bases;
     Ok(format!(
@@ -125,7 +125,7 @@ impl Report for RunReport {
     }
 }
 
-/// What `experiment show` has to say.
+/// The report of `experiment show`.
 #[derive(Debug, Serialize)]
 struct ShowReport {
     suite: Suite,

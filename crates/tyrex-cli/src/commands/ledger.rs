@@ -20,21 +20,21 @@ use crate::help::Usage;
 use crate::interrupt;
 use crate::printer::{Page, Report, Stand};
 
-/// The variable that names the ledger where `--ledger` does not.
+/// The environment variable that names the ledger if `--ledger` does not.
 const VARIABLE: &str = "TYREX_LEDGER";
 
-/// The ledger that was typed, or that the variable names.
+/// The ledger of the arguments, or of the variable.
 pub(super) fn address(typed: Option<&str>) -> Option<String> {
     let variable = || std::env::var(VARIABLE).ok().filter(|name| !name.is_empty());
     typed.map(str::to_owned).or_else(variable)
 }
 
-/// The ledger that was typed, which must be there.
+/// The ledger of the arguments, which must exist.
 fn existing(args: &LedgerArgs) -> anyhow::Result<Ledger> {
     typed_or_named(args.ledger.as_deref())
 }
 
-/// The ledger that was typed, or else the one that the variable names. It must be there.
+/// The ledger of the arguments, or else of the variable. It must exist.
 pub(super) fn typed_or_named(typed: Option<&str>) -> anyhow::Result<Ledger> {
     let Some(address) = address(typed) else {
         return Err(Usage {
@@ -46,12 +46,12 @@ pub(super) fn typed_or_named(typed: Option<&str>) -> anyhow::Result<Ledger> {
     open_existing(&address)
 }
 
-/// A ledger that must be there.
+/// A ledger that must exist.
 pub(super) fn open_existing(address: &str) -> anyhow::Result<Ledger> {
     Ok(Ledger::new(block_on(Database::open_existing(address))??))
 }
 
-/// Ends the connections, so that SQLite leaves one file behind.
+/// Closes the connections, so that SQLite leaves a single file.
 pub(super) fn close(ledger: &Ledger) -> anyhow::Result<()> {
     block_on(ledger.database().close())
 }
@@ -92,14 +92,14 @@ pub(crate) fn show(context: &mut Context<'_>, args: &LedgerShowArgs) -> anyhow::
     close(&ledger)
 }
 
-/// The entry of this number or id.
+/// The entry with this number or id.
 fn named(ledger: &Ledger, name: &str) -> anyhow::Result<Entry> {
     if let Ok(sequence) = name.parse() {
         return Ok(block_on(ledger.at(sequence))??);
     }
     let Ok(id) = name.parse::<Uuid>() else {
         return Err(Usage {
-            problem: format!("`{name}` names no entry, expected its number or its id"),
+            problem: format!("`{name}` is not an entry, expected its number or its id"),
             help: "`tyrex ledger list` shows both".to_owned(),
         }
         .into());
@@ -141,8 +141,8 @@ pub(crate) fn verify(context: &mut Context<'_>, args: &LedgerVerifyArgs) -> anyh
 pub(crate) fn forget(context: &mut Context<'_>, args: &LedgerForgetArgs) -> anyhow::Result<Answer> {
     if !args.yes && std::io::stdin().is_terminal() {
         return Err(Usage {
-            problem: "what is forgotten cannot be brought back".to_owned(),
-            help: "pass --yes to do it".to_owned(),
+            problem: "erased data cannot be restored".to_owned(),
+            help: "pass --yes to confirm".to_owned(),
         }
         .into());
     }
@@ -172,18 +172,18 @@ pub(crate) fn close_promise(
     close(&ledger)
 }
 
-/// A moment as people read it, to the minute.
+/// A time for display, to the minute.
 fn moment(moment: Timestamp) -> String {
     let text = moment.to_string();
     text.chars().take("2026-11-16T00:00".len()).collect::<String>().replacen('T', " ", 1)
 }
 
-/// Numbers or ids, as people read them.
+/// Numbers or ids for display.
 fn listed(things: &[impl ToString]) -> String {
     things.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
 }
 
-/// As much of a fingerprint as tells models apart.
+/// The prefix of a fingerprint that distinguishes models.
 fn short(fingerprint: &str) -> String {
     fingerprint.chars().take(8).collect()
 }
@@ -278,7 +278,7 @@ fn promised_pairs(promised: &Promised) -> Vec<(&'static str, String)> {
         ("method", method.to_owned()),
     ];
     match &promised.given {
-        None => pairs.push(("subject", "forgotten, with everything personal".to_owned())),
+        None => pairs.push(("subject", "forgotten, with all personal data".to_owned())),
         Some(given) => {
             let document = &given.document;
             pairs.push(("subject", given.subject.clone()));
@@ -293,14 +293,14 @@ fn promised_pairs(promised: &Promised) -> Vec<(&'static str, String)> {
     pairs
 }
 
-/// What the certificate promises, in words, if this version can read it.
+/// The certificate in words, if this version can read it.
 fn certificate_sentence(given: &Given) -> Option<String> {
     let certificate = given.document.certificate.clone()?;
     let certificate: tyrex::certificate::Certificate = serde_json::from_value(certificate).ok()?;
     Some(certificate.sentence())
 }
 
-/// The person before and after.
+/// The applicant before and after.
 fn values_table(page: &mut Page, given: &Given) {
     page.title("What was promised");
     let advised = &given.document.advised;
@@ -362,12 +362,12 @@ impl Report for VerifyReport {
             Some(problem) => pairs.push(("broken", problem.to_string())),
             None if self.noted => pairs.push((
                 "sound",
-                "every entry is as it was written; the head noted earlier is among them".to_owned(),
+                "no entry was changed; the head stored earlier is in the chain".to_owned(),
             )),
             None => pairs.push((
                 "sound",
-                "every entry is as it was written, unless all was written anew; a head noted \
-                 elsewhere rules that out (--head)"
+                "no entry was changed, unless the whole ledger was rewritten; a head stored \
+                 elsewhere excludes that (--head)"
                     .to_owned(),
             )),
         }

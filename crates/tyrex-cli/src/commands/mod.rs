@@ -1,4 +1,4 @@
-//! One file per verb. A command calls the library and reports what it answers.
+//! One file per command. A command calls the library and reports its answer.
 
 pub(crate) mod audit;
 mod batches;
@@ -33,26 +33,26 @@ use crate::args::{ForceArgs, GlobalArgs};
 use crate::printer::Printer;
 use crate::progress::{Progress, Stages, Unit};
 
-/// What every command is given.
+/// The context of every command.
 #[derive(Debug)]
 pub(crate) struct Context<'a> {
     /// The flags of every command.
     pub(crate) global: GlobalArgs,
-    /// Where the answer goes.
+    /// The output.
     pub(crate) printer: &'a mut Printer,
 }
 
-/// What a command found out: the program ends with 0 or with 1.
+/// The answer of a command: the exit code is 0 or 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Answer {
-    /// What was asked for is so.
+    /// The answer is "yes".
     Yes,
-    /// It is not.
+    /// The answer is "no".
     No,
 }
 
-/// Waits for what runs beside: the database, the service. Connections live as long as the
-/// program, so there is one runtime.
+/// Runs asynchronous work: the database, the service. Connections live as long as the program, so
+/// there is one runtime.
 pub(crate) fn block_on<F: Future>(work: F) -> anyhow::Result<F::Output> {
     static RUNTIME: OnceLock<std::io::Result<Runtime>> = OnceLock::new();
     let made = RUNTIME.get_or_init(|| Builder::new_current_thread().enable_all().build());
@@ -62,12 +62,12 @@ pub(crate) fn block_on<F: Future>(work: F) -> anyhow::Result<F::Output> {
 }
 
 impl Context<'_> {
-    /// A progress bar, for people only.
+    /// A progress bar; none with `--json` or `--quiet`.
     fn progress(&self, title: &'static str, unit: Unit) -> Progress {
         Progress::new(title, unit, self.printer.is_for_people())
     }
 
-    /// A bar for every stage of the library's work, for people only.
+    /// A bar for every stage of the library's work; none with `--json` or `--quiet`.
     fn stages(&self) -> Stages {
         Stages::new(self.printer.is_for_people())
     }

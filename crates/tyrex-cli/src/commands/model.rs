@@ -15,7 +15,7 @@ pub(crate) fn show(context: &mut Context<'_>, args: &ShowModelArgs) -> anyhow::R
     context.printer.show(&ModelReport::of(shown(&args.model), model))
 }
 
-/// What `model show` has to say.
+/// The report of `model show`.
 #[derive(Debug, Serialize)]
 struct ModelReport {
     file: String,
@@ -36,7 +36,7 @@ struct InputReport {
     kind: &'static str,
 }
 
-/// What becomes of a raw column first.
+/// The first step of a raw column.
 #[derive(Debug, Serialize)]
 #[serde(rename_all = "kebab-case", tag = "step")]
 enum StepReport {
@@ -91,7 +91,7 @@ impl ModelReport {
         }
     }
 
-    /// Whether the model takes its columns as they are.
+    /// Whether the model takes its columns unchanged.
     fn is_plain(&self) -> bool {
         self.preprocessing.iter().enumerate().all(|(index, step)| {
             matches!(step, StepReport::Number { column, scale, shift, missing: None }
@@ -116,8 +116,7 @@ impl Report for ModelReport {
         pairs.push(("favourable", self.class(self.favourable)));
         pairs.push(("output", self.output.clone()));
         if self.is_plain() {
-            pairs
-                .push(("inputs", format!("{}, as they are", counted(self.inputs.len(), "column"))));
+            pairs.push(("inputs", format!("{}, unchanged", counted(self.inputs.len(), "column"))));
         }
         page.pairs(&pairs);
         if !self.is_plain() {
@@ -160,12 +159,12 @@ impl ModelReport {
     }
 }
 
-/// The number with six digits, for people.
+/// The number rounded to six digits, for display.
 fn six_digits(number: f64) -> f64 {
     format!("{number:.5e}").parse().unwrap_or(number)
 }
 
-/// A value of many lines by its size.
+/// A value, or the size of a long one.
 fn in_brief(value: &str) -> String {
     match value.lines().count() {
         0 | 1 if value.len() <= 64 => value.to_owned(),

@@ -1,4 +1,4 @@
-//! `explain --ledger`: advice becomes promises.
+//! `explain --ledger`: records advice as promises.
 
 use std::time::Duration;
 
@@ -19,17 +19,17 @@ use crate::help::Usage;
 use crate::interrupt;
 use crate::printer::Page;
 
-/// An open ledger, and what promises in it have in common.
+/// An open ledger, and the common properties of the promises.
 #[derive(Debug)]
 pub(super) struct Recording<'a> {
     ledger: Ledger,
     args: &'a RecordArgs,
-    /// What the rows are called where no column says who they are.
+    /// The name of the rows if no column names the subjects.
     rows_of: String,
     holds_until: Option<Timestamp>,
 }
 
-/// Opens the ledger that was typed, if one was: minutes of work should not end in a refusal.
+/// Opens the ledger of the arguments, if any, before the work, so that an error comes early.
 pub(super) fn open<'a>(
     args: &'a RecordArgs,
     source: &SourceArgs,
@@ -39,8 +39,9 @@ pub(super) fn open<'a>(
     };
     if source.protocol != Protocol::Product {
         return Err(Usage {
-            problem: "--ledger: a promise is a row, and the protocols of the paper give points"
-                .to_owned(),
+            problem:
+                "--ledger: a promise needs a row, but the protocols of the paper return points"
+                    .to_owned(),
             help: "leave out --protocol, or --ledger".to_owned(),
         }
         .into());
@@ -64,7 +65,7 @@ pub(super) fn open<'a>(
 }
 
 impl Recording<'_> {
-    /// Whether every applicant has a subject. All of them have been read.
+    /// Checks that every applicant has a subject. All of them have been read.
     pub(super) fn check(&self, applicants: &Batches<'_>) -> anyhow::Result<()> {
         let table = applicants.table();
         for row in applicants.rows_ahead() {
@@ -84,7 +85,7 @@ impl Recording<'_> {
         Ok(())
     }
 
-    /// Who the row of the table is about.
+    /// The subject of a row.
     fn subject(&self, table: &Table, row: usize) -> tyrex::Result<String> {
         Ok(match &self.args.subject_column {
             Some(column) => table.cell(row, table.column(column)?).to_owned(),
@@ -92,7 +93,7 @@ impl Recording<'_> {
         })
     }
 
-    /// Records everything that was found.
+    /// Records all advice that was found.
     pub(super) fn record(
         self,
         table: &Table,
@@ -120,7 +121,7 @@ impl Recording<'_> {
     }
 }
 
-/// What was recorded.
+/// The recorded promises.
 #[derive(Debug, Serialize)]
 pub(super) struct RecordReport {
     ledger: String,

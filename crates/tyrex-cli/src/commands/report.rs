@@ -51,7 +51,7 @@ fn write(path: &Path, overwrite: Overwrite, text: &str) -> Result<()> {
     interrupt::whole(|| write_whole(path, overwrite, |out| out.write_all(text.as_bytes())))
 }
 
-/// What `report` has to say.
+/// The report of `report`.
 #[derive(Debug, Serialize)]
 struct WrittenReport {
     suite: String,

@@ -23,18 +23,19 @@ pub(crate) fn run(context: &mut Context<'_>, args: &RetrainArgs) -> anyhow::Resu
     let title = source::title(&args.source)?;
     let change = change(&args.change)?;
     let overwrite = args.force.overwrite();
-    // Minutes of training should not end in a refusal that could be had at once.
+    // Checked before the training, so that the error does not come minutes later.
     check_folder(&args.out, overwrite)?;
     let params = train::params(&args.training, TrainParams::default())?;
     let seed = Seed(args.seed);
-    // The rows of a model that is trained again are those it was trained on.
+    // A model is retrained on the rows it was trained on.
     let reference = args.model.model.as_ref().and(args.source.data.as_deref());
     let subject = source::subject(context, &args.source, &args.model, reference, &params, seed)?;
-    // A model from a file is trained again with its own layers.
+    // A model from a file is retrained with its own layers.
     let params = train::params(&args.training, subject.explainer.training_params()?)?;
     let terms = RetrainingTerms { change, models: args.models, params, seed };
     let progress = EpochProgress::new(context, &terms);
-    // An interrupt waits for the files under way; those that are there will be gone on from.
+    // An interrupt waits for files that are being written; the next run continues from the finished
+    // ones.
     let ensemble = interrupt::whole(|| {
         let watch = |_: usize, _: &EpochReport| progress.epoch();
         subject.explainer.retrain_into(&args.out, &terms, overwrite, watch)
@@ -61,10 +62,10 @@ impl EpochProgress {
         Self { progress, done: AtomicU64::new(0), total: terms.epochs() }
     }
 
-    /// One more is done.
+    /// Counts one more epoch.
     fn epoch(&self) -> ControlFlow<()> {
         let done = self.done.fetch_add(1, Ordering::Relaxed) + 1;
-        // Where epochs are drawn, the total is what they take on average.
+        // If the number of epochs is random, the total is its mean.
         self.progress.at(done, self.total.max(done), "(epochs)".to_owned());
         if interrupt::requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
@@ -74,7 +75,7 @@ impl EpochProgress {
     }
 }
 
-/// Whether the folder may be written to.
+/// Checks that the folder can be written to.
 fn check_folder(folder: &std::path::Path, overwrite: Overwrite) -> Result<()> {
     let manifest = folder.join(MANIFEST);
     if folder.exists() {
@@ -88,7 +89,7 @@ fn check_folder(folder: &std::path::Path, overwrite: Overwrite) -> Result<()> {
     }
 }
 
-/// What `retrain` has to say.
+/// The report of `retrain`.
 #[derive(Debug, Serialize)]
 struct RetrainReport {
     data: DataSummary,
@@ -150,7 +151,7 @@ impl RetrainReport {
         let data = DataSummary::of(title, explainer.reference());
         let pairs = subject.pairs(&data);
         let mut moved = Vec::new();
-        // A variance takes two models.
+        // A variance needs two models.
         if ensemble.members().len() > 1 {
             for performance in explainer.performances() {
                 let rows = explainer.reference().part(performance.part);

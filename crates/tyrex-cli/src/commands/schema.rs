@@ -21,7 +21,7 @@ pub(crate) fn infer(context: &mut Context<'_>, args: &InferArgs) -> anyhow::Resu
     let table = Table::read(&args.data)?;
     let favourable: Vec<Value> = args.favourable.iter().map(|text| value(text)).collect();
     let inferred = Schema::infer(&table, args.label.as_deref(), &favourable).map_err(|error| {
-        // The usual remedy of an unfit table is this very command.
+        // The usual remedy for an unsuitable table is this command.
         match error {
             Error::Table { .. } => anyhow::Error::new(Usage {
                 problem: error.to_string(),
@@ -47,7 +47,7 @@ pub(crate) fn infer(context: &mut Context<'_>, args: &InferArgs) -> anyhow::Resu
     })
 }
 
-/// A value as a person types it: a number if it is one.
+/// A value of the arguments: a number if it is one.
 fn value(text: &str) -> Value {
     match text.parse::<f64>() {
         Ok(number) if number.is_finite() => Value::Number(number),
@@ -72,7 +72,7 @@ pub(crate) fn check(context: &mut Context<'_>, args: &CheckArgs) -> anyhow::Resu
     context.printer.show(&CheckReport { schema: &schema, data, favourable_rows })
 }
 
-/// What `schema infer` has to say.
+/// The report of `schema infer`.
 #[derive(Debug, Serialize)]
 struct InferReport<'a> {
     schema: &'a Schema,
@@ -98,7 +98,7 @@ impl Report for InferReport<'_> {
     fn page(&self, page: &mut Page) {
         page.title(&counted(self.schema.features.len(), "feature"));
         feature_table(page, self.schema);
-        page.title("Look at these");
+        page.title("Review these");
         for note in &self.notes {
             match note.feature {
                 Some(feature) => page.item(&format!("{feature}: {}", note.text)),
@@ -111,7 +111,7 @@ impl Report for InferReport<'_> {
     }
 }
 
-/// What `schema check` has to say.
+/// The report of `schema check`.
 #[derive(Debug, Serialize)]
 struct CheckReport<'a> {
     schema: &'a Schema,
@@ -126,7 +126,7 @@ impl Report for CheckReport<'_> {
         let label = &self.schema.label;
         let favourable: Vec<String> = label.favourable.iter().map(ToString::to_string).collect();
         let features = counted(self.schema.features.len(), "feature");
-        page.title(&format!("The schema is right: {features}"));
+        page.title(&format!("The schema is valid: {features}"));
         page.pairs(&[(
             "label",
             format!("{}; favourable is {}", label.column, favourable.join(", ")),
@@ -136,7 +136,7 @@ impl Report for CheckReport<'_> {
             page.title(&data.title);
             let labels = match self.favourable_rows {
                 Some(rows) => format!("{rows} favourable"),
-                None => format!("no column `{}`: fit to be explained, not to train", label.column),
+                None => format!("no column `{}`: can be explained, not trained on", label.column),
             };
             page.pairs(&[data.pairs(), vec![("labels", labels)]].concat());
         }

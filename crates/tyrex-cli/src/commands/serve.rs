@@ -41,22 +41,22 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ServeArgs) -> anyhow::Result
     })
 }
 
-/// What the parser cannot see.
+/// Checks that the parser cannot make.
 fn check(args: &ServeArgs) -> Result<(), Usage> {
     let untold = args.data.is_some() && args.schema.is_none() && args.model.model.is_none();
     if untold {
         let file = args.data.as_deref().unwrap_or(Path::new("FILE")).display();
         return Err(Usage {
-            problem: format!("nothing says what the columns of {file} mean"),
+            problem: format!("there is no schema for the columns of {file}"),
             help: format!(
                 "pass --schema FILE, or --model with a model that tyrex wrote; `tyrex schema infer \
-                 {file} --label COLUMN` draws up a first schema"
+                 {file} --label COLUMN` drafts a schema"
             ),
         });
     }
     if args.model.import.model_class_number.is_some() {
         return Err(Usage {
-            problem: "--model-class-number is not known to the service".to_owned(),
+            problem: "the service does not support --model-class-number".to_owned(),
             help: "name the class with --model-class".to_owned(),
         });
     }
@@ -73,8 +73,8 @@ fn check(args: &ServeArgs) -> Result<(), Usage> {
     Ok(())
 }
 
-/// Everything up to the first answer. The address is taken first: whether it is free is known
-/// before a model is trained.
+/// Starts the service. The address is bound first, so that an address in use is reported before a
+/// model is trained.
 async fn start(
     context: &Context<'_>,
     args: &ServeArgs,
@@ -116,7 +116,7 @@ async fn start(
     Ok((service, AppState::new(config, database, engine)?, serving))
 }
 
-/// What went wrong itself, for which a remedy may be known.
+/// The root error, for which a remedy may be known.
 fn cause(error: engine::Error) -> anyhow::Error {
     match error {
         engine::Error::Library(error) => error.into(),
@@ -125,12 +125,12 @@ fn cause(error: engine::Error) -> anyhow::Error {
     }
 }
 
-/// The database that was typed, or the usual one.
+/// The database of the arguments, or the default.
 pub(super) fn address(typed: Option<&str>) -> String {
     ledger::address(typed).unwrap_or_else(|| "tyrex.db".to_owned())
 }
 
-/// What was typed, as the service takes it.
+/// The arguments as a configuration of the service.
 fn config(args: &ServeArgs) -> Config {
     let ReachArgs { address, port, require_tokens, tls_cert, tls_key, .. } = &args.reach;
     let address = port.map_or(*address, |port| SocketAddr::new(address.ip(), port));
@@ -160,7 +160,7 @@ fn limits(args: &LimitArgs) -> Limits {
     }
 }
 
-/// What `serve` has to say once it answers.
+/// The report of `serve` once it answers.
 #[derive(Debug, Serialize)]
 struct Serving {
     url: String,
@@ -189,14 +189,14 @@ impl Report for Serving {
             },
         );
         let callers = if self.tokens {
-            "who holds a token"
+            "holders of a token"
         } else {
             "anyone on this machine, without a token"
         };
         page.pairs(&[
             ("model", model),
             ("state", format!("kept in {}", self.ledger)),
-            ("results", self.results.clone().unwrap_or_else(|| "a small suite that ships".into())),
+            ("results", self.results.clone().unwrap_or_else(|| "a small built-in suite".into())),
             ("callers", callers.to_owned()),
             ("API", format!("{}openapi.json", self.url)),
             ("end", "Ctrl-C".to_owned()),

@@ -13,13 +13,13 @@ use crate::args::{SourceArgs, StabilityArgs};
 use crate::interrupt;
 use crate::printer::{Page, Report, Stand};
 
-/// Rows that fit a screen.
+/// Rows to show.
 const SHOWN: usize = 10;
 
 pub(crate) fn run(context: &mut Context<'_>, args: &StabilityArgs) -> anyhow::Result<()> {
     let title = source::title(&args.source)?;
     let overwrite = args.force.overwrite();
-    // Minutes of work should not end in a refusal that could be had at once.
+    // Checked before the work, so that the error does not come minutes later.
     if let Some(out) = &args.out {
         let SourceArgs { data, schema, .. } = &args.source;
         source::keep_inputs(out, &[data.as_ref(), schema.as_ref(), args.model.model.as_ref()])?;
@@ -64,7 +64,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &StabilityArgs) -> anyhow::Re
     })
 }
 
-/// What `stability` has to say.
+/// The report of `stability`.
 #[derive(Debug, Serialize)]
 struct StabilityReport {
     data: DataSummary,

@@ -1,4 +1,4 @@
-//! What several commands say about data and models.
+//! Parts of reports about data and models.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,7 +11,7 @@ use tyrex::model::onnx::OnnxModel;
 
 use crate::printer::{Page, Stand};
 
-/// The data in numbers.
+/// A summary of the data.
 #[derive(Debug, Serialize)]
 pub(super) struct DataSummary {
     pub(super) title: String,
@@ -35,7 +35,7 @@ impl DataSummary {
         }
     }
 
-    /// Rows to explain that are apart from the model's reference.
+    /// Rows to explain that are separate from the model's reference.
     pub(super) fn of_applicants(
         title: String,
         rows: usize,
@@ -59,17 +59,17 @@ impl DataSummary {
     }
 }
 
-/// A path as people read it; letters that are no text are replaced.
+/// A path for display; characters that are not text are replaced.
 pub(super) fn shown(path: &Path) -> String {
     path.display().to_string()
 }
 
-/// A number of things, in words.
+/// A count with its noun.
 pub(super) fn counted(count: usize, thing: &str) -> String {
     format!("{count} {thing}{}", if count == 1 { "" } else { "s" })
 }
 
-/// What reading left out or made up, if it did.
+/// The dropped rows and filled cells, if any.
 fn read_pairs(read: &ReadReport) -> Vec<(&'static str, String)> {
     let per_column = |counts: &BTreeMap<String, usize>| {
         counts.iter().map(|(name, n)| format!("{name} {n}")).collect::<Vec<_>>().join(", ")
@@ -90,7 +90,7 @@ fn read_pairs(read: &ReadReport) -> Vec<(&'static str, String)> {
     pairs
 }
 
-/// A model in numbers.
+/// A summary of the model.
 #[derive(Debug, Serialize)]
 pub(super) struct ModelSummary {
     #[serde(flatten)]
@@ -109,7 +109,7 @@ impl ModelSummary {
     }
 }
 
-/// The class of a model file that counts as favourable.
+/// The favourable class of a model file.
 #[derive(Debug, Clone, Serialize)]
 pub(super) struct FavourableClass {
     number: usize,
@@ -131,7 +131,7 @@ impl FavourableClass {
     }
 }
 
-/// A name as the file formats write it, with its parameters where it has them.
+/// A name as in the file formats, with its parameters if it has any.
 pub(super) fn name_of(value: &impl Serialize) -> String {
     match serde_json::to_value(value) {
         Ok(serde_json::Value::String(name)) => name,
@@ -146,7 +146,7 @@ pub(super) fn name_of(value: &impl Serialize) -> String {
     }
 }
 
-/// How well the model does, part by part.
+/// The accuracy of the model on each part.
 pub(super) fn performance_table(page: &mut Page, performances: &[Performance]) {
     let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |v| format!("{v:.3}"));
     let rows: Vec<Vec<String>> = performances
@@ -189,7 +189,7 @@ pub(super) fn feature_table(page: &mut Page, schema: &Schema) {
     page.table(&header, &rows);
 }
 
-/// The value in words, with the feature's unit behind a number.
+/// The value in words, a number with the feature's unit.
 pub(super) fn with_unit(schema: &Schema, position: usize, value: &Value) -> String {
     let feature = &schema.features[position];
     match (value, &feature.unit, &feature.kind) {

@@ -43,7 +43,7 @@ pub(crate) fn revoke(context: &mut Context<'_>, args: &RevokeTokenArgs) -> anyho
     context.printer.show(&Revoked(Line::of(token)))
 }
 
-/// A token, as people are shown it.
+/// A token for display.
 #[derive(Debug, Serialize)]
 struct Line {
     #[serde(flatten)]
@@ -63,7 +63,7 @@ impl Line {
     }
 }
 
-/// What `token create` has to say.
+/// The report of `token create`.
 #[derive(Debug, Serialize)]
 struct Created {
     secret: String,
@@ -77,7 +77,7 @@ impl Report for Created {
 
     fn page(&self, page: &mut Page) {
         let token = &self.line.token;
-        page.title("This is the token. It is not kept and cannot be shown again.");
+        page.title("This is the token. It is not stored and cannot be shown again.");
         page.line(&format!("  {}", self.secret));
         page.pairs(&[
             ("id", token.id.clone()),
@@ -89,7 +89,7 @@ impl Report for Created {
     }
 }
 
-/// What `token list` has to say.
+/// The report of `token list`.
 #[derive(Debug, Serialize)]
 struct Listed {
     tokens: Vec<Line>,
@@ -100,7 +100,7 @@ impl Report for Listed {
 
     fn page(&self, page: &mut Page) {
         if self.tokens.is_empty() {
-            page.title("There is no token");
+            page.title("There are no tokens");
             return;
         }
         let header =
@@ -123,7 +123,7 @@ impl Report for Listed {
     }
 }
 
-/// What `token revoke` has to say.
+/// The report of `token revoke`.
 #[derive(Debug, Serialize)]
 struct Revoked(Line);
 
@@ -131,11 +131,11 @@ impl Report for Revoked {
     const COMMAND: &'static str = "token revoke";
 
     fn page(&self, page: &mut Page) {
-        page.title(&format!("The token {} lets nobody in any more", self.0.token.id));
+        page.title(&format!("The token {} is revoked", self.0.token.id));
     }
 }
 
-/// The day of a moment.
+/// The date of a time.
 fn day(moment: &str) -> String {
     moment.split('T').next().unwrap_or(moment).to_owned()
 }

@@ -23,7 +23,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &TrainArgs) -> anyhow::Result
     let title = source::title(&args.source)?;
     let params = params(&args.training, TrainParams::default())?;
     let overwrite = args.force.overwrite();
-    // Minutes of training should not end in a refusal that could be had at once.
+    // Checked before the training, so that the error does not come minutes later.
     let SourceArgs { data, schema, .. } = &args.source;
     let inputs = [data.as_ref(), schema.as_ref(), args.training.params.as_ref()];
     source::keep_inputs(&args.out, &inputs)?;
@@ -42,7 +42,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &TrainArgs) -> anyhow::Result
     })
 }
 
-/// Whether the name is that of a model file.
+/// Checks that the name is that of a model file.
 fn check_ending(out: &Path) -> Result<(), Usage> {
     if out.extension().is_some_and(|extension| extension.eq_ignore_ascii_case("onnx")) {
         return Ok(());
@@ -53,7 +53,7 @@ fn check_ending(out: &Path) -> Result<(), Usage> {
     })
 }
 
-/// Trains, with a bar if it takes long; also how long it took.
+/// Trains, with a progress bar for long work; also returns the time.
 pub(super) fn with_progress(
     context: &Context<'_>,
     dataset: Dataset,
@@ -70,7 +70,7 @@ pub(super) fn with_progress(
     Ok((explainer?, time))
 }
 
-/// The parameters of the file, or the usual ones, and then of the flags.
+/// The parameters of the file, or the defaults, overridden by the flags.
 pub(super) fn params(args: &TrainingArgs, usual: TrainParams) -> Result<TrainParams> {
     let mut params = match &args.params {
         Some(path) => TrainParams::read(path)?,
@@ -103,7 +103,7 @@ fn class_weights(weights: &Weights) -> ClassWeights {
     }
 }
 
-/// What `train` has to say.
+/// The report of `train`.
 #[derive(Debug, Serialize)]
 struct TrainReport<'a> {
     data: DataSummary,

@@ -382,7 +382,7 @@ fn hostile_input_is_refused_with_a_reason_or_reported() {
         (
             &["--counterfactuals", "cf.csv", "--model", "mid.onnx", "--method", "trex-nn"],
             2,
-            &["looks for repairs among data rows", "--data or --dataset"],
+            &["needs data rows to find repairs", "--data or --dataset"],
         ),
         (
             &["--counterfactuals", "cf.csv", "--model", "mid.onnx", "--tau", "auto"],

@@ -375,7 +375,7 @@ fn about_change() -> Vec<Case> {
         case(
             "counterfactuals without a meaning",
             &certify(&[]),
-            &["nothing says what the columns of cf.csv mean", "--schema"],
+            &["there is no schema for the columns of cf.csv", "--schema"],
         )
         .file("cf.csv", rows),
         case(

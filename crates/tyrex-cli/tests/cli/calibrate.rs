@@ -42,7 +42,7 @@ fn a_promise_that_cannot_be_shown_is_answered_with_no() {
     assert_eq!(answer.code, 1, "{}", answer.stderr);
     assert_eq!(answer.stderr, "");
     assert!(
-        answer.stdout.contains("no: it cannot be shown with 4 models; it takes at least 9"),
+        answer.stdout.contains("no: 4 models cannot show it; at least 9 are needed"),
         "{}",
         answer.stdout
     );

@@ -142,7 +142,7 @@ fn certificates_are_made_anew_and_compared() {
     assert_eq!(fields, ["tiers.2.valid", "sentence"]);
     assert_eq!(found["certificates"][0]["row"], 3);
     let said = place.run(&verify).stdout;
-    assert!(said.contains("tiers.2.valid: 11, made anew 12"), "{said}");
+    assert!(said.contains("tiers.2.valid: 11, recomputed 12"), "{said}");
     assert!(said.contains("No: 2 of 2 certificates not confirmed"), "{said}");
 }
 

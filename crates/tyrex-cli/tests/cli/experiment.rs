@@ -244,9 +244,9 @@ fn what_cannot_be_run_is_refused_before_anything_is_done() {
     for (text, expected) in [
         (broken("dataset = \"german\"", "dataset = \"swiss\""), "data set `swiss`"),
         (broken("bases = 2", "bases = 0"), "parameter `bases` is 0"),
-        (broken("bases = 2", "bases = 9"), "since the other bases are of them"),
+        (broken("bases = 2", "bases = 9"), "since they include the other bases"),
         (broken("bases = 2", "base = 2"), "unknown field `base`"),
-        (broken("calibration = 3", "calibration = 0"), "to choose thresholds by"),
+        (broken("calibration = 3", "calibration = 0"), "to choose thresholds"),
         (broken("method = \"sns\"", "method = \"sms\""), "expected one of trex-i"),
         (broken("radius", "radios"), "expected a parameter of sns"),
         (broken("[\"l1\", \"l2\"]", "[]"), "parameter `norms` is 0"),

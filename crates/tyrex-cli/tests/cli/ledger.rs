@@ -144,7 +144,7 @@ fn verify_answers_no_when_an_entry_was_changed() {
     std::fs::write(place.path("advice.db"), bytes).unwrap();
     let no = place.run(&["ledger", "verify", "--ledger", "advice.db"]);
     assert_eq!(no.code, 1, "{}", no.stderr);
-    assert!(no.stdout.contains("its personal data were changed"), "{}", no.stdout);
+    assert!(no.stdout.contains("its personal data was changed"), "{}", no.stdout);
     let no = place.run(&["ledger", "verify", "--ledger", "advice.db", "--json"]);
     let document: serde_json::Value = serde_json::from_str(&no.stdout).unwrap();
     assert_eq!(document["intact"], false);
@@ -191,7 +191,7 @@ fn whoever_is_not_there_cannot_be_forgotten_or_shown() {
     for (entry, says) in [
         ("99", "no entry number 99"),
         ("0198c2f4-7a51-7cc1-a03c-5d5bd0d7a9a4", "no entry 0198c2f4"),
-        ("x", "`x` names no entry"),
+        ("x", "`x` is not an entry"),
     ] {
         let show = place.run(&["ledger", "show", entry, "--ledger", "advice.db"]);
         assert_eq!(show.code, 2);
@@ -236,7 +236,7 @@ fn bad_addresses_are_refused_with_what_to_do() {
         [&["explain", "--dataset", "german", "--protocol", "paper"], &["--ledger", "a.db"][..]];
     let points = place.run(&points.concat());
     assert_eq!(points.code, 2);
-    assert!(points.stderr.contains("a promise is a row"), "{}", points.stderr);
+    assert!(points.stderr.contains("a promise needs a row"), "{}", points.stderr);
     let holds = [&["explain"], &LOANS[..], &["--ledger", "a.db", "--holds", "soon"]].concat();
     let holds = place.run(&holds);
     assert_eq!(holds.code, 2);

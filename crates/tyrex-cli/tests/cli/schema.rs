@@ -52,7 +52,7 @@ fn numbers_can_be_the_favourable_label() {
 fn a_schema_is_checked_alone_and_against_rows_without_labels() {
     let place = Place::with_loans();
     let text = place.done(&["schema", "check", "loans.toml"]);
-    assert!(text.contains("The schema is right: 4 features"), "{text}");
+    assert!(text.contains("The schema is valid: 4 features"), "{text}");
     place.write("new.csv", "income,age,housing,owner\n20,30,own,no\n");
     let text = place.done(&["schema", "check", "loans.toml", "--data", "new.csv"]);
     assert!(text.contains("no column `paid`"), "{text}");

@@ -154,10 +154,10 @@ fn what_does_not_start_says_why() {
     let port = taken.local_addr().unwrap().port().to_string();
     let cases: [(&[&str], &[&str]); 7] = [
         (&["--port", &port], &["cannot listen on 127.0.0.1", "another --port"]),
-        (&["--address", "0.0.0.0:0"], &["tokens are demanded", "tyrex token create"]),
-        (&["--require-tokens", "--port", "0"], &["tokens are demanded", "tyrex token create"]),
+        (&["--address", "0.0.0.0:0"], &["tokens are required", "tyrex token create"]),
+        (&["--require-tokens", "--port", "0"], &["tokens are required", "tyrex token create"]),
         (&["--port", "0", "--dataset", "germany"], &["germany", "tyrex data list"]),
-        (&["--port", "0", "--data", "loans.csv"], &["nothing says what", "--schema"]),
+        (&["--port", "0", "--data", "loans.csv"], &["there is no schema", "--schema"]),
         (&["--port", "0", "--results", "nowhere"], &["nowhere"]),
         (&["--port", "0", "--tls-cert", "a.pem", "--tls-key", "b.pem"], &["cannot read a.pem"]),
     ];
@@ -177,8 +177,12 @@ fn one_service_runs_on_a_database_and_commands_beside_it() {
     let service = Running::start(&place, &arguments);
     let second = place.run(&["serve", "--port", "0", "--ledger", "./advice.db"]);
     assert_eq!(second.code, 2, "{}", second.stderr);
-    assert!(second.stderr.contains("another service runs on ./advice.db"), "{}", second.stderr);
-    assert!(second.stderr.contains("end it first"), "{}", second.stderr);
+    assert!(
+        second.stderr.contains("another service is running on ./advice.db"),
+        "{}",
+        second.stderr
+    );
+    assert!(second.stderr.contains("stop it first"), "{}", second.stderr);
     // A job, and somebody in it who is forgotten from outside.
     let row = json!({"income": 12.0, "age": 30, "housing": "rent", "owner": "no"});
     let question = json!({"rows": [row], "wait": false, "record": {"subjects": ["somebody"]}});

@@ -1,4 +1,4 @@
-//! Thresholds, chosen on models that judge nothing else.
+//! Thresholds, chosen on models that are used for nothing else.
 
 use tyrex::calibrate::{Calibration, Candidate, CurvePoint, choose_by, judged};
 use tyrex::counterfactual::Norm;
@@ -11,11 +11,11 @@ use super::result::Calibrated;
 use super::setup::Setup;
 use super::spec::CalibrationTask;
 
-/// The p-value that will do where nothing was shown.
+/// The p-value of the fallback if nothing was shown.
 const WEAK: f64 = 0.5;
 
-/// Chooses the threshold of a contender for all bases together: the promise is about the mean
-/// over the bases. The calibrating models choose; those that judge the table only report.
+/// Chooses the threshold of a contender for all bases together: the validity is the mean over the
+/// bases. The calibrating models choose; the models of the table only report.
 ///
 /// Thresholds are tried from the largest down, until one is below the goal.
 pub(super) fn threshold(
@@ -45,7 +45,7 @@ pub(super) fn threshold(
         let answer = choose_by(&task.goal, candidates.clone(), choosing)?;
         let goes_on = answer.curve.last().is_none_or(|point| {
             let mean = point.validity_choosing.unwrap_or(0.0);
-            // Where too little is found, a lower threshold finds more.
+            // If too few are found, a lower threshold finds more.
             point.coverage < task.goal.validity || mean >= task.goal.validity
         });
         calibration = Some(answer);
@@ -60,9 +60,8 @@ pub(super) fn threshold(
     Ok(Calibrated { contender: contender.full_label(), norm, tau, calibration })
 }
 
-/// Where nothing was shown: the smallest threshold whose p-value is at most one half, which
-/// shows nothing but leaves out what is clearly too low, or else the one with the highest
-/// validity.
+/// The fallback: the smallest threshold whose p-value is at most one half, which proves nothing but
+/// excludes thresholds that are clearly too low, or else the one with the highest validity.
 fn next_best(calibration: &Calibration) -> f64 {
     let by_tau = |a: &&CurvePoint, b: &&CurvePoint| a.tau.total_cmp(&b.tau);
     let likely = calibration.curve.iter().filter(|point| point.p_value <= WEAK).min_by(by_tau);
@@ -74,7 +73,7 @@ fn next_best(calibration: &Calibration) -> f64 {
     likely.or_else(best).map_or(0.5, |point| point.tau)
 }
 
-/// What the models say of one threshold, the factuals of all bases in one row.
+/// The results of the models for one threshold, the factuals of all bases in one row.
 fn tried(
     setup: &Setup,
     task: &CalibrationTask,

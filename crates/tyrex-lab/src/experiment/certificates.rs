@@ -1,4 +1,4 @@
-//! What certificates state, beside what models they have not seen do.
+//! Stated probabilities of certificates, beside the behaviour of unseen models.
 
 use rayon::prelude::*;
 use tyrex::certificate::{Certificate, Certifier, Retrained, Terms, Verdict};
@@ -55,7 +55,9 @@ pub(super) fn run(
         .map(|(index, point)| {
             let before = done.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
             if share(before as f64 / rows.len() as f64).is_break() {
-                return Err(Error::Cancelled("the run was stopped; it can go on".to_owned()));
+                return Err(Error::Cancelled(
+                    "the run was stopped; repeat it to continue".to_owned(),
+                ));
             }
             certifier.certify(point, seed.derive("certificates").index(index))
         })

@@ -1,5 +1,4 @@
-//! Whether the parts of an experiment fit together, as far as that can be known before hours of
-//! training.
+//! Checks of an experiment before hours of training.
 
 use tyrex::calibrate::models_needed;
 use tyrex::change::MOST_MEMBERS;
@@ -8,16 +7,16 @@ use tyrex::error::{Error, Result};
 
 use super::spec::{CalibrationTask, ComparisonTask, Experiment, Task, World};
 
-/// The most values in a row of a map, and the most bins: more could not be told apart.
+/// Maximum number of values in a row of a map, and of bins: more could not be distinguished.
 const MOST_VALUES: usize = 1000;
 
 impl Experiment {
-    /// Whether its parts fit together.
+    /// Checks that the parts fit together.
     pub(super) fn check(&self) -> Result<()> {
         let World { reinitialise, leave_out, calibration, bases, factuals, .. } = self.world;
         at_least("factuals", factuals, 1, "")?;
         at_least("bases", bases, 1, "")?;
-        at_least("reinitialise", reinitialise, bases - 1, ", since the other bases are of them")?;
+        at_least("reinitialise", reinitialise, bases - 1, ", since they include the other bases")?;
         for (name, models) in
             [("reinitialise", reinitialise), ("leave-out", leave_out), ("calibration", calibration)]
         {
@@ -26,9 +25,9 @@ impl Experiment {
         match &self.task {
             Task::Comparison(task) => {
                 task.check()?;
-                at_least("reinitialise", reinitialise, 2, ", to judge by")?;
+                at_least("reinitialise", reinitialise, 2, ", for the evaluation")?;
                 if task.contenders()?.iter().any(|contender| contender.calibrated) {
-                    at_least("calibration", calibration, 1, ", to choose thresholds by")?;
+                    at_least("calibration", calibration, 1, ", to choose thresholds")?;
                 }
             }
             Task::Moons(task) => {
@@ -46,13 +45,13 @@ impl Experiment {
             Task::Certificates(task) => {
                 at_least("models", task.models, 1, "")?;
                 at_least("calibration", calibration, task.models, ", to make certificates of")?;
-                at_least("leave-out", leave_out, 2, ", to judge by")?;
+                at_least("leave-out", leave_out, 2, ", for the evaluation")?;
                 at_least("bins", task.bins, 1, "")?;
                 at_most("bins", task.bins, MOST_VALUES)?;
                 for entrant in &task.entrants {
                     for contender in entrant.contenders(task.protocol)? {
                         if contender.calibrated {
-                            let expected = "a number: the calibrating models certify here";
+                            let expected = "a number: the calibrating models certify";
                             return Err(Error::param("tau", "calibrated", expected));
                         }
                         contender.tau().map_or(Ok(()), check_tau)?;
@@ -164,7 +163,7 @@ mod tests {
         tau = 0.8
     "#;
 
-    /// What is said of an experiment's text.
+    /// The error for an experiment's text.
     fn said(text: &str) -> Option<String> {
         let experiment = match toml::from_str(text) {
             Ok(experiment) => experiment,

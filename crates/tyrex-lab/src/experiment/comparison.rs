@@ -1,4 +1,4 @@
-//! Methods beside each other: one cell for each contender, norm and base.
+//! A comparison of methods: one cell for each contender, norm and base.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -19,7 +19,7 @@ use super::setup::Setup;
 use super::spec::{ComparisonTask, World};
 use super::store::Store;
 
-/// Something, and how long it took.
+/// A result and its time.
 #[derive(Debug, Serialize, Deserialize)]
 struct Timed<T> {
     value: T,
@@ -33,11 +33,11 @@ pub(super) struct Run<'a> {
     pub(super) task: &'a ComparisonTask,
     pub(super) setup: &'a Setup,
     pub(super) store: &'a Store,
-    /// What else decides what comes out: the seed of the suite.
+    /// The seed of the suite, which also determines the result.
     pub(super) key: &'a str,
 }
 
-/// The thresholds a calibration tries before it stops, as a share of all: for the time left.
+/// The share of thresholds that a calibration tries before it stops, to estimate the time left.
 const TRIED: f64 = 0.5;
 
 /// The seconds of one thread that a comparison takes, roughly.
@@ -69,7 +69,7 @@ fn seconds_per_factual(method: &MethodSpec) -> f64 {
 }
 
 impl Run<'_> {
-    /// Runs what an earlier run has not.
+    /// Runs the missing pieces.
     pub(super) fn run(&self, tracker: &Tracker<'_>) -> Result<(Comparison, Vec<Timing>)> {
         let (mut cells, mut calibrations, mut timings) = (Vec::new(), Vec::new(), Vec::new());
         for contender in self.task.contenders()? {
@@ -120,7 +120,7 @@ impl Run<'_> {
         Ok((comparison, timings))
     }
 
-    /// A piece, from the store or computed now, and how long it took.
+    /// A piece, from the store or computed now, and its time.
     fn timed<T: Serialize + serde::de::DeserializeOwned>(
         &self,
         label: &str,

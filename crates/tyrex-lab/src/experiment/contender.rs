@@ -1,4 +1,4 @@
-//! Who takes part: methods of the catalogue, with the parameters that are theirs here.
+//! Contenders: methods of the catalogue with their parameters in an experiment.
 
 use std::collections::BTreeMap;
 
@@ -17,10 +17,10 @@ use super::spec::CalibrationTask;
 pub struct Entrant {
     /// The method's name in the catalogue.
     pub method: String,
-    /// What to call it, if not by the method's name.
+    /// Its label, if not the method's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub label: Option<String>,
-    /// Whose parameters, if not those of the experiment's protocol.
+    /// The protocol of its parameters, if not the experiment's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol: Option<Protocol>,
     /// The threshold of stability, for the methods that have one.
@@ -54,7 +54,7 @@ pub enum Threshold {
     Given(f64),
     /// Several.
     Each(Vec<f64>),
-    /// Chosen for each norm on models that judge nothing.
+    /// Chosen for each norm on models that are used for nothing else.
     Chosen(Choice),
 }
 
@@ -69,13 +69,13 @@ pub enum Choice {
 /// A method with all its parameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Contender {
-    /// What it is called; for one experiment no two have the same label and settings.
+    /// Its label; no two contenders of an experiment have the same label and settings.
     pub label: String,
-    /// What tells it from others with the same label.
+    /// The settings that distinguish it from others with the same label.
     pub settings: Vec<(String, String)>,
-    /// Whose parameters.
+    /// The protocol of its parameters.
     pub protocol: Protocol,
-    /// Whether its threshold is, or is still to be, chosen by calibration.
+    /// Whether its threshold is chosen by calibration.
     pub calibrated: bool,
     /// The thresholds to try then, if not the experiment's.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -107,7 +107,7 @@ impl Contender {
         other
     }
 
-    /// The label with what tells it from others.
+    /// The label with the settings.
     #[must_use]
     pub fn full_label(&self) -> String {
         let settings = self.settings.iter().map(|(name, value)| format!(" {name}={value}"));
@@ -116,7 +116,7 @@ impl Contender {
 }
 
 impl Entrant {
-    /// A method as its protocol has it.
+    /// A method with the parameters of its protocol.
     #[must_use]
     pub fn plain(method: &str) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! How the relaxed stability is distributed: over the data, and over what methods answer.
+//! The distribution of the relaxed stability over the data and over counterfactuals.
 
 use tyrex::error::Result;
 use tyrex::measure::{Gauge, Neighbourhood, RelaxedStability, Sampling};
@@ -15,7 +15,7 @@ use super::spec::HistogramsTask;
 
 /// Neighbours of a point; the paper's number.
 const SAMPLES: usize = 1000;
-/// Training points of each kind that are looked at, at most.
+/// Maximum number of training points of each kind.
 const MOST_POINTS: usize = 2000;
 
 pub(super) fn run(

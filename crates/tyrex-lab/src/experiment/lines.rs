@@ -31,7 +31,7 @@ impl Comparison {
     }
 }
 
-/// What one contender did with one norm; nothing if there were no factuals.
+/// The line of one contender with one norm; `None` if there were no factuals.
 fn line(cells: &[&Cell]) -> Result<Option<Line>> {
     let Some(first) = cells.first() else { return Ok(None) };
     let factuals: usize = cells.iter().map(|cell| cell.answers.len()).sum();

@@ -1,8 +1,8 @@
 //! Experiments: tables and figures as data in, results as data out.
 //!
-//! A [`Suite`] is a list of [`Experiment`]s read from TOML. [`run()`] trains the models they
-//! need, searches, judges, and keeps every finished piece in a folder: a run that was killed
-//! goes on where it stopped, and ends with the same bits as one that was not.
+//! A [`Suite`] is a list of [`Experiment`]s read from TOML. [`run()`] trains the models they need,
+//! searches, evaluates, and stores every finished piece in a folder: an interrupted run continues
+//! where it stopped, and its results have the same bits as those of an uninterrupted run.
 
 mod calibration;
 mod certificates;

@@ -1,4 +1,4 @@
-//! The figure of the two moons: a model, what retraining makes of it, and where it is stable.
+//! The figure of the two moons: a model, its retrained versions, and its stability.
 
 use tyrex::counterfactual::{Norm, Protocol};
 use tyrex::error::{Error, Result};
@@ -57,7 +57,7 @@ pub(super) fn run(setup: &Setup, task: &MoonsTask, seed: Seed, share: &Share<'_>
         }
     };
     let mut answers = Vec::new();
-    // The factual that is farthest from being accepted shows most.
+    // The factual with the lowest score shows most.
     let rows = setup.factuals(0, usize::MAX);
     let factuals = setup.points().select(&rows);
     let scores = base.score(&factuals);

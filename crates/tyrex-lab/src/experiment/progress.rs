@@ -1,14 +1,14 @@
-//! How far a run is, and what it does.
+//! Progress of a run.
 
 use std::ops::ControlFlow;
 use std::sync::Mutex;
 
 use tyrex::error::Result;
 
-/// How far a run is.
+/// The progress of a run.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress<'a> {
-    /// What is being done.
+    /// The current step.
     pub doing: &'a str,
     /// Work that is done, in seconds of one thread, roughly.
     pub done: f64,
@@ -16,7 +16,7 @@ pub struct Progress<'a> {
     pub total: f64,
 }
 
-/// Whoever wants to know how far a run is; a `Break` stops it.
+/// A callback for progress; a `Break` stops the run.
 pub type Watch<'a> = dyn Fn(Progress<'_>) -> ControlFlow<()> + Sync + 'a;
 
 /// Turns shares of steps into progress of the whole.
@@ -26,7 +26,7 @@ pub(super) struct Tracker<'a> {
     watch: &'a Watch<'a>,
 }
 
-/// What a step calls with the share of it that is done.
+/// The callback of a step, with the finished share.
 pub(super) type Share<'a> = dyn Fn(f64) -> ControlFlow<()> + Sync + 'a;
 
 impl<'a> Tracker<'a> {
@@ -52,9 +52,9 @@ impl<'a> Tracker<'a> {
         result
     }
 
-    /// Adds to what is finished; what it was before.
+    /// Adds to the finished work; returns the previous value.
     fn locked(&self, more: f64) -> f64 {
-        // A panic elsewhere leaves a number that is as good as any.
+        // After a panic elsewhere the number is still usable.
         let mut finished = self.finished.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
         let before = *finished;
         *finished += more;

@@ -1,4 +1,4 @@
-//! What comes out of a suite: plain values, the same in memory and in files.
+//! The results of a suite: plain values, the same in memory and in files.
 
 use serde::{Deserialize, Serialize};
 use tyrex::calibrate::Calibration;
@@ -14,7 +14,7 @@ pub(super) const REINITIALISE: &str = "reinitialise";
 /// The family of models trained again without some rows.
 pub(super) const LEAVE_OUT: &str = "leave-out";
 
-/// All that came out of a suite.
+/// The results of a suite.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Results {
     /// The layout of the file.
@@ -23,36 +23,36 @@ pub struct Results {
     pub version: String,
     /// The suite's name.
     pub suite: String,
-    /// What it is about.
+    /// Its title.
     pub title: String,
-    /// Where all randomness comes from.
+    /// The seed of all randomness.
     pub seed: Seed,
     /// Whether it was the short run.
     pub quick: bool,
-    /// What each experiment showed, in the order of the suite.
+    /// The result of each experiment, in the order of the suite.
     pub experiments: Vec<Shown>,
 }
 
-/// What one experiment showed.
+/// The result of one experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Shown {
-    /// The experiment, as it was asked for.
+    /// The experiment.
     pub experiment: Experiment,
-    /// What came out.
+    /// The outcome.
     pub finding: Finding,
 }
 
-/// What came out of an experiment.
+/// The outcome of an experiment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Finding {
-    /// Methods beside each other.
+    /// A comparison of methods.
     Comparison(Comparison),
     /// Maps of a model, its retrained versions and the stability.
     Moons(Moons),
-    /// How a measure is distributed.
+    /// The distribution of a measure.
     Histograms(Histograms),
-    /// What certificates state, and what is observed.
+    /// Stated probabilities of certificates and observed validity.
     Certificates(Certificates),
 }
 
@@ -63,7 +63,7 @@ pub struct Comparison {
     pub data: DataSummary,
     /// How far the retrained models moved from the first base.
     pub changes: Vec<ChangeSummary>,
-    /// How the thresholds were chosen, where they were.
+    /// How the calibrated thresholds were chosen.
     pub calibrations: Vec<Calibrated>,
     /// One contender, norm and base each.
     pub cells: Vec<Cell>,
@@ -89,11 +89,11 @@ pub struct DataSummary {
 pub struct BaseSummary {
     /// Its fingerprint.
     pub model: String,
-    /// The share of test rows it gets right.
+    /// Its accuracy on the test rows.
     pub accuracy: f64,
     /// The test rows it rejects, whose label is not favourable either.
     pub rejected: usize,
-    /// How many of them are explained.
+    /// The number of explained ones.
     pub factuals: usize,
 }
 
@@ -110,7 +110,7 @@ pub struct ChangeSummary {
     pub lemma_bound: f64,
     /// `mean |E M(x) - m(x)|`, which the paper takes to be zero.
     pub bias: f64,
-    /// The share of decisions that are another's.
+    /// The share of changed decisions.
     pub flipped: f64,
 }
 
@@ -137,16 +137,16 @@ pub struct Cell {
     pub base: usize,
     /// The method with all its parameters.
     pub contender: Contender,
-    /// What came out for each factual.
+    /// The result for each factual.
     pub answers: Vec<Answered>,
     /// Validity under each family of retrained models.
     pub families: Vec<Family>,
 }
 
 impl Cell {
-    /// The validities of a family with the number of each model, which is the same for every
-    /// base: those from new weights are counted from the first base on, and a base is not among
-    /// its own judges.
+    /// The validities of a family with the number of each model, which is the same for every base:
+    /// those from new weights are counted from the first base on, and a base is not evaluated on
+    /// itself.
     pub fn judged<'a>(&self, family: &'a Family) -> impl Iterator<Item = (usize, f64)> + use<'a> {
         let left_out = (family.change == REINITIALISE).then_some(self.base);
         family.validities.iter().enumerate().map(move |(place, &validity)| {
@@ -155,14 +155,14 @@ impl Cell {
     }
 }
 
-/// What came out for one factual.
+/// The result for one factual.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Answered {
     /// The row of the table.
     pub row: usize,
     /// Why nothing was found, if nothing was.
     pub reason: Option<Reason>,
-    /// What was found.
+    /// The counterfactual.
     pub found: Option<Found>,
 }
 
@@ -171,33 +171,33 @@ pub struct Answered {
 pub struct Found {
     /// `m(x')`
     pub score: f32,
-    /// What the method's test read there.
+    /// The reading of the method's test there.
     pub value: f64,
     /// Cost, sparsity, plausibility.
     #[serde(flatten)]
     pub metrics: PointMetrics,
-    /// The share of retrained models that accept it, family by family.
+    /// The share of retrained models that accept it, for each family.
     pub survival: Vec<f64>,
 }
 
-/// What one family of retrained models says of a cell.
+/// The validity of a cell under one family of retrained models.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Family {
     /// The change.
     pub change: String,
-    /// Model by model, the share of *all* factuals whose counterfactual it accepts.
+    /// For each model, the share of *all* factuals whose counterfactual it accepts.
     pub validities: Vec<f64>,
     /// The share of counterfactuals on which they agree with the base: what the authors' code
     /// calls validity. None if nothing was found.
     pub agreement: Option<f64>,
 }
 
-/// How long a cell took; kept apart, since it differs from run to run.
+/// The time of a cell; stored separately, since it differs between runs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Timing {
     /// The experiment.
     pub experiment: String,
-    /// What was timed.
+    /// The timed part.
     pub what: String,
     /// The norm, where there is one.
     pub norm: Option<Norm>,
@@ -220,8 +220,8 @@ pub struct Line {
     pub factuals: usize,
     /// The share with a counterfactual, which is also the validity under the base itself.
     pub coverage: Summary,
-    /// The cost by the line's norm. This interval and those below are over factuals: what one
-    /// has with several bases is not independent.
+    /// The cost by the line's norm. This interval and those below are over factuals: the results of
+    /// one factual with several bases are not independent.
     pub cost: Option<Summary>,
     /// The cost by each norm.
     pub cost_l1: Option<Summary>,
@@ -242,11 +242,11 @@ pub struct Line {
     /// The mean of +1 for inliers and -1 for outliers, for each number of neighbours.
     pub lof: Vec<(usize, Summary)>,
     /// Validity under each family: over its models, for all bases together. The interval is for
-    /// these bases, and takes what one model says of several bases as one witness.
+    /// these bases, and counts the results of one model with several bases as one observation.
     pub validity: Vec<(String, Summary)>,
-    /// The mean over the bases of what the authors' code calls validity.
+    /// The mean over the bases of the validity as in the authors' code.
     pub agreement: Vec<(String, f64)>,
-    /// Base by base: mean cost, and validity under each family.
+    /// For each base: mean cost, and validity under each family.
     pub bases: Vec<BaseLine>,
 }
 
@@ -266,7 +266,7 @@ pub struct BaseLine {
 /// The figure of the two moons.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Moons {
-    /// Where the maps lie: `[left, right, bottom, top]`.
+    /// The bounds of the maps: `[left, right, bottom, top]`.
     pub bounds: [f64; 4],
     /// Values per row of a map.
     pub width: usize,
@@ -283,7 +283,7 @@ pub struct Moons {
 /// A map.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Map {
-    /// What it shows.
+    /// Its title.
     pub title: String,
     /// The values, row by row.
     pub values: Vec<f32>,
@@ -294,7 +294,7 @@ pub struct Map {
 pub struct Placed {
     /// The method, or `factual`.
     pub label: String,
-    /// Where.
+    /// Its coordinates.
     pub at: (f32, f32),
     /// The stability there.
     pub stability: f64,
@@ -316,20 +316,20 @@ pub struct Histograms {
 pub struct Histogram {
     /// The points.
     pub title: String,
-    /// How many are in each bin.
+    /// The count of each bin.
     pub counts: Vec<usize>,
     /// Of all values.
     pub summary: Option<Summary>,
 }
 
-/// What certificates state, beside what models they have not seen do.
+/// Stated probabilities of certificates, beside the behaviour of unseen models.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Certificates {
     /// The data set.
     pub dataset: String,
     /// The retrained models a certificate is made of.
     pub models: usize,
-    /// The models it is judged by.
+    /// The models it is evaluated on.
     pub judges: usize,
     /// Tier by tier.
     pub tiers: Vec<StatedTier>,

@@ -21,8 +21,8 @@ pub const RESULTS: &str = "results.json";
 /// The file of all times.
 pub const TIMINGS: &str = "timings.json";
 
-/// Runs a suite into a folder, as far as an earlier run of it has not, and writes the results:
-/// `results.json`, tables as CSV and Parquet, and the times apart from them.
+/// Runs the missing parts of a suite into a folder, and writes the results: `results.json`, tables
+/// as CSV and Parquet, and separately the times.
 pub fn run(
     suite: &Suite,
     catalogue: &Catalogue,
@@ -48,13 +48,13 @@ pub fn run(
         };
         let started = Instant::now();
         let (finding, more) = find(suite, experiment, &setup, &store, &tracker)?;
-        // What an earlier run has done counts with the time it took then.
+        // Pieces of an earlier run count with their original time.
         let pieces: f64 = more.iter().map(|timing| timing.seconds).sum();
         timings.extend(more);
         let all = Timing::of(experiment, "all", started);
         timings.push(Timing { seconds: all.seconds.max(pieces), ..all });
         shown.push(Shown { experiment: experiment.clone(), finding });
-        // Hundreds of models are not kept longer than they are needed.
+        // Hundreds of models are dropped as soon as they are not needed.
         if last_use.get(&key) == Some(&index) {
             setups.remove(&key);
         }
@@ -70,7 +70,7 @@ pub fn run(
     };
     tables::write(&results, &timings, folder)?;
     write_json(&folder.join(TIMINGS), &timings)?;
-    // The results come last: where they are, the rest is complete.
+    // The results are written last: if they exist, the rest is complete.
     write_json(&folder.join(RESULTS), &results)?;
     Ok((results, timings))
 }
@@ -89,7 +89,7 @@ impl Timing {
 }
 
 impl Results {
-    /// Reads what a run left in its folder.
+    /// Reads the results of a run from its folder.
     pub fn read(folder: &Path) -> Result<Self> {
         let path = folder.join(RESULTS);
         let bytes = std::fs::read(&path).map_err(Error::io("read", &path))?;
@@ -106,7 +106,7 @@ impl Results {
     }
 }
 
-/// The times a run left in its folder; none if there is no such file.
+/// The times of a run from its folder; none if there is no such file.
 #[must_use]
 pub fn read_timings(folder: &Path) -> Vec<Timing> {
     let bytes = std::fs::read(folder.join(TIMINGS)).unwrap_or_default();

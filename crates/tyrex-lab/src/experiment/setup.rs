@@ -26,8 +26,8 @@ use super::result::{BaseSummary, ChangeSummary, DataSummary, LEAVE_OUT, REINITIA
 use super::spec::World;
 use super::store::{Store, digest};
 
-/// Seconds one thread takes to train on one row once, for each weight of the network: what the
-/// time left is guessed from.
+/// Seconds one thread takes to train on one row once, for each weight of the network, to estimate
+/// the time left.
 const SECONDS_PER_ROW_AND_WEIGHT: f64 = 6.5e-11;
 
 /// The data and the models of an experiment, with its own number of bases and factuals.
@@ -37,7 +37,7 @@ pub(super) struct Setup {
     stock: Arc<Stock>,
 }
 
-/// What experiments on the same data with the same models share.
+/// The common state of experiments on the same data with the same models.
 struct Stock {
     data: Dataset,
     /// The training points.
@@ -52,7 +52,7 @@ struct Stock {
     seed: Seed,
 }
 
-/// The retrained models of one change that judge a base.
+/// The retrained models of one change that evaluate a base.
 pub(super) struct Judges<'a> {
     /// The change.
     pub(super) change: &'static str,
@@ -77,21 +77,21 @@ impl Setup {
         Ok(SECONDS_PER_ROW_AND_WEIGHT * rows * weights * models as f64)
     }
 
-    /// What tells the models of one world from those of another, however many there are.
+    /// The identity of the models of a world, independent of their number.
     fn family(world: &World, seed: Seed) -> Result<String> {
         let World { dataset, variant, direction, training, .. } = world;
         let digest = digest(&(dataset, variant, direction, training, seed))?;
         Ok(format!("{dataset}-{digest}"))
     }
 
-    /// The same, and how many there are.
+    /// The same with their number.
     pub(super) fn key(world: &World, seed: Seed) -> Result<String> {
         let World { reinitialise, leave_out, calibration, .. } = world;
         let family = Self::family(world, seed)?;
         Ok(format!("{family}-{reinitialise}-{leave_out}-{calibration}"))
     }
 
-    /// Loads the data and trains the models, as far as an earlier run has not.
+    /// Loads the data and trains the missing models.
     pub(super) fn new(
         world: &World,
         catalogue: &Catalogue,
@@ -217,7 +217,7 @@ impl Setup {
             .map(|(_, m)| m)
     }
 
-    /// The models that judge what is found for a base.
+    /// The models that evaluate the counterfactuals of a base.
     pub(super) fn judges(&self, base: usize) -> Vec<Judges<'_>> {
         let dynamic = |model| model as &dyn Model;
         let reinitialised = Judges {
@@ -231,13 +231,13 @@ impl Setup {
         std::iter::once(reinitialised).chain(left_out).collect()
     }
 
-    /// The models that calibrate and certify, and judge nothing.
+    /// The models that calibrate and certify, and evaluate nothing.
     pub(super) fn calibrators(&self) -> Vec<&dyn Model> {
         let members = self.stock.calibration.iter().flat_map(Ensemble::members);
         members.map(|model| model as &dyn Model).collect()
     }
 
-    /// How the calibrating models came about, for people.
+    /// The change of the calibrating models, for display.
     pub(super) fn calibrators_family(&self) -> String {
         let change = self.stock.calibration.as_ref().map(Ensemble::change);
         change.map(ModelChange::description).unwrap_or_default()
@@ -261,7 +261,7 @@ impl Setup {
             .collect()
     }
 
-    /// The data and the bases in numbers.
+    /// A summary of the data and the bases.
     pub(super) fn summary(&self) -> DataSummary {
         let test = self.stock.data.points().select(self.stock.data.test());
         let bases = (0..self.bases())
@@ -349,7 +349,7 @@ impl Setup {
         };
         let outcomes = find_all(&problem, &*prepared, &factuals, Budget::default(), watch)?;
         if outcomes.iter().any(|outcome| outcome.reason() == Some(Reason::Cancelled)) {
-            return Err(Error::Cancelled("the run was stopped; it can go on".to_owned()));
+            return Err(Error::Cancelled("the run was stopped; repeat it to continue".to_owned()));
         }
         Ok(outcomes)
     }

@@ -18,9 +18,9 @@ use super::contender::{Contender, Entrant};
 pub struct Suite {
     /// Its name.
     pub name: String,
-    /// What it is about.
+    /// Its title.
     pub title: String,
-    /// Where all randomness comes from.
+    /// The seed of all randomness.
     pub seed: Seed,
     /// Whether it is the short run.
     pub quick: bool,
@@ -32,35 +32,35 @@ pub struct Suite {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "ExperimentFile", into = "ExperimentFile")]
 pub struct Experiment {
-    /// Its name: a word, since files are called by it.
+    /// Its name: a word, since it is part of file names.
     pub name: String,
-    /// What it is called.
+    /// Its title.
     pub title: String,
-    /// What it shows, for people.
+    /// Its description.
     pub about: String,
-    /// The table of the paper it stands beside.
+    /// The table of the paper to compare it with.
     pub beside: Option<String>,
     /// The data and the models.
     pub world: World,
-    /// What is done with them.
+    /// The task.
     pub task: Task,
 }
 
-/// What is done.
+/// A task.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Task {
-    /// Methods beside each other.
+    /// A comparison of methods.
     Comparison(ComparisonTask),
     /// The figure of the two moons.
     Moons(MoonsTask),
     /// Histograms of the stability.
     Histograms(HistogramsTask),
-    /// What certificates state beside what is observed.
+    /// Stated probabilities of certificates and observed validity.
     Certificates(CertificatesTask),
 }
 
-/// An experiment as it stands in a file: exactly one of the tasks.
+/// An experiment as in a file: exactly one of the tasks.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct ExperimentFile {
@@ -128,7 +128,7 @@ impl From<Experiment> for ExperimentFile {
 pub struct World {
     /// The data set.
     pub dataset: String,
-    /// Which of its encodings; the authors' unless said otherwise.
+    /// Its encoding; by default the authors'.
     #[serde(default = "reference")]
     pub variant: Variant,
     /// Which label is the goal.
@@ -146,10 +146,11 @@ pub struct World {
     /// Models trained like those, for calibration and certificates only.
     #[serde(default)]
     pub calibration: usize,
-    /// Base models: the first, and retrained ones in its place.
+    /// Base models: the first, and retrained ones used in its place.
     #[serde(default = "one")]
     pub bases: usize,
-    /// The most factuals for each base: rejected test rows, rightly so by their label.
+    /// Maximum number of factuals for each base: test rows that are rejected, with an unfavourable
+    /// label.
     #[serde(default = "two_hundred")]
     pub factuals: usize,
 }
@@ -167,15 +168,15 @@ fn two_hundred() -> usize {
     200
 }
 
-/// Methods beside each other.
+/// A comparison of methods.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct ComparisonTask {
-    /// Whose parameters the methods have.
+    /// The protocol of the methods' parameters.
     pub protocol: Protocol,
-    /// What a change costs.
+    /// The norm of the cost.
     pub norms: Vec<Norm>,
-    /// The promise for which thresholds are chosen, and on what.
+    /// How thresholds are chosen.
     #[serde(default)]
     pub calibration: CalibrationTask,
     /// The methods.
@@ -205,11 +206,11 @@ impl ComparisonTask {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields, rename_all = "kebab-case")]
 pub struct CalibrationTask {
-    /// The promise, about the factuals of all bases together.
+    /// The required validity, for the factuals of all bases together.
     pub goal: Goal,
     /// The thresholds to try, the largest first.
     pub taus: Vec<f64>,
-    /// The most factuals for each base.
+    /// Maximum number of factuals for each base.
     pub factuals: usize,
 }
 
@@ -247,9 +248,9 @@ pub struct HistogramsTask {
     pub bins: usize,
     /// The width of the neighbourhood.
     pub sigma: f64,
-    /// Whose parameters the methods have.
+    /// The protocol of the methods' parameters.
     pub protocol: Protocol,
-    /// The methods whose counterfactuals are looked at, beside the data.
+    /// The methods whose counterfactuals are shown, besides the data.
     pub methods: Vec<String>,
     /// The norm of their cost.
     pub norm: Norm,
@@ -259,7 +260,7 @@ pub struct HistogramsTask {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct CertificatesTask {
-    /// Whose parameters the methods have.
+    /// The protocol of the methods' parameters.
     pub protocol: Protocol,
     /// The norm of the cost.
     pub norm: Norm,
@@ -272,7 +273,7 @@ pub struct CertificatesTask {
     pub entrants: Vec<Entrant>,
 }
 
-/// A suite as it stands in a file.
+/// A suite as in a file.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 struct SuiteFile {
@@ -337,7 +338,7 @@ impl Suite {
         Ok(Self { name, title, seed, quick: false, experiments })
     }
 
-    /// The short run: few models and factuals, one base, to see that all of it works.
+    /// The short run: few models and factuals, one base, as a check that everything works.
     #[must_use]
     pub fn quick(mut self) -> Self {
         self.quick = true;
@@ -356,7 +357,7 @@ impl Suite {
                 Task::Moons(task) => task.shown = task.shown.min(QUICK_JUDGES),
                 Task::Histograms(_) => {}
             }
-            // What is no table of the paper makes do with fewer.
+            // Experiments without a table in the paper use fewer.
             if !many_bases {
                 world.factuals = world.factuals.min(QUICK_FEW);
                 if let Task::Comparison(task) = task {
@@ -368,8 +369,8 @@ impl Suite {
     }
 }
 
-/// What the short run makes do with: ten models, four of each kind that judges and two that
-/// calibrate, and few thresholds.
+/// The short run uses ten models, four of each evaluating kind and two that calibrate, and few
+/// thresholds.
 const QUICK_JUDGES: usize = 4;
 const QUICK_CALIBRATORS: usize = 2;
 const QUICK_FACTUALS: usize = 100;

@@ -1,7 +1,7 @@
-//! Finished pieces of work in a folder, so that a run that was stopped goes on where it was.
+//! Finished pieces of work in a folder, so that an interrupted run continues where it stopped.
 //!
-//! A piece is a file that appears whole or not at all. Its name carries a digest of all that
-//! decides what is in it; a piece of other work, or of another version, is another file.
+//! A piece is a file that is written atomically. Its name contains a digest of all its inputs; a
+//! piece of other work, or of another version, is another file.
 
 use std::path::{Path, PathBuf};
 
@@ -26,14 +26,14 @@ impl Store {
         Self { folder: folder.to_owned() }
     }
 
-    /// A folder below this one, made if it is not there.
+    /// A subfolder, created if it does not exist.
     pub(super) fn folder(&self, path: &Path) -> Result<PathBuf> {
         let folder = self.folder.join(path);
         std::fs::create_dir_all(&folder).map_err(Error::io("create", &folder))?;
         Ok(folder)
     }
 
-    /// The piece as it was once computed from these inputs, or computed now and kept.
+    /// The stored piece for these inputs, or one computed now and stored.
     pub(super) fn piece<T: Serialize + DeserializeOwned>(
         &self,
         experiment: &str,
@@ -43,7 +43,7 @@ impl Store {
     ) -> Result<T> {
         let folder = self.folder(&Path::new("pieces").join(experiment))?;
         let path = folder.join(format!("{}-{}.json", file_name(name), digest(inputs)?));
-        // What cannot be read, of another version or damaged, is computed again.
+        // A piece that cannot be read, of another version or damaged, is computed again.
         if let Ok(bytes) = std::fs::read(&path)
             && let Ok(piece) = serde_json::from_slice(&bytes)
         {
@@ -55,7 +55,7 @@ impl Store {
     }
 }
 
-/// Writes a document whole, in place of what was there.
+/// Writes a document atomically, replacing the old one.
 pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
     let text = serde_json::to_string(value).map_err(|error| unwritable(path, &error))?;
     write_whole(path, Overwrite::Force, |out| writeln!(out, "{text}"))
@@ -65,14 +65,14 @@ fn unwritable(path: &Path, error: &serde_json::Error) -> Error {
     Error::io("write", path)(std::io::Error::other(error.to_string()))
 }
 
-/// Sixteen letters for all that decides what comes out.
+/// A digest of all inputs, sixteen letters.
 pub(super) fn digest(inputs: &impl Serialize) -> Result<String> {
     let text = serde_json::to_string(&(FORMAT_VERSION, env!("CARGO_PKG_VERSION"), inputs))
         .map_err(|error| unwritable(Path::new("pieces"), &error))?;
     Ok(hex(&Sha256::digest(text.as_bytes())[..8]))
 }
 
-/// A name as a part of a file's: letters, digits and hyphens.
+/// A name as part of a file name: letters, digits and hyphens.
 fn file_name(name: &str) -> String {
     let plain = |c: char| if c.is_ascii_alphanumeric() || c == '.' { c } else { '-' };
     name.chars().map(plain).take(80).collect()

@@ -1,4 +1,4 @@
-//! Certificates: what they state beside what models they have not seen do.
+//! Certificates: stated probabilities beside the behaviour of unseen models.
 
 use std::fmt::Write as _;
 
@@ -23,12 +23,12 @@ fn all(results: &Results) -> Vec<&Certificates> {
         .collect()
 }
 
-/// Whether the observed validity is below the stated one, as far as its interval tells.
+/// Whether the interval of the observed validity is below the stated probability.
 fn claims_too_much(bin: &StatedBin) -> bool {
     bin.observed.high.unwrap_or(bin.observed.mean) < bin.stated
 }
 
-/// For every data set and tier: does any bin claim too much?
+/// For every data set and tier: checks whether a bin overstates.
 pub(super) fn claims(results: &Results) -> Vec<Claim> {
     let mut claims = Vec::new();
     for certificates in all(results) {
@@ -48,7 +48,7 @@ fn decide(tier: &StatedTier) -> (Verdict, String) {
     let too_much: Vec<&StatedBin> = tier.bins.iter().filter(|bin| claims_too_much(bin)).collect();
     let below = tier.bins.iter().filter(|bin| bin.observed.mean < bin.stated).count();
     let mut evidence = format!(
-        "{}: {} with the whole interval below what is stated, {} with the mean below",
+        "{}: {} with the whole interval below the stated probability, {} with the mean below",
         counted(tier.bins.len(), "bin"),
         too_much.len(),
         below
@@ -59,7 +59,7 @@ fn decide(tier: &StatedTier) -> (Verdict, String) {
     {
         let _ = write!(
             evidence,
-            "; the worst states {} and is seen at {}",
+            "; the worst states {}, observed {}",
             percent(worst.stated),
             percent_with_interval(&worst.observed)
         );
@@ -95,9 +95,9 @@ pub(super) fn overview(results: &Results) -> Option<Section> {
     });
     let mut section = Section::new("certificates", "Certificates: stated against observed");
     section.figures(Figures {
-        caption: "Certificates that state about the same probability, and the share of models \
-                  they have not seen under which their points are valid, with its 95 % interval. \
-                  Above the dashed line more is kept than was promised."
+        caption: "Certificates with similar stated probability, and the share of unseen models \
+                  under which their points are valid, with its 95 % interval. Above the dashed \
+                  line the observed validity exceeds the stated probability."
             .to_owned(),
         said: said(all.iter().flat_map(|certificates| &certificates.tiers)),
         legend: legend.collect(),
@@ -110,12 +110,12 @@ pub(super) fn overview(results: &Results) -> Option<Section> {
 /// The part of a report about the certificates of one data set.
 pub(super) fn describe(section: &mut Section, certificates: &Certificates) {
     section.text(format!(
-        "Each certificate is made from {} and judged by {} that it has not seen.",
+        "Each certificate is made from {} and evaluated on {} that it has not seen.",
         counted(certificates.models, "retrained model"),
         counted(certificates.judges, "model")
     ));
     let mut table = Table {
-        caption: "What the certificates state, and what is observed.".to_owned(),
+        caption: "Stated probability and observed validity of the certificates.".to_owned(),
         corner: "tier".to_owned(),
         beside: "",
         columns: ["certificates", "stated", "observed"]
@@ -126,7 +126,7 @@ pub(super) fn describe(section: &mut Section, certificates: &Certificates) {
         rows: Vec::new(),
     };
     let mut verdicts = Table {
-        caption: "What the tiers say of the points.".to_owned(),
+        caption: "The verdicts of the tiers.".to_owned(),
         corner: "tier".to_owned(),
         beside: "",
         columns: ["certified", "empirical", "vacuous"]
@@ -147,7 +147,8 @@ pub(super) fn describe(section: &mut Section, certificates: &Certificates) {
     section.table(verdicts);
     section.figures(Figures {
         caption: "Stated probability against observed validity, with its 95 % interval over the \
-                  models. Above the dashed line more is kept than was promised."
+                  models. Above the dashed line the observed validity exceeds the stated \
+                  probability."
             .to_owned(),
         said: said(certificates.tiers.iter()),
         legend,
@@ -162,11 +163,11 @@ pub(super) fn describe(section: &mut Section, certificates: &Certificates) {
 
 fn row(tier: &StatedTier, style: Style, bin: &StatedBin) -> Row {
     let (tone, text) = if claims_too_much(bin) {
-        (Tone::Fails, "claims more than is observed")
+        (Tone::Fails, "states more than observed")
     } else if bin.observed.mean < bin.stated {
-        (Tone::Open, "the mean is below, the interval is not")
+        (Tone::Open, "the mean is below, the interval includes it")
     } else {
-        (Tone::Holds, "keeps what it states")
+        (Tone::Holds, "consistent")
     };
     let mut cells: Vec<TableCell> = [
         bin.certificates.to_string(),
@@ -212,12 +213,12 @@ fn chart(title: &str, marks: Vec<Mark>) -> String {
     chart.svg()
 }
 
-/// How many bins keep what they state.
+/// The number of consistent bins.
 fn said<'a>(tiers: impl Iterator<Item = &'a StatedTier>) -> String {
     let bins: Vec<&StatedBin> = tiers.flat_map(|tier| &tier.bins).collect();
     if bins.is_empty() {
         return "No certificate states a probability.".to_owned();
     }
     let kept = bins.iter().filter(|bin| !claims_too_much(bin)).count();
-    format!("{kept} of {} keep what they state.", counted(bins.len(), "bin"))
+    format!("{kept} of {} are consistent with the observed validity.", counted(bins.len(), "bin"))
 }

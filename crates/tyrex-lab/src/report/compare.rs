@@ -1,9 +1,9 @@
-//! Two lines of a comparison beside each other: which is valid more often, which costs less.
+//! Comparison of two lines by validity and cost.
 //!
-//! Where two methods answered the same factual of the same base model, their costs are compared
-//! factual by factual; where the same retrained models judged both, validities are compared
-//! model by model. A difference of pairs is known better than the difference of two means. What
-//! one factual, or one retrained model, says with several bases is one witness.
+//! If two methods answered the same factual of the same base model, their costs are compared
+//! factual by factual; if the same retrained models evaluated both, validities are compared model
+//! by model. A paired difference has a smaller variance than the difference of two means. The
+//! results of one factual, or of one retrained model, with several bases count as one observation.
 
 use std::collections::BTreeMap;
 
@@ -24,8 +24,8 @@ pub(super) struct Entry<'a> {
     pub(super) experiment: &'a Experiment,
     pub(super) comparison: &'a Comparison,
     pub(super) line: Line,
-    /// Whether it is of the first experiment that stands beside one of the paper's tables of
-    /// methods: the table itself, not a variation of it.
+    /// Whether it belongs to the first experiment for one of the paper's tables of methods: the
+    /// table itself, not a variation.
     pub(super) is_main: bool,
 }
 
@@ -70,13 +70,13 @@ impl<'a> Entry<'a> {
         validity(&self.line, change)
     }
 
-    /// The families of retrained models that judged both.
+    /// The families of retrained models that evaluated both.
     pub(super) fn shared_families(&self, other: &Entry<'_>) -> Vec<&str> {
         let all = self.line.validity.iter().map(|(change, _)| change.as_str());
         all.filter(|change| other.validity(change).is_some()).collect()
     }
 
-    /// Own minus other validity, over the retrained models that judged both.
+    /// Own minus other validity, over the retrained models that evaluated both.
     pub(super) fn validity_difference(&self, other: &Entry<'_>, change: &str) -> Option<Summary> {
         let theirs = validities(other, change);
         let differences: Vec<(usize, f64)> = validities(self, change)
@@ -86,7 +86,7 @@ impl<'a> Entry<'a> {
         Summary::of_groups(&differences).ok().flatten()
     }
 
-    /// What came out for each factual, by base model and row.
+    /// The result for each factual, by base model and row.
     fn answers(&self) -> BTreeMap<(&'a str, usize), (&'a Cell, Option<&'a Found>)> {
         let mut all = BTreeMap::new();
         for cell in self.cells() {
@@ -106,10 +106,10 @@ impl<'a> Entry<'a> {
     }
 }
 
-/// Two lines on the factuals that both were asked about.
+/// Two lines on their common factuals.
 #[derive(Debug, Clone)]
 pub(super) struct Pair {
-    /// How many factuals.
+    /// The number of factuals.
     pub(super) factuals: usize,
     /// By family of retrained models: the share of models that accept, own and other's.
     pub(super) validities: Vec<(String, f64, f64)>,
@@ -117,7 +117,7 @@ pub(super) struct Pair {
     pub(super) costs: Option<(f64, f64)>,
     /// Own minus other's cost there.
     pub(super) difference: Option<Summary>,
-    /// On how many of these factuals the own cost is lower, which outliers do not blur.
+    /// The number of these factuals with a lower own cost, which is robust to outliers.
     pub(super) cheaper: usize,
 }
 
@@ -166,7 +166,7 @@ impl Pair {
     }
 }
 
-/// The share of a family's models that accept what was found; none accepts what was not.
+/// The share of a family's models that accept the counterfactual; 0 if none was found.
 fn survival(cell: &Cell, found: Option<&Found>, change: &str) -> f64 {
     let place = cell.families.iter().position(|family| family.change == change);
     let share = place.zip(found).and_then(|(place, found)| found.survival.get(place).copied());

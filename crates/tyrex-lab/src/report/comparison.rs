@@ -20,7 +20,7 @@ const LONG: usize = 20;
 /// The part of a report about one comparison.
 pub(super) fn describe(section: &mut Section, entries: &[Entry<'_>], timings: &[Timing]) {
     let Some(first) = entries.first() else {
-        section.text("Nothing came out of it: there were no factuals.");
+        section.text("There are no results: there were no factuals.");
         return;
     };
     let beside = first.experiment.beside.as_deref().unwrap_or_default();
@@ -53,7 +53,7 @@ pub(super) fn describe(section: &mut Section, entries: &[Entry<'_>], timings: &[
     }
 }
 
-/// What the colours mean.
+/// The legend of the colours.
 fn shades() -> Vec<(Tone, String)> {
     let text = |which: &str, how: &str| format!("ours {how} {which}");
     vec![
@@ -130,12 +130,13 @@ fn main_table(entries: &[Entry<'_>], beside: &str) -> Table {
     let caption = match printed::title(beside) {
         Some(title) => format!(
             "Ours: mean \u{b1} standard deviation, over the counterfactuals of all base models for \
-             cost and LOF, over the retrained models for validity, which counts what was not found \
-             as not valid. Below each: the paper's ({title}), and ours minus the paper's."
+             cost and LOF, over the retrained models for validity, which counts missing \
+             counterfactuals as not valid. Below each: the paper's ({title}), and ours minus the \
+             paper's."
         ),
         None => "Mean \u{b1} standard deviation, over the counterfactuals of all base models for \
-                 cost and LOF, over the retrained models for validity, which counts what was not \
-                 found as not valid."
+                 cost and LOF, over the retrained models for validity, which counts missing \
+                 counterfactuals as not valid."
             .to_owned(),
     };
     Table { caption, corner: "method".to_owned(), beside: "paper", columns, rows }
@@ -248,14 +249,14 @@ fn calibrations(calibrations: &[Calibrated]) -> Table {
         let (text, tone) = match calibration.verdict {
             Verdict::Chosen { .. } => ("chosen".to_owned(), Tone::Holds),
             Verdict::TooFewModels { .. } => {
-                ("no threshold was shown: too few models".to_owned(), Tone::Fails)
+                ("no threshold shown: too few models".to_owned(), Tone::Fails)
             }
             Verdict::TooFewFound { .. } => {
-                ("no threshold was shown: too few found".to_owned(), Tone::Fails)
+                ("no threshold shown: too few found".to_owned(), Tone::Fails)
             }
             Verdict::NotShown { tau, p_value } => {
                 let first = format!("p-value {p_value:.3} at tau {tau}, the first tested");
-                (format!("no threshold was shown to keep it: {first}"), Tone::Fails)
+                (format!("no threshold shown to reach it: {first}"), Tone::Fails)
             }
         };
         let point = calibration.curve.iter().find(|point| point.tau == chosen.tau);
@@ -293,9 +294,10 @@ fn calibrations(calibrations: &[Calibrated]) -> Table {
         Row { head: method_name(&chosen.contender), cells, ..Row::default() }
     });
     Table {
-        caption: "How the thresholds were chosen: by models that judge nothing else; those that \
-                  judge the table report. Where no threshold was shown to keep the promise, the \
-                  smallest one with a p-value of at most 0.5 is used, or else the most valid."
+        caption: "How the thresholds were chosen. The choosing models are used for nothing else; \
+                  the reporting models are those of the table. If no threshold was shown to reach \
+                  the validity, the smallest one with a p-value of at most 0.5 is used, or else \
+                  the most valid one."
             .to_owned(),
         corner: "method".to_owned(),
         beside: "",
@@ -313,7 +315,7 @@ fn calibrations(calibrations: &[Calibrated]) -> Table {
     }
 }
 
-/// What others measured, beside the line of the same method.
+/// Measurements by others, beside the line of the same method.
 fn anchors(entries: &[Entry<'_>], beside: &str) -> Table {
     let rows = printed::anchors(beside).map(|anchor| {
         let own = entries.iter().find(|entry| {
@@ -349,7 +351,8 @@ fn anchors(entries: &[Entry<'_>], beside: &str) -> Table {
         .into();
     columns.push(Column::words("source"));
     Table {
-        caption: "What others measured, beside ours (below) where the table has the same method and norm."
+        caption: "Measurements by others, with ours below if the table has the same method and \
+                  norm."
             .to_owned(),
         corner: "method".to_owned(),
         beside: "ours",

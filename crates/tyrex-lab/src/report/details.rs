@@ -1,4 +1,4 @@
-//! What the main table of a comparison has no room for.
+//! Further tables of a comparison.
 
 use tyrex::metric::Summary;
 
@@ -10,7 +10,7 @@ use super::number::{
 };
 use crate::experiment::result::{ChangeSummary, Comparison, Timing};
 
-/// The tables that only some readers look for.
+/// The tables with details.
 pub(super) fn describe(section: &mut Section, entries: &[Entry<'_>], timings: &[Timing]) {
     let Some(first) = entries.first() else { return };
     section.table(details(entries, timings));
@@ -56,7 +56,7 @@ pub(super) fn changes(changes: &[ChangeSummary]) -> Table {
     }
 }
 
-/// A row for each line: what the main table has no room for.
+/// A row for each line, with numbers that the main table omits.
 fn details(entries: &[Entry<'_>], timings: &[Timing]) -> Table {
     let mean = |summary: Option<&Summary>| {
         TableCell::plain(summary.map_or_else(|| "-".to_owned(), |summary| amount(summary.mean)))
@@ -111,8 +111,8 @@ fn details(entries: &[Entry<'_>], timings: &[Timing]) -> Table {
     });
     Table {
         caption: "Each line in full. Intervals are 95 %; costs by every norm are means; agreement \
-                  is what the authors' code calls validity: retrained models say the same as the \
-                  base, of what was found."
+                  is the validity of the authors' code: the share of found counterfactuals on \
+                  which retrained models agree with the base."
             .to_owned(),
         corner: "method".to_owned(),
         beside: "",
@@ -139,7 +139,7 @@ fn details(entries: &[Entry<'_>], timings: &[Timing]) -> Table {
     }
 }
 
-/// How much the counterfactuals look like data.
+/// The plausibility of the counterfactuals.
 fn plausibility(entries: &[Entry<'_>]) -> Table {
     let mut neighbours: Vec<usize> = Vec::new();
     for (count, _) in entries.iter().flat_map(|entry| &entry.line.lof) {
@@ -183,7 +183,7 @@ fn plausibility(entries: &[Entry<'_>]) -> Table {
         }
     });
     Table {
-        caption: "Whether counterfactuals look like data: local outlier factors for several \
+        caption: "Plausibility of counterfactuals: local outlier factors for several \
                   numbers of neighbours, and other measures, with 95 % intervals."
             .to_owned(),
         corner: "method".to_owned(),
@@ -193,7 +193,7 @@ fn plausibility(entries: &[Entry<'_>]) -> Table {
     }
 }
 
-/// Base by base.
+/// Results for each base model.
 fn bases(entries: &[Entry<'_>]) -> Table {
     let count = entries.iter().map(|entry| entry.line.bases.len()).max().unwrap_or(0);
     if count < 2 {
@@ -221,7 +221,7 @@ fn bases(entries: &[Entry<'_>]) -> Table {
         }
     });
     let rows = rows.collect();
-    let caption = "Base by base: a single base model decides little.".to_owned();
+    let caption = "Results for each base model; a single base model is weak evidence.".to_owned();
     Table { caption, corner: "method".to_owned(), beside: "", columns, rows }
 }
 

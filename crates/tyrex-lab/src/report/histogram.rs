@@ -12,8 +12,8 @@ pub(super) fn describe(section: &mut Section, found: &Histograms) {
     let charts = found.histograms.iter().enumerate();
     let charts = charts.map(|(index, histogram)| chart(found, histogram, index, highest)).collect();
     section.figures(Figures {
-        caption: "How the relaxed stability R^ is distributed. What lies outside the bins is \
-                  counted in the first or the last."
+        caption: "The distribution of the relaxed stability R^. Values outside the bins are \
+                  counted in the first or the last bin."
             .to_owned(),
         said: said(found),
         legend: Vec::new(),

@@ -1,8 +1,8 @@
 //! Reports: the results of a suite as one HTML file, and as Markdown.
 //!
 //! The results become a document first: sections of text, tables and figures. It is the same for
-//! both forms. Every table stands beside the numbers the paper prints, and every claim is decided
-//! from the results.
+//! both forms. Every table is shown with the numbers of the paper, and every claim is decided from
+//! the results.
 
 mod certified;
 mod claims;
@@ -26,7 +26,7 @@ use tyrex::report::{document, html, markdown, scale, svg};
 use crate::experiment::Results;
 use crate::experiment::result::{Finding, Shown, Timing};
 
-/// The report as one HTML file that needs nothing else.
+/// The report as one self-contained HTML file.
 pub fn html(results: &Results, timings: &[Timing]) -> Result<String> {
     Ok(html::render(&document(results, timings)?))
 }

@@ -1,7 +1,7 @@
 //! Maps of a model on two moons, of its retrained versions, and of the stability.
 //!
-//! A map is drawn as nested areas, one for each level its values reach: rows of a level are runs
-//! in one path, which is far smaller than a square for every value.
+//! A map is drawn as nested areas, one for each level of its values: rows of a level are runs in
+//! one path, which is far smaller than a square per value.
 
 use std::fmt::Write as _;
 
@@ -39,8 +39,8 @@ pub(super) fn describe(section: &mut Section, moons: &Moons) {
     }
     section.figures(Figures {
         caption: "The score of the base model and of retrained ones, and the stability of the \
-                  base, from 0 (orange) to 1 (blue); the line is where it is 0.5. Small dots are \
-                  the data: dark if favourable, light if not."
+                  base, from 0 (orange) to 1 (blue); the line is at 0.5. Small dots are the \
+                  data: dark if favourable, light if not."
             .to_owned(),
         said: said(moons),
         legend,
@@ -84,7 +84,7 @@ fn said(moons: &Moons) -> String {
     if told.is_empty() { String::new() } else { format!("{}.", told.join("; ")) }
 }
 
-/// Where the map's coordinates lie on the page.
+/// The position of the map's coordinates on the page.
 struct Frame {
     bounds: [f64; 4],
     width: f64,
@@ -203,7 +203,7 @@ fn boundary(moons: &Moons, map: &Map, count: usize) -> String {
     path
 }
 
-/// The colours and what they stand for.
+/// The legend of the colours.
 fn bar(out: &mut String, frame: &Frame) {
     let left = MARGIN + frame.width + 6.0;
     let step = frame.height / LEVELS as f64;

@@ -1,4 +1,4 @@
-//! Names of the paper as people read them, beside the library's way to write numbers.
+//! Display names of the paper's methods, and formats of numbers.
 
 use std::fmt::Write as _;
 
@@ -19,7 +19,7 @@ pub(super) fn family(change: &str) -> &str {
     }
 }
 
-/// What a method, or a variant of it such as `trex-i (paper's step)`, is called.
+/// The display name of a method, or of a variant such as `trex-i (paper's step)`.
 pub(super) fn method_name(label: &str) -> String {
     let (method, variant) = label.split_once(' ').unwrap_or((label, ""));
     let known = MethodSpec::all().into_iter().find(|known| known.name() == method);
@@ -29,7 +29,7 @@ pub(super) fn method_name(label: &str) -> String {
     format!("{title}{whose} {variant}").trim_end().to_owned()
 }
 
-/// What a contender is called: its label, and what tells it from others of that label.
+/// The display name of a contender: its label, and the settings that distinguish it.
 pub(super) fn contender_name(contender: &Contender) -> String {
     let mut name = method_name(&contender.label);
     for (setting, value) in &contender.settings {
@@ -38,7 +38,7 @@ pub(super) fn contender_name(contender: &Contender) -> String {
     name
 }
 
-/// The colour and shape of a method. Those that the paper does not compare look like its base.
+/// The colour and shape of a method. Methods that the paper does not compare look like their base.
 pub(super) fn method_style(method: &str) -> Style {
     Style::of(match method {
         "trex-i" => 1,

@@ -1,4 +1,4 @@
-//! How a report begins and ends: what was run, what the claims come to, how long it took.
+//! The opening and the end of a report: the runs, the claims, the times.
 
 use tyrex::counterfactual::Protocol;
 
@@ -12,13 +12,13 @@ use crate::experiment::{Experiment, Results, Task, World};
 const TRAINING: &str = "training";
 const WHOLE: &str = "all";
 
-/// What stands under the title.
+/// The subtitle.
 pub(super) fn subtitle(results: &Results) -> String {
     let how = if results.quick { "the short run" } else { "the full run" };
     format!("tyrex {}, {how}, seed {}", results.version, results.seed.0)
 }
 
-/// What was run.
+/// The section about the run.
 pub(super) fn run(results: &Results, timings: &[Timing]) -> Section {
     let mut section = Section::new("run", "What was run");
     let mut datasets: Vec<&str> = Vec::new();
@@ -45,14 +45,14 @@ pub(super) fn run(results: &Results, timings: &[Timing]) -> Section {
     ];
     let total: f64 = timings.iter().filter(|timing| is_whole(timing)).map(|t| t.seconds).sum();
     if total > 0.0 {
-        facts.push(("time by the clock", seconds(total)));
+        facts.push(("wall time", seconds(total)));
     }
     let facts = facts.into_iter().map(|(name, value)| (name.to_owned(), value)).collect();
     section.blocks.push(Block::Facts(facts));
     if results.quick {
         section.text(
             "This is the short run: few models, few factuals, one base model. It shows that \
-             everything works; its numbers are rough.",
+             everything works; its numbers are imprecise.",
         );
     }
     if results.experiments.is_empty() {
@@ -114,7 +114,7 @@ fn places_of<'a>(claims: &[&'a Claim]) -> Vec<&'a str> {
     places
 }
 
-/// The claims at a glance: a row for each, a column for each cell.
+/// An overview of the claims: a row for each, a column for each cell.
 pub(super) fn claims(claims: &[Claim]) -> Option<Section> {
     if claims.is_empty() {
         return None;
@@ -122,9 +122,9 @@ pub(super) fn claims(claims: &[Claim]) -> Option<Section> {
     let mut section = Section::new("claims", "Claims and aims");
     section.text(
         "Each claim of the paper and each aim of the project, decided from the results. Costs are \
-         compared on the same factuals and validities under the same models; a claim holds where \
-         the 95 % interval of the differences says so, and is undecided where it has room for \
-         both. The evidence stands at the end.",
+         compared on the same factuals and validities under the same models; a claim holds if the \
+         95 % interval of the differences lies on its side of zero, and is undecided if the \
+         interval contains zero. The evidence is at the end.",
     );
     section.blocks.push(Block::Shades(vec![
         (Tone::Holds, "\u{2713} holds".to_owned()),
@@ -137,7 +137,7 @@ pub(super) fn claims(claims: &[Claim]) -> Option<Section> {
             titles.push(&claim.title);
         }
     }
-    // Claims about the same cells stand in one table.
+    // Claims about the same cells share a table.
     let of_title = |title: &str| -> Vec<&Claim> {
         claims.iter().filter(|claim| claim.title == title).collect()
     };
@@ -202,7 +202,7 @@ pub(super) fn evidence(claims: &[Claim]) -> Option<Section> {
         ..Row::default()
     });
     section.table(Table {
-        caption: "Claim by claim and cell by cell.".to_owned(),
+        caption: "The evidence for each claim and cell.".to_owned(),
         corner: "where".to_owned(),
         beside: "",
         columns: vec![
@@ -215,7 +215,7 @@ pub(super) fn evidence(claims: &[Claim]) -> Option<Section> {
     Some(section)
 }
 
-/// How long everything took.
+/// The times.
 pub(super) fn times(results: &Results, timings: &[Timing]) -> Option<Section> {
     let mut section = Section::new("times", "Time");
     let of = |name: &str, what: &str| -> f64 {
@@ -252,14 +252,15 @@ pub(super) fn times(results: &Results, timings: &[Timing]) -> Option<Section> {
         by_dataset.into_iter().map(|(name, a, b)| row(name.to_owned(), a, b)).collect();
     of_datasets.push(row("all".to_owned(), total.0, total.1));
     section.table(Table {
-        caption: "By the clock, data set by data set.".to_owned(),
+        caption: "Wall time for each data set.".to_owned(),
         corner: "data".to_owned(),
         beside: "",
         columns: columns(),
         rows: of_datasets,
     });
     section.table(Table {
-        caption: "Experiment by experiment. Models are trained in the first that needs them."
+        caption: "Wall time for each experiment. Models are trained in the first experiment that \
+                  needs them."
             .to_owned(),
         corner: "experiment".to_owned(),
         beside: "",

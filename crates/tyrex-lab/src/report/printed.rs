@@ -1,4 +1,4 @@
-//! What the paper prints, and what others measured, to stand beside our numbers.
+//! The paper's printed numbers and measurements by others, to compare with our numbers.
 
 use std::collections::BTreeMap;
 use std::sync::LazyLock;
@@ -9,7 +9,7 @@ use tyrex::counterfactual::Norm;
 
 /// All printed numbers.
 static PRINTED: LazyLock<Printed> = LazyLock::new(|| {
-    // The file is part of the program, and a test reads it: it cannot fail to.
+    // The file is compiled in, and a test parses it, so this cannot fail.
     toml::from_str(include_str!("printed.toml")).unwrap_or_default()
 });
 
@@ -28,7 +28,7 @@ struct Printed {
 pub struct PrintedTable {
     /// Which table.
     pub title: String,
-    /// What else there is to say about it.
+    /// Remarks.
     pub note: Option<String>,
     #[serde(rename = "L1")]
     l1: BTreeMap<String, PrintedLine>,
@@ -114,7 +114,7 @@ pub struct PrintedAblationLine {
     pub wi: f64,
 }
 
-/// What somebody else measured.
+/// A measurement by others.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Anchor {
@@ -137,29 +137,29 @@ pub struct Anchor {
 }
 
 impl Anchor {
-    /// Whether it was measured of the authors' released code, not of another's.
+    /// Whether it was measured with the authors' released code.
     #[must_use]
     pub fn is_of_released_code(&self) -> bool {
         self.source == "authors-code"
     }
 
-    /// Who measured it, and how.
+    /// Its source and method.
     #[must_use]
     pub fn source(&self) -> &str {
         PRINTED.sources.get(&self.source).map_or(self.source.as_str(), String::as_str)
     }
 }
 
-/// The name under which an experiment asks for the ablation.
+/// The name of the ablation in experiment files.
 pub const ABLATION: &str = "ablation";
 
-/// The table an experiment stands beside, if the paper has one of that name.
+/// The table to compare an experiment with, if the paper has one of that name.
 #[must_use]
 pub fn table(beside: &str) -> Option<&'static PrintedTable> {
     PRINTED.tables.get(beside)
 }
 
-/// The title of the table or ablation an experiment stands beside.
+/// The title of the table or ablation to compare an experiment with.
 #[must_use]
 pub fn title(beside: &str) -> Option<&'static str> {
     if beside == ABLATION {
@@ -183,7 +183,7 @@ pub fn ablation(norm: Norm, measure: &str) -> Vec<PrintedAblationLine> {
         .collect()
 }
 
-/// What others measured of the same table.
+/// Measurements by others of the same table.
 pub fn anchors(beside: &str) -> impl Iterator<Item = &'static Anchor> {
     PRINTED.anchors.iter().filter(move |anchor| anchor.beside == beside)
 }

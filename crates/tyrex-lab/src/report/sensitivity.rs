@@ -1,4 +1,4 @@
-//! Charts of what a parameter does: validity, cost and the test's reading against it.
+//! Charts of validity, cost and the test's reading against a parameter.
 
 use super::compare::{Entry, weakest};
 use super::document::{Figures, Key};
@@ -6,14 +6,14 @@ use super::scale::Scale;
 use super::svg::{Chart, Fill, Mark};
 use super::tradeoff::{Series, norms, number, places_of, series, series_styles, tip};
 
-/// What is drawn against the parameter.
+/// The quantity on the vertical axis.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Quantity {
     /// The lower of WI and LO.
     Validity,
     /// The mean cost.
     Cost,
-    /// What the method's test read on average.
+    /// The mean reading of the method's test.
     Reading,
 }
 
@@ -78,7 +78,7 @@ pub(super) fn figures(entries: &[Entry<'_>], parameter: &str) -> Figures {
             charts.push(chart(title, &all, parameter, quantity));
         }
     }
-    let caption = format!("What {parameter} does. Validity is the lower of WI and LO.");
+    let caption = format!("The effect of {parameter}. Validity is the lower of WI and LO.");
     Figures { caption, said: said.join(" "), legend, charts, in_pairs: false }
 }
 

@@ -15,7 +15,7 @@ use super::sensitivity;
 use super::svg::{Chart, Fill, Mark, Style};
 use crate::experiment::result::Line;
 
-/// The validity that is aimed at, where an experiment names no other.
+/// The default target validity.
 const AIM: f64 = 0.95;
 /// Parameters that trade cost for validity.
 const KNOBS: [&str; 3] = ["tau", "radius", "delta"];
@@ -69,7 +69,7 @@ pub(super) fn overview(entries: &[Entry<'_>]) -> Option<Section> {
     Some(section)
 }
 
-/// The method of the cheapest line that is valid often enough.
+/// The method of the cheapest line that reaches the target validity.
 fn cheapest_method(table: &[&Entry<'_>]) -> Option<String> {
     table
         .iter()
@@ -101,7 +101,7 @@ fn said_of_cheapest(cheapest: &[String], charts: usize) -> String {
     )
 }
 
-/// The charts of a comparison that is no table of the paper.
+/// The charts of a comparison without a table in the paper.
 pub(super) fn describe(section: &mut Section, entries: &[Entry<'_>]) {
     for parameter in ["k", "sigma"] {
         let mut values: Vec<f64> =
@@ -166,7 +166,7 @@ pub(super) fn norms(entries: &[Entry<'_>]) -> Vec<Norm> {
     norms
 }
 
-/// Lines that differ in one number only, in the order of it.
+/// Lines that differ in one number only, sorted by it.
 pub(super) struct Series<'b, 'a> {
     pub(super) name: String,
     measure: String,
@@ -244,7 +244,7 @@ pub(super) fn series_styles(all: &[Series<'_, '_>]) -> Vec<Style> {
     styles
 }
 
-/// Curves over the knobs of methods, from the experiments that turn them.
+/// Curves over the parameters of methods, from the experiments that vary them.
 fn curves(here: &[&Entry<'_>], legend: &mut Vec<Key>) -> Vec<Mark> {
     let turned: Vec<&Entry<'_>> = here
         .iter()
@@ -358,7 +358,7 @@ pub(super) fn printed_line(entry: &Entry<'_>) -> Option<printed::PrintedLine> {
     }
     let table = printed::table(entry.experiment.beside.as_deref()?)?;
     let method = match contender.method.name() {
-        // What the authors' code calls min-cost.
+        // The authors' code calls this min-cost.
         "elastic-net" if contender.protocol == Protocol::Reference => "min-cost",
         method => method,
     };

@@ -1,6 +1,6 @@
 //! One service at a time on one database.
 //!
-//! Two would both run the same jobs. Other programs, which only read and write, need no claim.
+//! Two services would run the same jobs. Other programs, which only read and write, need no claim.
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use super::Never as Session;
 use super::postgres::Session;
 use super::{Database, Either, Error, Result};
 
-/// A service's claim on its database. It ends with the process, however that ends.
+/// A service's claim on its database. It ends with the process in any case.
 #[derive(Debug)]
 pub struct Claim(Either<File, Session>);
 
@@ -41,8 +41,8 @@ impl Database {
 }
 
 impl Claim {
-    /// Comes when another service has the database, which may happen after PostgreSQL has
-    /// restarted.
+    /// Completes when another service has the database, which may happen after a restart of
+    /// PostgreSQL.
     pub async fn lost(&mut self) {
         match &mut self.0 {
             Either::Sqlite(_) => std::future::pending().await,
@@ -53,7 +53,7 @@ impl Claim {
         }
     }
 
-    /// Gives the database back, so that the next service can have it at once.
+    /// Releases the database, so that the next service can claim it at once.
     #[cfg_attr(not(feature = "postgres"), expect(clippy::unused_async, reason = "a server waits"))]
     pub async fn release(self) {
         match self.0 {
@@ -64,14 +64,14 @@ impl Claim {
     }
 }
 
-/// Locks a file beside the database; `None` if somebody else has. It stays there: whoever removes
-/// a file may remove one that another has just locked.
+/// Locks a file beside the database; `None` if another process holds the lock. The file is never
+/// removed: another process could have locked it in the meantime.
 fn lock_beside(database: &Path, shown: &str) -> Result<Option<File>> {
     let failed = |problem: std::io::Error| Error::Unreachable {
         address: shown.to_owned(),
         problem: format!("cannot lock the file beside it: {problem}"),
     };
-    // By whatever name the database was opened, it is the same file.
+    // The canonical path, so that all names of the database share one lock.
     let mut name = database.canonicalize().map_err(failed)?.into_os_string();
     name.push("-service");
     let file = File::options()

@@ -1,11 +1,11 @@
-//! What can go wrong with a database, and what to do about it.
+//! Errors of the database.
 
 use sqlx::sqlite::SqliteError;
 
-/// The result of anything that asks the database.
+/// The result type of the database.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong. No variant holds a password.
+/// An error of the database. No variant holds a password.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -15,34 +15,34 @@ pub enum Error {
          postgres://USER:PASSWORD@HOST:PORT/DATABASE"
     )]
     Address,
-    /// A PostgreSQL database, but this build cannot speak to one.
+    /// A PostgreSQL address in a build without its driver.
     #[error("this build of tyrex has no driver for PostgreSQL")]
     NoPostgres,
     /// There is no such file.
     #[error("{address}: there is no such file")]
     Absent {
-        /// Where it was looked for.
+        /// The path.
         address: String,
     },
-    /// Nothing was ever recorded there.
+    /// There is no ledger in the database.
     #[error("{address}: there is no ledger in it")]
     Empty {
         /// The database.
         address: String,
     },
-    /// A database of something else.
+    /// A database of another program.
     #[error("{address}: this SQLite database belongs to another program")]
     Foreign {
         /// The database.
         address: String,
     },
-    /// A file of another kind.
+    /// The file is not a SQLite database.
     #[error("{address}: this file is not a SQLite database")]
     NotADatabase {
         /// The file.
         address: String,
     },
-    /// A later version of tyrex was here.
+    /// Another version of tyrex wrote the database.
     #[error("{address}: this ledger was written by another, probably newer, version of tyrex")]
     Newer {
         /// The database.
@@ -56,25 +56,25 @@ pub enum Error {
         /// The reason.
         problem: String,
     },
-    /// Another service has it.
-    #[error("another service runs on {address}")]
+    /// Another service runs on the database.
+    #[error("another service is running on {address}")]
     Claimed {
         /// The database.
         address: String,
     },
-    /// There is no room left.
+    /// The disk is full.
     #[error("the disk is full")]
     Full,
-    /// The system refused to read or write the file.
-    #[error("the disk fails: {problem}")]
+    /// The system failed to read or write the file.
+    #[error("disk error: {problem}")]
     Disk {
-        /// What SQLite says.
+        /// The message of SQLite.
         problem: String,
     },
-    /// Others kept it busy for too long.
+    /// Other programs kept it busy for too long.
     #[error("other programs kept the database busy for too long")]
     Busy,
-    /// Anything else the database said.
+    /// Any other error of the database.
     #[error("database: {0}")]
     Refused(#[source] sqlx::Error),
 }
@@ -86,7 +86,7 @@ impl From<sqlx::Error> for Error {
         };
         let code = database.code().unwrap_or_default();
         if database.try_downcast_ref::<SqliteError>().is_some() {
-            // The lowest byte is the kind of error, the others say more.
+            // The lowest byte is the kind of error, the others are details.
             return match code.parse::<u32>().map(|code| code & 0xff) {
                 Ok(5 | 6) => Self::Busy,
                 Ok(10) => Self::Disk { problem: database.message().to_owned() },
@@ -102,7 +102,7 @@ impl From<sqlx::Error> for Error {
 }
 
 impl Error {
-    /// The same, said of a database that is being opened.
+    /// The same for a database that is being opened.
     pub(super) fn opening(self, address: &str) -> Self {
         let address = address.to_owned();
         let Self::Refused(error) = self else { return self };
@@ -120,8 +120,8 @@ impl Error {
         }
     }
 
-    /// Whether the same statement may well succeed on another connection: the server went away
-    /// or chose this transaction to end a quarrel between two.
+    /// Whether the same statement may succeed on another connection: the connection was lost, or
+    /// the server ended this transaction to resolve a deadlock.
     #[must_use]
     pub fn is_lost_connection(&self) -> bool {
         let Self::Refused(error) = self else { return false };

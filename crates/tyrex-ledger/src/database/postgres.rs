@@ -14,12 +14,12 @@ pub(super) type Options = PgConnectOptions;
 pub(super) type Pool = PgPool;
 pub(super) type Connection = PoolConnection<Postgres>;
 
-/// How long to wait for a connection of the pool.
+/// The time limit for getting a connection of the pool.
 const CONNECTING: Duration = Duration::from_secs(10);
 
 /// Reads an address.
 pub(super) fn parse(address: &str) -> Result<Options> {
-    // The reason may quote the address, which may hold a password.
+    // The error may quote the address, which may hold a password.
     let options = Options::from_str(address).map_err(|_| Error::Address)?;
     Ok(options.disable_statement_logging())
 }
@@ -34,14 +34,15 @@ pub(super) fn shown(options: &Options) -> String {
     format!("postgres://{}@{host}/{database}", options.get_username())
 }
 
-/// Checks what the database is and runs the migrations.
+/// Checks the database and runs the migrations.
 pub(super) async fn open(options: &Options, shown: &str, opening: Opening) -> Result<Pool> {
     let mut connection =
         options.connect().await.map_err(|error| Error::from(error).opening(shown))?;
     let ours: bool = sqlx::query_scalar("SELECT to_regclass('tyrex_migrations') IS NOT NULL")
         .fetch_one(&mut connection)
         .await?;
-    // Tables of others do not matter here: the names of ours are checked when they are created.
+    // Tables of other programs do not matter here: name conflicts are found when the tables are
+    // created.
     check_ours(shown, opening, false, ours)?;
     migrate(migrations!("postgres"), &mut connection, shown).await?;
     connection.close().await?;
@@ -49,15 +50,15 @@ pub(super) async fn open(options: &Options, shown: &str, opening: Opening) -> Re
     Ok(pool.connect_lazy_with(options.clone()))
 }
 
-/// What tells this lock of a PostgreSQL database from those of other programs: "tyrx".
+/// The key of the advisory lock, to distinguish it from other programs' locks: "tyrx".
 const LOCK: i32 = 0x7479_7278;
-/// How often a service looks whether PostgreSQL still knows its claim.
+/// The interval at which a service checks its lock.
 const LOOKING: Duration = Duration::from_secs(2);
-/// How long PostgreSQL may hold the lock for a connection that is gone: longer than the times
-/// that `Session::lock` sets.
+/// How long PostgreSQL may hold the lock of a lost connection: longer than the times that
+/// `Session::lock` sets.
 const GHOST: Duration = Duration::from_mins(2);
 
-/// A connection that holds PostgreSQL's lock as long as it is there.
+/// A connection that holds PostgreSQL's lock while it is open.
 #[derive(Debug)]
 pub(super) struct Session {
     options: Arc<Options>,
@@ -65,37 +66,37 @@ pub(super) struct Session {
 }
 
 impl Session {
-    /// A session that has not locked anything yet.
+    /// A session without a lock.
     pub(super) fn new(pool: &Pool) -> Self {
         Self { options: pool.connect_options(), connection: None }
     }
 
-    /// Comes when another service has the lock.
+    /// Completes when another service holds the lock.
     pub(super) async fn lost(&mut self) {
         let mut refused: Option<Instant> = None;
         loop {
             tokio::time::sleep(LOOKING).await;
             match self.lock().await {
                 Ok(true) => refused = None,
-                // It may still be its own old connection.
+                // The lock may still belong to this session's old connection.
                 Ok(false) if refused.get_or_insert_with(Instant::now).elapsed() < GHOST => {}
                 Ok(false) => return,
-                Err(error) => tracing::warn!(%error, "the claim on the database is lost for now"),
+                Err(error) => tracing::warn!(%error, "the lock on the database is lost"),
             }
         }
     }
 
-    /// Gives the lock back.
+    /// Releases the lock.
     pub(super) async fn release(self) {
         if let Some(mut connection) = self.connection {
-            // A connection that is gone holds no lock.
+            // A closed connection holds no lock.
             let _ = sqlx::query("SELECT pg_advisory_unlock_all()").execute(&mut connection).await;
             let _ = connection.close().await;
         }
     }
 
-    /// Makes sure of the lock, on a new connection if the old one is gone; `false` if another
-    /// has it.
+    /// Acquires or checks the lock, on a new connection if the old one is lost; `false` if another
+    /// service holds it.
     pub(super) async fn lock(&mut self) -> Result<bool> {
         if let Some(connection) = &mut self.connection
             && connection.ping().await.is_ok()
@@ -104,7 +105,7 @@ impl Session {
         }
         self.connection = None;
         let mut connection = self.options.connect().await?;
-        // PostgreSQL notices in a minute when this machine is gone without a word.
+        // PostgreSQL notices within a minute when this machine disappears.
         sqlx::query(
             "SELECT set_config('tcp_keepalives_idle', '30', false), \
              set_config('tcp_keepalives_interval', '10', false), \

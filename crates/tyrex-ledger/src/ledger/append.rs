@@ -1,4 +1,4 @@
-//! Adding to the ledger. Nothing else ever changes it, but forgetting.
+//! Appending to the ledger. Apart from erasure, nothing else changes it.
 
 use std::future::Future;
 use std::time::{Duration, Instant};
@@ -14,16 +14,15 @@ use super::promise::NewPromise;
 use super::{Ledger, Recorded};
 use crate::database::{Database, Transaction, from_row, on};
 
-/// How long a lost connection is tried again.
+/// How long to retry after a lost connection.
 const RETRIES: Duration = Duration::from_secs(30);
 
 impl Ledger {
-    /// Records promises, all of them or none. They are on the disk when this returns.
+    /// Records promises, all of them or none. They are on disk when this returns.
     ///
-    /// A promise that is there already, with the same content, is not recorded again; with other
-    /// content it is an error. That is why a connection that was lost, even after the database
-    /// had recorded everything, can be answered by trying again: this happens here, for half a
-    /// minute.
+    /// A promise that exists with the same content is not recorded again; with other content it is
+    /// an error. So a lost connection, even after the commit, can be handled by retrying, which
+    /// happens here for half a minute.
     pub async fn record(&self, promises: &[NewPromise]) -> Result<Vec<Recorded>> {
         promises.iter().try_for_each(NewPromise::check)?;
         if promises.is_empty() {
@@ -45,7 +44,7 @@ impl Ledger {
         Ok(recorded)
     }
 
-    /// Closes an open promise. One whose time is over can still be fulfilled.
+    /// Closes an open promise. An expired promise can still be fulfilled.
     pub async fn close(&self, id: Uuid, closing: Closing) -> Result<()> {
         let own = Uuid::now_v7();
         retrying(|| self.try_close(id, closing, own)).await
@@ -53,7 +52,7 @@ impl Ledger {
 
     async fn try_close(&self, id: Uuid, closing: Closing, own: Uuid) -> Result<()> {
         let mut append = Append::begin(&self.database).await?;
-        // A commit whose answer was lost.
+        // An earlier attempt was committed, but its answer was lost.
         if append.find(own).await?.is_some() {
             return append.commit().await;
         }
@@ -63,10 +62,10 @@ impl Ledger {
             return Err(not_open("it is not a promise"));
         }
         if found.subject.is_none() {
-            return Err(not_open("its person asked to be forgotten"));
+            return Err(not_open("its subject was erased"));
         }
         if let Some(status) = append.closed(found.line.sequence).await? {
-            return Err(not_open(&format!("it is {status} already")));
+            return Err(not_open(&format!("it is already {status}")));
         }
         let mut line = append.line(own, Kind::Closed);
         line.closes = Some(found.line.sequence);
@@ -76,7 +75,7 @@ impl Ledger {
     }
 }
 
-/// Tries again while the connection is lost.
+/// Retries while the connection is lost.
 pub(super) async fn retrying<T, F: Future<Output = Result<T>>>(
     mut attempt: impl FnMut() -> F,
 ) -> Result<T> {
@@ -94,10 +93,10 @@ pub(super) async fn retrying<T, F: Future<Output = Result<T>>>(
     }
 }
 
-/// The end of the chain, held so that nobody else can add to it meanwhile.
+/// The end of the chain, locked against other writers.
 ///
-/// PostgreSQL holds the row `head` until the transaction is over. So a second attempt waits here
-/// until it is certain what became of the first, whose connection was lost.
+/// PostgreSQL locks the row `head` until the transaction ends. So a second attempt waits here until
+/// the first, whose connection was lost, is either committed or rolled back.
 #[derive(Debug)]
 pub(super) struct Append {
     pub(super) transaction: Transaction,
@@ -105,7 +104,7 @@ pub(super) struct Append {
     hash: Hash,
 }
 
-/// An entry that is there already.
+/// An existing entry.
 #[derive(Debug)]
 pub(super) struct Present {
     pub(super) line: Line,
@@ -116,11 +115,11 @@ pub(super) struct Present {
 from_row!(Present { hash, subject, document, ..line });
 
 impl Present {
-    /// Whether it is this promise.
+    /// Whether it equals this promise.
     fn checked(self, promise: &NewPromise) -> Result<Recorded> {
         let line = &self.line;
         let same_text = |stored: Option<&str>, new: &str| {
-            // Numbers and the order of keys may be written in more than one way.
+            // The text of numbers and the order of keys may differ.
             let read = serde_json::from_str::<serde_json::Value>;
             stored.is_some_and(|stored| stored == new || read(stored).ok() == read(new).ok())
         };
@@ -141,7 +140,7 @@ impl Present {
             id: promise.id,
             sequence,
             time: line.time.parse().map_err(|_| damaged("its time cannot be read"))?,
-            hash: Hash::of_bytes(&self.hash).ok_or_else(|| damaged("its hash has not 32 bytes"))?,
+            hash: Hash::of_bytes(&self.hash).ok_or_else(|| damaged("its hash is not 32 bytes"))?,
             already: true,
         })
     }
@@ -151,7 +150,7 @@ impl Append {
     pub(super) async fn begin(database: &Database) -> Result<Self> {
         let mut transaction = database.write().await?;
         let head = if transaction.is_postgres() {
-            // A commit must wait for the disk, whatever the server is used to.
+            // A commit must wait for the disk, independent of the server's settings.
             on!(transaction, connection => sqlx::query(
                 "SELECT set_config('synchronous_commit', 'on', true) \
                  WHERE current_setting('synchronous_commit') = 'off'",
@@ -174,8 +173,8 @@ impl Append {
         let (count, hash) = last.unwrap_or((0, Hash::START.0.to_vec()));
         let damaged = Error::Damaged {
             sequence: count as u64,
-            problem: "the end of the ledger is not where its head says; nothing more is recorded \
-                      until `verify` finds nothing wrong"
+            problem: "the last entry does not match the head of the ledger; nothing more is \
+                      recorded until `verify` succeeds"
                 .to_owned(),
         };
         match Hash::of_bytes(&hash) {
@@ -184,7 +183,7 @@ impl Append {
         }
     }
 
-    /// The entry of this name, if it is there.
+    /// The entry with this id, if it exists.
     pub(super) async fn find(&mut self, id: Uuid) -> Result<Option<Present>> {
         let id = id.to_string();
         Ok(on!(self.transaction, connection => sqlx::query_as(
@@ -228,7 +227,7 @@ impl Append {
         Ok(recorded)
     }
 
-    /// The next entry, to be filled in.
+    /// The next entry, without content.
     pub(super) fn line(&self, id: Uuid, kind: Kind) -> Line {
         Line {
             sequence: self.count + 1,
@@ -298,7 +297,7 @@ impl Append {
     }
 }
 
-/// The document of a promise, as it is stored.
+/// The document of a promise, as stored.
 fn text(promise: &NewPromise) -> Result<String> {
     serde_json::to_string(&promise.document)
         .map_err(|error| tyrex::Error::param("promise", error, "numbers that JSON can hold").into())

@@ -1,4 +1,4 @@
-//! The chain: every entry holds the hash of the one before.
+//! The chain: every entry holds the hash of the previous one.
 //!
 //! ```text
 //! commitment = SHA-256( "tyrex ledger payload 1" || field(salt) || field(subject)
@@ -6,12 +6,10 @@
 //! hash       = SHA-256( "tyrex ledger entry 1" || field(sequence) || field(id) || field(time)
 //!                       || field(kind) || field(model) || field(request) || field(holds_until)
 //!                       || field(commitment) || field(closes) || field(closed_as)
-//!                       || field(forgets) || field(previous) )
-//! field(x)   = 0                              where there is nothing
-//!            = 1 || length of x || x          otherwise
-//! ```
-//! Lengths and sequences are little-endian u64, text is UTF-8, hashes are their 32 bytes. With the
-//! lengths in it no two entries are the same bytes. `previous` of the first entry is 32 zeros.
+//! || field(forgets) || field(previous) ) field(x)   = 0                              if there is
+//! no value = 1 || length of x || x          otherwise
+//! ``` Lengths and sequences are little-endian u64, text is UTF-8, hashes are their 32 bytes. The
+//! lengths make the encoding unambiguous. `previous` of the first entry is 32 zeros.
 
 use std::fmt;
 use std::str::FromStr;
@@ -28,10 +26,10 @@ use crate::database::from_row;
 pub struct Hash(pub [u8; 32]);
 
 impl Hash {
-    /// What comes before the first entry.
+    /// The predecessor of the first entry.
     pub const START: Self = Self([0; 32]);
 
-    /// The hash with these bytes, if they are 32.
+    /// The hash of these bytes, if there are 32.
     #[must_use]
     pub fn of_bytes(bytes: &[u8]) -> Option<Self> {
         bytes.try_into().ok().map(Self)
@@ -72,7 +70,7 @@ impl Serialize for Hash {
     }
 }
 
-/// An entry as it stands in the database, without its hash.
+/// An entry as stored in the database, without its hash.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Line {
     pub(super) sequence: i64,
@@ -104,12 +102,12 @@ from_row!(Line {
 });
 
 impl Line {
-    /// The hash it must have.
+    /// Its expected hash.
     pub(super) fn hash(&self) -> Hash {
         self.hash_at(self.sequence)
     }
 
-    /// The hash it would have in another place.
+    /// The hash it would have at another position.
     pub(super) fn hash_at(&self, sequence: i64) -> Hash {
         let text = |text: &Option<String>| text.as_ref().map(|text| text.as_bytes().to_vec());
         let number = |number: i64| number.to_le_bytes().to_vec();
@@ -130,7 +128,7 @@ impl Line {
     }
 }
 
-/// What is personal about a promise, as it stands in the database.
+/// The personal data of a promise, as stored in the database.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Payload {
     pub(super) salt: Vec<u8>,
@@ -140,14 +138,14 @@ pub(super) struct Payload {
 from_row!(Payload { salt, subject, document });
 
 impl Payload {
-    /// With a salt of its own.
+    /// With a new salt.
     pub(super) fn new(subject: &str, document: String) -> Result<Self> {
         let mut salt = [0; 32];
         getrandom::fill(&mut salt).map_err(|error| Error::Salt(error.to_string()))?;
         Ok(Self { salt: salt.to_vec(), subject: subject.to_owned(), document })
     }
 
-    /// What the entry holds of it.
+    /// Its commitment, which the entry holds.
     pub(super) fn commitment(&self) -> Hash {
         let mut fields = Fields::new("tyrex ledger payload 1");
         fields.add(Some(&self.salt));
@@ -157,7 +155,7 @@ impl Payload {
     }
 }
 
-/// Fields that are hashed as they come, none of which runs into the next.
+/// Hashes fields with their lengths, so that their boundaries are unambiguous.
 struct Fields(Sha256);
 
 impl Fields {

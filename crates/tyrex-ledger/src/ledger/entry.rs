@@ -1,4 +1,4 @@
-//! What stands in the ledger.
+//! The entries of the ledger.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -17,25 +17,25 @@ use crate::database::from_row;
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Entry {
-    /// Its place, from 1, without gaps.
+    /// Its position, from 1, without gaps.
     pub sequence: u64,
-    /// Its name, chosen by whoever recorded it.
+    /// Its id, chosen by the caller.
     pub id: Uuid,
     /// When it was recorded.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub time: Timestamp,
-    /// What happened.
+    /// The content.
     #[serde(flatten)]
     pub content: Content,
-    /// The hash of the entry before.
+    /// The hash of the previous entry.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub previous: Hash,
-    /// Its own.
+    /// Its own hash.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub hash: Hash,
 }
 
-/// What happened.
+/// The content.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[expect(clippy::large_enum_variant, reason = "nearly all entries are promises")]
@@ -43,7 +43,7 @@ pub struct Entry {
 pub enum Content {
     /// Advice was given.
     Promise(Promised),
-    /// A promise came to its end.
+    /// A promise was closed.
     Closed {
         /// The promise, by its sequence.
         promise: u64,
@@ -51,7 +51,7 @@ pub enum Content {
         #[serde(rename = "as")]
         closing: Closing,
     },
-    /// Somebody's data were removed.
+    /// The data of a subject was erased.
     Forgotten {
         /// The promises, by their sequences.
         promises: Vec<u64>,
@@ -62,50 +62,50 @@ pub enum Content {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Promised {
-    /// What became of it.
+    /// Its status.
     pub status: Status,
     /// The fingerprint of the model it was given for.
     pub model: String,
     /// Method, parameters and seed: the library's request.
     pub request: Value,
-    /// The moment until which it holds; without one, for good.
+    /// When it expires; `None` if it does not.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>, format = DateTime))]
     pub holds_until: Option<Timestamp>,
-    /// To whom it was given and what it says, unless that is forgotten.
+    /// Its subject and content, unless they were erased.
     #[serde(flatten)]
     pub given: Option<Given>,
 }
 
-/// What is personal about a promise.
+/// The personal data of a promise.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Given {
-    /// To whom: a reference that means something to its owner only.
+    /// The subject: a pseudonymous reference.
     pub subject: String,
-    /// What it says.
+    /// Its content.
     #[serde(flatten)]
     pub document: Document,
 }
 
-/// What a promise says.
+/// The content of a promise.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Document {
-    /// The person as they were.
+    /// The original row.
     pub factual: Values,
-    /// What they were advised to become.
+    /// The advised row.
     pub advised: Values,
-    /// The model's score of that.
+    /// The model's score of the advised row.
     pub score: f32,
     /// Its relaxed stability `R^`.
     pub stability: Option<f64>,
-    /// How far it is, in encoded space, by `L1`.
+    /// Its distance in encoded space, by `L1`.
     pub cost_l1: Option<f64>,
     /// The same by `L2`.
     pub cost_l2: Option<f64>,
-    /// What is promised of it once the model changes.
+    /// Its certificate for a changed model.
     pub certificate: Option<Value>,
-    /// The outcome that is promised. Entries of earlier versions do not say it.
+    /// The promised outcome. Entries of earlier versions do not have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meaning: Option<Meaning>,
 }
@@ -115,9 +115,9 @@ pub struct Document {
 pub enum Kind {
     /// Advice was given.
     Promise,
-    /// A promise came to its end.
+    /// A promise was closed.
     Closed,
-    /// Somebody's data were removed.
+    /// The data of a subject was erased.
     Forgotten,
 }
 
@@ -138,9 +138,9 @@ impl Kind {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Closing {
-    /// The person did what was advised, and was accepted.
+    /// The applicant followed the advice and was accepted.
     Fulfilled,
-    /// It was taken back, or not wanted any more.
+    /// It was withdrawn.
     Withdrawn,
 }
 
@@ -157,24 +157,24 @@ impl Closing {
 }
 
 choices! { Closing "as" {
-    Fulfilled = "fulfilled": "The person did what was advised, and was accepted",
-    Withdrawn = "withdrawn": "It was taken back, or is not wanted any more",
+    Fulfilled = "fulfilled": "The applicant followed the advice and was accepted",
+    Withdrawn = "withdrawn": "It was withdrawn",
 } }
 
-/// What became of a promise.
+/// The status of a promise.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Status {
-    /// It holds.
+    /// It is valid.
     Open,
-    /// The person did what was advised, and was accepted.
+    /// The applicant followed the advice and was accepted.
     Fulfilled,
-    /// It was taken back, or not wanted any more.
+    /// It was withdrawn.
     Withdrawn,
-    /// Its time is over.
+    /// It has expired.
     Expired,
-    /// The personal data are removed.
+    /// The personal data was erased.
     Forgotten,
 }
 
@@ -187,11 +187,11 @@ impl Status {
 }
 
 choices! { Status "status" {
-    Open = "open": "It holds",
-    Fulfilled = "fulfilled": "The person did what was advised, and was accepted",
-    Withdrawn = "withdrawn": "It was taken back, or not wanted any more",
-    Expired = "expired": "Its time is over",
-    Forgotten = "forgotten": "The personal data are removed",
+    Open = "open": "It is valid",
+    Fulfilled = "fulfilled": "The applicant followed the advice and was accepted",
+    Withdrawn = "withdrawn": "It was withdrawn",
+    Expired = "expired": "It has expired",
+    Forgotten = "forgotten": "The personal data was erased",
 } }
 
 impl Entry {
@@ -204,13 +204,13 @@ impl Entry {
         }
     }
 
-    /// What is personal about it: of a promise that is not forgotten.
+    /// Its personal data, if it is a promise that is not forgotten.
     #[must_use]
     pub fn given(&self) -> Option<&Given> {
         self.promise()?.given.as_ref()
     }
 
-    /// What kind of entry it is.
+    /// The kind of the entry.
     #[must_use]
     pub fn kind(&self) -> Kind {
         match self.content {
@@ -221,7 +221,7 @@ impl Entry {
     }
 }
 
-/// An entry as it is read: the line, and what others say about it.
+/// An entry as read: its row, and its status from later entries.
 #[derive(Debug)]
 pub(super) struct Found {
     pub(super) line: Line,
@@ -237,7 +237,7 @@ impl Found {
         let sequence = self.line.sequence as u64;
         let damaged = |problem: String| Error::Damaged { sequence, problem };
         let hash = |bytes: &[u8]| {
-            Hash::of_bytes(bytes).ok_or_else(|| damaged("a hash has not 32 bytes".to_owned()))
+            Hash::of_bytes(bytes).ok_or_else(|| damaged("a hash is not 32 bytes".to_owned()))
         };
         let id = Uuid::parse_str(&self.line.id).map_err(|error| damaged(error.to_string()))?;
         let time = moment(&self.line.time).map_err(damaged)?;
@@ -250,7 +250,7 @@ impl Found {
                     .closed_as
                     .as_deref()
                     .and_then(Closing::named)
-                    .ok_or_else(|| damaged("nobody says how it was closed".to_owned()))?,
+                    .ok_or_else(|| damaged("it does not say how it was closed".to_owned()))?,
             },
             ("forgotten", _) => Content::Forgotten {
                 promises: forgets(self.line.forgets.as_deref()).map_err(damaged)?,
@@ -281,7 +281,7 @@ impl Found {
         let request = line.request.as_deref().unwrap_or_default();
         Ok(Promised {
             status: status.ok_or_else(|| format!("its status is `{}`", self.status))?,
-            model: line.model.clone().ok_or("it names no model")?,
+            model: line.model.clone().ok_or("it has no model")?,
             request: serde_json::from_str(request)
                 .map_err(|error| format!("its request cannot be read: {error}"))?,
             holds_until: line.holds_until.as_deref().map(moment).transpose()?,
@@ -297,11 +297,11 @@ pub(super) fn forgets(list: Option<&str>) -> Result<Vec<u64>, String> {
 }
 
 fn moment(text: &str) -> Result<Timestamp, String> {
-    text.parse().map_err(|error| format!("`{text}` is no moment: {error}"))
+    text.parse().map_err(|error| format!("`{text}` is not a time: {error}"))
 }
 
-/// A moment as the ledger writes it: in UTC, to the microsecond, so that their texts sort as they
-/// do.
+/// A time as the ledger writes it: in UTC, to the microsecond, so that texts sort in the order of
+/// times.
 pub(super) fn written(moment: Timestamp) -> String {
     format!("{moment:.6}")
 }

@@ -1,72 +1,72 @@
-//! What can go wrong with a ledger.
+//! Errors of the ledger.
 
 use uuid::Uuid;
 
 use crate::database;
 
-/// The result of anything that asks the ledger.
+/// The result type of the ledger.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong.
+/// An error of the ledger.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The database refused.
+    /// The database failed.
     #[error(transparent)]
     Database(#[from] database::Error),
     /// There is no such entry.
     #[error("the ledger has no entry {0}")]
     Absent(Uuid),
-    /// There is nothing at this place.
+    /// There is no entry at this position.
     #[error("the ledger has no entry number {0}")]
     Beyond(u64),
-    /// An entry of this id is there, and says something else.
-    #[error("the ledger has another entry {0} already, with other content")]
+    /// An entry with this id exists, with other content.
+    #[error("the ledger already has an entry {0} with other content")]
     Taken(Uuid),
-    /// The entry is not a promise that could be closed.
+    /// The entry cannot be closed.
     #[error("entry {id} cannot be closed: {problem}")]
     NotOpen {
         /// The entry.
         id: Uuid,
-        /// Why not.
+        /// The reason.
         problem: String,
     },
-    /// A subject that the ledger does not take.
+    /// An invalid subject.
     #[error(
         "subject: {problem}, expected 1 to {} characters, none of them a control character",
         super::promise::LONGEST_SUBJECT
     )]
     Subject {
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
-    /// An entry cannot be read, or does not follow from those before. `verify` says more.
+    /// An entry cannot be read, or does not fit the previous ones. `verify` reports details.
     #[error("entry {sequence} of the ledger is damaged: {problem}")]
     Damaged {
         /// The entry.
         sequence: u64,
-        /// What is wrong.
+        /// The problem.
         problem: String,
     },
-    /// A job of the service holds the subject, or will.
-    #[error("job {job} is not finished and may hold this subject; cancel it first, or let it end")]
+    /// An unfinished job of the service may hold the subject.
+    #[error("job {job} is not finished and may hold this subject; cancel it or wait for it")]
     Unfinished {
         /// The job.
         job: String,
     },
-    /// Everything was forgotten, but traces may be left in the files.
+    /// The data was erased, but traces may be left in the files.
     #[error(
-        "the personal data are removed from the database, but traces may be left in its files \
+        "the personal data is removed from the database, but traces may be left in its files \
          ({problem}); repeat this to remove them"
     )]
     Traces {
-        /// Why they could not be removed.
+        /// The reason.
         problem: String,
     },
-    /// The system gave no random numbers for a salt.
-    #[error("the system gives no random numbers: {0}")]
+    /// The system provided no random numbers for a salt.
+    #[error("the system provides no random numbers: {0}")]
     Salt(String),
-    /// The library refused.
+    /// The library failed.
     #[error(transparent)]
     Library(#[from] tyrex::Error),
 }
@@ -78,7 +78,7 @@ impl From<sqlx::Error> for Error {
 }
 
 impl Error {
-    /// Whether trying again may help, on another connection.
+    /// Whether a retry on another connection may succeed.
     pub(super) fn is_lost_connection(&self) -> bool {
         matches!(self, Self::Database(error) if error.is_lost_connection())
     }

@@ -1,4 +1,4 @@
-//! Forgetting a person, and keeping the chain.
+//! Erasure of a subject's data, with an intact chain.
 
 use std::collections::BTreeSet;
 use std::sync::{Mutex, PoisonError};
@@ -15,13 +15,13 @@ use super::error::{Error, Result};
 use super::promise::check_subject;
 use crate::database::{self, Either, PATIENCE, on};
 
-/// What was forgotten.
+/// The result of an erasure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Forgotten {
-    /// The promises whose personal data were removed, by their sequences.
+    /// The promises whose personal data was erased, by their sequences.
     pub promises: Vec<u64>,
-    /// The hash of the entry that says so; `None` if there was no such promise.
+    /// The hash of the entry that records it; `None` if there was no such promise.
     #[cfg_attr(feature = "openapi", schema(value_type = Option<String>))]
     pub hash: Option<Hash>,
     /// The finished jobs of the service that held the subject and were removed, by their ids.
@@ -29,28 +29,28 @@ pub struct Forgotten {
 }
 
 impl Forgotten {
-    /// Whether the subject was nowhere.
+    /// Whether nothing was found.
     #[must_use]
     pub fn is_nothing(&self) -> bool {
         self.promises.is_empty() && self.jobs.is_empty()
     }
 }
 
-/// The promises that were forgotten, and the entry that says so.
+/// The erased promises, and the entry that records it.
 type Promises = (Vec<u64>, Option<Hash>);
 
 impl Ledger {
-    /// Removes everything personal about a subject, with the salts: what is left in the entries
-    /// cannot even be compared with a guess. An entry that names the promises, and not the
-    /// subject, is added. The service's finished jobs that hold the subject or its promises go
-    /// too, in the same transaction; one that is not finished is an error, and nothing is removed.
+    /// Erases all personal data of a subject, with the salts: without them, the commitments in the
+    /// entries cannot be compared with guesses. An entry that names the promises, and not the
+    /// subject, is added. The service's finished jobs that hold the subject or its promises are
+    /// removed in the same transaction; an unfinished one is an error, and nothing is removed.
     ///
-    /// SQLite's file and its log hold nothing of it afterwards; PostgreSQL's tables neither. Its
-    /// log and backups of either are not reached from here.
+    /// Afterwards neither SQLite's file and log nor PostgreSQL's tables hold the data. PostgreSQL's
+    /// log and backups are not changed.
     pub async fn forget(&self, subject: &str) -> Result<Forgotten> {
         check_subject(subject)?;
         let own = Uuid::now_v7();
-        // Of all attempts: one whose answer was lost may have happened.
+        // Collected over all attempts: one whose answer was lost may have been committed.
         let jobs = Mutex::new(BTreeSet::new());
         let (promises, hash) = retrying(|| self.try_forget(subject, own, &jobs)).await?;
         let traces = |error: database::Error| Error::Traces { problem: error.to_string() };
@@ -66,7 +66,7 @@ impl Ledger {
         jobs: &Mutex<BTreeSet<Uuid>>,
     ) -> Result<Promises> {
         let mut append = Append::begin(&self.database).await?;
-        // A commit whose answer was lost.
+        // An earlier attempt was committed, but its answer was lost.
         if let Some(present) = append.find(own).await? {
             let damaged =
                 |problem| Error::Damaged { sequence: present.line.sequence as u64, problem };
@@ -102,14 +102,14 @@ impl Ledger {
         Ok((promises, Some(recorded.hash)))
     }
 
-    /// Takes what was deleted out of the files. Deleting alone leaves copies: SQLite's in its log
-    /// and in the free room of pages, PostgreSQL's in its tables.
+    /// Removes deleted data from the files. Deleting alone leaves copies: in SQLite's log and free
+    /// pages, and in PostgreSQL's tables.
     async fn wipe(&self) -> database::Result<()> {
         let started = Instant::now();
         loop {
             match self.try_wipe().await {
-                // SQLite does not wait by itself while somebody else empties the log, and a server
-                // that went away may come back.
+                // SQLite does not wait while another process empties the log, and a lost server may
+                // come back.
                 Err(error)
                     if (matches!(error, database::Error::Busy) || error.is_lost_connection())
                         && started.elapsed() < PATIENCE =>

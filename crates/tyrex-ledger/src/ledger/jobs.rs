@@ -1,7 +1,7 @@
-//! The jobs of the service, in which people stand too.
+//! The jobs of the service, which also hold personal data.
 //!
-//! They are in the same database, and the service looks after them. Only forgetting looks into
-//! them from here, so that it is the same whoever asks for it.
+//! They are in the same database and managed by the service. Only erasure reads them here, so that
+//! it works the same from every front end.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use super::append::Append;
 use super::error::{Error, Result};
 use crate::database::on;
 
-/// A job that may hold people.
+/// A job that may hold personal data.
 struct Job {
     id: String,
     is_audit: bool,
@@ -20,7 +20,7 @@ struct Job {
     is_finished: bool,
 }
 
-/// What the question of a job says about people; nothing, if it records nothing.
+/// The subjects in the question of a job; none if it records nothing.
 #[derive(Deserialize)]
 struct Question {
     recording: Option<Recording>,
@@ -33,8 +33,8 @@ struct Recording {
 
 impl Append {
     /// Removes the finished jobs that hold a subject: advice that was recorded for it, and audits
-    /// of its promises, which are named by their ids. A job that is not finished is in the way.
-    /// Says which were removed.
+    /// of its promises, which are named by their ids. Fails if such a job is not finished. Returns
+    /// the removed ones.
     pub(super) async fn forget_in_jobs(
         &mut self,
         subject: &str,
@@ -42,8 +42,7 @@ impl Append {
     ) -> Result<BTreeSet<Uuid>> {
         let mut removed = BTreeSet::new();
         for job in self.jobs().await? {
-            // What an audit that runs has read already will be in its result. One that waits will
-            // not find the promises any more.
+            // A running audit may have read the promises already. A waiting one will not find them.
             let reads = job.is_audit && job.is_running && !promises.is_empty();
             if !reads && !self.holds(&job, subject, promises).await? {
                 continue;
@@ -61,10 +60,10 @@ impl Append {
         Ok(removed)
     }
 
-    /// The jobs that may hold people, as they stay until the transaction is over.
+    /// The jobs that may hold personal data, locked until the transaction ends.
     async fn jobs(&mut self) -> Result<Vec<Job>> {
         if self.transaction.is_postgres() {
-            // SQLite lets nobody else write in any case.
+            // SQLite allows only one writer anyway.
             on!(self.transaction, connection => {
                 sqlx::query("LOCK TABLE jobs IN SHARE ROW EXCLUSIVE MODE")
                     .execute(&mut **connection)
@@ -101,7 +100,7 @@ impl Append {
         });
         let text = text.unwrap_or_default();
         if job.is_audit {
-            // An id is in no text by chance.
+            // A random id does not appear in a text by chance.
             return Ok(promises.iter().any(|id| text.contains(id)));
         }
         let recording = serde_json::from_str(&text).ok().and_then(|it: Question| it.recording);

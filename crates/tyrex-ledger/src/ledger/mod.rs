@@ -1,9 +1,9 @@
 //! The ledger of promises: append-only, chained by hashes.
 //!
-//! Advice is a promise: become this row, and you will be accepted. Every promise that is given is
-//! an entry here. So is everything that happens to it later: that it was kept or withdrawn
-//! (`closed`), or that the person asked to be forgotten (`forgotten`). Entries are only ever
-//! added. `docs/ledger.md` says what that is worth.
+//! Advice is a promise: an applicant who becomes this row will be accepted. Every promise is an
+//! entry. Later events are entries too: a promise was fulfilled or withdrawn (`closed`), or the
+//! data of a subject was erased (`forgotten`). Entries are only appended. `docs/ledger.md`
+//! describes the guarantees.
 
 mod append;
 mod chain;
@@ -34,28 +34,27 @@ use serde::Serialize;
 
 use crate::database::Database;
 
-/// The ledger in a database. Clones are the same ledger.
+/// The ledger in a database. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Ledger {
     database: Database,
 }
 
-/// Where a promise is in the ledger.
+/// The position of a promise in the ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Recorded {
-    /// The promise, as the caller named it.
+    /// The id of the promise.
     pub id: Uuid,
-    /// Its place in the ledger, from 1.
+    /// Its position in the ledger, from 1.
     pub sequence: u64,
     /// When it was recorded.
     #[cfg_attr(feature = "openapi", schema(value_type = String, format = DateTime))]
     pub time: Timestamp,
-    /// Its hash. Whoever keeps it can show later that this entry, and all before it, are as they
-    /// were.
+    /// Its hash. It can prove later that this entry and all previous ones are unchanged.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub hash: Hash,
-    /// Whether it was there already, with the same content.
+    /// Whether it existed already, with the same content.
     pub already: bool,
 }
 

@@ -1,4 +1,4 @@
-//! A promise on its way into the ledger, and out of it to an audit.
+//! A promise to record, and its form for an audit.
 
 use jiff::Timestamp;
 use serde_json::Value;
@@ -10,29 +10,29 @@ use super::entry::{Document, Entry};
 use super::error::{Error, Result};
 use super::values::Values;
 
-/// The longest subject, in characters.
+/// Maximum length of a subject, in characters.
 pub(super) const LONGEST_SUBJECT: usize = 500;
 
 /// A promise to record.
 #[derive(Debug, Clone, PartialEq)]
 pub struct NewPromise {
-    /// Its name. Recording it twice under one name records it once.
+    /// Its id. Recording twice with one id records once.
     pub id: Uuid,
-    /// To whom it is given: a reference that means something to its owner only.
+    /// The subject: a pseudonymous reference.
     pub subject: String,
-    /// What it says.
+    /// Its content.
     pub document: Document,
     /// Method, parameters and seed: the library's request.
     pub request: Value,
     /// The fingerprint of the model it is given for.
     pub model: String,
-    /// The moment until which it holds; without one, for good.
+    /// When it expires; `None` if it does not.
     pub holds_until: Option<Timestamp>,
 }
 
 impl NewPromise {
-    /// What an explainer has advised, under a new name. `None` if there is no advice, or none
-    /// that a person could follow: a point and not a row.
+    /// The advice of an explainer, with a new id. `None` if there is no advice, or if it is a point
+    /// and not a row.
     #[must_use]
     pub fn of(
         explainer: &Explainer,
@@ -64,7 +64,7 @@ impl NewPromise {
         })
     }
 
-    /// Whether the ledger takes it.
+    /// Checks that the ledger accepts it.
     pub fn check(&self) -> Result<()> {
         check_subject(&self.subject)?;
         let score = self.document.score;
@@ -75,7 +75,7 @@ impl NewPromise {
     }
 }
 
-/// Whether a text can be a subject. The error does not repeat it: subjects stay out of logs.
+/// Checks that a text can be a subject. The error does not quote it: subjects stay out of logs.
 pub fn check_subject(subject: &str) -> Result<()> {
     let length = subject.chars().count();
     let problem = if subject.trim().is_empty() {
@@ -91,8 +91,8 @@ pub fn check_subject(subject: &str) -> Result<()> {
 }
 
 impl Entry {
-    /// The promise as the library audits it, under the entry's id; `None` of an entry that is no
-    /// promise, and of one whose personal data are forgotten.
+    /// The promise as the library audits it, under the entry's id; `None` for an entry that is not
+    /// a promise, and for one whose personal data was erased.
     #[must_use]
     pub fn written(&self) -> Option<WrittenPromise> {
         let given = self.given()?;

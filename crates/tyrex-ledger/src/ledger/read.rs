@@ -1,4 +1,4 @@
-//! Looking things up.
+//! Reading the ledger.
 
 use std::collections::BTreeSet;
 
@@ -12,9 +12,9 @@ use super::entry::{Entry, Found, Status, forgets, written};
 use super::error::{Error, Result};
 use crate::database::on;
 
-/// A statement over entries and their status at a moment (`$1`).
+/// A statement over entries and their status at a time (`$1`).
 ///
-/// Whoever asked to be forgotten is; what was closed stays closed when its time is over.
+/// Forgotten takes precedence over closed, and closed over expired.
 macro_rules! entries {
     ($which:literal) => {
         concat!(
@@ -36,38 +36,38 @@ macro_rules! entries {
     };
 }
 
-/// Which entries are wanted. The default is every promise.
+/// A filter of entries. The default is every promise.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Filter {
-    /// What became of the promise.
+    /// The status of the promise.
     pub status: Option<Status>,
-    /// To whom it was given.
+    /// The subject.
     pub subject: Option<String>,
-    /// The fingerprint of the model, or how it begins.
+    /// The fingerprint of the model, or a prefix of it.
     pub model: Option<String>,
-    /// Recorded then or later.
+    /// Recorded at this time or later.
     pub since: Option<Timestamp>,
-    /// Behind this place: the sequence of the last entry of the page before.
+    /// After this sequence: that of the last entry of the previous page.
     pub after: Option<u64>,
-    /// At most so many.
+    /// Maximum number of entries.
     pub limit: Option<usize>,
-    /// Closings and forgettings too, not only promises.
+    /// Include closings and erasures, not only promises.
     pub all_kinds: bool,
 }
 
-/// Where the ledger ends.
+/// The end of the ledger.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Head {
-    /// How many entries there are.
+    /// The number of entries.
     pub count: u64,
-    /// The hash of the last one.
+    /// The hash of the last entry.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub hash: Hash,
 }
 
 impl Ledger {
-    /// The entries a filter lets through, the oldest first.
+    /// The entries that match a filter, the oldest first.
     pub async fn list(&self, filter: &Filter) -> Result<Vec<Entry>> {
         let found: Vec<Found> = on!(self.database, pool => sqlx::query_as(entries!(
             "WHERE ($2 OR kind = 'promise') \
@@ -89,14 +89,14 @@ impl Ledger {
             .bind(filter.limit.map_or(i64::MAX, |limit| whole(limit as u64)))
             .fetch_all(pool)
             .await?);
-        // Not only of those found: what seems forgotten and is not could be an open promise.
+        // All promises, not only those found: one that only seems forgotten could be open.
         self.check_forgotten().await?;
         found.into_iter().map(Found::entry).collect()
     }
 
-    /// Refuses a ledger where personal data are gone and no entry says that they were forgotten.
+    /// Rejects a ledger where personal data is missing and no entry records its erasure.
     async fn check_forgotten(&self) -> Result<()> {
-        // In this order: what is forgotten meanwhile is in the second answer at least.
+        // In this order: an erasure in between is at least in the second answer.
         let bare: Vec<i64> = on!(self.database, pool => sqlx::query_scalar(
             "SELECT e.sequence FROM entries e LEFT JOIN payloads p ON p.sequence = e.sequence \
              WHERE e.kind = 'promise' AND p.sequence IS NULL ORDER BY e.sequence",
@@ -122,7 +122,7 @@ impl Ledger {
             None => Ok(()),
             Some(sequence) => Err(Error::Damaged {
                 sequence,
-                problem: "its personal data are gone, and no entry says that they were forgotten"
+                problem: "its personal data is missing, and no entry records its erasure"
                     .to_owned(),
             }),
         }
@@ -140,7 +140,7 @@ impl Ledger {
         found.entry()
     }
 
-    /// The entry at a place.
+    /// The entry at a position.
     pub async fn at(&self, sequence: u64) -> Result<Entry> {
         let found: Option<Found> = on!(self.database, pool => {
             sqlx::query_as(entries!("WHERE sequence = $2"))
@@ -154,12 +154,12 @@ impl Ledger {
         found.entry()
     }
 
-    /// The promises that hold now: neither closed, nor over, nor forgotten.
+    /// The open promises: neither closed, nor expired, nor forgotten.
     pub async fn open_promises(&self) -> Result<Vec<Entry>> {
         self.list(&Filter { status: Some(Status::Open), ..Filter::default() }).await
     }
 
-    /// Where the ledger ends, as it says itself.
+    /// The stored head of the ledger.
     pub async fn head(&self) -> Result<Head> {
         let head: Option<(i64, Vec<u8>)> = on!(self.database, pool => {
             sqlx::query_as("SELECT count, hash FROM head WHERE one = 1").fetch_optional(pool).await?
@@ -169,12 +169,12 @@ impl Ledger {
         };
         head.and_then(read).ok_or_else(|| Error::Damaged {
             sequence: 0,
-            problem: "where the ledger ends cannot be read".to_owned(),
+            problem: "the head of the ledger cannot be read".to_owned(),
         })
     }
 }
 
-/// As the database counts.
+/// Converts to the integer type of the database.
 fn whole(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }

@@ -5,7 +5,7 @@ use tyrex::data::{Column, Table};
 use super::entry::{Content, Entry};
 use super::error::Result;
 
-/// The columns that every ledger has, before the features.
+/// The columns before the features.
 const FRONT: [&str; 12] = [
     "sequence",
     "id",
@@ -20,12 +20,12 @@ const FRONT: [&str; 12] = [
     "cost_l2",
     "promises",
 ];
-/// And behind them.
+/// The columns after the features.
 const BACK: [&str; 5] = ["model", "request", "certificate", "previous", "hash"];
 
-/// Entries as a table, one line each: what every entry has, then `factual.NAME` and
-/// `advised.NAME` for every feature that some promise names, then what they rest on. `promises`
-/// holds the sequences that a closing or a forgetting is about. Cells that say nothing are empty.
+/// Entries as a table, one line each: what every entry has, then `factual.NAME` and `advised.NAME`
+/// for every feature that some promise names, then the assumptions. `promises` holds the sequences
+/// that a closing or an erasure refers to. Cells without a value are empty.
 pub fn table(entries: &[Entry]) -> Result<Table> {
     let features = features(entries);
     let mut names: Vec<String> = FRONT.map(str::to_owned).to_vec();
@@ -41,7 +41,7 @@ pub fn table(entries: &[Entry]) -> Result<Table> {
     Ok(Table::new("ledger", columns)?)
 }
 
-/// Every feature that some promise names, in the order in which they come up.
+/// Every feature that a promise names, in the order of appearance.
 fn features(entries: &[Entry]) -> Vec<&str> {
     let mut features: Vec<&str> = Vec::new();
     for given in entries.iter().filter_map(Entry::given) {

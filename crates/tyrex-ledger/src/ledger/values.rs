@@ -6,8 +6,8 @@ use serde::de::{Deserializer, MapAccess, Visitor};
 use serde::{Deserialize, Serialize, Serializer};
 use tyrex::data::{Row, Schema, Value};
 
-/// The values of a row under the names of their features, in the order of the schema. They come
-/// back from the ledger as they went in.
+/// The values of a row under the names of their features, in the order of the schema. The ledger
+/// returns them unchanged.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Values(Vec<(String, Value)>);
 
@@ -25,7 +25,7 @@ impl Values {
         self.0.iter().find(|(name, _)| name == feature).map(|(_, value)| value)
     }
 
-    /// Names and values, in their order.
+    /// Names and values, in order.
     #[must_use]
     pub fn iter(&self) -> impl ExactSizeIterator<Item = (&str, &Value)> {
         self.0.iter().map(|(name, value)| (&**name, value))
@@ -69,7 +69,7 @@ impl utoipa::PartialSchema for Values {
     fn schema() -> utoipa::openapi::RefOr<utoipa::openapi::Schema> {
         use utoipa::openapi::schema::AdditionalProperties;
         utoipa::openapi::ObjectBuilder::new()
-            .description(Some("Values by feature: numbers, texts, or null where nothing is known"))
+            .description(Some("Values by feature: numbers, texts, or null for missing values"))
             .additional_properties(Some(AdditionalProperties::FreeForm(true)))
             .into()
     }

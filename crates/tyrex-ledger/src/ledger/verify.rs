@@ -1,4 +1,4 @@
-//! Is the ledger as it was written?
+//! Verification of the ledger.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -14,57 +14,56 @@ use crate::database::{Transaction, from_row, on};
 /// Entries read at a time.
 const PAGE: i64 = 1000;
 
-/// What `verify` found.
+/// The result of `verify`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Verification {
-    /// The entries that are as they were written, from the first.
+    /// The number of intact entries, from the first.
     pub entries: u64,
-    /// Those of them that are promises.
+    /// The promises among them.
     pub promises: u64,
-    /// The promises whose personal data were removed on request.
+    /// The promises whose personal data was erased on request.
     pub forgotten: u64,
-    /// The hash of the last entry that is as it was written. Note it elsewhere: with it, a later
-    /// `verify` shows that nobody has rewritten what was there.
+    /// The hash of the last intact entry. Store it elsewhere: with it, a later `verify` shows that
+    /// the entries up to it were not rewritten.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub head: Hash,
-    /// What is wrong first, if anything is.
+    /// The first problem, if any.
     pub problem: Option<Problem>,
 }
 
-/// What is wrong with the ledger.
+/// A problem of the ledger.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct Problem {
-    /// The first entry that is not as it was written; `None` if all are and only the end is
-    /// wrong.
+    /// The first damaged entry; `None` if only the end of the ledger is wrong.
     pub sequence: Option<u64>,
-    /// The kind of trouble.
+    /// The kind of problem.
     pub trouble: Trouble,
     /// In words.
     pub sentence: String,
 }
 
-/// The kinds of trouble.
+/// The kinds of problems.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum Trouble {
-    /// An entry says something else than when it was written.
+    /// An entry was changed.
     Edited,
-    /// An entry is gone.
+    /// An entry is missing.
     Removed,
-    /// An entry stands where it was not written, or twice.
+    /// An entry is at the wrong position, or occurs twice.
     Reordered,
-    /// An entry was put in.
+    /// An entry was inserted.
     Inserted,
-    /// The personal data are not those that were recorded.
+    /// The personal data was changed.
     PayloadChanged,
-    /// The personal data are gone, and no entry says that they were forgotten.
+    /// The personal data is missing, and no entry records its erasure.
     PayloadMissing,
-    /// There are personal data where there should be none.
+    /// There is personal data where there should be none.
     PayloadAdded,
-    /// The chain does not end where it should, or a head noted earlier is not in it.
+    /// The chain has the wrong end, or a head stored earlier is not in it.
     Head,
 }
 
@@ -75,7 +74,7 @@ impl fmt::Display for Problem {
 }
 
 impl Verification {
-    /// Whether nothing is wrong.
+    /// Whether there is no problem.
     #[must_use]
     pub fn is_sound(&self) -> bool {
         self.problem.is_none()
@@ -83,10 +82,10 @@ impl Verification {
 }
 
 impl Ledger {
-    /// Checks every entry, every payload and the end of the chain, as they are at one moment.
+    /// Checks every entry, every payload and the end of the chain in one snapshot.
     ///
-    /// `expected_head` is a head that was noted elsewhere earlier: it must still be in the chain.
-    /// Without one, a ledger that somebody has rewritten as a whole looks sound.
+    /// `expected_head` is a head that was stored elsewhere earlier: it must still be in the chain.
+    /// Without one, a ledger that was rewritten as a whole passes.
     pub async fn verify(&self, expected_head: Option<&Hash>) -> Result<Verification> {
         let mut snapshot = self.database.snapshot().await?;
         let verification = Check::new(expected_head).run(&mut snapshot).await?;
@@ -95,7 +94,7 @@ impl Ledger {
     }
 }
 
-/// An entry with its payload, as they stand in the database.
+/// An entry with its payload, as stored in the database.
 #[derive(Debug)]
 struct Stored {
     line: Line,
@@ -113,7 +112,7 @@ impl Stored {
     }
 }
 
-/// The check on its way through the chain.
+/// The state of the check.
 #[derive(Debug)]
 struct Check<'a> {
     expected_head: Option<&'a Hash>,
@@ -123,9 +122,9 @@ struct Check<'a> {
     last: Hash,
     /// Promises without personal data.
     bare: BTreeSet<u64>,
-    /// Promises that some entry says are forgotten.
+    /// Promises whose erasure an entry records.
     forgotten: BTreeSet<u64>,
-    /// The first payload that is not what was recorded.
+    /// The first payload that was changed.
     changed: Option<u64>,
 }
 
@@ -144,7 +143,7 @@ impl<'a> Check<'a> {
     }
 
     async fn run(mut self, snapshot: &mut Transaction) -> Result<Verification> {
-        // The chain first: only if it holds can its entries say what was forgotten.
+        // The chain first: only an intact chain is evidence of erasures.
         let mut problem = self.chain(snapshot).await?;
         if problem.is_none() {
             problem = self.end(snapshot).await?;
@@ -157,14 +156,14 @@ impl<'a> Check<'a> {
         Ok(Verification { entries, promises, forgotten, head, problem })
     }
 
-    /// Follows the chain to its end, or to the first entry that is wrong.
+    /// Follows the chain to its end, or to the first damaged entry.
     async fn chain(&mut self, snapshot: &mut Transaction) -> Result<Option<Problem>> {
         let mut limit = PAGE;
         let mut after = i64::MIN;
         loop {
             let page = match page(snapshot, after, limit).await {
                 Ok(page) => page,
-                // One entry at a time, to see which one cannot be read.
+                // One entry at a time, to find the one that cannot be read.
                 Err(sqlx::Error::ColumnDecode { .. }) if limit > 1 => {
                     limit = 1;
                     continue;
@@ -179,7 +178,7 @@ impl<'a> Check<'a> {
             for stored in page {
                 after = stored.line.sequence;
                 if let Some(problem) = self.follow(&stored) {
-                    // It may have been written for another place.
+                    // It may belong to another position.
                     return self.moved(snapshot, &stored, problem).await.map(Some);
                 }
             }
@@ -189,28 +188,28 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// Goes one entry on.
+    /// Checks the next entry.
     fn follow(&mut self, stored: &Stored) -> Option<Problem> {
         let line = &stored.line;
         let expected = self.entries as i64 + 1;
         if line.sequence > expected {
             let gap = match line.sequence - expected {
                 1 => "it is missing".to_owned(),
-                more => format!("it is missing, and {} more behind it", more - 1),
+                more => format!("it is missing, and {} more after it", more - 1),
             };
             return Some(self.next_is(Trouble::Removed, &gap));
         }
         if line.sequence < expected {
-            let what = format!("an entry with the number {} stands before it", line.sequence);
+            let what = format!("an entry with the number {} precedes it", line.sequence);
             return Some(self.next_is(Trouble::Inserted, &what));
         }
         let hash = line.hash();
         if hash.0 != *stored.hash {
-            let what = "it does not say what it said when it was written";
+            let what = "it was changed after it was written";
             return Some(self.next_is(Trouble::Edited, what));
         }
         if line.previous != self.last.0 {
-            let what = "it was not written behind the entry before it";
+            let what = "it was not written after the previous entry";
             return Some(self.next_is(Trouble::Inserted, what));
         }
         self.entries += 1;
@@ -233,7 +232,7 @@ impl<'a> Check<'a> {
         None
     }
 
-    /// Whether an entry that does not fit its place fits another.
+    /// Whether a misplaced entry fits another position.
     async fn moved(
         &self,
         snapshot: &mut Transaction,
@@ -256,7 +255,7 @@ impl<'a> Check<'a> {
         })
     }
 
-    /// Whether the chain ends where it should.
+    /// Checks the end of the chain.
     async fn end(&self, snapshot: &mut Transaction) -> Result<Option<Problem>> {
         let heads: Result<Vec<(i64, i64, Vec<u8>)>, sqlx::Error> = on!(snapshot, connection => {
             sqlx::query_as("SELECT one, count, hash FROM head").fetch_all(&mut **connection).await
@@ -268,7 +267,7 @@ impl<'a> Check<'a> {
         let at_end =
             |sentence: String| Problem { sequence: None, trouble: Trouble::Head, sentence };
         let [(1, count, hash)] = &*heads else {
-            return Ok(Some(at_end("the record of where the ledger ends is damaged".to_owned())));
+            return Ok(Some(at_end("the head of the ledger is damaged".to_owned())));
         };
         let entries = self.entries as i64;
         Ok(if *count > entries {
@@ -276,21 +275,21 @@ impl<'a> Check<'a> {
             Some(self.next_is(Trouble::Removed, &what))
         } else if *count < entries {
             let sequence = u64::try_from(count + 1).unwrap_or(1);
-            let sentence = format!("entry {sequence} stands behind the end of the ledger");
+            let sentence = format!("entry {sequence} is after the end of the ledger");
             Some(Problem { sequence: Some(sequence), trouble: Trouble::Inserted, sentence })
         } else if self.last.0 != **hash {
             Some(at_end("the last entry is not the one that was written last".to_owned()))
         } else if !self.has_expected {
             let head = self.expected_head.map(ToString::to_string).unwrap_or_default();
             Some(at_end(format!(
-                "no entry has the hash {head}: what was written up to there is not in this ledger"
+                "no entry has the hash {head}: the entries up to this head are not in this ledger"
             )))
         } else {
             None
         })
     }
 
-    /// Whether the personal data are those that were recorded.
+    /// Checks the personal data.
     async fn payloads(&self, snapshot: &mut Transaction) -> Result<Option<Problem>> {
         let stray: Option<i64> = on!(snapshot, connection => sqlx::query_scalar(
             "SELECT min(sequence) FROM payloads WHERE sequence NOT IN \
@@ -304,18 +303,18 @@ impl<'a> Check<'a> {
             sentence: format!("entry {sequence}: {what}"),
         };
         let changed = self.changed.map(|sequence| {
-            problem(sequence, Trouble::PayloadChanged, "its personal data were changed")
+            problem(sequence, Trouble::PayloadChanged, "its personal data was changed")
         });
         let missing = self.bare.difference(&self.forgotten).next().map(|&sequence| {
-            let what = "its personal data are gone, and nobody asked for that";
+            let what = "its personal data is missing, and no entry records its erasure";
             problem(sequence, Trouble::PayloadMissing, what)
         });
         let added = self.forgotten.difference(&self.bare).next().map(|&sequence| {
-            let what = "there are personal data, though they were forgotten";
+            let what = "there is personal data, although it was erased";
             problem(sequence, Trouble::PayloadAdded, what)
         });
         let stray = stray.map(|sequence| {
-            let what = format!("there are personal data for entry {sequence}, which is no promise");
+            let what = format!("there is personal data for entry {sequence}, not a promise");
             Problem {
                 sequence: u64::try_from(sequence).ok(),
                 trouble: Trouble::PayloadAdded,
@@ -326,7 +325,7 @@ impl<'a> Check<'a> {
         Ok(all.min_by_key(|problem| problem.sequence))
     }
 
-    /// Trouble with the entry that comes next.
+    /// A problem of the next entry.
     fn next_is(&self, trouble: Trouble, what: &str) -> Problem {
         let sequence = self.entries + 1;
         Problem { sequence: Some(sequence), trouble, sentence: format!("entry {sequence}: {what}") }

@@ -394,8 +394,8 @@ fn a_promise_whose_data_are_gone_does_not_pass_for_forgotten() {
         execute(&mut connection, delete).await;
         connection.close().await.unwrap();
         let expected = format!(
-            "entry {gone} of the ledger is damaged: its personal data are gone, and no entry says \
-             that they were forgotten"
+            "entry {gone} of the ledger is damaged: its personal data is missing, and no entry \
+             records its erasure"
         );
         assert_eq!(ledger.open_promises().await.unwrap_err().to_string(), expected);
         assert_eq!(ledger.at(gone).await.unwrap_err().to_string(), expected);

@@ -1,4 +1,4 @@
-//! Who may do what: roles and tokens.
+//! Access control: roles and tokens.
 
 mod rate;
 mod token;
@@ -13,14 +13,14 @@ pub use token::{Error, NewToken, Token, Tokens};
 
 use crate::problem::Problem;
 
-/// What a caller may do. Each role includes the one before.
+/// The permissions of a caller. Each role includes the previous one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Role {
-    /// Look at models; score and certify rows that the caller sends.
+    /// List models; score and certify rows that the caller sends.
     Read,
-    /// Look at applicants and ask about them; ask for advice, calibrate, audit; read the ledger and
-    /// record in it.
+    /// See stored applicants and ask about them; request advice, calibrate, audit; read the ledger
+    /// and record promises.
     Explain,
     /// Upload, activate and remove models; close and forget promises.
     Admin,
@@ -48,25 +48,25 @@ impl Role {
 }
 
 tyrex::choices! { Role "role" {
-    Read = "read": "Look at models; score and certify rows",
+    Read = "read": "List models; score and certify rows",
     Explain = "explain":
-        "Also look at applicants, ask for advice, calibrate, audit, read and write the ledger",
+        "Also see applicants, request advice, calibrate, audit, read and write the ledger",
     Admin = "admin": "Also upload, activate and remove models; close and forget promises",
 } }
 
-/// Who asks. Middleware puts it into every request.
+/// The caller of a request. Middleware adds it to every request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Caller {
-    /// Anyone, on a service that demands no tokens: an admin.
+    /// Any caller of a service that requires no tokens: an admin.
     Anyone,
-    /// Whoever holds this token.
+    /// The holder of this token.
     Holder {
         /// The public part of the token.
         id: String,
-        /// What it allows.
+        /// Its role.
         role: Role,
     },
-    /// Nobody who is known, and why.
+    /// An unknown caller, with the reason.
     Unknown(&'static str),
 }
 
@@ -75,19 +75,19 @@ pub(crate) enum Caller {
 pub(crate) struct TokenName(pub(crate) String);
 
 impl Caller {
-    /// Who sent a request. Without the middleware nobody is let in.
+    /// The caller of a request. Without the middleware every caller is unknown.
     pub(crate) fn of(extensions: &Extensions) -> &Self {
         extensions.get().unwrap_or(&Self::Unknown("no access"))
     }
 
-    /// Refuses callers below a role.
+    /// Rejects callers below a role.
     pub(crate) fn demand(&self, needed: Role) -> Result<(), Problem> {
         match self {
             Self::Anyone => Ok(()),
             Self::Holder { role, .. } if *role >= needed => Ok(()),
             Self::Holder { role, .. } => {
                 let (role, needed) = (role.name(), needed.name());
-                let detail = format!("the token's role is `{role}`, this needs `{needed}`");
+                let detail = format!("the token has the role `{role}`, expected `{needed}`");
                 Err(Problem::new(StatusCode::FORBIDDEN, detail))
             }
             Self::Unknown(why) => Err(Problem::new(StatusCode::UNAUTHORIZED, *why)),
@@ -95,7 +95,7 @@ impl Caller {
     }
 }
 
-/// An extractor that lets a handler run only for callers of a role.
+/// An extractor that rejects callers below a role.
 macro_rules! demanding {
     ($(#[doc = $doc:literal] $name:ident: $role:expr;)*) => {$(
         #[doc = $doc]
@@ -113,11 +113,11 @@ macro_rules! demanding {
 }
 
 demanding! {
-    /// A caller who may at least look.
+    /// A caller with the role `read` or higher.
     Reader: Role::Read;
-    /// A caller who may at least ask for advice.
+    /// A caller with the role `explain` or higher.
     Explaining: Role::Explain;
-    /// A caller who may do everything.
+    /// A caller with the role `admin`.
     Admin: Role::Admin;
 }
 

@@ -1,4 +1,4 @@
-//! How often one caller may ask.
+//! The rate limit per caller.
 
 use std::net::{IpAddr, Ipv6Addr};
 use std::num::NonZeroU32;
@@ -12,17 +12,17 @@ use governor::{DefaultKeyedRateLimiter, Quota, RateLimiter};
 use super::Caller;
 use crate::problem::Problem;
 
-/// Callers of the past are forgotten after so many requests.
+/// Inactive callers are removed after this many requests.
 const TIDY_EVERY: u32 = 1 << 12;
 
-/// So many requests per second of each caller, and twice as many in one burst.
+/// Requests per second of each caller; a burst may be twice as large.
 #[derive(Debug)]
 pub(crate) struct Rate {
     limiter: DefaultKeyedRateLimiter<Asker>,
     seen: AtomicU32,
 }
 
-/// Whom requests are counted for.
+/// The key that requests are counted by.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum Asker {
     Token(String),
@@ -36,19 +36,19 @@ impl Rate {
         Self { limiter: RateLimiter::keyed(quota), seen: AtomicU32::new(0) }
     }
 
-    /// Counts a request; refuses one that comes too soon.
+    /// Counts a request; rejects it if the caller exceeds the rate.
     pub(crate) fn check(&self, caller: &Caller, address: IpAddr) -> Result<(), Problem> {
         if self.seen.fetch_add(1, Ordering::Relaxed) % TIDY_EVERY == TIDY_EVERY - 1 {
             self.limiter.retain_recent();
         }
         let asker = match caller {
             Caller::Holder { id, .. } => Asker::Token(id.clone()),
-            // Whoever tries tokens out is counted by where he does it from.
+            // Callers without a valid token are counted by address, which limits guessing.
             Caller::Anyone | Caller::Unknown(_) => Asker::Address(network(address)),
         };
         self.limiter.check_key(&asker).map_err(|early| {
             let wait = early.wait_time_from(DefaultClock::default().now());
-            let detail = format!("too many requests; the next is free in {:.2} s", seconds(wait));
+            let detail = format!("too many requests; try again in {:.2} s", seconds(wait));
             Problem::new(StatusCode::TOO_MANY_REQUESTS, detail).retry_after(wait)
         })
     }
@@ -58,7 +58,7 @@ fn seconds(time: Duration) -> f64 {
     time.as_secs_f64()
 }
 
-/// One household has one IPv4 address, but a whole network of IPv6 addresses.
+/// A household has one IPv4 address, but a whole network of IPv6 addresses.
 fn network(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V4(address) => address.into(),
@@ -80,7 +80,7 @@ mod tests {
         let rate = Rate::new(NonZeroU32::MIN);
         let (here, there) = (IpAddr::from([10, 0, 0, 1]), IpAddr::from([10, 0, 0, 2]));
         let refused = |caller: &Caller, address| rate.check(caller, address).is_err();
-        // One per second and two at once: the third is too much.
+        // One per second and a burst of two: the third is rejected.
         let answers = [(); 3].map(|()| refused(&holder("a"), here));
         assert_eq!(answers, [false, false, true]);
         assert!(!refused(&holder("b"), here));

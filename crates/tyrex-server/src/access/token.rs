@@ -1,8 +1,9 @@
-//! Tokens: made here, shown once, kept as hashes.
+//! Access tokens: created here, shown once, stored as hashes.
 //!
-//! `tyrex_<id>_<secret>`: the id is public and finds the line in the database; the secret is 256
-//! random bits. Slow hashes protect what people make up, by making every guess dear. Nobody
-//! guesses 256 random bits, so one round of SHA-256 is as safe, and a request need not wait.
+//! `tyrex_<id>_<secret>`: the id is public and finds the row in the database; the secret is 256
+//! random bits. Slow hashes protect passwords chosen by people, because they make each guess
+//! expensive. 256 random bits cannot be guessed, so one round of SHA-256 is as safe and does not
+//! delay requests.
 
 use std::time::Duration;
 
@@ -29,63 +30,63 @@ pub struct Tokens {
     database: Database,
 }
 
-/// A token, as far as it is known after it was made.
+/// A token without its secret.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Token {
     /// Its public part.
     pub id: String,
-    /// What people call it.
+    /// Its display name.
     pub name: String,
-    /// What it allows.
+    /// Its role.
     pub role: Role,
     /// When it was made.
     pub created: Timestamp,
-    /// When it ends by itself.
+    /// When it expires.
     pub expires: Option<Timestamp>,
     /// When it was revoked.
     pub revoked: Option<Timestamp>,
 }
 
 impl Token {
-    /// Whether it lets anybody in at this moment.
+    /// Whether it is neither revoked nor expired at this time.
     #[must_use]
     pub fn is_good(&self, now: Timestamp) -> bool {
         self.revoked.is_none() && self.expires.is_none_or(|end| now < end)
     }
 }
 
-/// A token that was just made, with its secret: the only time it is seen.
+/// A new token with its secret, which is not stored.
 #[derive(Debug)]
 pub struct NewToken {
-    /// What its holder sends.
+    /// The text that its holder sends.
     pub text: String,
-    /// What stays known of it.
+    /// The stored part.
     pub token: Token,
 }
 
-/// What can go wrong with tokens.
+/// Errors of tokens.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// The database refused.
+    /// The database failed.
     #[error(transparent)]
     Database(#[from] database::Error),
-    /// The system gave no random numbers.
-    #[error("the system gives no random numbers: {0}")]
+    /// The system provided no random numbers.
+    #[error("the system provides no random numbers: {0}")]
     Random(String),
-    /// A name that is no name.
+    /// An invalid name.
     #[error(
         "the name of a token has at most {LONGEST_NAME} characters, none of them a control \
              character"
     )]
     Name,
-    /// A life that is too long to count.
-    #[error("the token's life is too long to count")]
+    /// A lifetime out of range.
+    #[error("the lifetime of the token is out of range")]
     Lifetime,
     /// There is no such token.
     #[error("there is no token `{0}`")]
     Absent(String),
-    /// A line of the table that cannot be read.
+    /// A row of the table that cannot be read.
     #[error("the token `{0}` is damaged in the database")]
     Damaged(String),
 }
@@ -96,7 +97,7 @@ impl From<sqlx::Error> for Error {
     }
 }
 
-/// A line of the table.
+/// A row of the table.
 #[derive(Debug)]
 struct Line {
     id: String,
@@ -175,13 +176,13 @@ impl Tokens {
         Ok(tokens)
     }
 
-    /// Whether there is a token that lets anybody in.
+    /// Whether there is a valid token.
     pub async fn any_good(&self) -> Result<bool, Error> {
         let now = Timestamp::now();
         Ok(self.list().await?.iter().any(|token| token.is_good(now)))
     }
 
-    /// Ends a token. One that has ended already stays so.
+    /// Revokes a token. A second call changes nothing.
     pub async fn revoke(&self, id: &str) -> Result<Token, Error> {
         let statement = "UPDATE tokens SET revoked = $2 WHERE id = $1 AND revoked IS NULL";
         on!(self.database, pool => sqlx::query(statement)
@@ -194,9 +195,9 @@ impl Tokens {
         line.token()
     }
 
-    /// Who sends this token.
+    /// The caller of this token.
     pub(crate) async fn caller(&self, text: &str) -> Result<Caller, Error> {
-        const UNKNOWN: Caller = Caller::Unknown("the token is not known");
+        const UNKNOWN: Caller = Caller::Unknown("the token is unknown");
         let Some(id) = public_part(text) else { return Ok(UNKNOWN) };
         let Some(line) = self.line(id).await? else { return Ok(UNKNOWN) };
         if !bool::from(Sha256::digest(text).as_slice().ct_eq(&line.hash)) {
@@ -245,12 +246,12 @@ mod tests {
         Tokens::new(Database::open(address).await.expect("a database"))
     }
 
-    /// Why the token lets nobody in; nothing if it does.
+    /// Why the token is rejected; `None` if it is valid.
     async fn refused(tokens: &Tokens, text: &str) -> Option<&'static str> {
         match tokens.caller(text).await.expect("the database answers") {
             Caller::Unknown(why) => Some(why),
             Caller::Holder { .. } => None,
-            Caller::Anyone => panic!("a token is always somebody's"),
+            Caller::Anyone => panic!("a token always has a holder"),
         }
     }
 
@@ -287,7 +288,7 @@ mod tests {
         for text in bad {
             // Upper-case digits of a secret without letters are the same text.
             if text != made.text {
-                assert_eq!(refused(&tokens, &text).await, Some("the token is not known"), "{text}");
+                assert_eq!(refused(&tokens, &text).await, Some("the token is unknown"), "{text}");
             }
         }
     }

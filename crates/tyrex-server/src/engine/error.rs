@@ -1,4 +1,4 @@
-//! Why the engine has no answer.
+//! Errors of the engine.
 
 use std::time::Duration;
 
@@ -6,13 +6,13 @@ use tyrex_ledger::{database, ledger};
 
 use crate::problem::Problem;
 
-/// The result of anything the engine does.
+/// The result type of the engine.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// Why the engine has no answer.
+/// An error of the engine.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The library refuses what was asked, or failed.
+    /// The library rejected the question, or failed.
     #[error(transparent)]
     Library(#[from] tyrex::Error),
     /// The database failed.
@@ -21,37 +21,37 @@ pub enum Error {
     /// The ledger failed.
     #[error(transparent)]
     Ledger(#[from] ledger::Error),
-    /// There is too much to do already.
-    #[error("{what}; ask again in {} s", retry_after.as_secs().max(1))]
+    /// The service is overloaded.
+    #[error("{what}; try again in {} s", retry_after.as_secs().max(1))]
     Busy {
-        /// What there is too much of.
+        /// The exhausted resource.
         what: &'static str,
-        /// When it is worth asking again.
+        /// The time after which to retry.
         retry_after: Duration,
     },
     /// There is no such model, job or row.
     #[error("there is no {what} `{name}`")]
     Absent {
-        /// What kind of thing.
+        /// Its kind.
         what: &'static str,
         /// Its name.
         name: String,
     },
-    /// What is asked contradicts the state of things.
+    /// The question conflicts with the current state.
     #[error("{0}")]
     Conflict(String),
-    /// A part of the question is not acceptable.
+    /// A part of the question is invalid.
     #[error("{field}: {problem}")]
     Field {
-        /// Which part.
+        /// The part.
         field: String,
-        /// What is wrong, and what was expected.
+        /// The error and what was expected.
         problem: String,
     },
-    /// The service is ending.
-    #[error("the service is ending")]
+    /// The service is shutting down.
+    #[error("the service is shutting down")]
     Ending,
-    /// The engine broke. Nobody but the log is told why.
+    /// An internal error. The reason is only logged.
     #[error("{0}")]
     Broken(String),
 }
@@ -78,7 +78,7 @@ impl From<Error> for Problem {
             Error::Absent { .. } => Self::not_found(error.to_string()),
             Error::Conflict(problem) => Self::conflict(problem),
             Error::Field { field, problem } => Self::field(field, problem),
-            Error::Ending => Self::busy("the service is ending", Duration::from_secs(5)),
+            Error::Ending => Self::busy("the service is shutting down", Duration::from_secs(5)),
             Error::Broken(cause) => Self::internal(cause),
         }
     }

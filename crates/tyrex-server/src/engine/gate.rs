@@ -1,4 +1,4 @@
-//! The ledger's open promises under models that may follow.
+//! Audits the open promises of the ledger under candidate models.
 
 use std::sync::Arc;
 
@@ -17,12 +17,12 @@ use super::import::check_size;
 use super::pool::Stop;
 use super::{Engine, Served};
 
-/// A model that may follow.
+/// A candidate model.
 #[derive(Debug, Clone)]
 pub(crate) enum Contender {
-    /// One that is served.
+    /// A served model.
     Served(Arc<Served>),
-    /// A model file, and what it is called.
+    /// A model file and its name.
     File {
         /// Its name.
         name: String,
@@ -31,7 +31,7 @@ pub(crate) enum Contender {
     },
 }
 
-/// What is asked of them.
+/// The question.
 #[derive(Debug, Clone)]
 pub(crate) struct GateQuestion {
     pub(crate) contenders: Vec<Contender>,
@@ -39,8 +39,8 @@ pub(crate) struct GateQuestion {
 }
 
 impl Engine {
-    /// The promises that are open now, as they were written down. Those of earlier versions do
-    /// not say what was promised; the model they were given for does, if it is still served.
+    /// The open promises, as recorded. Those of earlier versions do not name the promised outcome;
+    /// the model they were given for does, if it is still served.
     pub(crate) async fn open_promises(&self) -> Result<Vec<WrittenPromise>> {
         let entries = self.ledger.open_promises().await?;
         let models = self.models();
@@ -57,7 +57,7 @@ impl Engine {
         Ok(entries.iter().filter_map(written).collect())
     }
 
-    /// What contenders make of the ledger's open promises.
+    /// The audit of the ledger's open promises under the candidates.
     pub(crate) async fn judge(&self, question: GateQuestion) -> Result<GateReport> {
         let promises = self.open_promises().await?;
         let active = self.active();
@@ -71,8 +71,8 @@ impl Engine {
 }
 
 impl GateQuestion {
-    /// The gate's report. `step` hears of two answers for every promise and contender. Whoever
-    /// reads files does so `alone`.
+    /// The gate's report. `step` is called for two answers per promise and candidate. Files are
+    /// read only while holding `alone`.
     pub(super) fn judged(
         &self,
         active: Option<&Served>,
@@ -96,14 +96,14 @@ impl GateQuestion {
             stop.go_on()
         })?;
         if stop.is_set() {
-            let what = "not all repairs were found".to_owned();
+            let what = "the search for repairs was stopped".to_owned();
             return Err(tyrex::Error::Cancelled(what).into());
         }
         Ok(report)
     }
 }
 
-/// A contender, ready to be judged.
+/// A candidate, ready for the audit.
 enum Read<'a> {
     Served(&'a Served),
     File { name: &'a str, explainer: Box<Explainer>, has_only_promises: bool },
@@ -127,7 +127,7 @@ impl Read<'_> {
 }
 
 impl Contender {
-    /// What it is called.
+    /// Its name.
     pub(crate) fn name(&self) -> &str {
         match self {
             Self::Served(served) => served.id(),
@@ -135,8 +135,8 @@ impl Contender {
         }
     }
 
-    /// Reads a model file. It stands among the active model's rows where it takes the same
-    /// features; else the promises are all the rows there are.
+    /// Reads a model file. Its data rows are those of the active model if it takes the same
+    /// features; otherwise the promises are its only rows.
     fn read<'a>(
         &'a self,
         place: usize,
@@ -153,7 +153,7 @@ impl Contender {
         let options = ImportOptions::default();
         let own = match OnnxModel::from_bytes(onnx.clone(), &options) {
             Ok(model) => embedded_schema(&model).map_err(wrong)?,
-            // Of three classes and more the schema says which one counts.
+            // With three or more classes the schema names the favourable one.
             Err(error) if active.is_none() => return Err(wrong(error)),
             Err(_) => None,
         };
@@ -164,7 +164,7 @@ impl Contender {
             (None, Some(active)) => (active.reference().clone(), false),
             (Some(own), _) => (Reference::of_promises(&own, promises).map_err(wrong)?, true),
             (None, None) => {
-                let problem = format!("{name}: it brings no schema, and no model is active");
+                let problem = format!("{name}: it has no schema, and no model is active");
                 return Err(Error::field(format!("model[{place}]"), problem));
             }
         };
@@ -175,7 +175,7 @@ impl Contender {
     }
 }
 
-/// Whether two schemas speak of the same features.
+/// Whether two schemas have the same features.
 fn is_of(one: &Schema, other: &Schema) -> bool {
     let features = |schema: &Schema| {
         let features = schema.features.iter();

@@ -1,4 +1,4 @@
-//! Models that come from outside, or back from the database.
+//! Models from uploads, files and the database.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,27 +21,27 @@ use super::served::{Retraining, Served};
 use super::store::StoredModel;
 use crate::rows;
 
-/// The most models that one model is retrained to.
+/// Maximum number of retrained versions of a model.
 pub(crate) const MOST_MODELS: usize = 1000;
-/// The widest layer of a network. Scoring takes room for many points at a time.
+/// Maximum width of a layer. Scoring needs memory for many points at a time.
 const WIDEST: usize = 16_384;
-/// The most weights of a network.
+/// Maximum number of weights of a network.
 const MOST_WEIGHTS: usize = 16 << 20;
-/// The most weights of all retrained versions of a model.
+/// Maximum number of weights of all retrained versions of a model.
 const MOST_RETRAINED: usize = 128 << 20;
-/// The largest schema, in bytes.
+/// Maximum size of a schema, in bytes.
 const LARGEST_SCHEMA: usize = 1 << 20;
-/// The longest name.
+/// Maximum length of a name.
 const LONGEST_NAME: usize = 40;
 
 /// A model that is uploaded.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Upload {
-    /// What it is to be called.
+    /// Its name.
     pub(crate) name: Option<String>,
     /// The ONNX file.
     pub(crate) onnx: Vec<u8>,
-    /// What the columns mean, in TOML, unless the model says it.
+    /// The schema in TOML, unless the model contains it.
     pub(crate) schema: Option<String>,
     /// The rows to explain: the format of the file, and the file.
     pub(crate) data: Option<(String, Vec<u8>)>,
@@ -53,7 +53,7 @@ pub(crate) struct Upload {
     pub(crate) ensemble: usize,
 }
 
-/// How to read a model file, where the file leaves it open.
+/// How to read a model file that is ambiguous.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 #[expect(clippy::struct_field_names, reason = "they are the names of the parts of an upload")]
@@ -78,10 +78,10 @@ impl Reading {
 
 impl Upload {
     /// Reads the model and its rows through the library's hardened reader: the model with its
-    /// reference, and the applicants, where they are apart from it.
+    /// reference, and the applicants if they are separate.
     ///
-    /// Rows of `data` are the reference where they train: where the schema has a split, or where
-    /// models are to be retrained on them. Otherwise they are applicants and nothing else.
+    /// Rows of `data` are the reference if they train: if the schema has a split, or if models are
+    /// to be retrained on them. Otherwise they are only applicants.
     pub(super) fn read(&self, limits: TableLimits) -> Result<(Explainer, Option<Vec<Applicant>>)> {
         let options = self.reading.options();
         let schema = self.checked_schema(&options)?;
@@ -119,12 +119,12 @@ impl Upload {
             Some(text) => Schema::from_toml(text).map_err(at("schema"))?,
             None => {
                 let model = OnnxModel::from_bytes(self.onnx.clone(), options);
-                embedded_schema(&model.map_err(at("model"))?).map_err(at("model"))?.ok_or_else(
-                    || Error::field("schema", "missing: the model brings none of its own"),
-                )?
+                embedded_schema(&model.map_err(at("model"))?)
+                    .map_err(at("model"))?
+                    .ok_or_else(|| Error::field("schema", "missing, and the model contains none"))?
             }
         };
-        // A path in a request would be a path on this machine.
+        // A path in a request would refer to this machine.
         if matches!(schema.split, Split::File { .. }) {
             let problem = "a split by file cannot be uploaded, expected one by column or fraction";
             return Err(Error::field("schema", problem));
@@ -133,7 +133,7 @@ impl Upload {
     }
 }
 
-/// Refuses a network that would need too much room to be asked anything.
+/// Rejects a network that would need too much memory to score.
 pub(super) fn check_size(model: &OnnxModel) -> Result<(), String> {
     let summary = model.model().summary();
     let Some(&widest) = summary.widths().iter().max() else { return Ok(()) };
@@ -147,14 +147,15 @@ pub(super) fn check_size(model: &OnnxModel) -> Result<(), String> {
     Ok(())
 }
 
-/// Refuses more retrained versions than there is room for.
+/// Rejects more retrained versions than fit into memory.
 fn check_ensemble(explainer: &Explainer, models: usize) -> Result<()> {
     let weights = explainer.model().summary().parameters();
     match weights.checked_mul(models) {
         Some(all) if all <= MOST_RETRAINED => Ok(()),
         _ => {
             let most = MOST_RETRAINED / weights.max(1);
-            Err(Error::field("ensemble", format!("expected at most {most} for so large a model")))
+            let problem = format!("expected at most {most} for a model of this size");
+            Err(Error::field("ensemble", problem))
         }
     }
 }
@@ -174,7 +175,7 @@ pub(crate) fn table(
     Table::from_bytes_within(Path::new(&name), file.to_vec(), limits).map_err(at(part))
 }
 
-/// Says which part of an upload an error of the library is about.
+/// Adds the part of an upload to an error of the library.
 fn at(part: &'static str) -> impl Fn(tyrex::Error) -> Error {
     move |error| match &error {
         tyrex::Error::Io { .. } | tyrex::Error::Cancelled(_) => Error::Library(error),
@@ -203,8 +204,8 @@ fn check_name(name: &str) -> Result<()> {
 }
 
 impl Engine {
-    /// The right to read model files of strangers: one at a time, since one may need much room.
-    /// It goes with the work, which outlives a client who hangs up.
+    /// The permit to read uploaded model files: one at a time, since a file may need much memory.
+    /// The work holds it, and may outlive its client.
     pub(super) fn model_reading_permit(&self) -> Result<OwnedSemaphorePermit> {
         Arc::clone(&self.reading).try_acquire_owned().map_err(|_| Error::Busy {
             what: "another model is being read",
@@ -212,7 +213,7 @@ impl Engine {
         })
     }
 
-    /// Takes in an uploaded model.
+    /// Imports an uploaded model.
     pub(crate) async fn upload(self: &Arc<Self>, upload: Upload) -> Result<Arc<Served>> {
         if let Some(name) = &upload.name {
             check_name(name)?;
@@ -224,10 +225,8 @@ impl Engine {
             return Err(Error::field("ensemble", format!("expected at most {MOST_MODELS}")));
         }
         if self.models().len() >= self.config.models {
-            let problem = format!(
-                "there are {} models already, which is the most; remove one first",
-                self.config.models
-            );
+            let problem =
+                format!("the limit of {} models is reached; remove one first", self.config.models);
             return Err(Error::Conflict(problem));
         }
         let alone = self.model_reading_permit()?;
@@ -270,7 +269,7 @@ impl Engine {
         Ok(served)
     }
 
-    /// Puts a model among those that can be asked, and begins to retrain it.
+    /// Adds a model to the served ones, and starts to retrain it.
     fn serve(
         self: &Arc<Self>,
         stored: &StoredModel,
@@ -292,8 +291,7 @@ impl Engine {
         served
     }
 
-    /// Brings back the models of the database. One that cannot be read any more is left out, and
-    /// the log says why.
+    /// Restores the models of the database. A model that cannot be read is skipped and logged.
     pub(super) async fn restore_models(self: &Arc<Self>) -> Result<()> {
         for stored in self.store.models().await? {
             let (own, data_dir) = (stored.clone(), self.config.data_dir.clone());
@@ -307,15 +305,14 @@ impl Engine {
                     }
                 }
                 Err(error) => {
-                    tracing::error!(model = stored.id, %error, "a model cannot be brought back");
+                    tracing::error!(model = stored.id, %error, "a model cannot be restored");
                 }
             }
         }
         Ok(())
     }
 
-    /// Trains the model of the named data set the engine was started for, if it is not there, and
-    /// makes it the active one.
+    /// Trains the model of the named data set, if it is missing, and activates it.
     pub(super) async fn start_dataset(self: &Arc<Self>) -> Result<()> {
         let Some(name) = self.config.dataset.clone() else { return Ok(()) };
         if self.model(Some(&name)).is_err() {
@@ -349,7 +346,7 @@ impl Engine {
                 active: true,
             };
             if !self.store.add_model(&stored).await? {
-                // It is in the database, and cannot be read: say so instead of hiding it.
+                // It is in the database and cannot be read: report that instead of hiding it.
                 let problem = format!("the model `{name}` of the database cannot be read");
                 return Err(Error::Conflict(problem));
             }
@@ -398,7 +395,7 @@ fn restored(
                 reading: serde_json::from_str(&stored.options).map_err(damaged)?,
                 ensemble: retraining.as_ref().map_or(0, |retraining| retraining.models),
             };
-            // Earlier versions took larger files.
+            // Earlier versions accepted larger files.
             upload.read(TableLimits::default())?
         }
     };

@@ -1,13 +1,13 @@
-//! A few prepared things, the one used last kept longest.
+//! A small cache that evicts the least recently used entry.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Prepared things that fit a bound on their number and on their size together.
+/// Entries within a limit on their number and their total size.
 #[derive(Debug)]
 pub(super) struct Kept<T> {
     most: usize,
     largest: usize,
-    /// Each with its size; the one used last stands last.
+    /// Each with its size; the most recently used one is last.
     all: Mutex<Vec<(usize, Arc<T>)>>,
 }
 
@@ -16,8 +16,8 @@ impl<T> Kept<T> {
         Self { most, largest, all: Mutex::default() }
     }
 
-    /// The thing that fits, from before or made now. It is made without the lock: others need not
-    /// wait, and two who make the same get the same.
+    /// The matching entry, from the cache or made now. It is made without the lock, so other
+    /// threads do not wait; if two threads make the same entry, both get the same one.
     pub(super) fn get<E>(
         &self,
         fits: impl Fn(&T) -> bool,
@@ -33,7 +33,7 @@ impl<T> Kept<T> {
         drop(all);
         let made = Arc::new(make()?);
         let mut all = lock();
-        // Another thread may have made the same meanwhile.
+        // Another thread may have added the same entry.
         all.retain(|(_, kept)| !fits(kept));
         all.push((size(&made), Arc::clone(&made)));
         let sum = |all: &[(usize, Arc<T>)]| -> usize { all.iter().map(|(size, _)| size).sum() };

@@ -1,7 +1,7 @@
 //! The work behind the service: models, a bounded compute pool, batches and jobs.
 //!
-//! Nothing here knows HTTP. A [`Served`] model is asked a question about rows; the `pool`
-//! answers questions of many clients together. What takes minutes is a job (`jobs`).
+//! This module is independent of HTTP. A question is about rows of a [`Served`] model; the `pool`
+//! answers questions of many clients in batches. Long work is a job (`jobs`).
 
 pub(crate) mod error;
 mod gate;
@@ -42,17 +42,17 @@ use store::Store;
 use tyrex_ledger::database::Database;
 use tyrex_ledger::ledger::Ledger;
 
-/// How much the engine takes on, and what it starts with.
+/// The limits of the engine, and its initial model.
 ///
 /// | name | default | meaning |
 /// |---|---|---|
-/// | `threads` | the machine's cores | threads that answer; as many work on jobs beside them |
-/// | `questions` | 2048 | questions that may wait; the next is refused |
-/// | `dataset` | none | a named data set to train a model on, unless that was done before |
-/// | `data_dir` | none | the folder where named data sets are looked for first |
-/// | `ensemble` | 50 | models that this model is retrained to |
-/// | `models` | 32 | models at one time |
-/// | `jobs` | 100 | jobs that are not finished |
+/// | `threads` | the machine's cores | threads that answer; jobs have as many of their own |
+/// | `questions` | 2048 | questions that may wait; further ones are rejected |
+/// | `dataset` | none | a named data set to train a model on, unless it is trained already |
+/// | `data_dir` | none | the folder that is searched first for named data sets |
+/// | `ensemble` | 50 | models to retrain for this model |
+/// | `models` | 32 | served models |
+/// | `jobs` | 100 | unfinished jobs |
 /// | `keep_jobs` | 7 days | how long finished jobs, and the personal data in them, are kept |
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EngineConfig {
@@ -62,13 +62,13 @@ pub struct EngineConfig {
     pub questions: usize,
     /// A named data set to train a model on.
     pub dataset: Option<String>,
-    /// The folder where named data sets are looked for first.
+    /// The folder that is searched first for named data sets.
     pub data_dir: Option<PathBuf>,
-    /// Models that this model is retrained to.
+    /// Models to retrain for this model.
     pub ensemble: usize,
-    /// Models at one time.
+    /// Maximum number of served models.
     pub models: usize,
-    /// Jobs that are not finished.
+    /// Maximum number of unfinished jobs.
     pub jobs: usize,
     /// How long finished jobs are kept.
     pub keep_jobs: Duration,
@@ -99,9 +99,9 @@ pub struct Engine {
     models: RwLock<Models>,
     jobs: Jobs,
     playground: playground::Playground,
-    /// One permit: whoever reads model files of strangers.
+    /// One permit, to read one uploaded model file at a time.
     reading: Arc<Semaphore>,
-    /// Set when the service ends.
+    /// Set when the service shuts down.
     parking: Stop,
 }
 
@@ -112,8 +112,8 @@ struct Models {
 }
 
 impl Engine {
-    /// Brings back the models and jobs of the database, and trains the named data set's model if
-    /// it is not among them. Retrained models come in the background.
+    /// Restores the models and jobs of the database, and trains the model of the named data set if
+    /// it is missing. Models are retrained in the background.
     pub async fn start(
         config: EngineConfig,
         database: Database,
@@ -136,42 +136,42 @@ impl Engine {
         Ok(engine)
     }
 
-    /// Ends the work: jobs and training stop where they are, to go on after the next start.
+    /// Stops the work: jobs and training continue after the next start.
     pub async fn park(&self) {
         self.parking.set();
         self.jobs.parked().await;
     }
 
-    /// The number of questions that wait for a thread.
+    /// The number of waiting questions.
     #[must_use]
     pub fn queue_length(&self) -> usize {
         self.pool.waiting()
     }
 
-    /// The rows that were answered in one go, so far.
+    /// The batch sizes so far.
     pub(crate) fn batches(&self) -> Histogram {
         self.pool.batches()
     }
 
-    /// The number of threads that answer, and how many of them are at work.
+    /// The number of answering threads, and of busy ones.
     #[must_use]
     pub fn threads(&self) -> (usize, usize) {
         (self.pool.threads(), self.pool.busy())
     }
 
-    /// Pieces of questions that were answered, and how often the library was called for them.
+    /// The number of answered pieces, and of calls of the library for them.
     #[must_use]
     pub fn answered(&self) -> (u64, u64) {
         self.pool.answered()
     }
 
-    /// The number of jobs that are not finished.
+    /// The number of unfinished jobs.
     #[must_use]
     pub fn unfinished_jobs(&self) -> usize {
         self.jobs.unfinished()
     }
 
-    /// Whether there is a model to ask, if one was asked for.
+    /// Whether the initial model is ready, if there is one.
     #[must_use]
     pub fn is_ready(&self) -> bool {
         !self.parking.is_set() && (self.config.dataset.is_none() || self.active().is_some())
@@ -187,7 +187,7 @@ impl Engine {
         self.read_models(|models| models.served.get(models.active.as_ref()?).cloned())
     }
 
-    /// The model of a name, or the active one.
+    /// The model with this name, or the active one.
     pub(crate) fn model(&self, id: Option<&str>) -> Result<Arc<Served>> {
         match id {
             Some(id) => {
@@ -216,11 +216,11 @@ impl Engine {
         Ok(served)
     }
 
-    /// Removes a model. The active one, and one that jobs wait for, stay.
+    /// Removes a model. Fails for the active one and for one with unfinished jobs.
     pub(crate) async fn remove(&self, id: &str) -> Result<()> {
         let served = self.model(Some(id))?;
         if self.jobs.any_unfinished(id) {
-            let problem = format!("jobs that are not finished need the model `{id}`");
+            let problem = format!("unfinished jobs need the model `{id}`");
             return Err(Error::Conflict(problem));
         }
         let is_active = |models: &Models| models.active.as_deref() == Some(id);
@@ -247,7 +247,7 @@ impl Engine {
         self.pool.ask(model, question, applicants).await
     }
 
-    /// Does something else that somebody waits for.
+    /// Runs other work for a waiting client.
     pub(crate) async fn run_now<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Stop) -> Result<T> + Send + 'static,
@@ -255,7 +255,7 @@ impl Engine {
         self.pool.run_now(work).await
     }
 
-    /// The moment.
+    /// The current time.
     fn now() -> Timestamp {
         Timestamp::now()
     }

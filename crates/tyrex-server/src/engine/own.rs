@@ -1,4 +1,4 @@
-//! The model of files on this machine, which the service is started for.
+//! The model that the service is started with, from files on this machine.
 
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -17,7 +17,7 @@ use super::{Engine, Error};
 
 /// Bytes of the digest that a model's name ends with.
 const DIGEST: usize = 4;
-/// The longest part of a name that comes from a file's.
+/// Maximum length of the part of a name that comes from a file name.
 const LONGEST_STEM: usize = 24;
 
 /// A model, or the rows to train one on, in files of this machine.
@@ -25,12 +25,12 @@ const LONGEST_STEM: usize = 24;
 pub struct OwnModel {
     /// The ONNX file; without one a network is trained.
     pub model: Option<PathBuf>,
-    /// The rows to explain; without them only rows that are sent can be asked about. Where a
-    /// network is trained and there is no reference, the rows to train on.
+    /// The rows to explain; without them only rows in requests can be explained. If a network is
+    /// trained and there is no reference, also the rows to train on.
     pub data: Option<PathBuf>,
     /// The rows the model was trained on.
     pub reference: Option<PathBuf>,
-    /// What the columns mean; without it the model says so.
+    /// The schema; without it the one in the model file.
     pub schema: Option<PathBuf>,
     /// The favourable class, by the model's name for it.
     pub class: Option<String>,
@@ -41,8 +41,8 @@ pub struct OwnModel {
 }
 
 impl Engine {
-    /// Takes in the model of these files and makes it the active one. Files that were taken in
-    /// before are known again.
+    /// Imports the model of these files and activates it. Files that were imported before are
+    /// recognised.
     pub async fn open(self: &Arc<Self>, own: OwnModel) -> Result<()> {
         let ensemble = self.config.ensemble;
         let (name, files) = self.pool.run_in_background(move || Files::read(own)).await?;
@@ -56,21 +56,21 @@ impl Engine {
     }
 }
 
-/// The active model, in a few words.
+/// A summary of the active model.
 #[derive(Debug, Clone, serde::Serialize)]
 pub struct Loaded {
     /// Its name.
     pub name: String,
     /// Its rows.
     pub rows: usize,
-    /// Those to advise: the rows that it rejects.
+    /// The rows that it rejects.
     pub rejected: usize,
-    /// Models that it is retrained to, in the background.
+    /// The number of models to retrain in the background.
     pub retrained: usize,
 }
 
 impl Engine {
-    /// The active model, in a few words.
+    /// A summary of the active model.
     #[must_use]
     pub fn loaded(&self) -> Option<Loaded> {
         let served = self.active()?;
@@ -83,7 +83,7 @@ impl Engine {
     }
 }
 
-/// What the files hold.
+/// The contents of the files.
 #[derive(Debug)]
 struct Files {
     model: Option<Vec<u8>>,
@@ -94,14 +94,14 @@ struct Files {
 }
 
 impl Files {
-    /// Reads them; also the name of their model, which says what is in them.
+    /// Reads them; also returns the name of the model, which contains a digest of the files.
     fn read(own: OwnModel) -> Result<(String, Self)> {
         let read = |path: &PathBuf| {
             std::fs::read(path).map_err(tyrex::Error::io("read", path)).map_err(Error::from)
         };
         let schema = match &own.schema {
             None => None,
-            // Read as a schema first: what is wrong is said with the file's name.
+            // Parsed as a schema first, so that an error names the file.
             Some(path) => {
                 Schema::read(path)?;
                 Some(String::from_utf8_lossy(&read(path)?).into_owned())
@@ -143,7 +143,7 @@ impl Files {
         hex(&digest.finalize()[..DIGEST])
     }
 
-    /// The model to take in, trained now if there is none.
+    /// The model to import, trained now if there is none.
     fn upload(self, name: String, ensemble: usize) -> Result<Upload> {
         let train = self.reference.as_ref().or(self.data.as_ref());
         let onnx = match (self.model, train, &self.schema) {
@@ -175,7 +175,7 @@ impl Files {
     }
 }
 
-/// A file's name as the beginning of a model's: lower-case letters, digits and hyphens.
+/// A file name as the prefix of a model's name: lower-case letters, digits and hyphens.
 fn stem(path: &Path) -> String {
     let stem = path.file_stem().unwrap_or_default().to_string_lossy().to_lowercase();
     let plain: String = stem

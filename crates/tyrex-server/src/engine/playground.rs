@@ -1,4 +1,4 @@
-//! Two moons: a model small enough to look at, its retrained versions, and the methods' ways.
+//! The playground: a model on two moons, its retrained versions, and search paths of methods.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -21,18 +21,18 @@ use super::pool::Stop;
 
 /// Retrained versions of the model.
 const MODELS: usize = 20;
-/// Data points drawn on a map, at most.
+/// Maximum number of data points on a map.
 const MOST_POINTS: usize = 400;
-/// The largest map, in points along a side.
+/// Maximum number of map points along a side.
 const LARGEST_MAP: usize = 100;
-/// The most retrained models shown.
+/// Maximum number of retrained models to show.
 const MOST_SHOWN: usize = 6;
-/// The most neighbours of a point.
+/// Maximum number of neighbours of a point.
 const MOST_SAMPLES: usize = 2000;
-/// Map points that are measured between two looks at whether to go on.
+/// Map points measured between two checks for cancellation.
 const AT_ONCE: usize = 256;
 
-/// The model and its retrained versions, from their first use on.
+/// The model and its retrained versions, made at first use.
 #[derive(Debug, Default)]
 pub(super) struct Playground(OnceCell<Arc<Moons>>);
 
@@ -49,7 +49,7 @@ pub(crate) struct MapQuestion {
     /// Neighbours of each point.
     #[schema(minimum = 1, maximum = 2000, example = 500)]
     pub(crate) samples: usize,
-    /// How far they lie.
+    /// Their standard deviation.
     #[schema(exclusive_minimum = 0.0, maximum = 1.0, example = 0.1)]
     pub(crate) sigma: f64,
     /// Points along each side.
@@ -75,41 +75,41 @@ pub(crate) struct MapAnswer {
     /// Data points: both coordinates, and whether the label is favourable.
     #[schema(value_type = Vec<Vec<serde_json::Value>>)]
     pub(crate) points: Vec<(f32, f32, bool)>,
-    /// The number of retrained models there are.
+    /// The number of retrained models.
     pub(crate) models: usize,
 }
 
 /// A value for every point of the plane, row by row from the bottom.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub(crate) struct PlaneMap {
-    /// What is shown.
+    /// The title.
     pub(crate) title: String,
     /// The values.
     pub(crate) values: Vec<f32>,
 }
 
-/// Ways to find, from a point.
+/// Search paths to compute from a point.
 #[derive(Debug, Clone, PartialEq, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, expecting = "an object")]
 pub(crate) struct PathsQuestion {
-    /// Where to begin: both coordinates, as on the map.
+    /// The start: both coordinates, as on the map.
     #[schema(value_type = Vec<f32>, min_items = 2, max_items = 2, example = json!([0.3, 0.7]))]
     pub(crate) at: [f32; 2],
     /// Neighbours of each point.
     #[schema(minimum = 1, maximum = 2000, example = 1000)]
     pub(crate) samples: usize,
-    /// How far they lie.
+    /// Their standard deviation.
     #[schema(exclusive_minimum = 0.0, maximum = 1.0, example = 0.1)]
     pub(crate) sigma: f64,
-    /// The stability that is asked for.
+    /// The required stability.
     #[schema(exclusive_minimum = 0.0, exclusive_maximum = 1.0, example = 0.8)]
     pub(crate) tau: f64,
-    /// The methods; all, if none are named.
+    /// The methods; all if absent.
     #[serde(default)]
     pub(crate) methods: Option<Vec<String>>,
 }
 
-/// The ways of the methods from a point.
+/// The search paths of the methods from a point.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub(crate) struct PathsAnswer {
     /// `m(x)` there.
@@ -124,17 +124,17 @@ pub(crate) struct PathsAnswer {
     pub(crate) paths: Vec<MethodPath>,
 }
 
-/// The way of one method.
+/// The search path of one method.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub(crate) struct MethodPath {
     /// The method.
     pub(crate) method: &'static str,
-    /// Whether it found something.
+    /// Whether it found a counterfactual.
     pub(crate) status: PathStatus,
-    /// Why not, if it did not.
+    /// The reason, if it did not.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) reason: Option<Reason>,
-    /// The points it stepped to, from the first to the answer, or to where it gave up.
+    /// The points of the path, from the start to the answer, or to the last step.
     #[schema(value_type = Vec<Vec<f32>>)]
     pub(crate) path: Vec<[f32; 2]>,
     /// `m(x')` of the last.
@@ -145,21 +145,21 @@ pub(crate) struct MethodPath {
     pub(crate) survival: usize,
     /// The number of retrained models.
     pub(crate) models: usize,
-    /// How far it is.
+    /// Its state.
     pub(crate) cost: f64,
 }
 
-/// Whether a method found something.
+/// Whether a method found a counterfactual.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum PathStatus {
-    /// It did.
+    /// It found one.
     Found,
-    /// It did not.
+    /// It found none.
     NotFound,
 }
 
-/// Refuses a number outside its range.
+/// Rejects a number outside its range.
 fn within<T: PartialOrd + std::fmt::Display + Copy>(
     field: &str,
     value: T,
@@ -184,7 +184,7 @@ impl Engine {
         self.pool.run_now(move |stop| moons.map(&question, stop)).await
     }
 
-    /// The ways of methods from a point.
+    /// The search paths of methods from a point.
     pub(crate) async fn playground_paths(&self, question: PathsQuestion) -> Result<PathsAnswer> {
         within("samples", question.samples, 1, MOST_SAMPLES)?;
         within("sigma", question.sigma, 1e-6, 1.0)?;
@@ -280,7 +280,7 @@ impl Moons {
         maps.push(PlaneMap { title, values: stability });
         let points = self.explainer.points();
         let favourable = |row| self.explainer.reference().is_favourable(row).unwrap_or(false);
-        // The points follow the moons, one and the other by turns: an odd step leaves both whole.
+        // The points alternate between the moons: an odd step keeps both.
         let step = points.len().div_ceil(MOST_POINTS) | 1;
         let shown = (0..points.len()).step_by(step);
         Ok(MapAnswer {
@@ -327,7 +327,7 @@ impl Moons {
             let adviser = Adviser::new(&self.explainer, request)?;
             let (advice, way) = adviser.trace(&applicant, |_| stop.go_on())?;
             if stop.is_set() {
-                let what = "not all ways were found".to_owned();
+                let what = "the search for paths was stopped".to_owned();
                 return Err(tyrex::Error::Cancelled(what).into());
             }
             let end = match (advice.found(), way.len()) {

@@ -1,11 +1,11 @@
 //! The compute pool: a fixed number of threads that answer questions about rows.
 //!
-//! Questions of the same kind about the same model, on the same terms, that wait at the same
-//! time are answered in one go. Nobody is made to wait for company: a thread that is free takes
-//! what is there. A large question goes in piece by piece, so that others get their turn.
+//! Waiting questions of the same kind, model and terms are answered in one batch. A free thread
+//! takes the waiting questions at once and does not wait for more. A large question is split into
+//! pieces, so that other questions run in between.
 //!
-//! Every thread answers alone: to the library it is a rayon pool of one. What takes minutes runs
-//! beside it, on a rayon pool of as many threads, and the operating system shares the cores.
+//! Every thread answers by itself: it is a rayon pool of one thread. Long work runs on a separate
+//! rayon pool with as many threads, and the operating system shares the cores.
 
 use std::any::Any;
 use std::collections::VecDeque;
@@ -23,15 +23,15 @@ use tyrex::explain::Applicant;
 use super::Served;
 use super::error::{Error, Result};
 
-/// What can be asked about rows of a model. Two questions that are equal are answered together.
+/// A question about rows of a model. Equal questions are answered together.
 pub(crate) trait Question: PartialEq + Send + Sync + 'static {
     /// The answer for one row.
     type Answer: Send + 'static;
 
-    /// The most rows in one go.
+    /// Maximum number of rows in a batch.
     const AT_ONCE: usize;
 
-    /// The answers, row by row; they must not depend on the rows beside.
+    /// The answers, one per row; each must not depend on the other rows.
     fn answer(
         &self,
         model: &Served,
@@ -40,7 +40,7 @@ pub(crate) trait Question: PartialEq + Send + Sync + 'static {
     ) -> Result<Vec<Self::Answer>>;
 }
 
-/// A sign to work that nobody waits for it any more.
+/// A flag that cancels work without a waiting client.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Stop(Arc<AtomicBool>);
 
@@ -53,13 +53,13 @@ impl Stop {
         self.0.load(Ordering::Relaxed)
     }
 
-    /// For the library's watches.
+    /// The flag for the library.
     pub(crate) fn go_on(&self) -> ControlFlow<()> {
         if self.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     }
 }
 
-/// Gives the sign when whoever waits goes away.
+/// Sets the flag when the waiting future is dropped.
 #[derive(Debug, Default)]
 pub(crate) struct StopOnDrop(pub(crate) Stop);
 
@@ -75,11 +75,11 @@ trait Piece: Send {
     fn is_stopped(&self) -> bool;
     fn as_any(&self) -> &dyn Any;
     fn into_any(self: Box<Self>) -> Box<dyn Any>;
-    /// Whether one answer serves both.
+    /// Whether both can be answered in one batch.
     fn joins(&self, other: &dyn Piece) -> bool;
-    /// The most rows in one go.
+    /// Maximum number of rows in a batch.
     fn at_once(&self) -> usize;
-    /// Answers itself and others that it joins.
+    /// Answers this piece and the others of its batch.
     fn answer(self: Box<Self>, others: Vec<Box<dyn Piece>>);
 }
 
@@ -136,14 +136,14 @@ impl<Q: Question> Piece for Asked<Q> {
             Ok(answers) => {
                 let mut answers = answers.into_iter();
                 for (piece, count) in pieces.into_iter().zip(counts) {
-                    // Who has gone away has no use for it.
+                    // The client has disconnected.
                     let _ = piece.reply.send(Ok(answers.by_ref().take(count).collect()));
                 }
             }
             Err(error) if pieces.len() == 1 => {
                 let _ = pieces.remove(0).reply.send(Err(error));
             }
-            // One of them is at fault; the others must not hear of it.
+            // One question caused the error; the others must not fail with it.
             Err(_) => {
                 for (piece, count) in pieces.into_iter().zip(counts) {
                     let (own, others) = rest.split_at(count);
@@ -155,7 +155,7 @@ impl<Q: Question> Piece for Asked<Q> {
     }
 }
 
-/// The answers, whatever happens on the way.
+/// The answers; a panic becomes an error.
 fn answered<Q: Question>(
     question: &Q,
     model: &Served,
@@ -175,7 +175,7 @@ fn panicked() -> Error {
     Error::Broken("a panic during the work".to_owned())
 }
 
-/// The threads, and what waits for them.
+/// The threads and their queue.
 pub(crate) struct Pool {
     shared: Arc<Shared>,
     threads: Vec<JoinHandle<()>>,
@@ -187,16 +187,16 @@ struct Shared {
     workers: usize,
     queue: Mutex<Queue>,
     arrived: Condvar,
-    /// One permit for each question that may be here.
+    /// One permit per question in the pool.
     admission: Arc<Semaphore>,
     limit: usize,
     busy: AtomicUsize,
-    /// Pieces that were answered, and how often the library was called for them.
+    /// The number of answered pieces, and of calls of the library for them.
     pieces: AtomicU64,
     calls: AtomicU64,
-    /// How long one row takes, in nanoseconds: a running mean.
+    /// The time per row in nanoseconds: a running mean.
     row_time: AtomicU64,
-    /// Rows that are answered in one go.
+    /// Rows per batch.
     batches: Histogram,
 }
 
@@ -213,7 +213,7 @@ impl std::fmt::Debug for Pool {
 }
 
 impl Pool {
-    /// A pool of so many threads, for so many questions at a time.
+    /// A pool with this number of threads and this limit of questions.
     pub(crate) fn new(threads: usize, questions: usize) -> Result<Self> {
         let threads = threads.max(1);
         let limit = questions.clamp(1, Semaphore::MAX_PERMITS);
@@ -256,28 +256,28 @@ impl Pool {
         self.shared.workers
     }
 
-    /// The number of pieces of questions that wait.
+    /// The number of waiting pieces.
     pub(crate) fn waiting(&self) -> usize {
         self.shared.lock().pieces.len()
     }
 
-    /// The number of threads at work.
+    /// The number of busy threads.
     pub(crate) fn busy(&self) -> usize {
         self.shared.busy.load(Ordering::Acquire)
     }
 
-    /// The rows that were answered in one go, so far.
+    /// The batch sizes so far.
     pub(crate) fn batches(&self) -> Histogram {
         self.shared.batches.clone()
     }
 
-    /// Pieces of questions that were answered, and how often the library was called for them.
+    /// The number of answered pieces, and of calls of the library for them.
     pub(crate) fn answered(&self) -> (u64, u64) {
         let Shared { pieces, calls, .. } = &*self.shared;
         (pieces.load(Ordering::Relaxed), calls.load(Ordering::Relaxed))
     }
 
-    /// Asks about rows. Work that nobody waits for any more is given up.
+    /// Asks about rows. The work is cancelled if the future is dropped.
     pub(crate) async fn ask<Q: Question>(
         &self,
         model: &Arc<Served>,
@@ -308,13 +308,13 @@ impl Pool {
         }
     }
 
-    /// Does work of another kind that somebody waits for, such as reading an uploaded model.
+    /// Runs other work for a waiting client, such as reading an uploaded model.
     pub(crate) async fn run_now<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Stop) -> Result<T> + Send + 'static,
     ) -> Result<T> {
         let full = Error::Busy {
-            what: "too much of this is under way already",
+            what: "too many requests of this kind are in progress",
             retry_after: Duration::from_secs(5),
         };
         let permit = Arc::clone(&self.aside).try_acquire_owned().map_err(|_| full)?;
@@ -327,7 +327,7 @@ impl Pool {
         .await
     }
 
-    /// Does long work on the background threads.
+    /// Runs long work on the background threads.
     pub(crate) async fn run_in_background<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> Result<T> + Send + 'static,
@@ -340,7 +340,7 @@ impl Pool {
         tokio::task::spawn_blocking(work).await.unwrap_or_else(|_| Err(panicked()))
     }
 
-    /// A place for one question, if there is one.
+    /// A permit for one question, if one is free.
     fn admit(&self) -> Result<OwnedSemaphorePermit> {
         Arc::clone(&self.shared.admission).try_acquire_owned().map_err(|_| {
             let row = Duration::from_nanos(self.shared.row_time.load(Ordering::Relaxed));
@@ -362,7 +362,7 @@ impl Drop for Pool {
         drop(queue);
         self.shared.arrived.notify_all();
         for thread in self.threads.drain(..) {
-            // It has caught every panic.
+            // The work catches every panic.
             let _ = thread.join();
         }
     }
@@ -384,9 +384,9 @@ impl Shared {
         Ok(())
     }
 
-    /// What a thread does.
+    /// The loop of a thread.
     fn work(&self) {
-        // To the library this thread is all there is; others answer other questions.
+        // The library sees a pool of this thread only; the other threads answer other questions.
         let alone = rayon::ThreadPoolBuilder::new().num_threads(1).use_current_thread().build();
         if let Err(error) = &alone {
             tracing::error!(%error, "an answering thread shares the global pool");
@@ -406,7 +406,7 @@ impl Shared {
         }
     }
 
-    /// What is to be done next: the first piece, with its share of those it joins.
+    /// The next batch: the first piece, with others that it can be answered with.
     #[expect(clippy::type_complexity, reason = "a piece and those it joins")]
     fn next(&self) -> Option<(Box<dyn Piece>, Vec<Box<dyn Piece>>)> {
         let mut queue = self.lock();
@@ -425,7 +425,7 @@ impl Shared {
         }
     }
 
-    /// The pieces that are answered with the first: as many as leave the other threads theirs.
+    /// The pieces to answer with the first, leaving enough for the other threads.
     fn company(
         &self,
         first: &dyn Piece,
@@ -437,7 +437,7 @@ impl Shared {
         let share = (joining.len() + 1).div_ceil(self.workers) - 1;
         let mut rows = first.rows();
         let mut taken = Vec::new();
-        // From the back, so that the places of the others stay as they are.
+        // From the back, so that the other positions do not change.
         let mut chosen: Vec<usize> = joining
             .into_iter()
             .take(share)
@@ -454,10 +454,10 @@ impl Shared {
     }
 }
 
-/// Sizes of batches that are counted together, in rows.
+/// Buckets of batch sizes, in rows.
 const BATCHES: [f64; 9] = [1.0, 2.0, 4.0, 8.0, 16.0, 32.0, 64.0, 256.0, 1024.0];
 
-/// Work of other kinds that may be under way, for each thread.
+/// Maximum amount of other work in progress, per thread.
 const ASIDE: usize = 4;
-/// The most pieces that are looked at for company.
+/// Maximum number of pieces to examine for a batch.
 const LOOKED_AT: usize = 256;

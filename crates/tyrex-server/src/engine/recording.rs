@@ -1,4 +1,4 @@
-//! Advice that becomes a promise.
+//! Recording advice as promises.
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
@@ -11,21 +11,21 @@ use super::error::Result;
 use super::questions::Found;
 use super::{Engine, Served};
 
-/// To whom advice is given, and how long it holds.
+/// The subjects of advice, and how long it is valid.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Recording {
     /// One subject for every row.
     pub(crate) subjects: Vec<String>,
-    /// The moment until which the promises hold.
+    /// When the promises expire.
     pub(crate) holds_until: Option<Timestamp>,
 }
 
 impl Engine {
-    /// Writes what was found for some rows into the ledger, and says under which ids. Rows
-    /// without advice have none. When this returns it is on the disk.
+    /// Records the advice for some rows in the ledger and returns the ids. Rows without advice have
+    /// none. The data is on disk when this returns.
     ///
-    /// The ids of a job follow from the job and the row, so that a row that is done twice is
-    /// recorded once.
+    /// The ids of a job are derived from the job and the row, so that a repeated row is recorded
+    /// once.
     pub(super) async fn record(
         &self,
         served: &Served,
@@ -61,7 +61,7 @@ impl Engine {
         Ok(ids)
     }
 
-    /// The same for an answer that somebody waits for.
+    /// The same for a direct answer.
     pub(crate) async fn record_now(
         &self,
         served: &Served,

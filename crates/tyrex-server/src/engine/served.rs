@@ -1,4 +1,4 @@
-//! A model that questions can be asked about.
+//! A served model.
 
 use std::sync::{Arc, PoisonError, RwLock};
 
@@ -17,16 +17,16 @@ use super::error::{Error, Result};
 use super::kept::Kept;
 use super::pool::Stop;
 
-/// The terms of stability whose neighbours are kept,
+/// Maximum number of cached sets of neighbours.
 const GAUGES: usize = 8;
-/// the questions whose prepared methods are kept,
+/// Maximum number of cached prepared methods.
 const ADVISERS: usize = 8;
-/// and the numbers that either may be in all, but for the last.
+/// Maximum size of either cache, in numbers, not counting the last entry.
 const KEPT_NUMBERS: usize = 16 << 20;
-/// The most numbers that the neighbours of a point may be.
+/// Maximum size of the neighbours of a point, in numbers.
 const MOST_NUMBERS: usize = 32 << 20;
 
-/// A model, its rows, and its retrained versions as they come.
+/// A model, its rows, and its retrained versions as they become available.
 #[derive(Debug)]
 pub struct Served {
     id: String,
@@ -34,23 +34,23 @@ pub struct Served {
     fingerprint: String,
     origin: String,
     created: Timestamp,
-    /// The rows to advise unless told otherwise, in the order of their table.
+    /// The applicants, in the order of their table.
     applicants: Vec<Applicant>,
-    /// Those of them that are rejected, by their places.
+    /// The positions of the rejected ones.
     rejected: Vec<usize>,
-    /// Whether the applicants are apart from the reference, in a table of their own.
+    /// Whether the applicants are separate from the reference, in their own table.
     apart: bool,
     retraining: Option<Retraining>,
     ensemble: RwLock<Training>,
     gauges: Kept<StabilityGauge>,
     advisers: Kept<Adviser>,
-    /// The numbers that are kept of each neighbour: its columns, and the first layer's sums.
+    /// Numbers stored per neighbour: its columns, and the sums of the first layer.
     numbers: usize,
     /// Set when the model is removed.
     pub(super) removed: Stop,
 }
 
-/// How a model is trained again.
+/// How a model is retrained.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(super) struct Retraining {
     pub(super) change: ModelChange,
@@ -66,28 +66,28 @@ impl Retraining {
     }
 }
 
-/// How far the retrained models are.
+/// The progress of the retrained models.
 #[derive(Debug, Clone)]
 pub(super) enum Training {
     None,
-    /// Some are missing; those that are there.
+    /// Some are missing; the finished ones.
     Under(Option<Arc<Ensemble>>),
     Ready(Arc<Ensemble>),
     Failed(String),
 }
 
-/// How far the retrained models are, for people.
+/// The progress of the retrained models, for display.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, ToSchema)]
 pub(crate) struct EnsembleSummary {
-    /// Whether there are any.
+    /// The state.
     pub(crate) state: EnsembleState,
-    /// Those that are trained.
+    /// The number of trained models.
     #[schema(example = 31)]
     pub(crate) models: usize,
-    /// Those that there will be.
+    /// The number of models in the end.
     #[schema(example = 50)]
     pub(crate) wanted: usize,
-    /// The same in words.
+    /// The state in words.
     pub(crate) sentence: String,
 }
 
@@ -95,11 +95,11 @@ pub(crate) struct EnsembleSummary {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum EnsembleState {
-    /// None were asked for.
+    /// None were requested.
     None,
     /// They are being trained.
     Training,
-    /// All are there.
+    /// All are trained.
     Ready,
     /// They could not be trained.
     Failed,
@@ -150,17 +150,17 @@ impl Served {
         &self.explainer
     }
 
-    /// The name of the model that changes with its weights.
+    /// The fingerprint of the model.
     pub(crate) fn fingerprint(&self) -> &str {
         &self.fingerprint
     }
 
-    /// Where it came from.
+    /// Its source.
     pub(crate) fn origin(&self) -> &str {
         &self.origin
     }
 
-    /// When it came.
+    /// When it was added.
     pub(crate) fn created(&self) -> Timestamp {
         self.created
     }
@@ -170,7 +170,7 @@ impl Served {
         self.rejected.len()
     }
 
-    /// Some of the applicants, in the order of the table, and how many there are.
+    /// A page of the applicants, in the order of the table, and their total number.
     pub(crate) fn applicants(
         &self,
         rejected: bool,
@@ -185,7 +185,7 @@ impl Served {
         (self.applicants.len(), some.cloned().collect())
     }
 
-    /// The applicants to advise unless told otherwise.
+    /// The applicants.
     pub(crate) fn all_applicants(&self) -> &[Applicant] {
         &self.applicants
     }
@@ -199,12 +199,12 @@ impl Served {
         Some(self.applicants[place].clone())
     }
 
-    /// The number of rows that can be asked about by their numbers.
+    /// The number of rows that can be addressed by number.
     pub(crate) fn rows(&self) -> usize {
         if self.apart { self.applicants.len() } else { self.explainer.reference().rows().len() }
     }
 
-    /// How well the model does on its rows.
+    /// The accuracy of the model on its rows.
     pub(crate) fn performances(&self) -> Vec<Performance> {
         if !self.apart {
             return self.explainer.performances();
@@ -226,7 +226,7 @@ impl Served {
         *self.ensemble.write().unwrap_or_else(PoisonError::into_inner) = training;
     }
 
-    /// The retrained models, if they are all there.
+    /// The retrained models, if all are trained.
     pub(crate) fn ensemble(&self) -> Option<Arc<Ensemble>> {
         match self.training() {
             Training::Ready(ensemble) => Some(ensemble),
@@ -234,12 +234,12 @@ impl Served {
         }
     }
 
-    /// The retrained models that are there now, or why there are none.
+    /// The retrained models available now, or the reason why there are none.
     pub(crate) fn ensemble_so_far(&self) -> Result<Arc<Ensemble>> {
         match self.training() {
             Training::Ready(ensemble) | Training::Under(Some(ensemble)) => Ok(ensemble),
             Training::Under(None) => Err(Error::Busy {
-                what: "the first retrained models are not there yet",
+                what: "the first retrained models are not ready yet",
                 retry_after: std::time::Duration::from_secs(1),
             }),
             Training::None | Training::Failed(_) => Err(Error::Conflict(format!(
@@ -250,13 +250,13 @@ impl Served {
         }
     }
 
-    /// How far the retrained models are.
+    /// The progress of the retrained models.
     pub(crate) fn ensemble_summary(&self) -> EnsembleSummary {
         let wanted = self.retraining.as_ref().map_or(0, |retraining| retraining.models);
         let change = self.retraining.as_ref().map(|retraining| retraining.change.description());
         let change = change.unwrap_or_default();
         let (state, models, sentence) = match self.training() {
-            Training::None => (EnsembleState::None, 0, "None were asked for.".to_owned()),
+            Training::None => (EnsembleState::None, 0, "None were requested.".to_owned()),
             Training::Under(so_far) => {
                 let done = so_far.map_or(0, |ensemble| ensemble.members().len());
                 let sentence = format!("{done} of {wanted} models so far, {change}.");
@@ -271,16 +271,16 @@ impl Served {
         EnsembleSummary { state, models, wanted, sentence }
     }
 
-    /// Refuses more neighbours than there is room for.
+    /// Rejects more neighbours than fit into memory.
     pub(crate) fn check_neighbours(&self, field: &'static str, samples: usize) -> Result<()> {
         let most = MOST_NUMBERS / self.numbers.max(1);
         if samples <= most {
             return Ok(());
         }
-        Err(Error::field(field, format!("expected at most {most} for so large a model")))
+        Err(Error::field(field, format!("expected at most {most} for a model of this size")))
     }
 
-    /// The neighbours of these terms, drawn now or kept from before.
+    /// The neighbours of these terms, from the cache or drawn now.
     pub(super) fn gauge(&self, terms: &StabilityTerms) -> Result<Arc<StabilityGauge>> {
         Ok(self.gauges.get(
             |gauge| gauge.terms() == terms,
@@ -289,7 +289,7 @@ impl Served {
         )?)
     }
 
-    /// The answers to a request, prepared now or kept from before.
+    /// The prepared method of a request, from the cache or prepared now.
     pub(super) fn adviser(&self, request: &Request) -> Result<Arc<Adviser>> {
         // About as many neighbours as all its gauges have.
         let samples = request.method.robustness().map_or(1, |test| 10 * test.samples);

@@ -1,4 +1,4 @@
-//! What the engine keeps in the database: models, their retrained versions, and jobs.
+//! The engine's data in the database: models, their retrained versions, and jobs.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use super::error::{Error, Result};
 #[derive(Debug, Clone)]
 pub(super) struct Store(Database);
 
-/// A model with all it was made from.
+/// A model and its sources.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct StoredModel {
     pub(super) id: String,
@@ -23,14 +23,14 @@ pub(super) struct StoredModel {
     pub(super) schema: Option<String>,
     /// The format of the rows' file and its bytes.
     pub(super) data: Option<(String, Vec<u8>)>,
-    /// The same for the rows the model was trained on, where they are apart.
+    /// The same for the rows the model was trained on, if they are separate.
     pub(super) reference: Option<(String, Vec<u8>)>,
     pub(super) options: String,
     pub(super) retraining: Option<String>,
     pub(super) active: bool,
 }
 
-/// A job, without the rows that are finished.
+/// A job without its finished rows.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct StoredJob {
     pub(super) id: String,
@@ -52,12 +52,12 @@ pub(super) struct StoredRow {
     pub(super) document: String,
     /// A JSON list of texts.
     pub(super) cells: String,
-    /// The promise it became in the ledger.
+    /// Its promise in the ledger.
     pub(super) promise: Option<String>,
 }
 
 fn time(text: &str) -> Result<Timestamp> {
-    text.parse().map_err(|error| Error::Broken(format!("the database has a bad time: {error}")))
+    text.parse().map_err(|error| Error::Broken(format!("invalid time in the database: {error}")))
 }
 
 impl Store {
@@ -93,7 +93,7 @@ impl Store {
         })
     }
 
-    /// Adds a model; `false` if there is one of that name.
+    /// Adds a model; `false` if the name is taken.
     pub(super) async fn add_model(&self, model: &StoredModel) -> Result<bool> {
         const ADD: &str = "INSERT INTO models (id, created, fingerprint, dataset, onnx, \
              schema_text, data_format, data_file, options, retraining, active, \
@@ -137,7 +137,7 @@ impl Store {
         Ok(())
     }
 
-    /// The retrained versions of a model that are there, with their numbers.
+    /// The stored retrained versions of a model, with their numbers.
     pub(super) async fn members(&self, model: &str) -> Result<Vec<(usize, Vec<u8>)>> {
         const MEMBERS: &str = "SELECT number, onnx FROM members WHERE model = $1 ORDER BY number";
         let members: Vec<(i64, Vec<u8>)> = on!(self.0, pool => sqlx::query_as(MEMBERS)
@@ -180,7 +180,7 @@ impl Store {
         Ok(self.some_jobs(id).await?.pop())
     }
 
-    /// The job of an id; all, if it is empty.
+    /// The job with this id; all jobs if it is empty.
     async fn some_jobs(&self, id: &str) -> Result<Vec<StoredJob>> {
         const SOME: &str = "SELECT id, kind, state, model, question, total, created, finished, \
              problem, (SELECT count(*) FROM job_rows WHERE job = id) FROM jobs \
@@ -223,7 +223,7 @@ impl Store {
         Ok(())
     }
 
-    /// Says how far a job is, and when it ended, if it did.
+    /// Sets the state of a job, and its end if it is finished.
     pub(super) async fn set_job(
         &self,
         id: &str,
@@ -244,7 +244,7 @@ impl Store {
         Ok(())
     }
 
-    /// Keeps what a job that has no rows came to.
+    /// Stores the result of a job without rows.
     pub(super) async fn set_result(&self, id: &str, result: &str) -> Result<()> {
         const SET: &str = "UPDATE jobs SET result = $2 WHERE id = $1";
         on!(self.0, pool => sqlx::query(SET).bind(id).bind(result).execute(pool).await
@@ -263,7 +263,7 @@ impl Store {
         Ok(found.flatten())
     }
 
-    /// Removes jobs that ended before some time, and what they hold; says which.
+    /// Removes jobs that ended before a time, with their rows; returns their ids.
     pub(super) async fn remove_finished(&self, before: Timestamp) -> Result<Vec<String>> {
         const OLD: &str = "SELECT id, finished FROM jobs WHERE finished IS NOT NULL";
         let ended: Vec<(String, String)> =
@@ -285,7 +285,7 @@ impl Store {
         Ok(())
     }
 
-    /// Keeps rows of a job that are finished, all of them or none.
+    /// Stores finished rows of a job, all of them or none.
     pub(super) async fn add_rows(&self, job: &str, rows: &[StoredRow]) -> Result<()> {
         const ADD: &str = "INSERT INTO job_rows (job, number, document, cells, promise) \
              VALUES ($1, $2, $3, $4, $5) ON CONFLICT (job, number) DO NOTHING";
@@ -305,7 +305,7 @@ impl Store {
         Ok(transaction.commit().await?)
     }
 
-    /// The rows of a job that are finished, in their order.
+    /// The finished rows of a job, in their order.
     pub(super) async fn rows(&self, job: &str) -> Result<Vec<StoredRow>> {
         const ROWS: &str = "SELECT number, document, cells, promise FROM job_rows \
              WHERE job = $1 ORDER BY number";
@@ -318,7 +318,7 @@ impl Store {
     }
 }
 
-/// What went wrong in the database.
+/// The error of the database.
 fn broken(error: sqlx::Error) -> Error {
     tyrex_ledger::database::Error::from(error).into()
 }

@@ -1,4 +1,4 @@
-//! Retrained models, one after the other, in the background.
+//! Retraining of models in the background.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -12,18 +12,18 @@ use super::error::{Error, Result};
 use super::served::{Served, Training};
 
 impl Engine {
-    /// Makes the retrained models that are missing. Each is kept as soon as it is there, so that
-    /// a restart goes on where this ends.
+    /// Trains the missing retrained models. Each is stored as soon as it is trained, so that a
+    /// restart continues from there.
     pub(super) async fn train(self: Arc<Self>, served: Arc<Served>) {
         match self.trained(&served).await {
             Ok(ensemble) => served.set_training(Training::Ready(Arc::new(ensemble))),
             Err(_) if self.parking.is_set() || served.removed.is_set() => {}
             Err(error) => {
-                tracing::error!(model = served.id(), %error, "cannot train it again");
-                // What the library says is about the data; all else is for the log.
+                tracing::error!(model = served.id(), %error, "cannot retrain the model");
+                // Errors of the library are about the data; other errors are only logged.
                 let reason = match error {
                     Error::Library(error) => error.to_string(),
-                    _ => "The models could not be trained; the log says why.".to_owned(),
+                    _ => "The models could not be trained; the log has the reason.".to_owned(),
                 };
                 served.set_training(Training::Failed(reason));
             }
@@ -32,7 +32,7 @@ impl Engine {
 
     async fn trained(&self, served: &Arc<Served>) -> Result<Ensemble> {
         let Some(retraining) = served.retraining() else {
-            return Err(Error::Broken("nobody asked for retrained models".to_owned()));
+            return Err(Error::Broken("no retrained models were requested".to_owned()));
         };
         let terms = Arc::new(retraining.terms());
         let mut members: Vec<Option<Mlp>> = vec![None; terms.models];

@@ -1,4 +1,4 @@
-//! Do models that may follow keep the promises of the ledger?
+//! Checks whether candidate models keep the promises of the ledger.
 
 use axum::extract::{FromRequest as _, Request, State};
 use axum::http::HeaderMap;
@@ -23,17 +23,16 @@ use crate::problem::Problem;
 use crate::rows::wants_arrow;
 use crate::state::AppState;
 
-/// The most models that are compared.
+/// Maximum number of models in a comparison.
 const MOST_CANDIDATES: usize = 20;
 /// The longest name of a candidate.
 const LONGEST_NAME: usize = 100;
 
-/// Models that may follow, and what is asked of them. The fields of [`Ask`] stand beside these.
+/// Candidate models and the question. The fields of [`Ask`] are at the same level as these.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(default, expecting = "an object")]
 pub(crate) struct AuditQuestion {
-    /// Models that are here already, by their names. They are compared with those that are
-    /// uploaded, if any are.
+    /// Models of the service, by name. They are compared with the uploaded ones, if any.
     #[schema(max_items = 20)]
     candidates: Vec<String>,
     /// Features to group promises by: `sex`, or with edges `age:25,40,60`.
@@ -44,7 +43,8 @@ pub(crate) struct AuditQuestion {
     allow: f64,
     /// The confidence of intervals.
     confidence: Option<f64>,
-    /// Whether to wait for the answer; otherwise it is a job. Uploaded models are judged at once.
+    /// Whether to wait for the answer; otherwise it becomes a job. Uploads are always answered
+    /// directly.
     wait: bool,
     /// How to search for repairs.
     #[serde(flatten, deserialize_with = "ask::flattened")]
@@ -71,12 +71,12 @@ pub(crate) struct AuditUpload {
     /// Models, as ONNX; their file names are their names.
     #[schema(value_type = Vec<String>, format = Binary)]
     model: Vec<Vec<u8>>,
-    /// What is asked of them.
+    /// The question.
     options: Option<AuditQuestion>,
 }
 
-/// Judges models by the promises of the ledger that are open: which they keep, which they break,
-/// and what would repair those.
+/// Checks models against the open promises of the ledger: which they keep, which they break, and
+/// repairs for the broken ones.
 #[utoipa::path(post, path = "/v1/audit", tag = "ledger",
     request_body(content(
         (AuditQuestion = "application/json"),
@@ -114,7 +114,7 @@ pub(crate) async fn audit(
             Contender::File { .. } => None,
         });
         let Some(Contender::Served(first)) = contenders.first() else {
-            return Err(within(Problem::field("wait", "uploaded models are judged at once")));
+            return Err(within(Problem::field("wait", "uploads are always answered directly")));
         };
         let Gate { request, by, allow, confidence } = gate;
         let candidates = ids.collect();
@@ -125,7 +125,7 @@ pub(crate) async fn audit(
     answer(report, &headers)
 }
 
-/// A report as it is asked for.
+/// A report in the requested format.
 pub(super) fn answer(report: GateReport, headers: &HeaderMap) -> Result<Response, Problem> {
     if wants_arrow(headers) {
         return arrow(&report.table()?);
@@ -136,13 +136,13 @@ pub(super) fn answer(report: GateReport, headers: &HeaderMap) -> Result<Response
     Ok(Json(report).into_response())
 }
 
-/// Whether an answer is to be a page.
+/// Whether the client accepts HTML.
 pub(super) fn wants_html(headers: &HeaderMap) -> bool {
     let accepted = headers.get(ACCEPT).and_then(|accept| accept.to_str().ok()).unwrap_or("");
     accepted.split(',').next().is_some_and(|first| first.trim().starts_with("text/html"))
 }
 
-/// The gate that is asked for.
+/// The gate of the request.
 fn gate(
     state: &AppState,
     contenders: &[Contender],
@@ -153,7 +153,7 @@ fn gate(
         Contender::File { .. } => None,
     });
     let served = served.or_else(|| state.engine.active()).ok_or_else(|| {
-        Problem::conflict("no model is active, so that nothing says how to search")
+        Problem::conflict("no model is active, and the search options depend on it")
     })?;
     let mut gate = Gate::new(request(&served, &options.ask)?);
     gate.by = options.by;
@@ -170,7 +170,7 @@ fn gate(
     Ok(gate)
 }
 
-/// Adds candidates that are here already.
+/// Adds candidates from the models of the service.
 fn add_named(
     contenders: &mut Vec<Contender>,
     state: &AppState,
@@ -190,7 +190,7 @@ fn add_named(
     Ok(())
 }
 
-/// Candidates that come along.
+/// Uploaded candidates.
 async fn uploaded(
     request: Request,
     state: &AppState,
@@ -226,7 +226,7 @@ async fn uploaded(
     Ok((contenders, options.unwrap_or_default()))
 }
 
-/// A name for a file: its own, without folders, and no other candidate's.
+/// A unique name for a file: its own, without folders.
 fn name(file: &str, others: &[Contender]) -> String {
     let own = file.rsplit(['/', '\\']).next().unwrap_or_default();
     let plain: String = own.chars().filter(|letter| !letter.is_control()).collect();

@@ -1,4 +1,4 @@
-//! Which threshold keeps a promise?
+//! Calibration of the threshold.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -18,40 +18,40 @@ use crate::extract::Json;
 use crate::problem::Problem;
 use crate::state::AppState;
 
-/// The most models that are trained for a calibration.
+/// Maximum number of models to train for a calibration.
 const MOST_MODELS: usize = 2000;
-/// The most rows to search for.
+/// Maximum number of rows to search for.
 const MOST_FACTUALS: usize = 1000;
-/// The most thresholds.
+/// Maximum number of thresholds.
 const MOST_TAUS: usize = 50;
 
-/// A promise to find a threshold for. The fields of [`Ask`] stand beside these.
+/// The validity to find a threshold for. The fields of [`Ask`] are at the same level as these.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(expecting = "an object")]
 pub(crate) struct CalibrateQuestion {
-    /// The model; the active one, if none is named.
+    /// The model; the active one if absent.
     model: Option<String>,
-    /// The share of advice that holds under a retrained model; 0.95, if absent.
+    /// The share of advice that stays valid under a retrained model; 0.95 if absent.
     #[schema(exclusive_minimum = 0.0, exclusive_maximum = 1.0, example = 0.9)]
     validity: Option<f64>,
-    /// The confidence that it does; 0.95, if absent.
+    /// The confidence of that; 0.95 if absent.
     #[schema(exclusive_minimum = 0.0, exclusive_maximum = 1.0, example = 0.9)]
     confidence: Option<f64>,
-    /// The most rejected rows to search for; 100, if absent.
+    /// The maximum number of rejected rows to search for; 100 if absent.
     #[schema(minimum = 1, maximum = 1000)]
     factuals: Option<usize>,
     /// The thresholds to try.
     #[schema(min_items = 1, max_items = 50)]
     taus: Option<Vec<f64>>,
-    /// The number of models to train for it; as many as it usually takes, if absent.
+    /// The number of models to train; the recommended number if absent.
     #[schema(minimum = 2, maximum = 2000)]
     models: Option<usize>,
-    /// How to search; its threshold is not read.
+    /// The search options; the threshold is ignored.
     #[serde(flatten, deserialize_with = "ask::flattened")]
     ask: Ask,
 }
 
-/// Finds the smallest threshold that keeps a promise: a job.
+/// Finds the smallest threshold that reaches a validity. Starts a job.
 #[utoipa::path(post, path = "/v1/calibrate", tag = "jobs",
     request_body = CalibrateQuestion,
     responses((status = ACCEPTED, body = Job, headers(("location" = String))),
@@ -86,8 +86,8 @@ pub(crate) async fn calibrate(
     };
     if !(2..=MOST_MODELS).contains(&models) {
         let problem = format!(
-            "this promise takes {models} models, expected 2 to {MOST_MODELS}; ask for less \
-             validity or confidence"
+            "this validity needs {models} models, expected 2 to {MOST_MODELS}; lower the \
+             validity or the confidence"
         );
         return Err(Problem::field("models", problem));
     }

@@ -1,4 +1,4 @@
-//! What can be promised of rows once the model changes?
+//! Certificates of rows for a changed model.
 
 use std::sync::Arc;
 
@@ -21,34 +21,34 @@ use crate::state::AppState;
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, expecting = "an object")]
 pub(crate) struct CertifyQuestion {
-    /// The model; the active one, if none is named.
+    /// The model; the active one if absent.
     model: Option<String>,
-    /// Rows to certify,
+    /// Rows to certify.
     rows: Option<JsonRows>,
-    /// or rows of the model's own data, which needs the role `explain`.
+    /// Instead of `rows`: row numbers of the model's own data, which need the role `explain`.
     indices: Option<Vec<usize>>,
-    /// What is asked of a certificate.
+    /// The terms of the certificates.
     #[serde(default)]
     terms: Terms,
-    /// Where its draws come from.
+    /// The seed of the draws.
     #[serde(default)]
     seed: u64,
 }
 
-/// What can be promised.
+/// Certificates of rows.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct CertifyAnswer {
     /// The model.
     model: String,
-    /// The name that changes with its weights.
+    /// Its fingerprint, which depends on the weights.
     fingerprint: String,
-    /// The number of retrained models that were asked.
+    /// The number of retrained models used.
     models: usize,
-    /// Row by row.
+    /// One element per row.
     rows: Vec<CertifiedRow>,
 }
 
-/// What can be promised of one row.
+/// The certificate of one row.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct CertifiedRow {
     /// The row.
@@ -59,7 +59,7 @@ pub(crate) struct CertifiedRow {
     certificate: CertificateDocument,
 }
 
-/// Says what can be promised of rows once the model changes.
+/// Certifies rows: bounds on their scores when the model changes.
 #[utoipa::path(post, path = "/v1/certify", tag = "rows",
     request_body(content(
         (CertifyQuestion = "application/json"),
@@ -109,11 +109,11 @@ pub(crate) async fn certify(
     Ok(Json(CertifyAnswer { model, fingerprint, models, rows }).into_response())
 }
 
-/// Certificates to check.
+/// Certificates to verify.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, expecting = "an object")]
 pub(crate) struct VerifyQuestion {
-    /// The model that they are about; the active one, if none is named.
+    /// The model of the certificates; the active one if absent.
     model: Option<String>,
     /// A certificate, a list of them, or a document with certificates, such as an answer of
     /// `/v1/certify` or `/v1/explain`.
@@ -121,20 +121,20 @@ pub(crate) struct VerifyQuestion {
     certificates: serde_json::Value,
 }
 
-/// What became of them.
+/// The result for each certificate.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct VerifyAnswer {
     /// The model.
     model: String,
-    /// The name that changes with its weights.
+    /// Its fingerprint, which depends on the weights.
     fingerprint: String,
     /// The number of certificates that were confirmed.
     confirmed: usize,
-    /// Certificate by certificate, in the order of the document.
+    /// One element per certificate, in the order of the document.
     certificates: Vec<Verified>,
 }
 
-/// Makes certificates anew, each from its own point, seed and terms, and compares every field.
+/// Recomputes certificates, each from its own point, seed and terms, and compares every field.
 #[utoipa::path(post, path = "/v1/certify/verify", tag = "rows",
     responses((status = OK, body = VerifyAnswer), (status = NOT_FOUND), (status = CONFLICT)))]
 pub(crate) async fn verify(

@@ -1,4 +1,4 @@
-//! What should change?
+//! Advice for rejected rows.
 
 use std::sync::Arc;
 
@@ -27,26 +27,26 @@ use crate::problem::Problem;
 use crate::rows::{Asked, JsonRows, Rows};
 use crate::state::AppState;
 
-/// The longest time that a promise can hold, in days.
+/// The longest validity of a promise, in days.
 const MOST_DAYS: u32 = 36_500;
 
-/// Rows to advise, and how. The fields of [`Ask`] stand beside these.
+/// Rows to explain and the question. The fields of [`Ask`] are at the same level as these.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(expecting = "an object")]
 pub(crate) struct ExplainQuestion {
-    /// The model; the active one, if none is named.
+    /// The model; the active one if absent.
     model: Option<String>,
-    /// Rows to advise,
+    /// Rows to explain.
     rows: Option<JsonRows>,
-    /// or rows of the model's own data.
+    /// Instead of `rows`: row numbers of the model's own data.
     indices: Option<Vec<usize>>,
-    /// Whether to wait for the answer; otherwise it is a job.
+    /// Whether to wait for the answer; otherwise it becomes a job.
     #[serde(default = "yes")]
     #[schema(default = true)]
     wait: bool,
-    /// To whom the advice is given: it becomes a promise in the ledger.
+    /// The subjects of the advice, to record it in the ledger as promises.
     record: Option<RecordQuestion>,
-    /// How to search.
+    /// The search options.
     #[serde(flatten, deserialize_with = "ask::flattened")]
     ask: Ask,
 }
@@ -55,15 +55,15 @@ fn yes() -> bool {
     true
 }
 
-/// To whom advice is given.
+/// The subjects of advice.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, expecting = "an object")]
 pub(crate) struct RecordQuestion {
-    /// One for each row: references that mean something to their owner only.
+    /// One for each row: pseudonymous references.
     subjects: Option<Vec<String>>,
     /// The column of an Arrow stream that holds them.
     subject_column: Option<String>,
-    /// How long the promises hold; 90 days, if nothing is said.
+    /// How long the promises are valid; 90 days if absent.
     #[schema(minimum = 1, maximum = 36_500)]
     holds_days: Option<u32>,
 }
@@ -73,15 +73,15 @@ pub(crate) struct RecordQuestion {
 pub(crate) struct ExplainDocument {
     /// The model.
     model: String,
-    /// The name that changes with its weights.
+    /// Its fingerprint, which depends on the weights.
     fingerprint: String,
-    /// How it was searched.
+    /// The search options that were used.
     request: Request,
-    /// Row by row.
+    /// One element per row.
     #[schema(value_type = Vec<Explained<'static>>)]
     rows: Vec<Box<RawValue>>,
-    /// The promises in the ledger, row by row; null for a row without advice. They are on the
-    /// disk.
+    /// The promises in the ledger, one element per row; null for a row without advice. They are
+    /// already on disk.
     #[serde(skip_serializing_if = "Option::is_none")]
     recorded: Option<Vec<Option<Uuid>>>,
 }
@@ -96,14 +96,13 @@ pub(super) fn answer(answer: ExplainAnswer, wants_arrow: bool) -> Result<Respons
     Ok(Json(document).into_response())
 }
 
-/// A job as the answer to a question that takes long.
+/// The response that a job was started.
 pub(super) fn accepted(job: Job) -> Response {
     let location = format!("/v1/jobs/{}", job.id);
     (StatusCode::ACCEPTED, [(LOCATION, location)], Json(job)).into_response()
 }
 
-/// Says what rejected rows should change, so that the model accepts them and goes on to do so
-/// after it is retrained.
+/// Finds changes with which the model accepts rejected rows, also after it is retrained.
 #[utoipa::path(post, path = "/v1/explain", tag = "rows",
     request_body(content(
         (ExplainQuestion = "application/json"),
@@ -148,7 +147,7 @@ pub(crate) async fn explain(
     answer(answered, wants_arrow)
 }
 
-/// Answers while the client waits.
+/// Answers directly.
 async fn answer_now(
     state: &AppState,
     served: &Arc<Served>,
@@ -158,7 +157,7 @@ async fn answer_now(
 ) -> Result<ExplainAnswer, Problem> {
     let request = advising.request.clone();
     let found = state.engine.ask(served, advising, applicants).await?;
-    // The promises are on the disk before anybody hears of them.
+    // The promises are on disk before the response is sent.
     let recorded = match &recording {
         Some(recording) => {
             Some(state.engine.record_now(served, &request, recording, &found).await?)
@@ -181,7 +180,7 @@ async fn answer_now(
     })
 }
 
-/// Makes a job of it.
+/// Starts a job.
 async fn submit(
     state: &AppState,
     served: &Served,
@@ -221,7 +220,7 @@ fn taken_subjects(
     Ok(Some(subjects))
 }
 
-/// To whom the rows' advice is given.
+/// The subjects of the rows.
 fn recording(
     record: RecordQuestion,
     taken: Option<Vec<String>>,

@@ -1,4 +1,4 @@
-//! Is the service alive, and can it answer?
+//! Health checks.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use crate::extract::Json;
 use crate::problem::Problem;
 use crate::state::AppState;
 
-/// That the service is alive or ready.
+/// The answer of a health check.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct Health {
-    /// Always `ok`; a service that is not has a problem to tell.
+    /// Always `ok`; otherwise the response is a problem.
     #[schema(example = "ok")]
     status: &'static str,
     /// The version of tyrex.
@@ -29,7 +29,7 @@ pub(crate) async fn healthz() -> Json<Health> {
     Json(OK)
 }
 
-/// The service can answer: its database is there, and so is the model it was started for.
+/// The service is ready: its database answers, and the model it was started with is loaded.
 #[utoipa::path(get, path = "/readyz", tag = "service", responses((status = OK, body = Health)))]
 pub(crate) async fn readyz(State(state): State<AppState>) -> Result<Json<Health>, Problem> {
     let soon = Duration::from_secs(1);
@@ -38,7 +38,7 @@ pub(crate) async fn readyz(State(state): State<AppState>) -> Result<Json<Health>
         return Err(Problem::busy("the database does not answer", soon));
     }
     if !state.engine.is_ready() {
-        return Err(Problem::busy("no model is ready, or the service is ending", soon));
+        return Err(Problem::busy("no model is ready, or the service is shutting down", soon));
     }
     Ok(Json(OK))
 }

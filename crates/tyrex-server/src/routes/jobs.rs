@@ -1,4 +1,4 @@
-//! Jobs: how far they are, and what they came to.
+//! Jobs: their progress and results.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -25,10 +25,10 @@ use crate::problem::Problem;
 use crate::rows::wants_arrow;
 use crate::state::AppState;
 
-/// How often a stream without news says that it is there.
+/// The interval of keep-alive messages.
 const ALIVE: Duration = Duration::from_secs(10);
 
-/// The jobs there are.
+/// All jobs.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct JobList {
     /// The newest first.
@@ -58,7 +58,7 @@ pub(crate) async fn show(
     Ok(Json(job))
 }
 
-/// Cancels a job; removes one that is finished, with all it holds.
+/// Cancels a job; removes a finished one with its data.
 #[utoipa::path(delete, path = "/v1/jobs/{id}", tag = "jobs",
     params(("id" = Uuid, Path, description = "The job's name")),
     responses((status = OK, body = Job), (status = NO_CONTENT), (status = NOT_FOUND)))]
@@ -77,7 +77,7 @@ pub(crate) async fn cancel(
 #[derive(ToSchema)]
 #[expect(dead_code, reason = "events are written by axum; this describes them")]
 pub(crate) struct JobEvent {
-    /// `progress`; the last one is called `done`, `failed` or `cancelled`.
+    /// `progress`; the last one is named `done`, `failed` or `cancelled`.
     #[schema(example = "progress")]
     event: String,
     /// The job, as JSON.
@@ -85,10 +85,11 @@ pub(crate) struct JobEvent {
     data: String,
 }
 
-/// The progress of a job as it happens: server-sent events.
+/// The progress of a job as server-sent events.
 ///
-/// Every event carries the job. They are called `progress`; the last one is called `done`,
-/// `failed` or `cancelled`. When the service ends, so does the stream; ask again after it.
+/// Every event contains the job. Events are named `progress`; the last one is named `done`,
+/// `failed` or `cancelled`. When the service shuts down, the stream ends; reconnect after the
+/// restart.
 #[utoipa::path(get, path = "/v1/jobs/{id}/events", tag = "jobs",
     params(("id" = Uuid, Path, description = "The job's name")),
     responses((status = OK, content((JobEvent = "text/event-stream"))), (status = NOT_FOUND)))]
@@ -105,7 +106,7 @@ pub(crate) async fn events(
             let name = if job.state.is_final() { job.state.name() } else { "progress" };
             let Ok(event) = Event::default().event(name).json_data(&job) else { return };
             let over = job.state.is_final() || job.state == JobState::Parked;
-            // Who has gone away needs no more.
+            // The client has disconnected.
             if sender.send(Ok(event)).await.is_err() || over {
                 return;
             }
@@ -122,7 +123,7 @@ pub(crate) async fn events(
     Ok(Sse::new(stream).keep_alive(KeepAlive::new().interval(ALIVE)))
 }
 
-/// What a job came to: for advice the document of `/v1/explain`, for a calibration the library's,
+/// The result of a job: for advice the document of `/v1/explain`, for a calibration the library's,
 /// for an audit the one of `/v1/audit`.
 #[utoipa::path(get, path = "/v1/jobs/{id}/result", tag = "jobs",
     params(("id" = Uuid, Path, description = "The job's name")),
@@ -153,7 +154,7 @@ pub(crate) async fn result(
     }
 }
 
-/// What a job came to.
+/// The result of a job.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "it describes the documents; each is written where it is made")]

@@ -13,24 +13,24 @@ use crate::extract::{Json, Path, Query};
 use crate::problem::Problem;
 use crate::state::AppState;
 
-/// The most entries of one answer.
+/// Maximum number of entries in a response.
 const MOST_ENTRIES: usize = 1000;
 
-/// Which promises.
+/// Filter of the promises.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct LedgerQuery {
-    /// What became of them.
+    /// Their status.
     status: Option<Status>,
-    /// The model they were given for: its name, or the beginning of its fingerprint.
+    /// Their model: its name, or a prefix of its fingerprint.
     model: Option<String>,
-    /// Recorded then or later.
+    /// Recorded at this time or later.
     #[param(value_type = Option<String>, format = DateTime)]
     since: Option<Timestamp>,
-    /// Behind this sequence: that of the last entry of the page before.
+    /// Only entries after this sequence number, that of the last entry of the previous page.
     after: Option<u64>,
-    /// At most so many.
+    /// Maximum number of elements.
     #[param(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
 }
@@ -82,21 +82,21 @@ pub(crate) async fn show(
     Ok(Json(state.ledger.entry(id).await?))
 }
 
-/// What the ledger is held against.
+/// The parameters of the check.
 #[derive(Debug, Default, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct VerifyQuery {
-    /// A head that was noted earlier: it must still be in the chain.
+    /// A head that was stored earlier: it must still be in the chain.
     head: Option<String>,
 }
 
-/// Whether the ledger is as it was written.
+/// The result of the check.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct VerifyAnswer {
-    /// Whether nothing is wrong.
+    /// Whether no problem was found.
     intact: bool,
-    /// What was found.
+    /// The details.
     #[serde(flatten)]
     verification: Verification,
 }
@@ -140,7 +140,7 @@ pub(crate) async fn close(
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Who is to be forgotten. It stands in the body so that it is in no log.
+/// The subject to erase. It is in the body so that it appears in no log.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, expecting = "an object")]
 pub(crate) struct ForgetQuestion {
@@ -148,9 +148,9 @@ pub(crate) struct ForgetQuestion {
     subject: String,
 }
 
-/// Removes everything personal about a subject from the ledger, and the finished jobs that hold
-/// the subject or its promises. A job that is not finished and holds them, or an audit that runs,
-/// is in the way (409).
+/// Removes the personal data of a subject from the ledger, and the finished jobs that hold the
+/// subject or its promises. Fails with 409 while an unfinished job holds them or an audit is
+/// running.
 #[utoipa::path(post, path = "/v1/ledger/forget", tag = "ledger",
     request_body = ForgetQuestion,
     responses((status = OK, body = Forgotten), (status = CONFLICT)))]

@@ -1,4 +1,4 @@
-//! One file per resource: translate, call the engine, answer.
+//! One file per resource: translate the request, call the engine, respond.
 
 mod audit;
 mod calibrate;
@@ -20,7 +20,7 @@ use utoipa_axum::routes;
 
 use crate::state::AppState;
 
-/// All that can be asked for.
+/// All routes.
 pub(crate) fn router() -> OpenApiRouter<AppState> {
     OpenApiRouter::with_openapi(crate::openapi::head())
         .routes(routes!(health::healthz))

@@ -1,4 +1,4 @@
-//! Models: which there are, what they take, and whom they reject.
+//! Models, their features and their applicants.
 
 use axum::extract::multipart::{Field, Multipart, MultipartError};
 use axum::extract::{FromRequest as _, Request, State};
@@ -18,42 +18,42 @@ use crate::extract::{Json, Path, Query};
 use crate::problem::Problem;
 use crate::state::AppState;
 
-/// The most applicants of one answer.
+/// Maximum number of applicants in a response.
 const MOST_APPLICANTS: usize = 1000;
 
-/// The models there are.
+/// All models.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ModelList {
-    /// The one that is asked unless another is named.
+    /// The active model, which answers requests that name no model.
     active: Option<String>,
     /// All of them, by name.
     models: Vec<ModelSummary>,
 }
 
-/// A model in a few words.
+/// A summary of a model.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ModelSummary {
     /// Its name.
     #[schema(example = "german")]
     id: String,
-    /// Whether it is asked unless another is named.
+    /// Whether it is the active model.
     active: bool,
-    /// The name that changes with its weights.
+    /// Its fingerprint, which depends on the weights.
     fingerprint: String,
-    /// What it is made of: `network` (with gradients) or `trees` (without).
+    /// Its kind: `network` (with gradients) or `trees` (without).
     #[schema(example = "network")]
     kind: &'static str,
     /// The number of features.
     #[serde(rename = "features")]
     feature_count: usize,
-    /// The number of rows it speaks about.
+    /// The number of its rows.
     rows: usize,
-    /// How many of the applicants among them it rejects.
+    /// The number of rejected applicants among them.
     rejected: usize,
-    /// When it came.
+    /// When it was added.
     #[schema(value_type = String, format = DateTime)]
     created: Timestamp,
-    /// Where it came from.
+    /// Its source.
     #[schema(example = "dataset german")]
     origin: String,
     /// Its retrained versions.
@@ -65,65 +65,65 @@ pub(crate) struct ModelSummary {
 pub(crate) struct ModelDetail {
     /// Its name.
     id: String,
-    /// Whether it is asked unless another is named.
+    /// Whether it is the active model.
     active: bool,
-    /// The name that changes with its weights.
+    /// Its fingerprint, which depends on the weights.
     fingerprint: String,
-    /// What it is made of: `network` (with gradients) or `trees` (without).
+    /// Its kind: `network` (with gradients) or `trees` (without).
     #[schema(example = "network")]
     kind: &'static str,
     /// The features it takes, in their order.
     features: Vec<FeatureDocument>,
-    /// The number of rows it speaks about.
+    /// The number of its rows.
     rows: usize,
-    /// How many of the applicants among them it rejects.
+    /// The number of rejected applicants among them.
     rejected: usize,
-    /// When it came.
+    /// When it was added.
     #[schema(value_type = String, format = DateTime)]
     created: Timestamp,
-    /// Where it came from.
+    /// Its source.
     origin: String,
     /// Its retrained versions.
     ensemble: EnsembleSummary,
-    /// What it predicts.
+    /// The label that it predicts.
     label: LabelDocument,
-    /// The methods that can find advice for it; the first is the usual one.
+    /// The methods that support it; the first is the default.
     methods: Vec<MethodDocument>,
-    /// How well it does on its rows.
+    /// Its accuracy on its rows.
     performances: Vec<Performance>,
 }
 
-/// What a model predicts.
+/// The label that a model predicts.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct LabelDocument {
     /// The column.
     column: String,
-    /// The values a person wants.
+    /// The favourable values.
     #[schema(value_type = Vec<FeatureValue>)]
     favourable: Vec<FeatureValue>,
-    /// The others; all others, if none are named.
+    /// The unfavourable values; all other values if absent.
     #[schema(value_type = Vec<FeatureValue>)]
     unfavourable: Vec<FeatureValue>,
 }
 
-/// A method and what it asks for unless told otherwise.
+/// A method and its defaults.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct MethodDocument {
     /// Its name.
     #[schema(example = "trex-i")]
     name: &'static str,
-    /// Whether it asks for stability.
+    /// Whether it requires stability.
     robust: bool,
-    /// The stability it asks for.
+    /// The required stability.
     #[serde(skip_serializing_if = "Option::is_none")]
     tau: Option<f64>,
-    /// On so many neighbours.
+    /// The number of neighbours.
     #[serde(skip_serializing_if = "Option::is_none")]
     samples: Option<usize>,
-    /// So far away.
+    /// The standard deviation of the neighbours.
     #[serde(skip_serializing_if = "Option::is_none")]
     sigma: Option<f64>,
-    /// What it does.
+    /// Its description.
     sentence: &'static str,
 }
 
@@ -218,7 +218,7 @@ pub(crate) async fn show(
     ModelDetail::of(&served, active(&state).as_deref()).map(Json)
 }
 
-/// Makes a model the one that is asked unless another is named.
+/// Makes a model the active one, which answers requests that name no model.
 #[utoipa::path(post, path = "/v1/models/{id}/activate", tag = "models",
     params(("id" = String, Path, description = "The model's name")),
     responses((status = OK, body = ModelDetail), (status = NOT_FOUND)))]
@@ -233,7 +233,7 @@ pub(crate) async fn activate(
 
 /// Removes a model.
 ///
-/// The active one stays, unless it is the only one; so does one that jobs wait for.
+/// Fails for the active model, unless it is the only one, and for a model with waiting jobs.
 #[utoipa::path(delete, path = "/v1/models/{id}", tag = "models",
     params(("id" = String, Path, description = "The model's name")),
     responses((status = NO_CONTENT), (status = NOT_FOUND), (status = CONFLICT)))]
@@ -253,28 +253,28 @@ pub(crate) struct ModelUpload {
     /// The model, as ONNX.
     #[schema(value_type = String, format = Binary, content_media_type = "application/octet-stream")]
     model: Vec<u8>,
-    /// What the columns mean, in TOML. Models that tyrex wrote bring it along.
+    /// The schema, in TOML. Models that tyrex wrote contain it.
     schema: Option<String>,
     /// The rows to explain; the file's name ends in `.csv`, `.jsonl`, `.parquet` or `.arrow`.
-    /// Without `reference` they are also the rows the model was trained on, where the schema has
-    /// a split or models are to be trained again; otherwise they never serve as the reference.
+    /// Without `reference` they are also the rows the model was trained on, if the schema has a
+    /// split or models are to be retrained; otherwise they are never used as the reference.
     #[schema(value_type = Option<String>, format = Binary,
         content_media_type = "application/octet-stream")]
     data: Option<Vec<u8>>,
-    /// The rows the model was trained on, apart from the rows to explain: searches start again
-    /// from them, `nn` and `trex-nn` answer with them, and models are trained again on them.
+    /// The rows the model was trained on, separate from the rows to explain: searches restart from
+    /// them, `nn` and `trex-nn` return them, and models are retrained on them.
     #[schema(value_type = Option<String>, format = Binary,
         content_media_type = "application/octet-stream")]
     reference: Option<Vec<u8>>,
-    /// What to call it: lower-case letters, digits and hyphens.
+    /// Its name: lower-case letters, digits and hyphens.
     #[schema(pattern = "^[a-z0-9-]{1,40}$")]
     name: Option<String>,
-    /// The number of models to train again.
+    /// The number of models to retrain.
     #[schema(maximum = 1000)]
     ensemble: Option<usize>,
-    /// The favourable class, by its name, where the model has three or more.
+    /// The favourable class, by its name, if the model has three or more.
     model_class: Option<String>,
-    /// The output that holds the scores, where several could.
+    /// The output that holds the scores, if several could.
     model_output: Option<String>,
     /// Whether the output holds logits.
     model_logits: Option<bool>,
@@ -313,7 +313,7 @@ pub(crate) async fn upload(
             "model_class" => upload.reading.model_class = Some(text(part).await?),
             "model_output" => upload.reading.model_output = Some(text(part).await?),
             "model_logits" => upload.reading.model_logits = number(&name, &text(part).await?)?,
-            _ => return Err(Problem::field(name, "there is no such part of a model")),
+            _ => return Err(Problem::field(name, "unknown part of an upload")),
         }
         seen.push(name);
     }
@@ -349,7 +349,7 @@ pub(super) async fn bytes(part: Field<'_>) -> Result<Vec<u8>, Problem> {
 pub(super) async fn text(part: Field<'_>) -> Result<String, Problem> {
     let name = part.name().unwrap_or_default().to_owned();
     String::from_utf8(bytes(part).await?)
-        .map_err(|_| Problem::field(name, "found bytes that are no text, expected UTF-8"))
+        .map_err(|_| Problem::field(name, "found invalid UTF-8, expected text"))
 }
 
 fn number<T: std::str::FromStr>(name: &str, text: &str) -> Result<T, Problem> {
@@ -369,19 +369,19 @@ fn format(file: &str) -> Result<String, Problem> {
     })
 }
 
-/// Which applicants.
+/// Filter of the applicants.
 #[derive(Debug, Deserialize, IntoParams)]
 #[serde(deny_unknown_fields, default)]
 #[into_params(parameter_in = Query)]
 pub(crate) struct ApplicantQuery {
     /// Only those that the model rejects.
     rejected: bool,
-    /// Leave out so many.
+    /// Number of applicants to skip.
     offset: usize,
-    /// At most so many.
+    /// Maximum number of elements.
     #[param(maximum = 1000)]
     limit: usize,
-    /// The applicant in this row of the data, and no other.
+    /// Only the applicant in this row of the data.
     row: Option<usize>,
 }
 
@@ -394,20 +394,20 @@ impl Default for ApplicantQuery {
 /// Applicants of a model's data.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ApplicantList {
-    /// How many there are.
+    /// The total number.
     total: usize,
-    /// Some of them, in the order of the data.
+    /// The applicants of this page, in the order of the data.
     applicants: Vec<ApplicantDocument>,
 }
 
-/// A row, and what the model says of it.
+/// A row and its score.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ApplicantDocument {
     /// Its row in the data, from 0.
     row: usize,
     /// `m(x)`
     score: f32,
-    /// Its label in the data's own word.
+    /// Its label, as in the data.
     label: Option<String>,
     /// Whether that label is favourable.
     favourable: Option<bool>,

@@ -1,4 +1,4 @@
-//! Two moons, to play with.
+//! The playground: two moons.
 
 use axum::extract::State;
 
@@ -8,7 +8,7 @@ use crate::extract::Json;
 use crate::problem::Problem;
 use crate::state::AppState;
 
-/// Maps of the plane: what the model and its retrained versions say, and where it is stable.
+/// Maps of the plane: the scores of the model and its retrained versions, and its stability.
 #[utoipa::path(post, path = "/v1/playground/map", tag = "playground",
     request_body = MapQuestion, responses((status = OK, body = MapAnswer)))]
 pub(crate) async fn map(
@@ -19,7 +19,7 @@ pub(crate) async fn map(
     Ok(Json(state.engine.playground_map(question).await?))
 }
 
-/// The ways of methods from a point.
+/// The search paths of methods from a point.
 #[utoipa::path(post, path = "/v1/playground/paths", tag = "playground",
     request_body = PathsQuestion, responses((status = OK, body = PathsAnswer)))]
 pub(crate) async fn paths(

@@ -12,8 +12,8 @@ use crate::extract::{Json, Path};
 use crate::problem::Problem;
 use crate::state::AppState;
 
-/// A report is one file with its style inside. It runs nothing, loads nothing, and is shown
-/// in the page's frame only.
+/// A report is one file with its style inside. It runs no scripts, loads nothing, and is shown in
+/// the page's frame only.
 pub(super) const HEADERS: [(HeaderName, &str); 3] = [
     (CONTENT_TYPE, "text/html; charset=utf-8"),
     (
@@ -24,25 +24,25 @@ pub(super) const HEADERS: [(HeaderName, &str); 3] = [
     (X_FRAME_OPTIONS, "SAMEORIGIN"),
 ];
 
-/// What reports there are.
+/// All reports.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ResultList {
-    /// One line for each.
+    /// One element per report.
     results: Vec<ResultSummary>,
 }
 
 /// A report of experiments.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ResultSummary {
-    /// What it is asked for by.
+    /// Its name in requests.
     #[schema(example = "first-look")]
     name: String,
-    /// What people call it.
+    /// Its display name.
     #[schema(example = "A first look: German Credit and two moons")]
     title: String,
-    /// How many experiments it shows.
+    /// The number of experiments in it.
     experiments: usize,
-    /// Whether it ships with the program, or comes from the folder given by `--results`.
+    /// Whether it is built in, or comes from the folder given by `--results`.
     shipped: bool,
 }
 
@@ -59,7 +59,7 @@ pub(crate) async fn list(_: Reader, State(state): State<AppState>) -> Json<Resul
     Json(ResultList { results: state.reports.all().iter().map(summary).collect() })
 }
 
-/// One report, as an HTML page that needs nothing else.
+/// One report as a self-contained HTML page.
 #[utoipa::path(get, path = "/v1/results/{name}", tag = "results",
     params(("name" = String, Path, description = "A name from the list")),
     responses(

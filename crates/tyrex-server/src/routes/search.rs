@@ -1,4 +1,4 @@
-//! What several questions have in common: how to search, and on which neighbours.
+//! Common parts of several questions: search options and neighbours.
 
 use std::sync::Arc;
 
@@ -13,14 +13,14 @@ use crate::problem::Problem;
 use crate::rows::{ARROW, Rows, write_arrow};
 use crate::state::AppState;
 
-/// The most neighbours of a point.
+/// Maximum number of neighbours of a point.
 pub(super) const MOST_SAMPLES: usize = 20_000;
-/// As many as there are, unless told otherwise.
+/// The default number of neighbours.
 const USUAL_SAMPLES: usize = 1000;
-/// Rows that are read where they arrive; more are read on the compute threads.
+/// Up to this many rows are parsed on the thread of the connection; more on the compute threads.
 const FEW: usize = 64;
 
-/// The library's request for a question that a client sent.
+/// The library's request for a client's question.
 pub(super) fn request(served: &Served, ask: &Ask) -> Result<Request, Problem> {
     let schema = served.explainer().schema();
     check_features(schema, "keep", &ask.keep)?;
@@ -33,7 +33,7 @@ pub(super) fn request(served: &Served, ask: &Ask) -> Result<Request, Problem> {
             return Err(Problem::field("tau", "expected a number between 0 and 1"));
         }
         Some(Threshold::Auto(_)) => {
-            let problem = "a threshold is calibrated by a job: POST /v1/calibrate, then send its \
+            let problem = "a job calibrates the threshold: POST /v1/calibrate, then send its \
                            number";
             return Err(Problem::field("tau", problem));
         }
@@ -41,8 +41,8 @@ pub(super) fn request(served: &Served, ask: &Ask) -> Result<Request, Problem> {
     }
     let usual = Ask::default();
     let refused = [
-        ("protocol", ask.protocol != usual.protocol, "advice over HTTP is rows: product"),
-        ("params", !ask.params.is_empty(), "a method has its own parameters over HTTP: nothing"),
+        ("protocol", ask.protocol != usual.protocol, "HTTP returns rows: product"),
+        ("params", !ask.params.is_empty(), "method parameters cannot be set over HTTP: nothing"),
         ("models", ask.models.is_some(), "the models of the service certify: nothing"),
         ("change", ask.change != usual.change, "the models of the service certify: nothing"),
     ];
@@ -63,7 +63,7 @@ pub(super) fn request(served: &Served, ask: &Ask) -> Result<Request, Problem> {
     Ok(request)
 }
 
-/// Refuses names that are no features.
+/// Rejects names that are not features.
 fn check_features(schema: &Schema, field: &str, names: &[String]) -> Result<(), Problem> {
     for (place, name) in names.iter().enumerate() {
         if schema.position(name).is_none() {
@@ -78,7 +78,7 @@ fn check_features(schema: &Schema, field: &str, names: &[String]) -> Result<(), 
     Ok(())
 }
 
-/// Refuses neighbours that would fill the memory, or are none.
+/// Rejects numbers of neighbours that are zero or would exhaust the memory.
 pub(super) fn check_neighbours(
     served: &Served,
     field: &'static str,
@@ -105,12 +105,12 @@ pub(super) async fn applicants(
         return rows.applicants(served);
     }
     let (served, rows) = (Arc::clone(served), Arc::clone(rows));
-    // What is wrong with rows is an answer, not a failure of the thread.
+    // An error in the rows is an answer, not a failure of the thread.
     let read = move |_: &_| Ok::<_, Error>(rows.applicants(&served));
     state.engine.run_now(read).await?
 }
 
-/// A table as an answer.
+/// A table as a response.
 pub(super) fn arrow(table: &Table) -> Result<Response, Problem> {
     Ok(([(CONTENT_TYPE, ARROW)], write_arrow(table)?).into_response())
 }

@@ -1,4 +1,4 @@
-//! How stable are the model's answers?
+//! Stability of the model's scores.
 
 use std::sync::Arc;
 
@@ -20,31 +20,31 @@ use crate::state::AppState;
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, expecting = "an object")]
 pub(crate) struct StabilityQuestion {
-    /// The model; the active one, if none is named.
+    /// The model; the active one if absent.
     model: Option<String>,
-    /// Rows to measure,
+    /// Rows to measure.
     rows: Option<JsonRows>,
-    /// or rows of the model's own data, which needs the role `explain`.
+    /// Instead of `rows`: row numbers of the model's own data, which need the role `explain`.
     indices: Option<Vec<usize>>,
-    /// How to measure.
+    /// The measurement options.
     #[serde(default)]
     terms: StabilityTerms,
 }
 
-/// How stable the model's answers are.
+/// The stability of the model's scores.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct StabilityAnswer {
     /// The model.
     model: String,
-    /// The name that changes with its weights.
+    /// Its fingerprint, which depends on the weights.
     fingerprint: String,
-    /// How it was measured.
+    /// The measurement options that were used.
     terms: StabilityTerms,
-    /// Row by row.
+    /// One element per row.
     rows: Vec<RowStability>,
 }
 
-/// Measures how stable the model's answers are around rows.
+/// Measures the stability of the model's scores around rows.
 #[utoipa::path(post, path = "/v1/stability", tag = "rows",
     request_body(content(
         (StabilityQuestion = "application/json"),

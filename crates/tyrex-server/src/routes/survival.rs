@@ -1,4 +1,4 @@
-//! What do retrained models say?
+//! Scores under retrained models.
 
 use std::sync::Arc;
 
@@ -17,26 +17,26 @@ use crate::problem::Problem;
 use crate::rows::{Asked, JsonRows, Rows};
 use crate::state::AppState;
 
-/// Rows to ask retrained models about.
+/// Rows to score under retrained models.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields, expecting = "an object")]
 pub(crate) struct SurvivalQuestion {
-    /// The model; the active one, if none is named.
+    /// The model; the active one if absent.
     model: Option<String>,
-    /// Rows to ask about,
+    /// Rows to score.
     rows: Option<JsonRows>,
-    /// or rows of the model's own data, which needs the role `explain`.
+    /// Instead of `rows`: row numbers of the model's own data, which need the role `explain`.
     indices: Option<Vec<usize>>,
 }
 
-/// What retrained models say.
+/// The scores of retrained models.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SurvivalAnswer {
     /// The model.
     model: String,
-    /// The number of retrained models that were asked: those that are there now.
+    /// The number of retrained models available now.
     models: usize,
-    /// Row by row.
+    /// One element per row.
     rows: Vec<RowSurvival>,
 }
 
@@ -68,7 +68,7 @@ pub(crate) async fn survive(
     Ok(Json(SurvivalAnswer { model: served.id().to_owned(), models, rows }).into_response())
 }
 
-/// One line per row: the score, how many models accept it, and what each of them says.
+/// One line per row: the score, the number of models that accept it, and the score of each model.
 fn as_table(rows: &[RowSurvival], models: usize) -> Result<Table, Problem> {
     let own = ["row", "score", "survives", "models"].map(Column::new);
     let scores = (0..models).map(|model| Column::new(format!("score_{model}")));

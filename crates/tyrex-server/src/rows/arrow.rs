@@ -1,4 +1,4 @@
-//! Rows as an Arrow stream: what pandas, polars and pyarrow send without a detour.
+//! Rows as an Arrow stream, as written by pandas, polars and pyarrow.
 
 use std::fmt::Display;
 use std::io::Cursor;
@@ -26,11 +26,10 @@ use crate::problem::Problem;
 /// The media type of Arrow streams.
 pub(crate) const ARROW: &str = "application/vnd.apache.arrow.stream";
 
-/// Reads an Arrow stream that holds at most so much. Numbers become their shortest text; null and
-/// NaN are missing; infinite numbers are refused.
+/// Reads an Arrow stream within a size limit. Numbers become their shortest text; null and NaN are
+/// missing; infinite numbers are rejected.
 pub(crate) fn read_arrow(bytes: &[u8], most: TableLimits) -> Result<Table, Problem> {
-    // The reader checks what it reads; should it stop at something all the same, that is the
-    // sender's mistake, and nothing for the log.
+    // The reader checks its input; a panic on bad input is the sender's error and is not logged.
     log::without_panics(|| read(bytes, most))
         .unwrap_or_else(|_| Err(Problem::bad_request("the body is not an Arrow stream")))
 }
@@ -75,18 +74,16 @@ fn add(
             return Err(Problem::field(format!("rows[{before}].{name}"), problem));
         };
         *text += cell.len();
-        // A stream can name one long text in every row.
+        // A dictionary can repeat one long text in every row.
         if *text > most {
-            return Err(Problem::bad_request(format!(
-                "the rows are more than {most} bytes of text"
-            )));
+            return Err(Problem::bad_request(format!("the rows exceed {most} bytes of text")));
         }
         column.push(&cell);
     }
     Ok(())
 }
 
-/// The text of a cell by its row; none for an infinite number.
+/// The text of a cell by its row; `None` for an infinite number.
 type Reader<'a> = Box<dyn Fn(usize) -> Option<String> + 'a>;
 
 fn reader<'a>(name: &str, cells: &'a ArrayRef) -> Result<Reader<'a>, Problem> {
@@ -164,7 +161,7 @@ fn reader<'a>(name: &str, cells: &'a ArrayRef) -> Result<Reader<'a>, Problem> {
 }
 
 fn unsupported(name: &str, what: &str) -> Problem {
-    let problem = format!("the column holds {what}; expected numbers, texts or truth values");
+    let problem = format!("the column holds {what}; expected numbers, texts or booleans");
     Problem::field(format!("rows.{name}"), problem)
 }
 
@@ -173,7 +170,7 @@ fn numbers<T: ArrowPrimitiveType<Native: Display>>(cells: &ArrayRef) -> Reader<'
     Box::new(|row| Some(cells.value(row).to_string()))
 }
 
-/// A number's shortest text; a number that is none is missing.
+/// A number's shortest text; NaN is missing.
 fn finite<T: Copy + Display + std::ops::Add<Output = T> + Default>(
     number: T,
     is_nan: fn(T) -> bool,

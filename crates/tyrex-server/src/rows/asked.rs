@@ -1,4 +1,4 @@
-//! A question with rows: JSON, or an Arrow stream with all else behind the question mark.
+//! A question with rows: JSON, or an Arrow stream with the other fields as query parameters.
 
 use axum::body::Bytes;
 use axum::extract::{FromRequest, Request};
@@ -13,16 +13,16 @@ use crate::access::Caller;
 use crate::problem::Problem;
 use crate::state::AppState;
 
-/// A question, and the rows that came as Arrow, if they did.
+/// A question, and its rows if they came as Arrow.
 #[derive(Debug)]
 pub(crate) struct Asked<T> {
     /// The question.
     pub(crate) question: T,
     /// Its rows.
     pub(crate) table: Option<Table>,
-    /// Whether the answer is to be Arrow.
+    /// Whether the client accepts Arrow.
     pub(crate) arrow: bool,
-    /// Who asks: not everyone may ask about stored rows.
+    /// The caller: stored rows need a role.
     pub(crate) caller: Caller,
 }
 
@@ -50,7 +50,7 @@ impl<T: DeserializeOwned> FromRequest<AppState> for Asked<T> {
             let table = read_arrow(&body, most)?;
             return Ok(Self { question, table: Some(table), arrow, caller });
         }
-        // A struct could be read from a list of its values, too.
+        // serde would also read a struct from a list of its values.
         if body.trim_ascii_start().starts_with(b"[") {
             return Err(Problem::unprocessable("found a list, expected an object"));
         }
@@ -58,8 +58,7 @@ impl<T: DeserializeOwned> FromRequest<AppState> for Asked<T> {
     }
 }
 
-/// A document. Where it is wrong it is read again, by a reader that remembers its place: that
-/// takes several times as long.
+/// Parses a document. After an error it is parsed again by a slower reader that records the place.
 fn from_json<T: DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
     if let Ok(document) = serde_json::from_slice(text) {
         return Ok(document);
@@ -68,7 +67,7 @@ fn from_json<T: DeserializeOwned>(text: &[u8]) -> Result<T, Problem> {
     Ok(document)
 }
 
-/// Whether an answer is to be Arrow.
+/// Whether the client accepts Arrow.
 pub(crate) fn wants_arrow(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(ACCEPT).iter().filter_map(|accept| accept.to_str().ok());
     accepted
@@ -79,7 +78,7 @@ pub(crate) fn wants_arrow(headers: &HeaderMap) -> bool {
 /// Parameters whose values are lists: `keep=age&keep=sex`.
 const LISTS: [&str; 3] = ["keep", "vary", "subjects"];
 
-/// What stands behind the question mark as the JSON it would be: `tau=0.8&budget.steps=100`.
+/// The query parameters as JSON: `tau=0.8&budget.steps=100`.
 fn parameters<T: DeserializeOwned>(query: &str) -> Result<T, Problem> {
     let mut document = Map::new();
     for (name, text) in pairs(query)? {
@@ -106,7 +105,7 @@ fn parameters<T: DeserializeOwned>(query: &str) -> Result<T, Problem> {
     from_json(&text)
 }
 
-/// Whether a parameter is a text even where it looks like a number.
+/// Whether a parameter is a text even if it looks like a number.
 fn is_text(name: &str) -> bool {
     LISTS.contains(&name.rsplit('.').next().unwrap_or_default())
         || matches!(name, "model" | "method" | "norm" | "record.subject_column")

@@ -12,15 +12,15 @@ use utoipa::{PartialSchema, ToSchema};
 use super::{is_known, unknown};
 use crate::problem::Problem;
 
-/// Rows as they are sent: for each the names and the texts of its values, one behind the other.
+/// Rows as sent: the names and texts of all values, concatenated.
 ///
-/// What they take is in proportion to the body they came in, however many rows or cells it has.
+/// The memory is proportional to the size of the body, for any number of rows or cells.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct JsonRows {
     text: String,
-    /// For each cell where its name ends, and where its value does.
+    /// For each cell the end of its name and the end of its value.
     cells: Vec<(u32, u32)>,
-    /// For each row where its cells end.
+    /// For each row the end of its cells.
     rows: Vec<u32>,
 }
 
@@ -46,7 +46,7 @@ impl JsonRows {
         })
     }
 
-    /// The rows as a table with the columns of the schema, and the label where it is given.
+    /// The rows as a table with the columns of the schema, and the label if it is given.
     pub(super) fn table(&self, schema: &Schema) -> Result<Table, Problem> {
         let mut names: Vec<&str> =
             schema.features.iter().map(|feature| feature.name.as_str()).collect();
@@ -153,7 +153,7 @@ impl<'de> Visitor<'de> for Row<'_> {
     }
 }
 
-/// Writes a value, as the text of a cell, behind other text.
+/// Appends a value as the text of a cell.
 struct Text<'a>(&'a mut String);
 
 impl<'de> DeserializeSeed<'de> for Text<'_> {

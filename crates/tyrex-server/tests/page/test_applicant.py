@@ -44,7 +44,7 @@ def test_dots_follow_the_slider(page):
     assert len(seen) > 2
     expect(page.get_by_label("Credit amount", exact=True)).to_have_value("17000")
     expect(page.get_by_text("was 9,055 DM")).to_be_visible()
-    page.get_by_role("button", name="Back to their own values").click()
+    page.get_by_role("button", name="Restore the original values").click()
     expect(page.get_by_label("Credit amount", exact=True)).to_have_value("9055")
     expect(page.get_by_text("was 9,055 DM")).to_have_count(0)
 
@@ -102,7 +102,7 @@ def test_advice_in_words_and_as_a_table(page):
     for name in rows.locator("th").all_inner_texts():
         assert name.lower() in sentence.lower()
     survival = page.locator(".facts dd").first.inner_text()
-    expect(page.get_by_role("heading", name="How sure is this?")).to_be_visible()
+    expect(page.get_by_role("heading", name="How certain is this?")).to_be_visible()
     assert page.locator(".assumptions li .standing").first.inner_text() in (
         "declared",
         "measured",
@@ -111,7 +111,7 @@ def test_advice_in_words_and_as_a_table(page):
         "not known",
         "not so",
     )
-    page.get_by_text("What else was tried").click()
+    page.get_by_text("Other certificates").click()
     expect(page.get_by_text("The paper's theorem").first).to_be_visible()
 
     page.get_by_role("button", name="Use these values").click()
@@ -193,8 +193,8 @@ def test_advice_prints_on_one_page(page):
 def test_an_applicant_typed_by_hand(make_page):
     page = make_page()
     met(page)
-    page.get_by_role("button", name="Type an applicant").click()
-    expect(page.locator(".who")).to_have_text("Typed by hand")
+    page.get_by_role("button", name="Enter an applicant").click()
+    expect(page.locator(".who")).to_have_text("Entered by hand")
     assert page.url.endswith("#applicant?row=typed")
     page.get_by_label("Duration", exact=True).fill("48")
     page.get_by_label("Credit amount", exact=True).fill("12000")
@@ -226,9 +226,9 @@ def test_a_row_that_is_not_there(make_page):
 def test_advice_becomes_a_promise(page, trained):
     met(page)
     ask(page)
-    page.get_by_text("Give this advice and keep the promise").click()
+    page.get_by_text("Give this advice and record the promise").click()
     page.get_by_label("Reference of the person").fill("case 4711")
-    page.get_by_label("Holds for days").fill("30")
+    page.get_by_label("Valid for (days)").fill("30")
     page.get_by_role("button", name="Give this advice").click()
     expect(page.get_by_text("Recorded as promise")).to_be_visible()
     page.get_by_role("link", name="See all promises").click()

@@ -21,7 +21,7 @@ def test_two_moons(make_page):
     expect(page.locator("#panel-playground .lead")).not_to_have_text(before)
     assert "at=" in page.url
     square.click(position={"x": box["width"] * 0.6, "y": box["height"] * 0.9})
-    expect(page.locator("#panel-playground .lead")).to_contain_text("already says yes")
+    expect(page.locator("#panel-playground .lead")).to_contain_text("already accepts")
 
 
 def test_the_keyboard_places_the_applicant(make_page):

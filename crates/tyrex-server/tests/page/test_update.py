@@ -31,7 +31,7 @@ def own(tmp_path_factory):
 
 def test_from_an_empty_ledger_to_repairs(make_page, own, candidates, tmp_path):
     page = make_page("#update", server=own)
-    expect(page.get_by_text("No promise has been given yet.")).to_be_visible()
+    expect(page.get_by_text("There are no promises yet.")).to_be_visible()
     expect(page.get_by_role("button", name="Check the promises")).to_be_disabled()
     page.get_by_role("button", name="Record advice for the first 20").click()
     expect(page.locator("text=/^\\d+ open promises/")).to_be_visible(timeout=60_000)
@@ -40,7 +40,7 @@ def test_from_an_empty_ledger_to_repairs(make_page, own, candidates, tmp_path):
     assert promised > 10
 
     page.set_input_files("#files", candidates)
-    page.get_by_text("Look at groups").click()
+    page.get_by_text("Compare groups").click()
     page.get_by_label("Personal status").check()
     page.get_by_role("button", name="Check the promises").click()
     ranking = page.get_by_role("region", name="Ranking")
@@ -55,7 +55,7 @@ def test_from_an_empty_ledger_to_repairs(make_page, own, candidates, tmp_path):
     expect(last).to_have_attribute("aria-pressed", "true")
     expect(page.get_by_role("columnheader", name="Personal status")).to_be_visible()
     expect(page.locator(".broken > li")).to_have_count(promised - kept[-1])
-    expect(page.locator(".broken").get_by_text("If they have done it").first).to_be_visible()
+    expect(page.locator(".broken").get_by_text("If the advice was followed").first).to_be_visible()
     with page.expect_download() as saved:
         page.get_by_role("button", name="Save the report as HTML").click()
     assert "<html" in saved.value.path().read_text()[:200].lower()

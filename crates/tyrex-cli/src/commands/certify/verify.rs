@@ -18,12 +18,12 @@ use crate::commands::{Answer, Context, source};
 use crate::printer::{Page, Report};
 use crate::progress::Unit;
 
-/// Certificates that differ, and fields of one, that fit a screen.
+/// Certificates that differ to show, and fields of each.
 const SHOWN: usize = 10;
-/// Characters of a value that fit a line.
+/// Characters of a value to show.
 const WIDTH: usize = 60;
 
-/// Makes the certificates of a document anew and compares them.
+/// Computes the certificates of a document again and compares them.
 pub(super) fn run(
     context: &mut Context<'_>,
     args: &CertifyArgs,
@@ -54,7 +54,7 @@ pub(super) fn run(
     Ok(if all { Answer::Yes } else { Answer::No })
 }
 
-/// The model. No row is read, so a schema only says which class is the favourable one.
+/// The model. No row is read: the schema only names the favourable class.
 fn model(args: &CertifyArgs) -> anyhow::Result<OnnxModel> {
     let options = source::import_options(&args.import);
     let schema = match &args.schema {
@@ -67,7 +67,7 @@ fn model(args: &CertifyArgs) -> anyhow::Result<OnnxModel> {
     })
 }
 
-/// What `certify --verify` has to say.
+/// The report of `certify --verify`.
 #[derive(Debug, Serialize)]
 struct VerifyReport {
     file: String,
@@ -101,7 +101,7 @@ impl Report for VerifyReport {
             page.title(&format!("{}{row}", each.place));
             for difference in each.differences.iter().take(SHOWN) {
                 let (stated, anew) = (short(&difference.stated), short(&difference.recomputed));
-                page.item(&format!("{}: {stated}, made anew {anew}", difference.field));
+                page.item(&format!("{}: {stated}, recomputed {anew}", difference.field));
             }
             if each.differences.len() > SHOWN {
                 page.item(&format!("{} more", each.differences.len() - SHOWN));

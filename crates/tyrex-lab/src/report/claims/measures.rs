@@ -77,7 +77,7 @@ fn at_same_cost(better: &[&Entry<'_>], worse: &[&Entry<'_>]) -> Decision {
         ));
     }
     if verdicts.is_empty() {
-        return (Verdict::NotTested, "the two have no range of cost in common".to_owned());
+        return (Verdict::NotTested, "the two have no common range of costs".to_owned());
     }
     let holds = verdicts.iter().filter(|verdict| **verdict == Verdict::Holds).count();
     let verdict = match holds {
@@ -85,7 +85,7 @@ fn at_same_cost(better: &[&Entry<'_>], worse: &[&Entry<'_>]) -> Decision {
         all if all == verdicts.len() => Verdict::Holds,
         _ => Verdict::Undecided,
     };
-    (verdict, format!("{}; the other's curve is read between its thresholds", evidence.join("; ")))
+    (verdict, format!("{}; the other curve is interpolated", evidence.join("; ")))
 }
 
 /// The height of a curve at `x`, on straight lines between its points.
@@ -97,11 +97,11 @@ fn between(curve: &[(f64, f64)], x: f64) -> Option<f64> {
     })
 }
 
-/// How far apart two validities at the same cost may be to be of the same size.
+/// The largest difference of validities at the same cost that counts as the same ballpark.
 const BALLPARK: f64 = 0.05;
 
-/// The paper's remark that an estimated `gamma` gives results "in the same ballpark": the curve
-/// of validity over cost is nearly the same, whatever the thresholds are called.
+/// The paper's remark that an estimated `gamma` gives results "in the same ballpark": the curve of
+/// validity over cost is nearly the same, independent of the thresholds.
 pub(super) fn estimated_gamma(entries: &[Entry<'_>]) -> Vec<Claim> {
     let measure = |entry: &Entry<'_>| {
         entry.line.contender.method.robustness().map(|robustness| robustness.measure)
@@ -155,7 +155,7 @@ fn is_same_ballpark(estimated: &[&Entry<'_>], relaxed: &[&Entry<'_>]) -> Decisio
         ));
     }
     match largest {
-        None => (Verdict::NotTested, "the two have no range of cost in common".to_owned()),
+        None => (Verdict::NotTested, "the two have no common range of costs".to_owned()),
         Some(largest) if largest <= BALLPARK => (Verdict::Holds, evidence.join("; ")),
         Some(_) => (Verdict::DoesNot, evidence.join("; ")),
     }

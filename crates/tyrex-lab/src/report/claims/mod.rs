@@ -1,9 +1,9 @@
-//! What the paper claims and what is aimed at here, decided cell by cell from the results.
+//! The claims of the paper and the aims of the project, decided from the results for each cell.
 //!
 //! A cell is a data set and a norm. "At the same validity" means no more than half a point below
-//! under either family of retrained models; where several thresholds were tried, the cheapest
-//! that is as valid takes part. Costs are compared factual by factual and validities model by
-//! model; a claim holds if the 95 % interval of the differences is on its side of zero.
+//! under either family of retrained models; if several thresholds were tried, the cheapest with the
+//! same validity is compared. Costs are compared factual by factual and validities model by model;
+//! a claim holds if the 95 % interval of the differences is on its side of zero.
 
 mod measures;
 
@@ -22,7 +22,7 @@ use super::number::{
 use super::printed;
 use crate::experiment::Results;
 
-/// What the results say of a claim.
+/// The verdict on a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -30,9 +30,9 @@ pub enum Verdict {
     Holds,
     /// It does not.
     DoesNot,
-    /// The interval has room for both.
+    /// The interval contains zero.
     Undecided,
-    /// The results have nothing on it.
+    /// The results do not contain it.
     NotTested,
 }
 
@@ -52,13 +52,13 @@ impl Verdict {
 /// A claim about one cell.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Claim {
-    /// What is claimed.
+    /// The claim.
     pub title: String,
-    /// Of which data set and norm.
+    /// The data set and norm.
     pub place: String,
-    /// What the results say.
+    /// The verdict.
     pub verdict: Verdict,
-    /// Why.
+    /// The evidence.
     pub evidence: String,
 }
 
@@ -95,7 +95,7 @@ const RULES: [Rule; 9] = [
         decide: is_cheaper_than_released,
     },
     Rule {
-        title: "Aim: T-Rex:O costs less than what others measured of the authors' code, at the \
+        title: "Aim: T-Rex:O costs less than others measured for the authors' code, at the \
                 same validity",
         decide: is_cheaper_than_measured,
     },
@@ -119,7 +119,7 @@ pub fn claims(results: &Results) -> Result<Vec<Claim>> {
     Ok(claims)
 }
 
-/// A data set and a norm of the paper's tables, with all that is known of it.
+/// A data set and a norm of the paper's tables, with all results for it.
 struct Place<'a> {
     title: String,
     beside: &'a str,
@@ -189,7 +189,7 @@ fn is_plain(entry: &Entry<'_>, method: &str) -> bool {
 fn missing(place: &Place<'_>, methods: &[&str]) -> Decision {
     let absent: Vec<&str> =
         methods.iter().copied().filter(|method| place.line(method).is_none()).collect();
-    (Verdict::NotTested, format!("the table has no line of {}", absent.join(" or of ")))
+    (Verdict::NotTested, format!("the table has no line for {}", absent.join(" or of ")))
 }
 
 fn is_fragile(place: &Place<'_>) -> Decision {
@@ -234,7 +234,7 @@ fn beats_nn(place: &Place<'_>) -> Decision {
 
 fn keeps_the_promise(place: &Place<'_>, method: &str) -> Decision {
     let Some(entry) = place.line(method).filter(|entry| entry.line.contender.calibrated) else {
-        return (Verdict::NotTested, format!("the table has no calibrated line of {method}"));
+        return (Verdict::NotTested, format!("the table has no calibrated line for {method}"));
     };
     let comparison = entry.comparison;
     let chosen = comparison.calibrations.iter().find(|chosen| {
@@ -249,7 +249,7 @@ fn keeps_the_promise(place: &Place<'_>, method: &str) -> Decision {
     }
     let is_shown = chosen
         .is_some_and(|chosen| matches!(chosen.calibration.verdict, Calibrated::Chosen { .. }));
-    let how = if is_shown { "" } else { ", which was not shown to keep it" };
+    let how = if is_shown { "" } else { ", not shown to reach it" };
     let evidence =
         format!("promised {}{}{how}: {}", percent(promise), at_tau(entry), evidence.join(", "));
     (all_of(&verdicts), evidence)
@@ -298,7 +298,7 @@ fn at_same_validity(place: &Place<'_>, method: &str, target: &Entry<'_>) -> Deci
         };
         let nearest = pairs().max_by(|a, b| lowest(a).total_cmp(&lowest(b)));
         let evidence = nearest.map_or_else(String::new, |(entry, pair)| {
-            format!("at its best, {}{}: {}", name, at_tau(entry), against(&pair, &other))
+            format!("at best, {}{}: {}", name, at_tau(entry), against(&pair, &other))
         });
         return (Verdict::DoesNot, evidence);
     };
@@ -342,7 +342,7 @@ fn is_cheaper_than_neighbours(place: &Place<'_>) -> Decision {
     let pair = Pair::of(ours, theirs);
     let Some((pair, difference)) = pair.and_then(|pair| pair.difference.map(|d| (pair.clone(), d)))
     else {
-        return (Verdict::NotTested, "no factual has an answer of both".to_owned());
+        return (Verdict::NotTested, "no factual was answered by both".to_owned());
     };
     let evidence = format!(
         "{}; cost {}",
@@ -358,7 +358,7 @@ fn is_cheaper_than_measured(place: &Place<'_>) -> Decision {
         .filter(|anchor| anchor.is_of_released_code())
         .collect();
     if anchors.is_empty() {
-        return (Verdict::NotTested, "nobody's measurement is known here".to_owned());
+        return (Verdict::NotTested, "no measurement by others is known".to_owned());
     }
     if place.with_any_threshold("trex-o").next().is_none() {
         return missing(place, &["trex-o"]);
@@ -391,7 +391,7 @@ fn is_cheaper_than_measured(place: &Place<'_>) -> Decision {
     (all_of(&verdicts), evidence.join("; "))
 }
 
-/// All hold; one does not; nothing was tested; or it is open.
+/// Combines verdicts: all hold; one does not; nothing was tested; or undecided.
 fn all_of(verdicts: &[Verdict]) -> Verdict {
     match verdicts {
         [] => Verdict::NotTested,
@@ -402,7 +402,7 @@ fn all_of(verdicts: &[Verdict]) -> Verdict {
     }
 }
 
-/// Whether a mean is above zero, as far as its interval tells.
+/// Whether the interval of a mean is above zero.
 fn above_zero(difference: &Summary) -> Verdict {
     match (difference.low, difference.high) {
         (Some(low), _) if low > 0.0 => Verdict::Holds,

@@ -1,4 +1,4 @@
-//! A threshold for a promise.
+//! A threshold for a required validity.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -13,8 +13,8 @@ use super::{Entry, Pace};
 use crate::engine::error::{Error, Result};
 use crate::engine::{Engine, Served};
 
-/// A threshold to find. The models that choose it are trained for this, and are none of those
-/// that certificates rest on: who chose must not judge.
+/// A threshold to find. The models that choose it are trained for this purpose and are independent
+/// of the models that certificates use.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct CalibrateWork {
     /// The model's fingerprint.
@@ -35,7 +35,7 @@ impl CalibrateWork {
         })
     }
 
-    /// The steps it takes: epochs first, then answers.
+    /// Its number of steps: epochs first, then answers.
     pub(crate) fn steps(&self, served: &Served) -> Result<usize> {
         let rows = served.rejected().min(self.terms.factuals);
         let epochs = self.retraining(served)?.epochs() as usize;

@@ -20,7 +20,7 @@ use crate::engine::served::Training;
 use crate::engine::store::StoredRow;
 use crate::engine::{Engine, Recording, Served};
 
-/// Rows that are finished and kept together.
+/// Rows that are finished and stored together.
 const CHUNK: usize = 16;
 
 /// Advice to find for many rows.
@@ -35,12 +35,12 @@ pub(crate) struct ExplainWork {
     pub(crate) recording: Option<Recording>,
 }
 
-/// What is to be certified, without the retrained models themselves.
+/// The terms of the certificates, without the retrained models.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct KeptCertifying {
     pub(crate) terms: tyrex::certificate::Terms,
     pub(crate) seed: Seed,
-    /// Whether there were retrained models when the job was asked for. What they say must not
+    /// Whether retrained models existed when the job was created, so that the result does not
     /// depend on when it runs.
     pub(crate) ensemble: bool,
 }
@@ -51,7 +51,7 @@ pub(crate) struct KeptCertifying {
 pub(crate) enum KeptRows {
     /// Rows of the model's own table.
     Indices(Vec<usize>),
-    /// Others: named columns of cells.
+    /// Other rows: named columns of cells.
     Columns(Vec<(String, Vec<String>)>),
 }
 
@@ -85,16 +85,16 @@ impl KeptRows {
     }
 }
 
-/// Advice for rows, from a job or at once.
+/// Advice for rows, from a job or a direct answer.
 #[derive(Debug)]
 pub(crate) struct ExplainAnswer {
     pub(crate) model: String,
     pub(crate) fingerprint: String,
     pub(crate) request: Request,
     pub(crate) documents: Vec<Box<RawValue>>,
-    /// The promises the rows became, where they were to be recorded.
+    /// The promises of the rows, if they were recorded.
     pub(crate) recorded: Option<Vec<Option<Uuid>>>,
-    /// The same as a table, where that is wanted.
+    /// The same as a table, if requested.
     pub(crate) table: Option<Table>,
 }
 
@@ -172,7 +172,7 @@ impl Engine {
             .await
     }
 
-    /// Records what was found, where that is asked for, and makes rows of it to keep.
+    /// Records the advice if requested, and converts it to rows of the job.
     async fn kept_rows(
         &self,
         job: Uuid,
@@ -211,7 +211,7 @@ impl Engine {
         .collect()
     }
 
-    /// The retrained models, once they are there.
+    /// Waits for the retrained models.
     async fn awaited_ensemble(
         &self,
         entry: &Entry,
@@ -219,7 +219,7 @@ impl Engine {
     ) -> Result<Arc<tyrex::change::Ensemble>> {
         while matches!(served.training(), Training::Under(_)) {
             if entry.stop.is_set() || self.parking.is_set() {
-                let what = "the retrained models were not there yet".to_owned();
+                let what = "the retrained models were not ready yet".to_owned();
                 return Err(LibraryError::Cancelled(what).into());
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
@@ -227,7 +227,7 @@ impl Engine {
         served.ensemble_so_far()
     }
 
-    /// What a job that advises came to.
+    /// The result of a job that gives advice.
     pub(super) async fn explained(&self, id: Uuid) -> Result<ExplainAnswer> {
         let stored = self.store.job(&id.to_string()).await?;
         let stored = stored.ok_or_else(|| Error::absent("job", id.to_string()))?;
@@ -237,7 +237,7 @@ impl Engine {
             return Err(Error::Broken("a job of another kind".to_owned()));
         };
         let rows = self.store.rows(&id.to_string()).await?;
-        // The model may be gone; what it said of the rows is here.
+        // The model may have been removed; its results are stored.
         let names = self.store.result(&id.to_string()).await?.unwrap_or_default();
         let names: Vec<String> = serde_json::from_str(&names).map_err(damaged)?;
         let mut columns: Vec<Column> = names.into_iter().map(Column::new).collect();

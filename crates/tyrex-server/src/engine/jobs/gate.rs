@@ -9,7 +9,7 @@ use super::{Entry, Pace};
 use crate::engine::error::{Error, Result};
 use crate::engine::{Contender, Engine, GateQuestion};
 
-/// Promises to judge.
+/// Promises to audit.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub(crate) struct GateWork {
     /// The candidates, by their ids.
@@ -41,7 +41,7 @@ impl Engine {
         let judged = self.pool.run_in_background(move || {
             let step = || {
                 own.step();
-                // The library asks one sign; there are two reasons for it.
+                // The library checks one flag; two events may set it.
                 if parking.is_set() || own.stop.is_set() {
                     own.halt.set();
                 }

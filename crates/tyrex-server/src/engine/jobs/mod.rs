@@ -1,7 +1,7 @@
-//! Long work: asked for now, answered later, gone on with after a restart.
+//! Jobs: long work that runs in the background and continues after a restart.
 //!
-//! One job runs at a time, on the background threads. A job that advises keeps every row that
-//! is finished; others begin anew. What a job holds about people goes when its time is over.
+//! One job runs at a time, on the background threads. A job that gives advice stores every finished
+//! row; other jobs start over. The personal data of a job is removed when the job expires.
 
 mod calibrate;
 mod explain;
@@ -31,24 +31,24 @@ use super::store::StoredJob;
 use super::{Engine, Served};
 use crate::problem::Problem;
 
-/// How often progress is told.
+/// The interval of progress reports.
 const BEAT: Duration = Duration::from_millis(200);
-/// How often jobs whose time is over are looked for.
+/// The interval between removals of expired jobs.
 const TIDYING: Duration = Duration::from_mins(1);
 
-/// What a job does.
+/// The kind of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum JobKind {
     /// Advice for many rows.
     Explain,
-    /// A threshold for a promise.
+    /// A threshold for a required validity.
     Calibrate,
     /// The ledger's promises under other models.
     Audit,
 }
 
-/// How far a job is.
+/// The state of a job.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum JobState {
@@ -56,9 +56,9 @@ pub(crate) enum JobState {
     Queued,
     /// It runs.
     Running,
-    /// The service ends; it goes on after the next start.
+    /// The service is shutting down; the job continues after the next start.
     Parked,
-    /// Its result is there.
+    /// It is finished and has a result.
     Done,
     /// It was cancelled.
     Cancelled,
@@ -71,7 +71,7 @@ impl JobState {
     pub(crate) const ALL: [Self; 6] =
         [Self::Queued, Self::Running, Self::Parked, Self::Done, Self::Cancelled, Self::Failed];
 
-    /// Whether nothing will happen any more.
+    /// Whether the state is final.
     pub(crate) fn is_final(self) -> bool {
         matches!(self, Self::Done | Self::Cancelled | Self::Failed)
     }
@@ -95,25 +95,25 @@ impl JobState {
     }
 }
 
-/// A job, and how far it is.
+/// A job and its progress.
 #[derive(Debug, Clone, PartialEq, Serialize, ToSchema)]
 pub(crate) struct Job {
     /// Its name.
     pub(crate) id: Uuid,
-    /// What it does.
+    /// Its description.
     pub(crate) kind: JobKind,
-    /// How far it is.
+    /// Its state.
     pub(crate) state: JobState,
-    /// The model it is about.
+    /// Its model.
     pub(crate) model: String,
-    /// When it was asked for.
+    /// When it was created.
     #[schema(value_type = String, format = DateTime)]
     pub(crate) created: Timestamp,
-    /// What is done: rows of an explanation, steps of another job.
+    /// The finished part: rows of an explanation, steps of another job.
     pub(crate) done: usize,
-    /// What there is to do.
+    /// The total.
     pub(crate) total: usize,
-    /// About how long it will take.
+    /// The estimated remaining time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) seconds_left: Option<f64>,
     /// Why it failed.
@@ -121,13 +121,13 @@ pub(crate) struct Job {
     pub(crate) problem: Option<String>,
 }
 
-/// What a job is asked to do, as the database keeps it.
+/// The question of a job, as stored in the database.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(crate) enum Work {
     /// Advice for many rows.
     Explain(ExplainWork),
-    /// A threshold for a promise.
+    /// A threshold for a required validity.
     Calibrate(CalibrateWork),
     /// The ledger's promises under other models.
     Audit(GateWork),
@@ -143,7 +143,7 @@ impl Work {
     }
 }
 
-/// What a job came to.
+/// The result of a job.
 #[derive(Debug)]
 pub(crate) enum JobResult {
     /// Advice.
@@ -159,11 +159,11 @@ pub(super) struct Entry {
     model: String,
     progress: watch::Sender<Job>,
     stop: Stop,
-    /// Set by `stop`, or when the service ends.
+    /// Set by `stop`, or when the service shuts down.
     halt: Stop,
-    /// Steps of the piece of work that is under way.
+    /// Steps of the current piece of work.
     steps: AtomicUsize,
-    /// What is to be done, as long as it is not.
+    /// The work, until it is done.
     work: Mutex<Option<Arc<Work>>>,
 }
 
@@ -176,13 +176,13 @@ impl Entry {
         self.progress.borrow().state
     }
 
-    /// Counts a step, and says whether to go on.
+    /// Counts a step, and returns whether to continue.
     pub(super) fn step(&self) {
         self.steps.fetch_add(1, Ordering::Relaxed);
     }
 }
 
-/// All jobs that the database knows.
+/// All jobs of the database.
 #[derive(Debug, Default)]
 pub(crate) struct Jobs {
     /// By their ids, which sort by time.
@@ -200,7 +200,7 @@ impl Jobs {
         self.lock().get(&id).cloned().ok_or_else(|| Error::absent("job", id.to_string()))
     }
 
-    /// Those that are finished.
+    /// The finished ones.
     fn finished(&self) -> Vec<Uuid> {
         self.lock().values().filter(|entry| entry.state().is_final()).map(|it| it.id).collect()
     }
@@ -219,15 +219,15 @@ impl Jobs {
         self.lock().values().any(waits)
     }
 
-    /// Waits until the runner has ended.
+    /// Waits until the runner has stopped.
     pub(super) async fn parked(&self) {
         self.arrived.notify_one();
         let runner = self.runner.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(runner) = runner {
-            // A runner that broke has ended too.
+            // A runner that panicked has stopped too.
             let _ = runner.await;
         }
-        // Whoever follows one that waits hears that it will go on another time.
+        // Followers of a waiting job learn that it continues after the next start.
         for entry in self.lock().values().filter(|entry| !entry.state().is_final()) {
             entry.progress.send_modify(|job| job.state = JobState::Parked);
         }
@@ -235,14 +235,14 @@ impl Jobs {
 }
 
 impl Engine {
-    /// Brings back the jobs of the database and goes on with those that are not finished.
+    /// Loads the jobs of the database and continues the unfinished ones.
     pub(super) async fn start_jobs(self: &Arc<Self>) -> Result<()> {
         for stored in self.store.jobs().await? {
             match restored(&stored) {
                 Some(entry) => {
                     self.jobs.lock().insert(entry.id, Arc::new(entry));
                 }
-                None => tracing::error!(job = stored.id, "a job cannot be brought back"),
+                None => tracing::error!(job = stored.id, "a job cannot be restored"),
             }
         }
         let (engine, arrived) = (Arc::downgrade(self), Arc::clone(&self.jobs.arrived));
@@ -251,14 +251,14 @@ impl Engine {
         Ok(())
     }
 
-    /// Takes on a job.
+    /// Adds a job.
     pub(crate) async fn submit(&self, served: &Served, work: Work, total: usize) -> Result<Job> {
         if self.parking.is_set() {
             return Err(Error::Ending);
         }
         if self.jobs.unfinished() >= self.config.jobs {
             return Err(Error::Busy {
-                what: "too many jobs wait already",
+                what: "too many jobs are waiting",
                 retry_after: Duration::from_mins(1),
             });
         }
@@ -299,12 +299,12 @@ impl Engine {
         self.jobs.lock().values().rev().map(|entry| entry.job()).collect()
     }
 
-    /// A job, as it is and as it changes.
+    /// A job with its updates.
     pub(crate) async fn job(&self, id: Uuid) -> Result<watch::Receiver<Job>> {
         Ok(self.present(id).await?.progress.subscribe())
     }
 
-    /// Cancels a job, or removes one that is finished; then there is no job any more.
+    /// Cancels a job, or removes a finished one and returns `None`.
     pub(crate) async fn cancel(&self, id: Uuid) -> Result<Option<Job>> {
         let entry = self.present(id).await?;
         if entry.state().is_final() {
@@ -313,14 +313,14 @@ impl Engine {
             return Ok(None);
         }
         entry.stop.set();
-        // One that runs hears of it soon, and says so itself.
+        // A running job notices the flag soon, and updates its own state.
         if entry.state() != JobState::Running {
             self.end(&entry, JobState::Cancelled, None).await?;
         }
         Ok(Some(entry.job()))
     }
 
-    /// What a job came to.
+    /// The result of a job.
     pub(crate) async fn result(&self, id: Uuid) -> Result<JobResult> {
         let job = self.present(id).await?.job();
         if job.state != JobState::Done {
@@ -336,10 +336,10 @@ impl Engine {
         Ok(JobResult::Document(job.kind, result))
     }
 
-    /// Lets go of finished jobs that are not in the database any more: another program removes
-    /// some when it forgets somebody (`tyrex ledger forget`).
+    /// Drops finished jobs that are no longer in the database: `tyrex ledger forget` may have
+    /// removed them.
     pub(crate) async fn catch_up(&self) -> Result<()> {
-        // In this order: a job is in the database before it is here.
+        // The order matters: a job is added to the database before it is added here.
         let finished = self.jobs.finished();
         if finished.is_empty() {
             return Ok(());
@@ -352,7 +352,7 @@ impl Engine {
         Ok(())
     }
 
-    /// The job of an id, if it is still there.
+    /// The job with this id, if it exists.
     async fn present(&self, id: Uuid) -> Result<Arc<Entry>> {
         if self.jobs.entry(id)?.state().is_final() {
             self.catch_up().await?;
@@ -360,10 +360,10 @@ impl Engine {
         self.jobs.entry(id)
     }
 
-    /// Runs one job to its end, or until the service ends.
+    /// Runs one job until it ends or the service shuts down.
     async fn run(&self, entry: &Arc<Entry>) {
         if let Err(error) = self.begin(entry).await {
-            tracing::error!(job = %entry.id, %error, "cannot begin the job");
+            tracing::error!(job = %entry.id, %error, "cannot start the job");
             // The database may be back soon.
             tokio::time::sleep(Duration::from_secs(1)).await;
             return;
@@ -382,7 +382,7 @@ impl Engine {
             Err(error) => (JobState::Failed, Some(Problem::from(error).detail().to_owned())),
         };
         if let Err(error) = self.end(entry, state, problem).await {
-            tracing::error!(job = %entry.id, %error, "cannot keep how the job ended");
+            tracing::error!(job = %entry.id, %error, "cannot store the state of the job");
         }
     }
 
@@ -392,7 +392,7 @@ impl Engine {
         Ok(())
     }
 
-    /// Ends a job, for good or until the next start.
+    /// Ends a job, finally or until the next start.
     async fn end(&self, entry: &Entry, state: JobState, problem: Option<String>) -> Result<()> {
         let finished = state.is_final().then(Self::now);
         let kept = self
@@ -413,16 +413,16 @@ impl Engine {
         kept
     }
 
-    /// The model of a job, if it is still the one it was asked of.
+    /// The model of a job, if it has not been replaced.
     fn model_of(&self, entry: &Entry, fingerprint: &str) -> Result<Arc<Served>> {
         let served = self.model(Some(&entry.model))?;
         if served.fingerprint() == fingerprint {
             return Ok(served);
         }
-        Err(Error::Conflict(format!("the model `{}` is another one now", entry.model)))
+        Err(Error::Conflict(format!("the model `{}` has been replaced", entry.model)))
     }
 
-    /// Waits for a piece of work, and tells its progress meanwhile.
+    /// Waits for a piece of work and reports its progress.
     async fn told<T>(
         &self,
         entry: &Entry,
@@ -447,7 +447,7 @@ impl Engine {
         }
     }
 
-    /// Removes the jobs whose time is over.
+    /// Removes expired jobs.
     async fn tidy(&self) {
         let kept = jiff::SignedDuration::try_from(self.config.keep_jobs).unwrap_or_default();
         let Ok(before) = Self::now().checked_sub(kept) else { return };
@@ -460,12 +460,12 @@ impl Engine {
             Err(error) => tracing::error!(%error, "cannot remove old jobs"),
         }
         if let Err(error) = self.catch_up().await {
-            tracing::error!(%error, "cannot see which jobs were removed");
+            tracing::error!(%error, "cannot list the jobs of the database");
         }
     }
 }
 
-/// How quickly a job goes.
+/// The speed of a job.
 struct Pace {
     started: Instant,
     before: usize,
@@ -483,7 +483,7 @@ impl Pace {
     }
 }
 
-/// Runs jobs, one after the other, until the service ends.
+/// Runs jobs one at a time until the service shuts down.
 async fn run_all(engine: Weak<Engine>, arrived: Arc<Notify>) {
     let mut tidied: Option<Instant> = None;
     loop {
@@ -501,7 +501,7 @@ async fn run_all(engine: Weak<Engine>, arrived: Arc<Notify>) {
                 continue;
             }
         }
-        // Nothing is held while nothing happens.
+        // No lock is held while waiting.
         let _ = tokio::time::timeout(TIDYING, arrived.notified()).await;
     }
 }
@@ -526,7 +526,7 @@ fn entry(job: Job, work: Option<Work>) -> Entry {
     }
 }
 
-/// A job of the database: it waits again, unless it is finished.
+/// Restores a job of the database: it waits again, unless it is finished.
 fn restored(stored: &StoredJob) -> Option<Entry> {
     let state = JobState::named(&stored.state)?;
     let work: Work = serde_json::from_str(&stored.question).ok()?;

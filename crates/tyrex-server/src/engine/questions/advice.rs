@@ -1,4 +1,4 @@
-//! What should change?
+//! Advice for rejected rows.
 
 use std::ops::ControlFlow;
 
@@ -12,18 +12,18 @@ use crate::engine::Served;
 use crate::engine::error::{Error, Result};
 use crate::engine::pool::Question;
 
-/// What should change, and what can be promised then?
+/// Advice and its certificates.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Advising {
-    /// How to search.
+    /// The search options.
     pub(crate) request: Request,
-    /// What is promised of what is found, if that is asked for.
+    /// The terms of the certificates, if requested.
     pub(crate) certifying: Option<Certifying>,
-    /// Whether to say, for rows without advice, which rule stands in the way.
+    /// Whether to report which rule prevents advice, for rows without advice.
     pub(crate) examining: bool,
 }
 
-/// What was found for one row.
+/// The advice for one row.
 #[derive(Debug)]
 pub(crate) struct Found {
     pub(crate) advice: Advice,
@@ -49,7 +49,7 @@ impl Question for Advising {
 }
 
 impl Advising {
-    /// Certifies what was found, and puts it into words.
+    /// Certifies the advice, and writes its documents.
     pub(crate) fn documents(
         &self,
         model: &Served,
@@ -58,7 +58,7 @@ impl Advising {
         go_on: &(dyn Fn() -> ControlFlow<()> + Sync),
     ) -> Result<Vec<Found>> {
         if advice.iter().any(|advice| advice.outcome.reason() == Some(Reason::Cancelled)) {
-            let what = "not all rows were searched for".to_owned();
+            let what = "the search was stopped before all rows were done".to_owned();
             return Err(tyrex::Error::Cancelled(what).into());
         }
         let points = advice.iter().filter_map(Advice::found).map(|found| &*found.point);

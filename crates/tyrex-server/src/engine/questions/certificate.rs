@@ -1,4 +1,4 @@
-//! What can be promised of rows once the model changes?
+//! Certificates of rows for a changed model.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::engine::Served;
 use crate::engine::error::Result;
 use crate::engine::pool::Question;
 
-/// What can be promised, on these terms, with these retrained models?
+/// Certificates with these terms and retrained models.
 #[derive(Debug, Clone)]
 pub(crate) struct Certifying {
     pub(crate) terms: Terms,
@@ -32,7 +32,7 @@ impl PartialEq for Certifying {
 }
 
 impl Certifying {
-    /// A certificate for each point. The retrained models had no part in finding it.
+    /// A certificate for each point. The search did not use the retrained models.
     pub(crate) fn certify<'a>(
         &self,
         model: &Served,

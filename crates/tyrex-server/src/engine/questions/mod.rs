@@ -1,4 +1,4 @@
-//! What can be asked about rows of a model: one file each.
+//! Questions about rows of a model: one file each.
 
 mod advice;
 mod certificate;

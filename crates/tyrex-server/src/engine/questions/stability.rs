@@ -1,4 +1,4 @@
-//! How stable are the model's answers?
+//! Stability of the model's scores.
 
 use std::ops::ControlFlow;
 
@@ -8,7 +8,7 @@ use crate::engine::Served;
 use crate::engine::error::Result;
 use crate::engine::pool::Question;
 
-/// How stable are the model's answers, on these terms?
+/// Stability with these terms.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Measuring(pub(crate) StabilityTerms);
 

@@ -1,4 +1,4 @@
-//! What do retrained models say?
+//! Scores under retrained models.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -10,7 +10,7 @@ use crate::engine::Served;
 use crate::engine::error::Result;
 use crate::engine::pool::Question;
 
-/// What do these retrained models say?
+/// Scores of these retrained models.
 #[derive(Debug, Clone)]
 pub(crate) struct Surviving(pub(crate) Arc<Ensemble>);
 

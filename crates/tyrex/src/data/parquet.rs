@@ -98,8 +98,8 @@ impl<R: ChunkReader + 'static> Reader<R> {
                 let problem = "not a readable Parquet file: a negative size or offset";
                 return Err(self.wrong(problem.to_owned()));
             }
-            let codecs = metadata.columns().iter().map(|chunk| chunk.compression());
-            if let Some(codec) = codecs.into_iter().find_map(missing_codec) {
+            let mut chunks = metadata.columns().iter();
+            if let Some(codec) = chunks.find_map(|chunk| missing_codec(chunk.compression())) {
                 return Err(self.wrong(format!(
                     "compressed with {codec}, which this build of tyrex cannot read; write the \
                      file with Snappy, or build tyrex with the feature `parquet-codecs`"
@@ -309,7 +309,7 @@ fn read_cells(
         }
         ColumnReader::Int32ColumnReader(reader) if is_unsigned => {
             typed(reader, rows, column, room, |column, value| {
-                column.push_display(value.cast_unsigned())
+                column.push_display(value.cast_unsigned());
             })
         }
         ColumnReader::Int32ColumnReader(reader) => {
@@ -317,7 +317,7 @@ fn read_cells(
         }
         ColumnReader::Int64ColumnReader(reader) if is_unsigned => {
             typed(reader, rows, column, room, |column, value| {
-                column.push_display(value.cast_unsigned())
+                column.push_display(value.cast_unsigned());
             })
         }
         ColumnReader::Int64ColumnReader(reader) => {

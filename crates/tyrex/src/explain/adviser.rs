@@ -42,7 +42,7 @@ enum Space {
     /// The rows that the rules allow for the applicant.
     Rules(Actions),
     /// The same set of points for every applicant.
-    Everyone(FeasibleSet),
+    Everyone(Box<FeasibleSet>),
 }
 
 /// The data that a prepared method borrows.
@@ -88,7 +88,7 @@ impl Adviser {
         let reference = Arc::clone(explainer.reference_points());
         let space = match request.protocol.space(&reference)? {
             None => Space::Rules(explainer.actions(&request)?),
-            Some(space) if request.overrides == Overrides::default() => Space::Everyone(space),
+            Some(space) if request.overrides == Overrides::default() => Space::Everyone(Box::new(space)),
             Some(_) => {
                 return Err(Error::param(
                     "protocol",
@@ -206,7 +206,7 @@ impl Adviser {
             Space::Rules(actions) => {
                 applicants.iter().map(|each| actions.for_factual(&each.values)).collect()
             }
-            Space::Everyone(space) => Ok(vec![space.clone(); applicants.len()]),
+            Space::Everyone(space) => Ok(vec![(**space).clone(); applicants.len()]),
         }
     }
 

@@ -60,9 +60,7 @@ def synthetic(part, seed=0):
     hidden = np.tanh((x - x.mean(axis=0)) @ rng.normal(size=(HELOC_COLUMNS, 8)))
     chance = 1 / (1 + np.exp(-hidden @ rng.normal(size=8)))
     y = rng.uniform(size=rows) < chance
-    chosen = slice(None, HELOC_ROWS) if part == "train" else slice(# The authors' split, beside the data.
-SPLIT = "paper_splits/heloc.csv"
-HELOC_ROWS, None)
+    chosen = slice(None, HELOC_ROWS) if part == "train" else slice(HELOC_ROWS, None)
     return x[chosen].astype("<f4"), y[chosen].astype("<f4")
 
 

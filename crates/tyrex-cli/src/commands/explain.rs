@@ -29,7 +29,7 @@ const SHOWN: usize = 5;
 pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Result<Answer> {
     let title = source::title(&args.source)?;
     let overwrite = args.force.overwrite();
-    // Minutes of work should not end in a refusal that could be had at once.
+    // Refuse now what would be refused after minutes of work.
     if let Some(out) = &args.out {
         let SourceArgs { data, schema, .. } = &args.source;
         let inputs = [data, schema, &args.model.model, &args.reference.reference];
@@ -48,7 +48,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
     let mut batches = subject.batches()?;
     let recording = record::open(&args.record, &args.source)?;
     if let Some(recording) = &recording {
-        // A promise is to somebody, so all rows are looked at first.
+        // Every promise needs a subject, so all rows are read first.
         batches.whole()?;
         recording.check(&batches)?;
     }
@@ -81,7 +81,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
         })?,
     };
     let certified = &searched.advice;
-    // A folder of models that also chose the threshold is not fresh any more.
+    // Models that chose the threshold are not fresh.
     let steered = calibrated && given.is_some();
     let ensemble = match given {
         None if certified.iter().any(|advice| advice.found().is_some()) => {
@@ -170,7 +170,7 @@ pub(super) fn ask(search: &SearchArgs, protocol: Protocol) -> anyhow::Result<Ask
     Ok(ask)
 }
 
-/// What a search came to.
+/// The result of a search.
 struct Searched {
     /// Applicants that advice was searched for.
     asked: usize,
@@ -237,7 +237,7 @@ fn certificates(
     adviser.certify(advice, fresh, ask, || counter.add(1))
 }
 
-/// What `explain` has to say.
+/// The report of `explain`.
 #[derive(Debug, Serialize)]
 struct ExplainReport<'a> {
     data: DataSummary,
@@ -264,7 +264,7 @@ struct ExplainReport<'a> {
     pairs: Vec<(&'static str, String)>,
 }
 
-/// What people are told about one applicant.
+/// One applicant, for people.
 fn applicant_page(page: &mut Page, schema: &Schema, applicant: &Explained<'_>) {
     let label = applicant.label.map(|label| format!(", labelled {label}")).unwrap_or_default();
     page.title(&format!(
@@ -305,7 +305,7 @@ fn applicant_page(page: &mut Page, schema: &Schema, applicant: &Explained<'_>) {
 }
 
 impl ExplainReport<'_> {
-    /// What was asked of the search, in words.
+    /// The search, in words.
     fn search(&self) -> String {
         let Request { method, norm, protocol, .. } = self.request;
         let test = method.robustness().map(|test| {

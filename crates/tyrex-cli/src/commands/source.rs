@@ -162,7 +162,7 @@ pub(super) fn keep_inputs(out: &Path, inputs: &[Option<&PathBuf>]) -> Result<(),
 fn no_schema(source: &SourceArgs) -> Usage {
     let file = source.data.as_deref().unwrap_or(Path::new("FILE")).display();
     Usage {
-        problem: format!("nothing says what the columns of {file} mean"),
+        problem: format!("there is no schema for the columns of {file}"),
         help: format!(
             "pass --schema FILE; `tyrex schema infer {file} --label COLUMN` draws up a first one"
         ),

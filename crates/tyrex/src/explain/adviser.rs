@@ -88,7 +88,9 @@ impl Adviser {
         let reference = Arc::clone(explainer.reference_points());
         let space = match request.protocol.space(&reference)? {
             None => Space::Rules(explainer.actions(&request)?),
-            Some(space) if request.overrides == Overrides::default() => Space::Everyone(Box::new(space)),
+            Some(space) if request.overrides == Overrides::default() => {
+                Space::Everyone(Box::new(space))
+            }
             Some(_) => {
                 return Err(Error::param(
                     "protocol",

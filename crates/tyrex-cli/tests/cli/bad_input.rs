@@ -331,7 +331,7 @@ fn about_change() -> Vec<Case> {
                 "--out",
                 "e",
             ],
-            &["new.csv", "row 0 has no label", "column `paid`"],
+            &["new.csv", "no row to train on", "column `paid`"],
         )
         .file("new.csv", "income,age,housing,owner\n50,30,own,yes\n")
         .file("loans.toml", plain.clone()),

@@ -200,7 +200,7 @@ fn whoever_is_not_there_cannot_be_forgotten_or_shown() {
     place.done(&["ledger", "close", "1", "--as", "withdrawn", "--ledger", "advice.db"]);
     let twice = place.run(&["ledger", "close", "1", "--as", "withdrawn", "--ledger", "advice.db"]);
     assert_eq!(twice.code, 2);
-    assert!(twice.stderr.contains("it is withdrawn already"), "{}", twice.stderr);
+    assert!(twice.stderr.contains("it is already withdrawn"), "{}", twice.stderr);
 }
 
 #[test]

@@ -193,7 +193,7 @@ fn after_a_cut_only_the_rest_is_transferred() {
 fn a_later_run_goes_on_where_an_earlier_one_ended() {
     let (server, desk) = (Server::start(CONTENT, [Trick::Cut(30_000)]), Desk::new());
     let once = FetchOptions { attempts: 1, ..quick() };
-    assert!(problem(desk.fetch(&server, &once)).contains("cut"));
+    assert!(problem(desk.fetch(&server, &once)).contains("interrupted"));
     assert_eq!(desk.fetch(&server, &once).unwrap(), CONTENT);
     assert_eq!(server.sent(), [(200, 30_000), (206, 20_000)]);
 }

@@ -466,6 +466,6 @@ def test_plot_of_all() -> None:
     assert (axes.get_xlabel(), axes.get_ylabel()) == ("cost (l2)", "stability")
     assert axes.get_title("left") == "2 of 3 found"
     figure.canvas.draw()
-    with pytest.raises(ParameterError, match="nothing was found"):
+    with pytest.raises(ParameterError, match="no explanation was found"):
         explanations().not_found.plot()
     matplotlib.pyplot.close("all")

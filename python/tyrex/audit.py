@@ -201,7 +201,9 @@ class Audit(Sequence[Promise]):
         """The audit of another candidate."""
         known = [str(each["name"]) for each in self.report["candidates"]]
         if name not in known:
-            raise ParameterError(f"no candidate is called {name!r}; there are {', '.join(known)}")
+            raise ParameterError(
+                f"there is no candidate {name!r}; the candidates are {', '.join(known)}"
+            )
         return Audit(self.report, self._advice, self.interrupted, known.index(name))
 
     @property

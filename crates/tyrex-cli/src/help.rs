@@ -88,6 +88,11 @@ pub(crate) fn remedy(error: &anyhow::Error) -> Option<String> {
         Error::SchemaFile { file, .. } => {
             format!("correct the schema, then `tyrex schema check {}`", file.display())
         }
+        Error::Param { name: "reference", .. } => {
+            "pass --reference FILE with the rows that the model was trained on, or choose a method \
+             that needs none"
+                .to_owned()
+        }
         Error::Param { .. } | Error::ParamFile { .. } => {
             "--help lists the parameters of a command; `tyrex train --help` those of training"
                 .to_owned()

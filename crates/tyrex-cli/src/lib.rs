@@ -35,6 +35,8 @@ pub fn run(args: Args) -> ExitCode {
     match dispatch(args, &mut printer) {
         Ok(Answer::Yes) => ExitCode::SUCCESS,
         Ok(Answer::No) => ExitCode::from(NO),
+        // The handler of the interrupt may not have ended the program yet.
+        Err(_) if interrupt::requested() => ExitCode::from(interrupt::INTERRUPTED),
         Err(error) => {
             printer::error(&error);
             ExitCode::from(BAD_INPUT)

@@ -1,5 +1,7 @@
 //! `tyrex explain`
 
+use std::path::PathBuf;
+
 use serde::Serialize;
 use tyrex::certificate::Certificate;
 use tyrex::change::Ensemble;
@@ -32,7 +34,8 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
     // Refuse now what would be refused after minutes of work.
     if let Some(out) = &args.out {
         let SourceArgs { data, schema, .. } = &args.source;
-        let inputs = [data, schema, &args.model.model, &args.reference.reference];
+        let ledger = args.record.ledger.as_ref().map(PathBuf::from);
+        let inputs = [data, schema, &args.model.model, &args.reference.reference, &ledger];
         source::keep_inputs(out, &inputs.map(Option::as_ref))?;
         Table::check_writable(out, overwrite)?;
     }

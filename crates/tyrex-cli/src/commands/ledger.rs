@@ -1,6 +1,7 @@
 //! `tyrex ledger`
 
 use std::io::IsTerminal as _;
+use std::path::PathBuf;
 
 use serde::Serialize;
 use tyrex::data::Table;
@@ -11,7 +12,7 @@ use tyrex_ledger::ledger::{
 };
 
 use super::summary::{counted, shown};
-use super::{Answer, Context, block_on};
+use super::{Answer, Context, block_on, source};
 use crate::args::{
     FilterArgs, LedgerArgs, LedgerCloseArgs, LedgerExportArgs, LedgerForgetArgs, LedgerListArgs,
     LedgerShowArgs, LedgerVerifyArgs,
@@ -109,6 +110,8 @@ fn named(ledger: &Ledger, name: &str) -> anyhow::Result<Entry> {
 
 pub(crate) fn export(context: &mut Context<'_>, args: &LedgerExportArgs) -> anyhow::Result<()> {
     let overwrite = args.force.overwrite();
+    let own = args.ledger.ledger.as_ref().map(PathBuf::from);
+    source::keep_inputs(&args.out, &[own.as_ref()])?;
     Table::check_writable(&args.out, overwrite)?;
     let ledger = existing(&args.ledger)?;
     let chosen = filter(&args.filter);

@@ -51,6 +51,8 @@ pub(crate) struct Upload {
     pub(crate) reading: Reading,
     /// The number of models to retrain.
     pub(crate) ensemble: usize,
+    /// Whether the model was trained on `data`: earlier versions kept such rows there.
+    pub(crate) data_trains: bool,
 }
 
 /// How to read a model file that is ambiguous.
@@ -80,8 +82,8 @@ impl Upload {
     /// Reads the model and its rows through the library's hardened reader: the model with its
     /// reference, and the applicants if they are separate.
     ///
-    /// Rows of `data` are the reference if they train: if the schema has a split, or if models are
-    /// to be retrained on them. Otherwise they are only applicants.
+    /// Rows of `data` are the reference only if the schema has a split, which names those that
+    /// train. Otherwise they are applicants.
     pub(super) fn read(&self, limits: TableLimits) -> Result<(Explainer, Option<Vec<Applicant>>)> {
         let options = self.reading.options();
         let schema = self.checked_schema(&options)?;
@@ -90,7 +92,7 @@ impl Upload {
         let read = |part: &'static str, file: &(String, Vec<u8>)| {
             UnlabelledRows::read(&schema, table(part, &file.0, &file.1, limits)?).map_err(at(part))
         };
-        let trains = self.ensemble > 0 || !matches!(schema.split, Split::AllTrain);
+        let trains = self.data_trains || !matches!(schema.split, Split::AllTrain);
         let (rows, apart) = match (&self.reference, &self.data) {
             (Some(file), apart) => {
                 (Reference::Unlabelled(read("reference", file)?), apart.as_ref())
@@ -147,8 +149,16 @@ pub(super) fn check_size(model: &OnnxModel) -> Result<(), String> {
     Ok(())
 }
 
-/// Rejects more retrained versions than fit into memory.
+/// Rejects retrained versions without rows to train on, and more than fit into memory.
 fn check_ensemble(explainer: &Explainer, models: usize) -> Result<()> {
+    if models == 0 {
+        return Ok(());
+    }
+    if explainer.reference_rows() == 0 || !explainer.reference().has_labels() {
+        let problem = "expected 0, or labelled rows that the model was trained on: send them as \
+                       `reference`, or a schema with a split";
+        return Err(Error::field("ensemble", problem));
+    }
     let weights = explainer.model().summary().parameters();
     match weights.checked_mul(models) {
         Some(all) if all <= MOST_RETRAINED => Ok(()),
@@ -393,7 +403,8 @@ fn restored(
                 data: stored.data.clone(),
                 reference: stored.reference.clone(),
                 reading: serde_json::from_str(&stored.options).map_err(damaged)?,
-                ensemble: retraining.as_ref().map_or(0, |retraining| retraining.models),
+                ensemble: 0,
+                data_trains: retraining.is_some(),
             };
             // Earlier versions accepted larger files.
             upload.read(TableLimits::default())?

@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use sha2::{Digest as _, Sha256};
+use tyrex::data::schema::Split;
 use tyrex::data::{Dataset, Schema, Table};
 use tyrex::explain::Ask;
 use tyrex::file::hex;
@@ -144,9 +145,17 @@ impl Files {
     }
 
     /// The model to import, trained now if there is none.
-    fn upload(self, name: String, ensemble: usize) -> Result<Upload> {
-        let train = self.reference.as_ref().or(self.data.as_ref());
-        let onnx = match (self.model, train, &self.schema) {
+    fn upload(mut self, name: String, ensemble: usize) -> Result<Upload> {
+        if self.model.is_none() && self.reference.is_none() {
+            // The network is trained on them, so they are its reference.
+            self.reference = self.data.take();
+        }
+        let has_split = match &self.schema {
+            Some(schema) => Schema::from_toml(schema)?.split != Split::AllTrain,
+            None => false,
+        };
+        let ensemble = if self.reference.is_some() || has_split { ensemble } else { 0 };
+        let onnx = match (self.model, &self.reference, &self.schema) {
             (Some(onnx), _, _) => onnx,
             (None, Some((path, bytes)), Some(schema)) => {
                 let table = Table::from_bytes(path, bytes.clone())?;
@@ -171,6 +180,7 @@ impl Files {
             reference: self.reference.map(named),
             reading: self.reading,
             ensemble,
+            data_trains: false,
         })
     }
 }

@@ -256,13 +256,14 @@ pub(crate) struct ModelUpload {
     /// The schema, in TOML. Models that tyrex wrote contain it.
     schema: Option<String>,
     /// The rows to explain; the file's name ends in `.csv`, `.jsonl`, `.parquet` or `.arrow`.
-    /// Without `reference` they are also the rows the model was trained on, if the schema has a
-    /// split or models are to be retrained; otherwise they are never used as the reference.
+    /// They are used as the reference only if the schema has a split, which names those that the
+    /// model was trained on.
     #[schema(value_type = Option<String>, format = Binary,
         content_media_type = "application/octet-stream")]
     data: Option<Vec<u8>>,
     /// The rows the model was trained on, separate from the rows to explain: searches restart from
-    /// them, `nn` and `trex-nn` return them, and models are retrained on them.
+    /// them, `nn` and `trex-nn` return them, and models are retrained on them. Without `data` they
+    /// are also the rows to explain.
     #[schema(value_type = Option<String>, format = Binary,
         content_media_type = "application/octet-stream")]
     reference: Option<Vec<u8>>,

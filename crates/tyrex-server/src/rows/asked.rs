@@ -75,6 +75,9 @@ pub(crate) fn wants_arrow(headers: &HeaderMap) -> bool {
         .any(|kind| kind.split(';').next().unwrap_or_default().trim().eq_ignore_ascii_case(ARROW))
 }
 
+/// The most parts of a parameter's name: `actions.age.within`. Objects nested without a bound would
+/// overflow the stack.
+const DEEPEST: usize = 8;
 /// Parameters whose values are lists: `keep=age&keep=sex`.
 const LISTS: [&str; 3] = ["keep", "vary", "subjects"];
 
@@ -82,6 +85,11 @@ const LISTS: [&str; 3] = ["keep", "vary", "subjects"];
 fn parameters<T: DeserializeOwned>(query: &str) -> Result<T, Problem> {
     let mut document = Map::new();
     for (name, text) in pairs(query)? {
+        if name.split('.').count() > DEEPEST {
+            let problem = format!("expected at most {DEEPEST} names between dots");
+            let start: String = name.chars().take(40).collect();
+            return Err(Problem::bad_request(problem).at(start));
+        }
         let value = if is_text(&name) {
             Value::String(text)
         } else {

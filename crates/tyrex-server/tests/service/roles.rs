@@ -142,7 +142,7 @@ fn guarded() -> (Server, String, String) {
     let (onnx, rows) = (onnx(), rows());
     let parts: [(&str, &[u8]); 4] = [
         ("name=\"model\"; filename=\"m.onnx\"", &onnx),
-        ("name=\"data\"; filename=\"rows.csv\"", rows.as_bytes()),
+        ("name=\"reference\"; filename=\"rows.csv\"", rows.as_bytes()),
         ("name=\"name\"", MODEL.as_bytes()),
         ("name=\"ensemble\"", b"2"),
     ];

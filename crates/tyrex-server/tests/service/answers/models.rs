@@ -76,7 +76,7 @@ async fn an_uploaded_model_is_served_and_comes_back() {
     let (onnx, rows) = written(8);
     let parts: [(&str, Option<&str>, &[u8]); 4] = [
         ("model", Some("../../etc/passwd"), &onnx),
-        ("data", Some("C:\\rows.csv"), &rows),
+        ("reference", Some("C:\\rows.csv"), &rows),
         ("name", None, b"small"),
         ("ensemble", None, b"2"),
     ];

@@ -102,7 +102,12 @@ impl WrittenPromise {
 /// The outcome in the `parameters` of a line. Earlier versions wrote none.
 fn meaning(advice: &Table, parameters: &Column, line: usize) -> Result<Option<Meaning>> {
     let cell = advice.cell(line, parameters);
-    let mut document: serde_json::Value = serde_json::from_str(cell).unwrap_or_default();
+    if cell.is_empty() {
+        return Ok(None);
+    }
+    let mut document: serde_json::Value = serde_json::from_str(cell).map_err(|error| {
+        advice.cell_error(line, parameters, format!("a JSON document, or nothing: {error}"))
+    })?;
     let Some(meaning) = document.get_mut("meaning").map(serde_json::Value::take) else {
         return Ok(None);
     };

@@ -259,7 +259,7 @@ description = "<script>document.title='caught'</script>"
     subprocess.run([PROGRAM, *train, "--out", files["model.onnx"]], check=True, capture_output=True)
     server = german(tmp_path, models=2)
     server.until_trained()
-    parts = [f"model=@{files['model.onnx']}", f"data=@{files['rows.csv']}"]
+    parts = [f"model=@{files['model.onnx']}", f"reference=@{files['rows.csv']}"]
     parts += [f"schema=@{files['schema.toml']}", "name=evil", "ensemble=3"]
     form = [word for part in parts for word in ("--form", part)]
     upload = ["curl", "--silent", "--show-error", "--fail-with-body", *form]

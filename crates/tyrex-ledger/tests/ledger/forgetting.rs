@@ -1,4 +1,4 @@
-//! Who is forgotten is forgotten in the service's jobs too.
+//! Forgetting a subject removes it from the service's jobs too.
 
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 use sqlx::{ConnectOptions as _, Connection as _};
@@ -135,7 +135,7 @@ async fn a_job_that_is_not_finished_is_in_the_way() {
         // All or nothing.
         assert_eq!(jobs_left(&mut connection).await, [done, id]);
         assert_eq!(ledger.open_promises().await.unwrap().len(), 1);
-        // Who is not in it can be forgotten.
+        // A subject that is in no unfinished job can be forgotten.
         assert!(ledger.forget("b").await.unwrap().is_nothing());
     }
 }

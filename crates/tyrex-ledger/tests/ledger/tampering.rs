@@ -417,7 +417,7 @@ fn a_reordered_entry_says_where_it_was_written() {
     });
 }
 
-/// Who can write everything anew can hide that, but not from a head that was noted elsewhere.
+/// An attacker who rewrites the whole ledger is detected only by a head that was stored elsewhere.
 #[test]
 fn a_ledger_written_anew_is_found_by_a_head_noted_earlier() {
     let folder = tempfile::tempdir().unwrap();

@@ -28,7 +28,7 @@ async fn at_once(world: &Arc<World>, path: &'static str, questions: Vec<Value>) 
 /// Keeps the only thread at work until the task that is returned is aborted.
 async fn keep_busy(world: &Arc<World>, rejected: &[(usize, Value)]) -> JoinHandle<()> {
     let long = json!({"indices": indices(rejected), "method": "trex-o", "samples": 20_000});
-    // Whoever asked before may have the answer while the thread still tidies up.
+    // The thread may still be busy after its last answer was sent.
     while world.engine.threads().1 > 0 {
         tokio::time::sleep(Duration::from_millis(1)).await;
     }
@@ -64,7 +64,7 @@ async fn answers_do_not_depend_on_who_else_asks() {
         for place in 0..count {
             alone.push(world.post(path, &question(place)).await.ok()["rows"].clone());
         }
-        // Who asks while the thread is at work waits, and so finds company.
+        // Requests that arrive while the thread is busy wait, and are answered in one batch.
         let working = keep_busy(&world, &rejected).await;
         let (pieces, batches) = world.engine.answered();
         let together = at_once(&world, path, (0..count).map(question).collect());

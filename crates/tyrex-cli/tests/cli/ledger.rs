@@ -242,3 +242,20 @@ fn bad_addresses_are_refused_with_what_to_do() {
     assert_eq!(holds.code, 2);
     assert!(holds.stderr.contains("a whole number of days (90d)"), "{}", holds.stderr);
 }
+
+#[test]
+fn an_output_never_replaces_the_ledger() {
+    let place = Place::with_loans();
+    let ledger = ["--ledger", "advice.csv"];
+    place.done(&[&["explain"], &LOANS[..], &["--models", "0"], &ledger].concat());
+    let before = place.read_bytes("advice.csv");
+    let out = ["--out", "advice.csv", "--force"];
+    let explain = [&["explain"], &LOANS[..], &["--models", "0"], &ledger, &out].concat();
+    let export = [&["ledger", "export"], &ledger[..], &out].concat();
+    for arguments in [explain, export] {
+        let answer = place.run(&arguments);
+        assert_eq!(answer.code, 2, "{}", answer.stdout);
+        assert!(answer.stderr.contains("is the input advice.csv"), "{}", answer.stderr);
+        assert!(place.read_bytes("advice.csv") == before);
+    }
+}

@@ -145,3 +145,19 @@ fn pairs(query: &str) -> Result<Vec<(String, String)>, Problem> {
     let pairs = axum::extract::Query::<Vec<(String, String)>>::try_from_uri(&uri)?;
     Ok(pairs.0)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Objects nested without a bound would overflow the stack when they are written or dropped.
+    #[test]
+    fn deep_parameters_are_refused() {
+        assert!(parameters::<Value>("actions.age.within=1").is_ok());
+        for depth in [DEEPEST + 1, 10_000] {
+            let query = format!("{}=1", vec!["a"; depth].join("."));
+            let problem = parameters::<Value>(&query).expect_err("too deep");
+            assert!(problem.detail().contains("between dots"), "{}", problem.detail());
+        }
+    }
+}

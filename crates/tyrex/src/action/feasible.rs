@@ -2,6 +2,7 @@
 
 use super::Actions;
 use super::group::Group;
+use super::moves::Moves;
 use super::rows::Answers;
 use super::slab::Slabs;
 use super::violation::Violation;
@@ -212,8 +213,8 @@ impl FeasibleSet {
     /// factual's value. If a linear rule then requires other numbers to change, they change as
     /// little as possible. In the order of the features, small changes first.
     #[must_use]
-    pub fn moves(&self, row: &Row) -> Vec<(Row, Vec<f32>)> {
-        self.answers.as_ref().map_or_else(Vec::new, |answers| answers.moves(row))
+    pub fn moves<'a>(&self, row: &'a Row) -> Moves<'a> {
+        self.answers.as_ref().map_or_else(|| Moves::none(row), |answers| answers.moves(row))
     }
 
     /// The violations of a row; empty for a row that is an answer, and for sets without rows.

@@ -18,6 +18,7 @@
 
 mod feasible;
 mod group;
+mod moves;
 mod nearest;
 mod options;
 mod rows;
@@ -33,6 +34,7 @@ use serde::{Deserialize, Serialize};
 
 pub use feasible::FeasibleSet;
 pub use group::Group;
+pub use moves::Moves;
 pub use violation::{Constraint, Violation};
 
 use crate::data::encode::Coding;

@@ -1,12 +1,14 @@
 //! The rows of a feasible set.
 
+use std::ops::Range;
+
 use super::Actions;
 use super::group::Group;
 use super::options::{Choice, Numbers, Options};
 use super::rule::{BoundRule, ROUNDING};
 use super::slab::Slabs;
 use super::violation::{Constraint, Violation};
-use crate::data::encode::Coding;
+use crate::data::encode::{Block, Coding};
 use crate::data::schema::Interval;
 use crate::data::{Row, Value};
 use crate::error::Result;
@@ -102,41 +104,14 @@ impl Answers {
         each && self.rules.iter().all(|rule| rule.holds(values))
     }
 
+    /// The blocks of a point, with their columns and their positions in a row.
+    pub(super) fn blocks(&self) -> impl Iterator<Item = (&Block, Range<usize>, usize)> {
+        self.actions.encoder.placed()
+    }
+
     /// The point of a row; `None` for a row of another schema.
     pub(super) fn encode(&self, row: &Row) -> Option<Vec<f32>> {
         self.actions.encoder.encode(row).ok().map(crate::Point::into_vec)
-    }
-
-    /// The rows one change away that satisfy all rules, with their points; see
-    /// [`FeasibleSet::moves`](super::FeasibleSet::moves).
-    pub(super) fn moves(&self, row: &Row) -> Vec<(Row, Vec<f32>)> {
-        let mut found = Vec::new();
-        for (position, (options, value)) in self.options.iter().zip(row.values()).enumerate() {
-            let others: Vec<Value> = match (options.choice(), value) {
-                (Choice::Number(numbers), Value::Number(number)) => {
-                    numbers.moves(*number).into_iter().map(Value::Number).collect()
-                }
-                (Choice::Levels(levels), _) => {
-                    levels.iter().map(|(level, _)| level).filter(|l| *l != value).cloned().collect()
-                }
-                (Choice::Fixed | Choice::Number(_), _) => Vec::new(),
-            };
-            for other in others {
-                let mut values = row.values().to_vec();
-                values[position] = other;
-                if !self.hold(&values) {
-                    let Some(adjusted) = self.adjusted(values, position) else { continue };
-                    values = adjusted;
-                }
-                let row = Row::from_checked(values);
-                if let Some(point) = self.encode(&row)
-                    && found.iter().all(|(other, _)| *other != row)
-                {
-                    found.push((row, point));
-                }
-            }
-        }
-        found
     }
 
     /// The violations of a row.

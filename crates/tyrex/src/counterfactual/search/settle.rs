@@ -137,12 +137,13 @@ impl Settled {
         factual: &Factual,
         promise: impl Fn(&[f32]) -> Option<f64>,
     ) -> Vec<(Row, Vec<f32>)> {
-        let moves = factual.set.moves(&self.row).into_iter();
-        let mut rated: Vec<(f64, (Row, Vec<f32>))> = moves
-            .filter_map(|(row, point)| promise(&point).map(|rate| (rate, (row, point))))
-            .collect();
+        let moves = factual.set.moves(&self.row);
+        let rated = moves.points().enumerate();
+        let mut rated: Vec<(f64, usize, &[f32])> =
+            rated.filter_map(|(index, point)| Some((promise(point)?, index, point))).collect();
         rated.sort_by(|a, b| b.0.total_cmp(&a.0));
-        rated.into_iter().take(TRIED).map(|(_, change)| change).collect()
+        let best = rated.into_iter().take(TRIED);
+        best.map(|(_, index, point)| (moves.row(index), point.to_vec())).collect()
     }
 
     fn go(

@@ -197,6 +197,7 @@ class Explainer:
         max_evaluations: int | None = None,
         max_seconds: float | None = None,
         certify: Any = False,
+        stability: bool | None = None,
         models: int | None = None,
         relax: bool | None = None,
         seed: int | None = None,
@@ -233,6 +234,9 @@ class Explainer:
         certify
             True to certify the advice, or a `tyrex.Ensemble` to certify it with. With False
             (the default) certificates are made at the first use of `certificates`.
+        stability
+            Whether R^ is computed for the answers of methods that do not test it, such as
+            min-cost, which takes half the time without it. True by default.
         models
             Models to retrain for `certify=True`. By default 20 if the model was trained by
             `Explainer.train`, and none for another model.
@@ -278,6 +282,7 @@ class Explainer:
             max_evaluations=max_evaluations,
             max_seconds=max_seconds,
             certify=certify is not False,
+            stability=stability,
             models=models,
             relax=relax,
             seed=seed,

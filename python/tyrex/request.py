@@ -66,6 +66,7 @@ def options(
     max_evaluations: int | None = None,
     max_seconds: float | None = None,
     certify: bool | None = None,
+    stability: bool | None = None,
     models: int | None = None,
     relax: bool | None = None,
     seed: int | None = None,
@@ -108,6 +109,7 @@ def options(
         "budget": _only_given(budget) or None,
         "seed": _given(seed, lambda: whole("seed", seed)),
         "certify": certify,
+        "stability": stability,
         "models": _given(models, lambda: whole("models", models)),
         "relax": relax,
     }

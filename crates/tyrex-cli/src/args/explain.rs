@@ -93,6 +93,10 @@ pub struct SearchArgs {
     /// Maximum number of seconds for one applicant; the result then depends on the machine
     #[arg(long, value_name = "SECONDS", allow_negative_numbers = true)]
     pub max_seconds: Option<f64>,
+    /// Do not compute R^ for the answers of methods that do not test it; min-cost then takes half
+    /// the time
+    #[arg(long)]
+    pub no_stability: bool,
     /// Seed of the search, and of models trained by this command [default: 0]
     #[arg(long, value_name = "N", value_parser = whole::<u64>, allow_negative_numbers = true)]
     pub seed: Option<u64>,

@@ -3,8 +3,6 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
-use tyrex::certificate::Certificate;
-use tyrex::change::Ensemble;
 use tyrex::counterfactual::{Budget, MethodSpec, Protocol, Stopped};
 use tyrex::data::{Schema, Table, TableWriter};
 use tyrex::explain::{
@@ -92,7 +90,8 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
         }
         given => given,
     };
-    let certificates = certificates(&adviser, certified, ensemble.as_ref(), steered, &ask, &bars)?;
+    let fresh = ensemble.as_ref().map(|ensemble| Fresh { ensemble, steered });
+    let certificates = adviser.certify(certified, fresh, &ask, |at| bars.at(at))?;
     drop(bars);
     let recorded = recording
         .map(|recording: Recording<'_>| {
@@ -149,6 +148,7 @@ pub(super) fn ask(search: &SearchArgs, protocol: Protocol) -> anyhow::Result<Ask
             evaluations: search.max_evaluations,
             seconds: search.max_seconds,
         },
+        stability: !search.no_stability,
         seed: search.seed.unwrap_or(usual.seed),
         ..Ask::default()
     };
@@ -222,22 +222,6 @@ fn search(
         searched.advice.append(&mut advice);
     }
     Ok(searched)
-}
-
-/// A certificate for each of the advised points.
-fn certificates(
-    adviser: &Adviser,
-    advice: &[Advice],
-    ensemble: Option<&Ensemble>,
-    steered: bool,
-    ask: &Ask,
-    bars: &Stages,
-) -> Result<Vec<Option<Certificate>>> {
-    let fresh = ensemble.map(|ensemble| Fresh { ensemble, steered });
-    let found = advice.iter().filter(|advice| advice.found().is_some()).count();
-    let watch = |at| bars.at(at);
-    let counter = Counter::new(Stage::Certifying, found as u64, &watch);
-    adviser.certify(advice, fresh, ask, || counter.add(1))
 }
 
 /// The report of `explain`.

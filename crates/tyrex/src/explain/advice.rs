@@ -34,6 +34,13 @@ pub struct Request {
     pub overrides: Overrides,
     /// The seed of the search.
     pub seed: Seed,
+    /// Whether `R^` is computed for the answers of methods that do not test it.
+    #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
+    pub stability: bool,
+}
+
+fn yes() -> bool {
+    true
 }
 
 impl Request {
@@ -46,6 +53,7 @@ impl Request {
             budget: Budget::default(),
             overrides: Overrides::default(),
             seed,
+            stability: true,
         })
     }
 }

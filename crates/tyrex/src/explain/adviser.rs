@@ -10,7 +10,7 @@ use std::sync::Arc;
 use self_cell::self_cell;
 
 use super::advice::changes;
-use super::{Advice, Applicant, Ask, Costs, Explainer, Fresh, Request};
+use super::{Advice, Applicant, Ask, Costs, Counter, Explainer, Fresh, Progress, Request, Stage};
 use crate::action::{Actions, FeasibleSet, Overrides};
 use crate::certificate::{Certificate, Terms};
 use crate::counterfactual::{
@@ -33,8 +33,17 @@ pub struct Adviser {
     request: Request,
     method: PreparedMethod,
     space: Space,
-    /// Computes `R^` of answers, if the method's own test uses another measure.
-    reader: Option<DetachedGauge>,
+    stability: StabilityReport,
+}
+
+/// The source of the `R^` of answers.
+enum StabilityReport {
+    /// The method's own test.
+    Tested,
+    /// It is computed on draws of its own, since the method tests no `R^`.
+    Computed(DetachedGauge),
+    /// It is not reported.
+    Omitted,
 }
 
 /// The set of possible answers.
@@ -106,11 +115,16 @@ impl Adviser {
             Ok::<_, Error>(Prepared { problem, method })
         })?;
         let test = request.method.robustness();
-        let reader = match test {
-            Some(Robustness { measure: Measure::RelaxedStability(_), .. }) => None,
-            _ => Some(explainer.stability_reader(&request, "report")?),
+        let stability = match test {
+            Some(Robustness { measure: Measure::RelaxedStability(_), .. }) => {
+                StabilityReport::Tested
+            }
+            _ if request.stability => {
+                StabilityReport::Computed(explainer.stability_reader(&request, "report")?)
+            }
+            _ => StabilityReport::Omitted,
         };
-        Ok(Self { explainer: explainer.clone(), request, method, space, reader })
+        Ok(Self { explainer: explainer.clone(), request, method, space, stability })
     }
 
     /// The explainer.
@@ -193,12 +207,14 @@ impl Adviser {
         advice: &[Advice],
         fresh: Option<Fresh<'_>>,
         ask: &Ask,
-        watch: impl Fn() -> ControlFlow<()> + Sync,
+        watch: impl Fn(Progress) -> ControlFlow<()> + Sync,
     ) -> Result<Vec<Option<Certificate>>> {
         let mut points = Points::new(self.explainer.encoder().dim());
         advice.iter().filter_map(Advice::found).for_each(|found| points.push(&found.point));
         let (terms, seed) = (Terms::default(), ask.certificate_seed());
-        let mut made = self.explainer.certify(&points, fresh, &terms, seed, watch)?.into_iter();
+        let counter = Counter::new(Stage::Certifying, points.len() as u64, &watch);
+        let made = self.explainer.certify(&points, fresh, &terms, seed, || counter.add(1))?;
+        let mut made = made.into_iter();
         Ok(advice.iter().map(|advice| advice.found().and_then(|_| made.next())).collect())
     }
 
@@ -212,11 +228,14 @@ impl Adviser {
         }
     }
 
-    /// `R^` of answers: the value of the method's own test if that uses `R^`, otherwise computed
-    /// now.
+    /// `R^` of answers, if it is reported.
     fn stabilities(&self, outcomes: &[Outcome]) -> Result<Vec<Option<f64>>> {
-        let Some(reader) = &self.reader else {
-            return Ok(outcomes.iter().map(|outcome| Some(outcome.found()?.value)).collect());
+        let reader = match &self.stability {
+            StabilityReport::Computed(reader) => reader,
+            StabilityReport::Tested => {
+                return Ok(outcomes.iter().map(|outcome| Some(outcome.found()?.value)).collect());
+            }
+            StabilityReport::Omitted => return Ok(vec![None; outcomes.len()]),
         };
         let found = outcomes.iter().filter_map(Outcome::found).map(|found| &*found.point);
         let mut values = self.explainer.read_stabilities(reader, found)?.into_iter();

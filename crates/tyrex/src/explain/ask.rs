@@ -50,6 +50,7 @@ pub const PROMISE_DAYS: u32 = 90;
 /// | `budget` | no limit | the most work for one applicant |
 /// | `seed` | 0 | the source of all randomness |
 /// | `certify` | yes | whether answers get certificates |
+/// | `stability` | yes | whether `R^` is computed for answers of methods that do not test it |
 /// | `models` | 20, or 0 for a model file | models retrained for the certificates |
 /// | `change` | `reinitialise` | how those models differ from the model |
 /// | `relax` | for up to 20 rows | whether to name the rule that prevents advice |
@@ -96,6 +97,10 @@ pub struct Ask {
     /// Whether answers get certificates.
     #[cfg_attr(feature = "openapi", schema(required = false, default = true))]
     pub certify: bool,
+    /// Whether `R^` is computed for the answers of methods that do not test it. Without it,
+    /// `min-cost` takes half the time.
+    #[cfg_attr(feature = "openapi", schema(required = false, default = true))]
+    pub stability: bool,
     /// Models retrained for the certificates. If absent, 20 for a model that was trained here and
     /// none for a model from a file. A service uses the models it has retrained already.
     pub models: Option<usize>,
@@ -148,6 +153,7 @@ impl Default for Ask {
             budget: Budget::default(),
             seed: 0,
             certify: true,
+            stability: true,
             models: None,
             change: ModelChange::default(),
             relax: None,
@@ -177,6 +183,7 @@ impl Ask {
         request.set_test(tau, self.k, self.sigma)?;
         self.budget.check()?;
         request.budget = self.budget;
+        request.stability = self.stability;
         let fixed = self.keep.iter().map(|feature| (feature.clone(), Action::Fixed));
         let actions = fixed.chain(self.actions.clone()).collect();
         request.overrides = Overrides { vary: self.vary.clone(), actions };

@@ -162,9 +162,7 @@ impl Explainer {
         };
         let fresh = ensemble.map(|ensemble| Fresh { ensemble, steered });
         let certificates = if certify {
-            let found = advice.iter().filter(|advice| advice.found().is_some()).count();
-            let counter = Counter::new(Stage::Certifying, found as u64, &watch);
-            adviser.certify(&advice, fresh, ask, || counter.add(1))?
+            adviser.certify(&advice, fresh, ask, &watch)?
         } else {
             advice.iter().map(|_| None).collect()
         };

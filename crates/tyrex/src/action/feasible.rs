@@ -116,7 +116,7 @@ impl FeasibleSet {
 
     /// Whether every point of the set is an answer; if not, only points of rows are.
     #[must_use]
-    pub fn is_relaxed(&self) -> bool {
+    pub(crate) fn is_relaxed(&self) -> bool {
         self.answers.is_none()
     }
 

@@ -73,7 +73,7 @@ impl<'a> Plan<'a> {
     }
 
     /// Makes the given members in parallel. A `Break` from `watch` is an error.
-    pub fn make_members(
+    pub(crate) fn make_members(
         &self,
         base: &Mlp,
         members: &[usize],

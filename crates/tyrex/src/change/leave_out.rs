@@ -23,7 +23,7 @@ pub struct LeaveOut {
 
 impl LeaveOut {
     /// The paper's share.
-    pub const ONE_PERCENT: Self = Self { fraction: 0.01 };
+    pub(crate) const ONE_PERCENT: Self = Self { fraction: 0.01 };
 
     fn count(self, rows: usize) -> usize {
         ((rows as f64 * self.fraction).round() as usize).max(1)

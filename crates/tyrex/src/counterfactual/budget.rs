@@ -116,7 +116,7 @@ impl<'a> Meter<'a> {
 
     /// Whether work was refused because the budget was spent.
     #[must_use]
-    pub fn is_spent(&self) -> bool {
+    pub(crate) fn is_spent(&self) -> bool {
         self.spent
     }
 

@@ -128,7 +128,7 @@ pub fn find_all(
 
 /// Answers one factual, and returns the path of the method: its points from the factual to the
 /// answer, or to the last point of the search. The answer is the same as without the path.
-pub fn find_path(
+pub(crate) fn find_path(
     problem: &Problem,
     method: &dyn Method,
     factual: &Factual,

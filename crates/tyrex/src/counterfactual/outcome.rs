@@ -130,7 +130,7 @@ impl Outcome {
 
     /// Whether the budget ended the search, so that a longer search may find a cheaper point.
     #[must_use]
-    pub fn is_cut_short(&self) -> bool {
+    pub(crate) fn is_cut_short(&self) -> bool {
         matches!(self.answer, Answer::Found { stopped: Stopped::BudgetSpent, .. })
     }
 

@@ -37,7 +37,7 @@ impl Dataset {
 
     /// Reads a table through a schema, with the split from another table: columns `row`
     /// (0-based data row) and `split` (`train` or `test`). The schema's own split is ignored.
-    pub fn load_with_split(schema: &Schema, table: Table, split: &Table) -> Result<Self> {
+    pub(crate) fn load_with_split(schema: &Schema, table: Table, split: &Table) -> Result<Self> {
         Self::assemble(schema, table, Some(split))
     }
 

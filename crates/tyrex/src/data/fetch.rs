@@ -70,7 +70,7 @@ pub struct Progress<'a> {
 }
 
 /// Called as bytes arrive and while waiting; `Break` cancels, and the received bytes are kept.
-pub type OnProgress<'a> = &'a mut dyn FnMut(Progress<'_>) -> ControlFlow<()>;
+pub(crate) type OnProgress<'a> = &'a mut dyn FnMut(Progress<'_>) -> ControlFlow<()>;
 
 /// Downloads `url` into `part`. If that fails, the received bytes are kept for the next call.
 pub(super) fn download(

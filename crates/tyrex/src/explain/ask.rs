@@ -27,7 +27,7 @@ pub const SERVED_MODELS: usize = 50;
 /// Rules that are relaxed, one at a time, for an applicant without advice.
 pub const TRIES: usize = 24;
 /// The largest batch for which rules are relaxed by default.
-pub const RELAXED_ROWS: usize = 20;
+pub(crate) const RELAXED_ROWS: usize = 20;
 /// The most rejected rows on which `tau = auto` tries thresholds.
 pub const CALIBRATED_ROWS: usize = 100;
 /// Days for which recorded advice is promised to hold.
@@ -205,7 +205,7 @@ impl Ask {
 
     /// The seed of the search.
     #[must_use]
-    pub fn search_seed(&self) -> Seed {
+    pub(crate) fn search_seed(&self) -> Seed {
         Seed(self.seed).derive("search")
     }
 
@@ -242,7 +242,7 @@ impl Ask {
     }
 
     /// The models to retrain for the calibration.
-    pub fn calibration_models(&self, explainer: &Explainer) -> Result<RetrainingTerms> {
+    pub(crate) fn calibration_models(&self, explainer: &Explainer) -> Result<RetrainingTerms> {
         let Goal { validity, confidence, .. } = Goal::default();
         Ok(RetrainingTerms {
             change: self.change.clone(),

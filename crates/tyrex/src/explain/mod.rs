@@ -28,8 +28,7 @@ pub use advice::{Advice, Costs, FeatureChange, Request, check_advice_names};
 pub use adviser::Adviser;
 pub use applicant::Applicant;
 pub use ask::{
-    Ask, Auto, CALIBRATED_ROWS, METHOD, MODELS, PROMISE_DAYS, RELAXED_ROWS, SERVED_MODELS, TRIES,
-    Threshold,
+    Ask, Auto, CALIBRATED_ROWS, METHOD, MODELS, PROMISE_DAYS, SERVED_MODELS, TRIES, Threshold,
 };
 pub use audit::{
     Candidate, Gate, GateReport, GateVerdict, Group, GroupTable, Grouping, JudgedCandidate,

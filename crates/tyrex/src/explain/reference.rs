@@ -51,7 +51,7 @@ impl UnlabelledRows {
     }
 
     /// Rows without labels. The list may be empty, for a model whose file has its encoder.
-    pub fn of_rows(schema: &Schema, rows: Vec<Row>) -> Result<Self> {
+    pub(crate) fn of_rows(schema: &Schema, rows: Vec<Row>) -> Result<Self> {
         schema.validate()?;
         let names = schema.features.iter().map(|feature| feature.name.as_str());
         let mut columns: Vec<Column> = names.map(Column::new).collect();

@@ -176,7 +176,7 @@ impl<'a> Gauge<'a> {
     /// If the point is of another dimension than the model, or the scratch space belongs to another
     /// gauge.
     #[must_use]
-    pub fn read_in(&self, room: &mut GaugeScratch, x: &[f32]) -> Reading {
+    pub(crate) fn read_in(&self, room: &mut GaugeScratch, x: &[f32]) -> Reading {
         match &self.way {
             Evaluation::Point => {
                 let score = match (&self.probe, &mut room.probe) {

@@ -44,7 +44,7 @@ impl Density {
     }
 
     /// The density with a given width.
-    pub fn with_bandwidth(training: &Points, bandwidth: f64) -> Result<Self> {
+    pub(crate) fn with_bandwidth(training: &Points, bandwidth: f64) -> Result<Self> {
         check_training(training, 1)?;
         // Squares of distances over squares of widths stay finite.
         if !(1e-100..=1e100).contains(&bandwidth) {

@@ -7,7 +7,7 @@ use crate::error::{Error, Result};
 use crate::points::Points;
 
 /// A point whose factor is at most this is an inlier, by scikit-learn's `contamination="auto"`.
-pub const INLIER: f64 = 1.5;
+pub(crate) const INLIER: f64 = 1.5;
 
 /// Added to a mean distance, as in scikit-learn: among duplicates the mean may be 0.
 const GUARD: f64 = 1e-10;

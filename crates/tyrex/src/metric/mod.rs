@@ -17,7 +17,7 @@ mod validity;
 
 pub use cost::{MedianDeviations, changed_columns, changed_features};
 pub use density::Density;
-pub use lof::{INLIER, LocalOutlierFactor, is_inlier};
+pub use lof::{LocalOutlierFactor, is_inlier};
 pub use mahalanobis::{Mahalanobis, Offset};
 pub use metrics::{MetricParams, Metrics, PointMetrics};
 pub use neighbours::{Neighbour, NeighbourIndex, mean_distance};

@@ -25,7 +25,7 @@ impl Fingerprint {
 
     /// The fingerprint of a model of which only the scores of some points are known.
     #[must_use]
-    pub fn of_scores(points: &Points, scores: &[f32]) -> Self {
+    pub(crate) fn of_scores(points: &Points, scores: &[f32]) -> Self {
         let mut bytes = Canonical::new("tyrex scores 1");
         bytes.size(points.dim());
         bytes.numbers(points.as_slice());

@@ -31,7 +31,7 @@ impl Interval {
 
     /// All sums.
     #[must_use]
-    pub fn plus(self, other: Self) -> Self {
+    pub(crate) fn plus(self, other: Self) -> Self {
         Self { low: self.low + other.low, high: self.high + other.high }
     }
 
@@ -180,7 +180,7 @@ impl Activation {
 
     /// All values on an interval.
     #[must_use]
-    pub fn values_on(self, z: Interval) -> Interval {
+    pub(crate) fn values_on(self, z: Interval) -> Interval {
         let turning: &[f64] = match self {
             // With a negative slope on the left, these functions turn at 0.
             Self::LeakyRelu { .. } | Self::Elu { .. } => &[0.0],
@@ -194,7 +194,7 @@ impl Activation {
 
     /// All slopes on an interval.
     #[must_use]
-    pub fn slopes_on(self, z: Interval) -> Interval {
+    pub(crate) fn slopes_on(self, z: Interval) -> Interval {
         use std::f64::consts::SQRT_2;
         // The slope is different just left of a kink.
         const BEFORE_ZERO: f64 = -1e-300;

@@ -119,7 +119,7 @@ impl<'a> Probe<'a> {
     ///
     /// # Panics
     /// If a size does not match.
-    pub fn score_with_gradient(
+    pub(crate) fn score_with_gradient(
         &self,
         x: &[f32],
         room: &mut ProbeScratch,
@@ -152,7 +152,7 @@ impl<'a> Probe<'a> {
     ///
     /// # Panics
     /// If a size does not match.
-    pub fn weighted_gradient(
+    pub(crate) fn weighted_gradient(
         &self,
         x: &[f32],
         of_centre: f32,

@@ -277,7 +277,7 @@ impl TreeEnsemble {
 
     /// How the trees' weights become one number per output.
     #[must_use]
-    pub fn aggregate(&self) -> Aggregate {
+    pub(crate) fn aggregate(&self) -> Aggregate {
         self.aggregate
     }
 

@@ -2,7 +2,7 @@
 
 /// `Phi(x)`
 #[must_use]
-pub fn cumulative(x: f64) -> f64 {
+pub(crate) fn cumulative(x: f64) -> f64 {
     0.5 * libm::erfc(-x * std::f64::consts::FRAC_1_SQRT_2)
 }
 
@@ -12,7 +12,7 @@ pub fn cumulative(x: f64) -> f64 {
 /// Newton's steps on `ln Phi`, which is concave, so that far out in the tail they are as
 /// quick as in the middle; kept inside the bracket they shrink.
 #[must_use]
-pub fn quantile(p: f64) -> f64 {
+pub(crate) fn quantile(p: f64) -> f64 {
     if !(0.0..=1.0).contains(&p) {
         return f64::NAN;
     }

@@ -210,7 +210,7 @@ impl Column {
 
 /// The text with HTML's special characters escaped.
 #[must_use]
-pub fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {
         match c {

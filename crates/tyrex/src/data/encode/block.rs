@@ -20,7 +20,7 @@ pub struct Affine {
 
 impl Affine {
     /// `x -> x`.
-    pub const IDENTITY: Self = Self { offset: 0.0, scale: 1.0 };
+    pub(crate) const IDENTITY: Self = Self { offset: 0.0, scale: 1.0 };
 
     /// `(x - offset) * scale`.
     #[must_use]

@@ -49,7 +49,7 @@ struct Place {
 impl Encoder {
     /// An encoder from its blocks, in the order of their columns. `features` says the order
     /// of values in a row; each feature has one block.
-    pub fn from_blocks(features: Vec<String>, blocks: Vec<Block>) -> Result<Self> {
+    pub(crate) fn from_blocks(features: Vec<String>, blocks: Vec<Block>) -> Result<Self> {
         let mut places = Vec::with_capacity(blocks.len());
         let mut taken = vec![false; features.len()];
         let mut dim = 0;
@@ -74,7 +74,7 @@ impl Encoder {
 
     /// The same columns, with the schema's information about the values: order in a row, whole
     /// numbers, steps, ranges. For encoders from model files.
-    pub fn constrained(self, schema: &Schema) -> Result<Self> {
+    pub(crate) fn constrained(self, schema: &Schema) -> Result<Self> {
         let mut blocks = self.blocks;
         for block in &mut blocks {
             constrain(block, schema)?;

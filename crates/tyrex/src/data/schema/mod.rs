@@ -426,7 +426,7 @@ impl Interval {
 
     /// The numbers in both intervals; `lower > upper` if there are none.
     #[must_use]
-    pub fn intersection(&self, other: Self) -> Self {
+    pub(crate) fn intersection(&self, other: Self) -> Self {
         Self { lower: self.lower.max(other.lower), upper: self.upper.min(other.upper) }
     }
 }
@@ -497,7 +497,7 @@ impl Schema {
 
     /// The treatment of the feature's missing cells.
     #[must_use]
-    pub fn missing_policy<'a>(&'a self, feature: &'a Feature) -> &'a MissingPolicy {
+    pub(crate) fn missing_policy<'a>(&'a self, feature: &'a Feature) -> &'a MissingPolicy {
         feature.missing.as_ref().unwrap_or(&self.missing.policy)
     }
 

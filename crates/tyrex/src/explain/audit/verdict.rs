@@ -119,7 +119,7 @@ impl Tally {
 
     /// The share that is broken; 0 of none.
     #[must_use]
-    pub fn share_broken(&self) -> f64 {
+    pub(crate) fn share_broken(&self) -> f64 {
         if self.promises == 0 { 0.0 } else { self.broken as f64 / self.promises as f64 }
     }
 }

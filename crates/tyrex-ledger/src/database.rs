@@ -3,10 +3,10 @@
 //! Statements are written once. They number their parameters (`$1`), which both databases support,
 //! and `on!` runs them on either one.
 
-mod claim;
 mod error;
 #[cfg(feature = "postgres")]
 mod postgres;
+mod service_lock;
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -16,8 +16,8 @@ use sqlx::pool::{PoolConnection, PoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{ConnectOptions as _, Connection as _, SqlSafeStr as _, Sqlite, SqlitePool};
 
-pub use claim::Claim;
 pub use error::{Error, Result};
+pub use service_lock::ServiceLock;
 
 #[cfg(feature = "postgres")]
 use postgres::{Connection, Options, Pool};

@@ -7,7 +7,7 @@ use axum_server::tls_rustls::{RustlsAcceptor, RustlsConfig};
 use axum_server::{Handle, Server};
 use hyper_util::rt::TokioTimer;
 use tokio::time::{Instant, timeout_at};
-use tyrex_ledger::database::{self, Claim, Database};
+use tyrex_ledger::database::{self, Database, ServiceLock};
 
 use crate::access::{self, Tokens};
 use crate::config::{Config, Limits};
@@ -59,7 +59,7 @@ pub struct Service {
     listener: TcpListener,
     address: SocketAddr,
     tls: Option<RustlsConfig>,
-    claim: Claim,
+    lock: ServiceLock,
 }
 
 impl Service {
@@ -71,13 +71,13 @@ impl Service {
         if config.demands_tokens() && !Tokens::new(database.clone()).any_good().await? {
             return Err(Error::NoTokens { address });
         }
-        let claim = database.claim().await?;
+        let lock = database.lock_for_service().await?;
         let tls = config.tls.as_ref().map(tls::load).transpose()?;
         let failed = |source| Error::Bind { address, source };
         let listener = TcpListener::bind(address).map_err(failed)?;
         listener.set_nonblocking(true).map_err(failed)?;
         let address = listener.local_addr().map_err(failed)?;
-        Ok(Self { listener, address, tls, claim })
+        Ok(Self { listener, address, tls, lock })
     }
 
     /// The address it listens on, with the actual port.
@@ -96,7 +96,7 @@ impl Service {
     /// Answers until `end` completes, then finishes short work and suspends the rest, within the
     /// time limit.
     pub async fn run(self, state: AppState, end: impl Future<Output = ()>) -> Result<(), Error> {
-        let Self { listener, tls, mut claim, .. } = self;
+        let Self { listener, tls, mut lock, .. } = self;
         let limits = state.config.limits.clone();
         let handle = Handle::new();
         let doorman = Doorman::new(limits.connections, limits.idle);
@@ -117,7 +117,7 @@ impl Service {
         let ending = async {
             let ousted = tokio::select! {
                 () = end => false,
-                () = claim.lost() => true,
+                () = lock.lost() => true,
             };
             let deadline = Instant::now() + limits.drain;
             let requests = handle.connection_count();
@@ -140,7 +140,7 @@ impl Service {
         // Closing the database may take time, so the wait is bounded.
         let closing = async {
             state.database.close().await;
-            claim.release().await;
+            lock.release().await;
         };
         let _ = timeout_at(deadline + Duration::from_secs(1), closing).await;
         tracing::info!("the service has stopped");

@@ -124,7 +124,7 @@ choices! { Missing "missing" {
 
 /// One threshold with the results of its counterfactuals.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Candidate {
+pub struct TriedThreshold {
     /// The threshold.
     pub tau: f64,
     /// The cost of each factual's counterfactual; `None` if none was found.
@@ -168,7 +168,7 @@ pub struct CurvePoint {
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = CalibrationVerdict))]
 #[serde(tag = "verdict", rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum CalibrationVerdict {
     /// The smallest threshold that was shown to reach the goal.
     Chosen {
         /// The threshold.
@@ -211,7 +211,7 @@ pub struct Calibration {
     pub reporting: usize,
     /// The answer.
     #[serde(flatten)]
-    pub verdict: Verdict,
+    pub verdict: CalibrationVerdict,
     /// Every threshold, the largest first.
     pub curve: Vec<CurvePoint>,
 }
@@ -221,7 +221,7 @@ impl Calibration {
     #[must_use]
     pub fn tau(&self) -> Option<f64> {
         match self.verdict {
-            Verdict::Chosen { tau, .. } => Some(tau),
+            CalibrationVerdict::Chosen { tau, .. } => Some(tau),
             _ => None,
         }
     }
@@ -269,7 +269,7 @@ pub fn calibrate(
 }
 
 /// Which counterfactuals are valid under which model.
-pub fn judged(tau: f64, outcomes: &[Outcome], models: &[&dyn Model]) -> Result<Candidate> {
+pub fn judged(tau: f64, outcomes: &[Outcome], models: &[&dyn Model]) -> Result<TriedThreshold> {
     let dim = models.first().map_or(0, |model| model.dim());
     let fits = |what: &str, got: usize| {
         if got == dim {
@@ -292,15 +292,15 @@ pub fn judged(tau: f64, outcomes: &[Outcome], models: &[&dyn Model]) -> Result<C
         valid.push(outcomes.iter().map(accepted).collect());
     }
     let costs = outcomes.iter().map(|outcome| Some(outcome.found()?.cost)).collect();
-    Ok(Candidate { tau, costs, valid })
+    Ok(TriedThreshold { tau, costs, valid })
 }
 
 /// The smallest threshold whose validity reaches the goal, from the results of every candidate. All
 /// candidates must have the same models and factuals.
-pub fn choose(goal: &Goal, candidates: Vec<Candidate>) -> Result<Calibration> {
+pub fn choose(goal: &Goal, candidates: Vec<TriedThreshold>) -> Result<Calibration> {
     let (models, _) = sizes(&candidates)?;
     let mut answer = choose_by(goal, candidates, models.div_ceil(2))?;
-    if let Verdict::TooFewModels { needed, .. } = &mut answer.verdict {
+    if let CalibrationVerdict::TooFewModels { needed, .. } = &mut answer.verdict {
         // With more models both halves grow, and the half that chooses has the odd one.
         *needed = 2 * models_needed(goal.validity, goal.confidence)? - 1;
     }
@@ -310,7 +310,7 @@ pub fn choose(goal: &Goal, candidates: Vec<Candidate>) -> Result<Calibration> {
 /// The same; the first `choosing` models choose and the others report.
 pub fn choose_by(
     goal: &Goal,
-    mut candidates: Vec<Candidate>,
+    mut candidates: Vec<TriedThreshold>,
     choosing: usize,
 ) -> Result<Calibration> {
     check(goal)?;
@@ -348,7 +348,7 @@ pub fn choose_by(
                 low: goal.test.at_least(validities, alpha)?,
                 high: 1.0 - goal.test.at_least(&losses, alpha)?,
             };
-            Verdict::Chosen { tau: candidates[index].tau, validity }
+            CalibrationVerdict::Chosen { tau: candidates[index].tau, validity }
         }
     };
     Ok(Calibration { goal: *goal, factuals, choosing, reporting, verdict, curve })
@@ -361,11 +361,11 @@ fn passed(
     curve: &[CurvePoint],
     choosing: usize,
     reporting: usize,
-) -> Result<Result<usize, Verdict>> {
+) -> Result<Result<usize, CalibrationVerdict>> {
     let needed = models_needed(goal.validity, goal.confidence)?;
     if choosing < needed {
         let (models, needed) = (choosing + reporting, needed + reporting);
-        return Ok(Err(Verdict::TooFewModels { models, needed }));
+        return Ok(Err(CalibrationVerdict::TooFewModels { models, needed }));
     }
     // If too few counterfactuals are found, the test fails for any models. The coverage does not
     // depend on the models, so the sequence may start below such thresholds.
@@ -376,10 +376,10 @@ fn passed(
     let mut tested = curve.iter().enumerate().filter(|(index, _)| enough[*index]).peekable();
     let Some(&(_, first)) = tested.peek() else {
         let coverage = curve.iter().map(|point| point.coverage).fold(0.0, f64::max);
-        return Ok(Err(Verdict::TooFewFound { coverage }));
+        return Ok(Err(CalibrationVerdict::TooFewFound { coverage }));
     };
     let passing = tested.take_while(|(_, point)| point.p_value <= 1.0 - goal.confidence);
-    let not_shown = Verdict::NotShown { tau: first.tau, p_value: first.p_value };
+    let not_shown = CalibrationVerdict::NotShown { tau: first.tau, p_value: first.p_value };
     Ok(passing.last().map(|(index, _)| index).ok_or(not_shown))
 }
 
@@ -395,7 +395,7 @@ fn is_enough_found(goal: &Goal, coverage: f64, choosing: usize) -> Result<bool> 
 }
 
 /// The validity under each model: a share of the factuals that count. `None` if no factual counts.
-fn validities(candidate: &Candidate, missing: Missing) -> Vec<f64> {
+fn validities(candidate: &TriedThreshold, missing: Missing) -> Vec<f64> {
     let counted = match missing {
         Missing::Invalid => candidate.costs.len(),
         Missing::LeftOut => candidate.costs.iter().flatten().count(),
@@ -420,7 +420,7 @@ fn check(goal: &Goal) -> Result<()> {
 }
 
 /// The number of models and of factuals, which every candidate must have.
-fn sizes(candidates: &[Candidate]) -> Result<(usize, usize)> {
+fn sizes(candidates: &[TriedThreshold]) -> Result<(usize, usize)> {
     let Some(first) = candidates.first() else {
         return Err(Error::param("tau", "missing", "at least one threshold to try"));
     };

@@ -1,7 +1,7 @@
 //! `tyrex calibrate`
 
 use serde::Serialize;
-use tyrex::calibrate::{Calibration, Goal, Missing, Verdict, usual_models};
+use tyrex::calibrate::{Calibration, CalibrationVerdict, Goal, Missing, usual_models};
 use tyrex::change::ModelChange;
 use tyrex::explain::{Ask, CalibrationTerms, Counter, RetrainingTerms, Stage};
 use tyrex::model::TrainParams;
@@ -103,7 +103,7 @@ impl CalibrateReport {
     fn answer(&self) -> String {
         let Calibration { choosing, reporting, .. } = self.calibration;
         match self.calibration.verdict {
-            Verdict::Chosen { tau, validity } => format!(
+            CalibrationVerdict::Chosen { tau, validity } => format!(
                 "tau {tau}: {:.1} % valid under the {} that did not choose it (between {:.1} % \
                  and {:.1} %)",
                 100.0 * validity.mean,
@@ -111,15 +111,15 @@ impl CalibrateReport {
                 100.0 * validity.low,
                 100.0 * validity.high,
             ),
-            Verdict::TooFewModels { models, needed } => format!(
+            CalibrationVerdict::TooFewModels { models, needed } => format!(
                 "no: {} cannot show it; at least {needed} are needed",
                 counted(models, "model")
             ),
-            Verdict::TooFewFound { coverage } => format!(
+            CalibrationVerdict::TooFewFound { coverage } => format!(
                 "no: at most {:.1} % have a counterfactual, at any threshold",
                 100.0 * coverage
             ),
-            Verdict::NotShown { tau, p_value } => format!(
+            CalibrationVerdict::NotShown { tau, p_value } => format!(
                 "no: {} do not show it, not even for tau {tau} (p-value {p_value:.3})",
                 counted(choosing, "model")
             ),

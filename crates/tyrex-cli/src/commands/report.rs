@@ -6,7 +6,7 @@ use serde::Serialize;
 use tyrex::file::{check_writable, write_whole};
 use tyrex::{Overwrite, Result};
 use tyrex_lab::experiment::{RESULTS, Results, TIMINGS, read_timings};
-use tyrex_lab::report::{self, Claim, Verdict};
+use tyrex_lab::report::{self, Claim, ClaimVerdict};
 
 use super::summary::{counted, shown};
 use super::{Context, source};
@@ -73,7 +73,12 @@ impl Report for WrittenReport {
                 titles.push(&claim.title);
             }
         }
-        let verdicts = [Verdict::Holds, Verdict::DoesNot, Verdict::Undecided, Verdict::NotTested];
+        let verdicts = [
+            ClaimVerdict::Holds,
+            ClaimVerdict::DoesNot,
+            ClaimVerdict::Undecided,
+            ClaimVerdict::NotTested,
+        ];
         let rows: Vec<Vec<String>> = titles
             .iter()
             .map(|title| {

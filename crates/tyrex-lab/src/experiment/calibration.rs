@@ -1,6 +1,6 @@
 //! Thresholds, chosen on models that are used for nothing else.
 
-use tyrex::calibrate::{Calibration, Candidate, CurvePoint, choose_by, judged};
+use tyrex::calibrate::{Calibration, CurvePoint, TriedThreshold, choose_by, judged};
 use tyrex::counterfactual::Norm;
 use tyrex::error::{Error, Result};
 use tyrex::model::Model;
@@ -36,7 +36,7 @@ pub(super) fn threshold(
         });
     }
     let choosing = setup.calibrators().len();
-    let mut candidates: Vec<Candidate> = Vec::new();
+    let mut candidates: Vec<TriedThreshold> = Vec::new();
     let mut calibration = None;
     for (index, &tau) in taus.iter().enumerate() {
         candidates.push(tried(setup, task, &contender.at(tau), norm, |within| {
@@ -80,9 +80,9 @@ fn tried(
     contender: &Contender,
     norm: Norm,
     share: impl Fn(f64) -> std::ops::ControlFlow<()> + Sync,
-) -> Result<Candidate> {
+) -> Result<TriedThreshold> {
     let tau = contender.tau().unwrap_or(0.5);
-    let mut all = Candidate { tau, costs: Vec::new(), valid: Vec::new() };
+    let mut all = TriedThreshold { tau, costs: Vec::new(), valid: Vec::new() };
     for base in 0..setup.bases() {
         let rows = setup.factuals(base, task.factuals);
         let within = (base as f64 + 0.5) / setup.bases() as f64;

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::claims::{Claim, Verdict};
+use super::claims::{Claim, ClaimVerdict};
 use super::document::{Block, Column, Figures, Key, Row, Section, Table, TableCell, Tone};
 use super::number::{counted, percent, percent_with_interval};
 use super::scale::Scale;
@@ -41,9 +41,9 @@ pub(super) fn claims(results: &Results) -> Vec<Claim> {
     claims
 }
 
-fn decide(tier: &StatedTier) -> (Verdict, String) {
+fn decide(tier: &StatedTier) -> (ClaimVerdict, String) {
     if tier.bins.is_empty() {
-        return (Verdict::NotTested, "no certificate states a probability".to_owned());
+        return (ClaimVerdict::NotTested, "no certificate states a probability".to_owned());
     }
     let too_much: Vec<&StatedBin> = tier.bins.iter().filter(|bin| claims_too_much(bin)).collect();
     let below = tier.bins.iter().filter(|bin| bin.observed.mean < bin.stated).count();
@@ -64,7 +64,7 @@ fn decide(tier: &StatedTier) -> (Verdict, String) {
             percent_with_interval(&worst.observed)
         );
     }
-    (if too_much.is_empty() { Verdict::Holds } else { Verdict::DoesNot }, evidence)
+    (if too_much.is_empty() { ClaimVerdict::Holds } else { ClaimVerdict::DoesNot }, evidence)
 }
 
 /// One plot of all data sets for each tier, if there are several data sets.

@@ -1,6 +1,6 @@
 //! The tables of a comparison, beside the paper's numbers.
 
-use tyrex::calibrate::Verdict;
+use tyrex::calibrate::CalibrationVerdict;
 use tyrex::metric::Summary;
 
 use super::compare::Entry;
@@ -247,21 +247,21 @@ fn calibrations(calibrations: &[Calibrated]) -> Table {
     let rows = calibrations.iter().map(|chosen| {
         let calibration = &chosen.calibration;
         let (text, tone) = match calibration.verdict {
-            Verdict::Chosen { .. } => ("chosen".to_owned(), Tone::Holds),
-            Verdict::TooFewModels { .. } => {
+            CalibrationVerdict::Chosen { .. } => ("chosen".to_owned(), Tone::Holds),
+            CalibrationVerdict::TooFewModels { .. } => {
                 ("no threshold shown: too few models".to_owned(), Tone::Fails)
             }
-            Verdict::TooFewFound { .. } => {
+            CalibrationVerdict::TooFewFound { .. } => {
                 ("no threshold shown: too few found".to_owned(), Tone::Fails)
             }
-            Verdict::NotShown { tau, p_value } => {
+            CalibrationVerdict::NotShown { tau, p_value } => {
                 let first = format!("p-value {p_value:.3} at tau {tau}, the first tested");
                 (format!("no threshold shown to reach it: {first}"), Tone::Fails)
             }
         };
         let point = calibration.curve.iter().find(|point| point.tau == chosen.tau);
         let reporting = match &calibration.verdict {
-            Verdict::Chosen { validity, .. } => {
+            CalibrationVerdict::Chosen { validity, .. } => {
                 format!(
                     "{} [{}, {}]",
                     percent(validity.mean),
@@ -269,9 +269,13 @@ fn calibrations(calibrations: &[Calibrated]) -> Table {
                     percent(validity.high)
                 )
             }
-            Verdict::TooFewModels { models, needed } => format!("{models} models, {needed} needed"),
-            Verdict::TooFewFound { coverage } => format!("at most {} found", percent(*coverage)),
-            Verdict::NotShown { .. } => {
+            CalibrationVerdict::TooFewModels { models, needed } => {
+                format!("{models} models, {needed} needed")
+            }
+            CalibrationVerdict::TooFewFound { coverage } => {
+                format!("at most {} found", percent(*coverage))
+            }
+            CalibrationVerdict::NotShown { .. } => {
                 point.and_then(|point| point.validity_reporting).map(percent).unwrap_or_default()
             }
         };

@@ -17,7 +17,7 @@ pub mod printed;
 mod sensitivity;
 mod tradeoff;
 
-pub use claims::{Claim, Verdict, claims};
+pub use claims::{Claim, ClaimVerdict, claims};
 
 use tyrex::error::Result;
 use tyrex::report::document::{Document, Section};

@@ -2,7 +2,7 @@
 
 use tyrex::counterfactual::Protocol;
 
-use super::claims::{Claim, Verdict};
+use super::claims::{Claim, ClaimVerdict};
 use super::document::{Block, Column, Row, Section, Table, TableCell, Tone};
 use super::number::{counted, seconds};
 use crate::experiment::result::Timing;
@@ -145,9 +145,10 @@ pub(super) fn claims(claims: &[Claim]) -> Option<Section> {
         let places = places_of(&of_title(group[0]));
         let rows = group.iter().map(|title| {
             let of_title = of_title(title);
-            let holds = of_title.iter().filter(|claim| claim.verdict == Verdict::Holds).count();
+            let holds =
+                of_title.iter().filter(|claim| claim.verdict == ClaimVerdict::Holds).count();
             let tested =
-                of_title.iter().filter(|claim| claim.verdict != Verdict::NotTested).count();
+                of_title.iter().filter(|claim| claim.verdict != ClaimVerdict::NotTested).count();
             let mut cells = vec![TableCell::plain(format!("{holds} of {tested}"))];
             cells.extend(places.iter().map(|place| {
                 let claim = of_title.iter().find(|claim| claim.place == *place);
@@ -168,20 +169,20 @@ pub(super) fn claims(claims: &[Claim]) -> Option<Section> {
     Some(section)
 }
 
-fn tone(verdict: Verdict) -> Tone {
+fn tone(verdict: ClaimVerdict) -> Tone {
     match verdict {
-        Verdict::Holds => Tone::Holds,
-        Verdict::DoesNot => Tone::Fails,
-        Verdict::Undecided | Verdict::NotTested => Tone::Open,
+        ClaimVerdict::Holds => Tone::Holds,
+        ClaimVerdict::DoesNot => Tone::Fails,
+        ClaimVerdict::Undecided | ClaimVerdict::NotTested => Tone::Open,
     }
 }
 
-fn sign(verdict: Verdict) -> TableCell {
+fn sign(verdict: ClaimVerdict) -> TableCell {
     let text = match verdict {
-        Verdict::Holds => "\u{2713}",
-        Verdict::DoesNot => "\u{2717}",
-        Verdict::Undecided => "?",
-        Verdict::NotTested => "\u{2013}",
+        ClaimVerdict::Holds => "\u{2713}",
+        ClaimVerdict::DoesNot => "\u{2717}",
+        ClaimVerdict::Undecided => "?",
+        ClaimVerdict::NotTested => "\u{2013}",
     };
     TableCell { tone: tone(verdict), ..TableCell::plain(text) }
 }

@@ -3,8 +3,8 @@
 //! This module is independent of HTTP. A question is about rows of a [`Served`] model; the `pool`
 //! answers questions of many clients in batches. Long work is a job (`jobs`).
 
+mod audit;
 pub(crate) mod error;
-mod gate;
 mod import;
 pub(crate) mod jobs;
 mod kept;
@@ -27,8 +27,8 @@ use prometheus_client::metrics::histogram::Histogram;
 use tokio::sync::Semaphore;
 use tyrex::explain::{Applicant, SERVED_MODELS};
 
+pub(crate) use audit::{Contender, GateQuestion};
 pub use error::{Error, Result};
-pub(crate) use gate::{Contender, GateQuestion};
 pub(crate) use import::Upload;
 pub use own::{Loaded, OwnModel};
 pub(crate) use playground::{MapAnswer, MapQuestion, PathsAnswer, PathsQuestion};

@@ -15,7 +15,7 @@ use super::results;
 use super::search::{arrow, request};
 use crate::access::Explaining;
 use crate::ask;
-use crate::engine::jobs::{GateWork, Job, Work};
+use crate::engine::jobs::{AuditWork, Job, Work};
 use crate::engine::{Contender, GateQuestion};
 use crate::extract::Json;
 use crate::limits::is_upload;
@@ -118,7 +118,7 @@ pub(crate) async fn audit(
         };
         let Gate { request, by, allow, confidence } = gate;
         let candidates = ids.collect();
-        let work = GateWork { candidates, request, by, allow, confidence };
+        let work = AuditWork { candidates, request, by, allow, confidence };
         return Ok(accepted(state.engine.submit(first, Work::Audit(work), 0).await?));
     }
     let report = state.engine.judge(GateQuestion { contenders, gate }).await?;

@@ -3,9 +3,9 @@
 use super::*;
 
 /// A candidate under models that accept the given numbers of counterfactuals.
-fn candidate(tau: f64, costs: &[Option<f64>], accepted: &[usize]) -> Candidate {
+fn candidate(tau: f64, costs: &[Option<f64>], accepted: &[usize]) -> TriedThreshold {
     let row = |&count: &usize| (0..costs.len()).map(|factual| factual < count).collect();
-    Candidate { tau, costs: costs.to_vec(), valid: accepted.iter().map(row).collect() }
+    TriedThreshold { tau, costs: costs.to_vec(), valid: accepted.iter().map(row).collect() }
 }
 
 const COSTS: [Option<f64>; 4] = [Some(1.0), Some(2.0), Some(3.0), Some(6.0)];
@@ -50,7 +50,7 @@ fn one_half_chooses_and_the_other_reports() {
     let half = |first: usize, second: usize| [vec![first; 10], vec![second; 10]].concat();
     let given = vec![candidate(0.9, &COSTS, &half(4, 3)), candidate(0.8, &COSTS, &half(0, 4))];
     let answer = choose(&goal(0.7, 0.95), given).unwrap();
-    let Verdict::Chosen { tau, validity } = answer.verdict else { panic!("{answer:?}") };
+    let CalibrationVerdict::Chosen { tau, validity } = answer.verdict else { panic!("{answer:?}") };
     assert_eq!((tau, validity.mean), (0.9, 0.75));
     assert!(validity.low < 0.75 && validity.high > 0.75);
     // Clopper-Pearson's lower bound for 10 of 10 at 97.5 % is 0.69; a mean of 0.75 is lower.
@@ -79,7 +79,7 @@ fn thresholds_with_too_few_found_are_passed_over() {
     assert_eq!(choose(&goal(0.7, 0.95), given()).unwrap().tau(), Some(0.8));
     let only = vec![candidate(0.9, &few, &[1; 20])];
     let answer = choose(&goal(0.7, 0.95), only).unwrap();
-    assert_eq!(answer.verdict, Verdict::TooFewFound { coverage: 0.25 });
+    assert_eq!(answer.verdict, CalibrationVerdict::TooFewFound { coverage: 0.25 });
 }
 
 #[test]
@@ -101,15 +101,15 @@ fn tests_differ_in_what_failures_cost() {
 #[test]
 fn a_promise_that_cannot_be_shown_is_answered_and_no_error() {
     let answer = choose(&Goal::default(), vec![candidate(0.9, &COSTS, &[4; 100])]).unwrap();
-    assert_eq!(answer.verdict, Verdict::TooFewModels { models: 100, needed: 117 });
+    assert_eq!(answer.verdict, CalibrationVerdict::TooFewModels { models: 100, needed: 117 });
     assert_eq!(answer.curve.len(), 1);
     // Many models to report do not make up for too few to choose: 59 models must choose.
     let answer = choose_by(&Goal::default(), vec![candidate(0.9, &COSTS, &[4; 150])], 50).unwrap();
-    assert_eq!(answer.verdict, Verdict::TooFewModels { models: 150, needed: 159 });
+    assert_eq!(answer.verdict, CalibrationVerdict::TooFewModels { models: 150, needed: 159 });
     let answer = choose(&Goal::default(), vec![candidate(0.9, &COSTS, &[4; 117])]).unwrap();
     assert_eq!(answer.tau(), Some(0.9));
     let answer = choose(&Goal::default(), vec![candidate(0.9, &COSTS, &[3; 117])]).unwrap();
-    assert_eq!(answer.verdict, Verdict::NotShown { tau: 0.9, p_value: 1.0 });
+    assert_eq!(answer.verdict, CalibrationVerdict::NotShown { tau: 0.9, p_value: 1.0 });
 }
 
 #[test]

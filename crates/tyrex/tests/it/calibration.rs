@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 
 use rand::RngExt;
 use tyrex::action::FeasibleSet;
-use tyrex::calibrate::{Candidate, Goal, Test, Verdict, calibrate, choose};
+use tyrex::calibrate::{CalibrationVerdict, Goal, Test, TriedThreshold, calibrate, choose};
 use tyrex::change::{Ensemble, ModelChange, Plan, Reinitialise};
 use tyrex::counterfactual::{Budget, Factual, MethodSpec, Norm, Problem, Protocol, find_all};
 use tyrex::data::moons::moons;
@@ -60,14 +60,14 @@ fn simulate(process: Process, goal: &Goal, curve: &[(f64, f64)], models: usize) 
         let mut rng = Seed(11).index(run).rng();
         let candidates = curve
             .iter()
-            .map(|&(tau, validity)| Candidate {
+            .map(|&(tau, validity)| TriedThreshold {
                 tau,
                 costs: vec![Some(tau); factuals],
                 valid: (0..models).map(|_| process.model(validity, factuals, &mut rng)).collect(),
             })
             .collect();
         let answer = choose(goal, candidates).unwrap();
-        let Verdict::Chosen { tau, validity } = answer.verdict else { continue };
+        let CalibrationVerdict::Chosen { tau, validity } = answer.verdict else { continue };
         let (_, truth) = curve.iter().copied().find(|(own, _)| *own == tau).unwrap();
         tally.chosen += 1;
         tally.wrong += usize::from(truth < goal.validity);
@@ -183,7 +183,7 @@ fn a_search_is_calibrated_on_retrained_networks() {
     let taus = [0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9];
     let answer = calibrate(&goal, &taus, &members, search).unwrap();
 
-    let Verdict::Chosen { tau, validity } = answer.verdict else { panic!("{answer:?}") };
+    let CalibrationVerdict::Chosen { tau, validity } = answer.verdict else { panic!("{answer:?}") };
     assert!(tau > 0.3 && tau < 0.95, "{answer:#?}");
     assert!(validity.mean >= 0.9 && validity.low < validity.mean, "{answer:#?}");
     // The price of stability: more of it costs more and holds more often.

@@ -3,7 +3,7 @@
 use tyrex::counterfactual::Norm;
 use tyrex::measure::{Measure, RelaxedStability};
 
-use super::{Claim, Decision, Verdict, above_zero, all_of, place_title, points};
+use super::{Claim, ClaimVerdict, Decision, above_zero, all_of, place_title, points};
 use crate::report::compare::Entry;
 use crate::report::number::{amount, family, method_name, percent};
 use crate::report::printed::ABLATION;
@@ -68,7 +68,7 @@ fn at_same_cost(better: &[&Entry<'_>], worse: &[&Entry<'_>]) -> Decision {
     let (mut verdicts, mut evidence) = (Vec::new(), Vec::new());
     for (cost, validity) in curve(better) {
         let Some(other) = between(&worse, cost) else { continue };
-        verdicts.push(if validity > other { Verdict::Holds } else { Verdict::DoesNot });
+        verdicts.push(if validity > other { ClaimVerdict::Holds } else { ClaimVerdict::DoesNot });
         evidence.push(format!(
             "cost {}: {} against {}",
             amount(cost),
@@ -77,13 +77,13 @@ fn at_same_cost(better: &[&Entry<'_>], worse: &[&Entry<'_>]) -> Decision {
         ));
     }
     if verdicts.is_empty() {
-        return (Verdict::NotTested, "the two have no common range of costs".to_owned());
+        return (ClaimVerdict::NotTested, "the two have no common range of costs".to_owned());
     }
-    let holds = verdicts.iter().filter(|verdict| **verdict == Verdict::Holds).count();
+    let holds = verdicts.iter().filter(|verdict| **verdict == ClaimVerdict::Holds).count();
     let verdict = match holds {
-        0 => Verdict::DoesNot,
-        all if all == verdicts.len() => Verdict::Holds,
-        _ => Verdict::Undecided,
+        0 => ClaimVerdict::DoesNot,
+        all if all == verdicts.len() => ClaimVerdict::Holds,
+        _ => ClaimVerdict::Undecided,
     };
     (verdict, format!("{}; the other curve is interpolated", evidence.join("; ")))
 }
@@ -155,9 +155,9 @@ fn is_same_ballpark(estimated: &[&Entry<'_>], relaxed: &[&Entry<'_>]) -> Decisio
         ));
     }
     match largest {
-        None => (Verdict::NotTested, "the two have no common range of costs".to_owned()),
-        Some(largest) if largest <= BALLPARK => (Verdict::Holds, evidence.join("; ")),
-        Some(_) => (Verdict::DoesNot, evidence.join("; ")),
+        None => (ClaimVerdict::NotTested, "the two have no common range of costs".to_owned()),
+        Some(largest) if largest <= BALLPARK => (ClaimVerdict::Holds, evidence.join("; ")),
+        Some(_) => (ClaimVerdict::DoesNot, evidence.join("; ")),
     }
 }
 

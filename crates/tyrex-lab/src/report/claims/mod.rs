@@ -8,7 +8,7 @@
 mod measures;
 
 use serde::Serialize;
-use tyrex::calibrate::Verdict as Calibrated;
+use tyrex::calibrate::CalibrationVerdict;
 use tyrex::counterfactual::{Norm, Protocol};
 use tyrex::error::Result;
 use tyrex::metric::Summary;
@@ -25,7 +25,7 @@ use crate::experiment::Results;
 /// The verdict on a claim.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Verdict {
+pub enum ClaimVerdict {
     /// It holds.
     Holds,
     /// It does not.
@@ -36,7 +36,7 @@ pub enum Verdict {
     NotTested,
 }
 
-impl Verdict {
+impl ClaimVerdict {
     /// In words.
     #[must_use]
     pub fn name(self) -> &'static str {
@@ -57,7 +57,7 @@ pub struct Claim {
     /// The data set and norm.
     pub place: String,
     /// The verdict.
-    pub verdict: Verdict,
+    pub verdict: ClaimVerdict,
     /// The evidence.
     pub evidence: String,
 }
@@ -68,7 +68,7 @@ struct Rule {
     decide: fn(&Place<'_>) -> Decision,
 }
 
-type Decision = (Verdict, String);
+type Decision = (ClaimVerdict, String);
 
 const RULES: [Rule; 9] = [
     Rule { title: "min-cost is fragile: fewer survive than of T-Rex:I", decide: is_fragile },
@@ -189,7 +189,7 @@ fn is_plain(entry: &Entry<'_>, method: &str) -> bool {
 fn missing(place: &Place<'_>, methods: &[&str]) -> Decision {
     let absent: Vec<&str> =
         methods.iter().copied().filter(|method| place.line(method).is_none()).collect();
-    (Verdict::NotTested, format!("the table has no line for {}", absent.join(" or of ")))
+    (ClaimVerdict::NotTested, format!("the table has no line for {}", absent.join(" or of ")))
 }
 
 fn is_fragile(place: &Place<'_>) -> Decision {
@@ -203,9 +203,9 @@ fn is_fragile(place: &Place<'_>) -> Decision {
             continue;
         };
         verdicts.push(match (weak.high, strong.low) {
-            _ if weak.mean >= strong.mean => Verdict::DoesNot,
-            (Some(high), Some(low)) if high < low => Verdict::Holds,
-            _ => Verdict::Undecided,
+            _ if weak.mean >= strong.mean => ClaimVerdict::DoesNot,
+            (Some(high), Some(low)) if high < low => ClaimVerdict::Holds,
+            _ => ClaimVerdict::Undecided,
         });
         evidence.push(format!(
             "{} {} against {}",
@@ -234,7 +234,7 @@ fn beats_nn(place: &Place<'_>) -> Decision {
 
 fn keeps_the_promise(place: &Place<'_>, method: &str) -> Decision {
     let Some(entry) = place.line(method).filter(|entry| entry.line.contender.calibrated) else {
-        return (Verdict::NotTested, format!("the table has no calibrated line for {method}"));
+        return (ClaimVerdict::NotTested, format!("the table has no calibrated line for {method}"));
     };
     let comparison = entry.comparison;
     let chosen = comparison.calibrations.iter().find(|chosen| {
@@ -244,11 +244,12 @@ fn keeps_the_promise(place: &Place<'_>, method: &str) -> Decision {
     let (mut verdicts, mut evidence) = (Vec::new(), Vec::new());
     for (change, validity) in &entry.line.validity {
         let is_kept = validity.mean >= promise;
-        verdicts.push(if is_kept { Verdict::Holds } else { Verdict::DoesNot });
+        verdicts.push(if is_kept { ClaimVerdict::Holds } else { ClaimVerdict::DoesNot });
         evidence.push(format!("{} {}", family(change), percent_with_interval(validity)));
     }
-    let is_shown = chosen
-        .is_some_and(|chosen| matches!(chosen.calibration.verdict, Calibrated::Chosen { .. }));
+    let is_shown = chosen.is_some_and(|chosen| {
+        matches!(chosen.calibration.verdict, CalibrationVerdict::Chosen { .. })
+    });
     let how = if is_shown { "" } else { ", not shown to reach it" };
     let evidence =
         format!("promised {}{}{how}: {}", percent(promise), at_tau(entry), evidence.join(", "));
@@ -271,7 +272,7 @@ fn is_cheaper_than_released(place: &Place<'_>) -> Decision {
         released = place.all.iter().filter(is_released).copied().collect();
     }
     if released.is_empty() {
-        return (Verdict::NotTested, "the authors' code has no line here".to_owned());
+        return (ClaimVerdict::NotTested, "the authors' code has no line here".to_owned());
     }
     let (verdicts, evidence): (Vec<_>, Vec<_>) =
         released.iter().map(|target| at_same_validity(place, "trex-o", target)).unzip();
@@ -286,7 +287,7 @@ fn at_same_validity(place: &Place<'_>, method: &str, target: &Entry<'_>) -> Deci
         candidates.filter_map(|entry| Some((entry, Pair::of(entry, target)?)))
     };
     if pairs().next().is_none() {
-        return (Verdict::NotTested, format!("no line of {name} on the factuals of {other}"));
+        return (ClaimVerdict::NotTested, format!("no line of {name} on the factuals of {other}"));
     }
     let cheapest = pairs()
         .filter(|(_, pair)| pair.is_as_valid())
@@ -300,7 +301,7 @@ fn at_same_validity(place: &Place<'_>, method: &str, target: &Entry<'_>) -> Deci
         let evidence = nearest.map_or_else(String::new, |(entry, pair)| {
             format!("at best, {}{}: {}", name, at_tau(entry), against(&pair, &other))
         });
-        return (Verdict::DoesNot, evidence);
+        return (ClaimVerdict::DoesNot, evidence);
     };
     let evidence = format!(
         "{name}{}: {}; cost {}",
@@ -342,7 +343,7 @@ fn is_cheaper_than_neighbours(place: &Place<'_>) -> Decision {
     let pair = Pair::of(ours, theirs);
     let Some((pair, difference)) = pair.and_then(|pair| pair.difference.map(|d| (pair.clone(), d)))
     else {
-        return (Verdict::NotTested, "no factual was answered by both".to_owned());
+        return (ClaimVerdict::NotTested, "no factual was answered by both".to_owned());
     };
     let evidence = format!(
         "{}; cost {}",
@@ -358,7 +359,7 @@ fn is_cheaper_than_measured(place: &Place<'_>) -> Decision {
         .filter(|anchor| anchor.is_of_released_code())
         .collect();
     if anchors.is_empty() {
-        return (Verdict::NotTested, "no measurement by others is known".to_owned());
+        return (ClaimVerdict::NotTested, "no measurement by others is known".to_owned());
     }
     if place.with_any_threshold("trex-o").next().is_none() {
         return missing(place, &["trex-o"]);
@@ -384,7 +385,7 @@ fn is_cheaper_than_measured(place: &Place<'_>) -> Decision {
             verdicts.push(by_means(Some(cost), Some(anchor.cost)));
             evidence.push(format!("{}, cost {} against {theirs}", validities(entry), amount(cost)));
         } else {
-            verdicts.push(Verdict::DoesNot);
+            verdicts.push(ClaimVerdict::DoesNot);
             evidence.push(format!("no line of T-Rex:O is as valid as {theirs}"));
         }
     }
@@ -392,31 +393,31 @@ fn is_cheaper_than_measured(place: &Place<'_>) -> Decision {
 }
 
 /// Combines verdicts: all hold; one does not; nothing was tested; or undecided.
-fn all_of(verdicts: &[Verdict]) -> Verdict {
+fn all_of(verdicts: &[ClaimVerdict]) -> ClaimVerdict {
     match verdicts {
-        [] => Verdict::NotTested,
-        all if all.contains(&Verdict::DoesNot) => Verdict::DoesNot,
-        all if all.iter().all(|verdict| *verdict == Verdict::Holds) => Verdict::Holds,
-        all if all.contains(&Verdict::Undecided) => Verdict::Undecided,
-        _ => Verdict::NotTested,
+        [] => ClaimVerdict::NotTested,
+        all if all.contains(&ClaimVerdict::DoesNot) => ClaimVerdict::DoesNot,
+        all if all.iter().all(|verdict| *verdict == ClaimVerdict::Holds) => ClaimVerdict::Holds,
+        all if all.contains(&ClaimVerdict::Undecided) => ClaimVerdict::Undecided,
+        _ => ClaimVerdict::NotTested,
     }
 }
 
 /// Whether the interval of a mean is above zero.
-fn above_zero(difference: &Summary) -> Verdict {
+fn above_zero(difference: &Summary) -> ClaimVerdict {
     match (difference.low, difference.high) {
-        (Some(low), _) if low > 0.0 => Verdict::Holds,
-        (_, Some(high)) if high <= 0.0 => Verdict::DoesNot,
-        (None, None) if difference.mean <= 0.0 => Verdict::DoesNot,
-        _ => Verdict::Undecided,
+        (Some(low), _) if low > 0.0 => ClaimVerdict::Holds,
+        (_, Some(high)) if high <= 0.0 => ClaimVerdict::DoesNot,
+        (None, None) if difference.mean <= 0.0 => ClaimVerdict::DoesNot,
+        _ => ClaimVerdict::Undecided,
     }
 }
 
-fn by_means(own: Option<f64>, other: Option<f64>) -> Verdict {
+fn by_means(own: Option<f64>, other: Option<f64>) -> ClaimVerdict {
     match (own, other) {
-        (Some(own), Some(other)) if own < other => Verdict::Holds,
-        (Some(_), Some(_)) => Verdict::DoesNot,
-        _ => Verdict::NotTested,
+        (Some(own), Some(other)) if own < other => ClaimVerdict::Holds,
+        (Some(_), Some(_)) => ClaimVerdict::DoesNot,
+        _ => ClaimVerdict::NotTested,
     }
 }
 

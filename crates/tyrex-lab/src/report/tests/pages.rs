@@ -1,6 +1,6 @@
 //! Whole pages: well formed, safe, the same every time, whatever the results are.
 
-use tyrex::calibrate::{Calibration, CurvePoint, Goal, Validity, Verdict};
+use tyrex::calibrate::{Calibration, CalibrationVerdict, CurvePoint, Goal, Validity};
 use tyrex::counterfactual::Norm;
 use tyrex::metric::Summary;
 
@@ -30,10 +30,10 @@ fn everything() -> Results {
         });
         let validity = Validity { mean: 0.97, low: 0.95, high: 0.99 };
         for (verdict, tau) in [
-            (Verdict::Chosen { tau: 0.8, validity }, 0.8),
-            (Verdict::NotShown { tau: 0.99, p_value: 0.4 }, 0.99),
-            (Verdict::TooFewModels { models: 2, needed: 60 }, 0.99),
-            (Verdict::TooFewFound { coverage: 0.5 }, 0.99),
+            (CalibrationVerdict::Chosen { tau: 0.8, validity }, 0.8),
+            (CalibrationVerdict::NotShown { tau: 0.99, p_value: 0.4 }, 0.99),
+            (CalibrationVerdict::TooFewModels { models: 2, needed: 60 }, 0.99),
+            (CalibrationVerdict::TooFewFound { coverage: 0.5 }, 0.99),
         ] {
             let point = CurvePoint {
                 tau,

@@ -3,9 +3,9 @@
 //! One job runs at a time, on the background threads. A job that gives advice stores every finished
 //! row; other jobs start over. The personal data of a job is removed when the job expires.
 
+mod audit;
 mod calibrate;
 mod explain;
-mod gate;
 
 use std::collections::BTreeMap;
 use std::future::Future;
@@ -21,9 +21,9 @@ use tokio::task::JoinHandle;
 use utoipa::ToSchema;
 use uuid::Uuid;
 
+pub(crate) use audit::AuditWork;
 pub(crate) use calibrate::CalibrateWork;
 pub(crate) use explain::{ExplainAnswer, ExplainWork, KeptCertifying, KeptRows};
-pub(crate) use gate::GateWork;
 
 use super::error::{Error, Result};
 use super::pool::Stop;
@@ -130,7 +130,7 @@ pub(crate) enum Work {
     /// A threshold for a required validity.
     Calibrate(CalibrateWork),
     /// The ledger's promises under other models.
-    Audit(GateWork),
+    Audit(AuditWork),
 }
 
 impl Work {
@@ -372,7 +372,7 @@ impl Engine {
         let done = match work.as_deref() {
             Some(Work::Explain(work)) => self.run_explain(entry, work).await,
             Some(Work::Calibrate(work)) => self.run_calibrate(entry, work).await,
-            Some(Work::Audit(work)) => self.run_gate(entry, work).await,
+            Some(Work::Audit(work)) => self.run_audit(entry, work).await,
             None => Err(Error::Broken("a job without work".to_owned())),
         };
         let (state, problem) = match done {

@@ -11,7 +11,7 @@ use crate::engine::{Contender, Engine, GateQuestion};
 
 /// Promises to audit.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub(crate) struct GateWork {
+pub(crate) struct AuditWork {
     /// The candidates, by their ids.
     pub(crate) candidates: Vec<String>,
     pub(crate) request: Request,
@@ -21,7 +21,7 @@ pub(crate) struct GateWork {
 }
 
 impl Engine {
-    pub(super) async fn run_gate(&self, entry: &Arc<Entry>, work: &GateWork) -> Result<()> {
+    pub(super) async fn run_audit(&self, entry: &Arc<Entry>, work: &AuditWork) -> Result<()> {
         let served = work.candidates.iter().map(|id| self.model(Some(id)));
         let question = GateQuestion {
             contenders: served

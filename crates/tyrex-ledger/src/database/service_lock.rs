@@ -1,6 +1,6 @@
 //! One service at a time on one database.
 //!
-//! Two services would run the same jobs. Other programs, which only read and write, need no claim.
+//! Two services would run the same jobs. Other programs, which only read and write, need no lock.
 
 use std::fs::{File, TryLockError};
 use std::path::{Path, PathBuf};
@@ -11,16 +11,16 @@ use super::Never as Session;
 use super::postgres::Session;
 use super::{Database, Either, Error, Result};
 
-/// A service's claim on its database. It ends with the process in any case.
+/// The lock of a service on its database. It ends with the process in any case.
 #[derive(Debug)]
-pub struct Claim(Either<File, Session>);
+pub struct ServiceLock(Either<File, Session>);
 
 impl Database {
-    /// Claims the database for a service; an error if another one runs on it.
+    /// Locks the database for a service; an error if another one runs on it.
     #[cfg_attr(not(feature = "postgres"), expect(clippy::unused_async, reason = "a server waits"))]
-    pub async fn claim(&self) -> Result<Claim> {
+    pub async fn lock_for_service(&self) -> Result<ServiceLock> {
         let claimed = || Error::Claimed { address: self.address.clone() };
-        let claim = match &self.pools {
+        let lock = match &self.pools {
             Either::Sqlite(pool) => {
                 let file = pool.connect_options().get_filename().to_owned();
                 Either::Sqlite(lock_beside(&file, &self.address)?.ok_or_else(claimed)?)
@@ -36,11 +36,11 @@ impl Database {
             #[cfg(not(feature = "postgres"))]
             Either::Postgres(never) => match *never {},
         };
-        Ok(Claim(claim))
+        Ok(ServiceLock(lock))
     }
 }
 
-impl Claim {
+impl ServiceLock {
     /// Completes when another service has the database, which may happen after a restart of
     /// PostgreSQL.
     pub async fn lost(&mut self) {
@@ -53,7 +53,7 @@ impl Claim {
         }
     }
 
-    /// Releases the database, so that the next service can claim it at once.
+    /// Releases the database, so that the next service can lock it at once.
     #[cfg_attr(not(feature = "postgres"), expect(clippy::unused_async, reason = "a server waits"))]
     pub async fn release(self) {
         match self.0 {

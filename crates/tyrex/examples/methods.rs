@@ -1,26 +1,32 @@
 //! Every method on one data set, side by side: cost, columns changed, validity under models
-//! retrained with other seeds.
+//! retrained with other seeds. `trex-e:0.05:1.5` has a tail of 0.05 and a margin of 1.5.
 //!
 //! `cargo run --release --example methods -- german l1 0.8`
 #![allow(clippy::print_stdout)] // an example shows
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, Result, bail};
 use tyrex::Seed;
 use tyrex::action::FeasibleSet;
 use tyrex::counterfactual::{
-    Budget, ElasticNet, Factual, MethodSpec, Norm, Problem, Protocol, Robustness, Step, TrexI,
-    find_all,
+    Budget, ElasticNet, Factual, MethodSpec, Norm, Problem, Protocol, Robustness, Step, TrexE,
+    TrexI, find_all,
 };
 use tyrex::data::catalogue::{Catalogue, Direction, Variant};
-use tyrex::model::train::Job;
-use tyrex::model::{Examples, Mlp, Model as _, THRESHOLD, TrainParams, train_all};
+use tyrex::model::train::{EarlyStopping, Job};
+use tyrex::model::{Committee, Examples, Mlp, Model, THRESHOLD, TrainParams, train_all};
+
+/// Models that `trex-e` searches over, and models that judge all methods.
+const SEARCHED: usize = 40;
+const JUDGES: usize = 40;
 
 fn main() -> Result<()> {
-    let boxed = std::env::args().any(|argument| argument == "--box");
-    let mut arguments = std::env::args().skip(1).filter(|argument| argument != "--box");
+    let given = |flag: &str| std::env::args().any(|argument| argument == flag);
+    let (boxed, regularised) = (given("--box"), given("--regularised"));
+    let mut arguments = std::env::args().skip(1).filter(|argument| !argument.starts_with("--"));
     let name = arguments.next().unwrap_or_else(|| "german".to_owned());
     let norm = match arguments.next().as_deref() {
         None | Some("l1") => Norm::L1,
@@ -36,14 +42,23 @@ fn main() -> Result<()> {
         Catalogue::new(folder.as_deref()).load(&name, Variant::Reference, Direction::Favourable)?;
     let labels: Vec<u32> = data.labels().iter().map(|&label| u32::from(label)).collect();
     let examples = Examples::new(data.points(), &labels).with_rows(data.train());
-    let params = TrainParams::default();
-    let jobs: Vec<Job> =
-        (0..11).map(|index| Job::new(examples, &params, Seed(0).index(index))).collect();
+    let mut params = TrainParams::default();
+    if regularised {
+        params.early_stopping = Some(EarlyStopping { patience: 5, ..EarlyStopping::default() });
+        params.l2 = 1e-4;
+    }
+    let jobs: Vec<Job> = (0..1 + SEARCHED + JUDGES)
+        .map(|index| Job::new(examples, &params, Seed(0).index(index)))
+        .collect();
     let networks: Vec<Mlp> = train_all(&jobs, |_, _| ControlFlow::Continue(()))?
         .into_iter()
         .map(|trained| trained.network)
         .collect();
-    let (model, others) = networks.split_first().context("no network")?;
+    let (searched, others) = networks.split_at(1 + SEARCHED);
+    let model = &searched[0];
+    let committee =
+        searched.iter().map(|network| Arc::new(network.clone()) as Arc<dyn Model>).collect();
+    let committee = Committee::new(committee)?;
 
     let train = data.points().select(data.train());
     let test = data.points().select(data.test());
@@ -64,7 +79,7 @@ fn main() -> Result<()> {
         "{:16} {:>6} {:>8} {:>8} {:>8} {:>9} {:>10} {:>8}",
         "method", "found", "L1", "L2", "columns", "validity", "ms each", "steps"
     );
-    let problem = Problem::new(model, norm, &train)?;
+    let problem = Problem::new(model, norm, &train)?.with_committee(&committee);
     let all = MethodSpec::NAMES.join(",");
     for method in only.as_deref().unwrap_or(&all).split(',') {
         let mut spec = match method.split_once('@') {
@@ -78,6 +93,17 @@ fn main() -> Result<()> {
                 steps: 200,
                 rescue: false,
             }),
+            _ if method.contains(':') => {
+                let numbers: Vec<f64> = method
+                    .split(':')
+                    .skip(1)
+                    .map(|text| text.parse().context("a tail and a margin"))
+                    .collect::<Result<_>>()?;
+                let &[tail, margin] = numbers.as_slice() else {
+                    bail!("expected `trex-e:tail:margin`, found `{method}`")
+                };
+                MethodSpec::TrexE(TrexE { tail, margin, ..TrexE::default() })
+            }
             _ => MethodSpec::named(method, Protocol::Product)?,
         };
         if let Some(robustness) = spec.robustness_mut() {

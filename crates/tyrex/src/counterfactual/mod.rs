@@ -15,6 +15,7 @@ mod outcome;
 mod path;
 mod relax;
 mod search;
+mod tail;
 
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -35,7 +36,7 @@ use path::Path;
 
 use crate::action::FeasibleSet;
 use crate::error::{Error, Result};
-use crate::model::Model;
+use crate::model::{Committee, Model};
 use crate::points::Points;
 
 /// The problem, the same for every factual.
@@ -48,6 +49,7 @@ pub struct Problem<'a> {
     /// Data points, for the methods that return or start from them.
     pub data: &'a Points,
     memory: Option<&'a Memory>,
+    committee: Option<&'a Committee>,
 }
 
 impl<'a> Problem<'a> {
@@ -60,7 +62,13 @@ impl<'a> Problem<'a> {
                 got: data.dim(),
             });
         }
-        Ok(Self { model, norm, data, memory: None })
+        Ok(Self { model, norm, data, memory: None, committee: None })
+    }
+
+    /// The same problem with models for a search over models: the model in use comes first.
+    #[must_use]
+    pub fn with_committee(self, committee: &'a Committee) -> Self {
+        Self { committee: Some(committee), ..self }
     }
 
     /// The same problem with a cache of the measures at the data points, for other methods and

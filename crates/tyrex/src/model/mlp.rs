@@ -75,6 +75,41 @@ impl Output {
         }
     }
 
+    /// `ln(m / (1 - m))` from one point's logits: `z_f - ln sum_{j != f} exp(z_j)` for a softmax.
+    pub(crate) fn logit(self, logits: &[f32]) -> f32 {
+        match self {
+            Self::Sigmoid { favourable } => {
+                if favourable {
+                    logits[0]
+                } else {
+                    -logits[0]
+                }
+            }
+            Self::Softmax { favourable } => {
+                let largest = largest_other(logits, favourable);
+                let others = logits.iter().enumerate().filter(|(class, _)| *class != favourable);
+                let total: f32 = others.map(|(_, z)| kernel::exp(z - largest)).sum();
+                logits[favourable] - largest - libm::logf(total)
+            }
+        }
+    }
+
+    /// Replaces the logits of a point by the cotangents of `factor` times [`logit`](Self::logit).
+    pub(super) fn logit_cotangent(self, logits: &mut [f32], factor: f32) {
+        match self {
+            Self::Sigmoid { favourable } => logits[0] = if favourable { factor } else { -factor },
+            Self::Softmax { favourable } => {
+                let largest = largest_other(logits, favourable);
+                logits[favourable] = f32::NEG_INFINITY;
+                let total: f32 = logits.iter().map(|z| kernel::exp(z - largest)).sum();
+                for z in logits.iter_mut() {
+                    *z = -factor * kernel::exp(*z - largest) / total;
+                }
+                logits[favourable] = factor;
+            }
+        }
+    }
+
     /// Replaces the logits of a point that scores `score` by `factor * dm/dz`.
     pub(super) fn cotangent(self, score: f32, logits: &mut [f32], factor: f32) {
         match self {
@@ -90,6 +125,12 @@ impl Output {
             }
         }
     }
+}
+
+/// The largest logit of another class.
+fn largest_other(logits: &[f32], class: usize) -> f32 {
+    let others = logits.iter().enumerate().filter(|(other, _)| *other != class);
+    others.fold(f32::NEG_INFINITY, |largest, (_, &z)| largest.max(z))
 }
 
 /// `exp(z_j) / sum_i exp(z_i)`, shifted by the largest logit so that nothing overflows.

@@ -3,6 +3,7 @@
 //! `m : R^d -> [0, 1]` is the probability of the *favourable* class.
 
 pub mod activation;
+mod committee;
 mod curvature;
 pub mod fingerprint;
 pub mod interval;
@@ -17,6 +18,8 @@ pub mod train;
 pub mod trees;
 
 pub use activation::Activation;
+pub use committee::Committee;
+pub(crate) use committee::CommitteeScratch;
 pub use fingerprint::Fingerprint;
 pub use mlp::{Dense, Mlp, Output};
 pub use probe::Probe;

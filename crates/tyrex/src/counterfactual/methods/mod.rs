@@ -6,6 +6,7 @@ mod nn;
 mod params;
 mod roar;
 mod sns;
+mod trex_e;
 mod trex_i;
 mod trex_o;
 
@@ -29,6 +30,7 @@ use crate::seed::Seed;
 catalogue! {
     /// A method and its parameters.
     MethodSpec tagged "method" by Spec {
+        trex_e::TrexE,
         trex_i::TrexI,
         trex_o::TrexO,
         nn::TrexNn,

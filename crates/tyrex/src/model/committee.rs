@@ -1,0 +1,211 @@
+//! Many models, evaluated at one point.
+//!
+//! A search over models needs the logit `z_s(x)` of every model at each of its steps, and the
+//! gradient `sum_s w_s dz_s(x)/dx` for weights that are zero for most models. The first layers of
+//! the networks stand side by side, so one product gives the sums of all of them, and only models
+//! with a weight have a backward pass.
+
+use std::fmt;
+use std::ops::Range;
+use std::sync::Arc;
+
+use super::kernel::{self, Left, Line, Out, Right};
+use super::pass::{Block, Pass};
+use super::{Mlp, Model};
+use crate::error::{Error, Result};
+use crate::points::Points;
+
+/// Models of the same points.
+#[derive(Clone)]
+pub struct Committee {
+    dim: usize,
+    models: Vec<Arc<dyn Model>>,
+    /// The columns of the models' first layers in `weights`; empty for a model without one.
+    places: Vec<Range<usize>>,
+    /// `W_1` of all networks, in panels.
+    weights: Vec<Line>,
+    /// `b_1` of all networks.
+    bias: Vec<Line>,
+}
+
+/// The scratch space of one thread for a [`Committee`].
+pub(crate) struct CommitteeScratch {
+    sums: Vec<Line>,
+    /// The values of each network, from its last forward pass.
+    passes: Vec<Option<Pass>>,
+    logits: Vec<f32>,
+    gradient: Vec<f32>,
+    of_point: Vec<Line>,
+}
+
+impl fmt::Debug for Committee {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Committee").field("models", &self.models.len()).finish_non_exhaustive()
+    }
+}
+
+impl Committee {
+    /// At least one model; all take points of the same dimension.
+    pub fn new(models: Vec<Arc<dyn Model>>) -> Result<Self> {
+        let Some(first) = models.first() else {
+            return Err(Error::param("models", 0, "at least 1"));
+        };
+        let dim = first.dim();
+        if let Some(other) = models.iter().find(|model| model.dim() != dim) {
+            return Err(Error::Dimension {
+                what: "coordinates that a model takes".to_owned(),
+                expected: dim,
+                got: other.dim(),
+            });
+        }
+        let (mut weights, mut bias, mut places) = (Vec::new(), Vec::new(), Vec::new());
+        for model in &models {
+            let start = bias.len();
+            if let Some(layer) = model.network().and_then(|network| network.hidden.first()) {
+                weights.extend_from_slice(&layer.weights);
+                bias.extend_from_slice(&layer.bias);
+            }
+            places.push(start..bias.len());
+        }
+        Ok(Self { dim, models, places, weights, bias })
+    }
+
+    /// The models.
+    #[must_use]
+    pub fn models(&self) -> &[Arc<dyn Model>] {
+        &self.models
+    }
+
+    /// The number of coordinates of a point.
+    #[must_use]
+    pub fn dim(&self) -> usize {
+        self.dim
+    }
+
+    /// Whether every model has gradients.
+    #[must_use]
+    pub fn is_differentiable(&self) -> bool {
+        self.models.iter().all(|model| model.differentiable().is_some())
+    }
+
+    /// Scratch space for one thread.
+    pub(crate) fn scratch(&self) -> CommitteeScratch {
+        let pass = |model: &Arc<dyn Model>| model.network().map(|network| Pass::new(network, 1));
+        CommitteeScratch {
+            sums: kernel::zeros(self.bias.len()),
+            passes: self.models.iter().map(pass).collect(),
+            logits: vec![0.0; self.models.len()],
+            gradient: vec![0.0; self.dim],
+            of_point: kernel::zeros(kernel::lines_for(self.dim)),
+        }
+    }
+
+    /// The logit of the favourable class by every model, at one point.
+    pub(crate) fn logits<'s>(&self, x: &[f32], scratch: &'s mut CommitteeScratch) -> &'s [f32] {
+        assert_eq!(x.len(), self.dim, "the dimension of the point");
+        let input = Left { values: x, row: self.dim, step: 1 };
+        kernel::product(
+            [1, self.dim, self.bias.len()],
+            input,
+            Right { lines: &self.weights, panel: self.dim, step: 1 },
+            &mut Out { lines: &mut scratch.sums, row: self.bias.len(), panel: 1 },
+            Some(&self.bias),
+        );
+        let each = self.models.iter().zip(&self.places).zip(&mut scratch.passes);
+        for (((model, place), pass), logit) in each.zip(&mut scratch.logits) {
+            *logit = match (model.network(), pass) {
+                (Some(network), Some(pass)) => {
+                    if network.hidden.is_empty() {
+                        pass.forward(network, 1, Block { first: 0, values: x }, true);
+                    } else {
+                        pass.values[0].copy_from_slice(&scratch.sums[place.clone()]);
+                        pass.forward_from_sums(network, 1, true);
+                    }
+                    network.output().logit(&pass.logits)
+                }
+                _ => of_score(model.score(&one(x))[0]),
+            };
+        }
+        &scratch.logits
+    }
+
+    /// `m(x)` by one model, at the point of the last call of [`logits`](Self::logits).
+    pub(crate) fn score(&self, index: usize, x: &[f32], scratch: &CommitteeScratch) -> f32 {
+        let model = &self.models[index];
+        match (model.network(), &scratch.passes[index]) {
+            (Some(network), Some(pass)) => network.output().score(&pass.logits),
+            _ => model.score(&one(x))[0],
+        }
+    }
+
+    /// Writes `sum_s w_s dz_s/dx` to `gradient`, for `(s, w_s)` in order, at the point of the last
+    /// call of [`logits`](Self::logits). A model without gradients adds nothing.
+    pub(crate) fn gradient(
+        &self,
+        x: &[f32],
+        weights: impl Iterator<Item = (usize, f32)>,
+        scratch: &mut CommitteeScratch,
+        gradient: &mut [f32],
+    ) {
+        gradient.fill(0.0);
+        for (index, weight) in weights {
+            let model = &self.models[index];
+            match (model.network(), &mut scratch.passes[index]) {
+                (Some(network), Some(pass)) => {
+                    network.output().logit_cotangent(&mut pass.logits, weight);
+                    backward(network, pass, &mut scratch.of_point, &mut scratch.gradient);
+                }
+                _ => {
+                    let Some(model) = model.differentiable() else { continue };
+                    let (scores, gradients) = model.score_and_gradient(&one(x));
+                    let slope = weight / (scores[0] * (1.0 - scores[0])).max(LEAST_SLOPE);
+                    let scaled = gradients.row(0).iter().map(|partial| slope * partial);
+                    scratch.gradient.iter_mut().zip(scaled).for_each(|(to, from)| *to = from);
+                }
+            }
+            gradient.iter_mut().zip(&scratch.gradient).for_each(|(total, part)| *total += part);
+        }
+    }
+
+    /// The logits of many points, model by model.
+    pub(crate) fn logits_of(&self, points: &Points) -> Vec<Vec<f32>> {
+        let of_model = |model: &Arc<dyn Model>| match model.network() {
+            Some(network) => {
+                let logits = network.logits(points);
+                let each = logits.chunks_exact(network.classes());
+                each.map(|logits| network.output().logit(logits)).collect()
+            }
+            None => model.score(points).into_iter().map(of_score).collect(),
+        };
+        self.models.iter().map(of_model).collect()
+    }
+}
+
+/// The gradient of a network's logit, from its cotangents in the pass.
+fn backward(network: &Mlp, pass: &mut Pass, of_point: &mut [Line], gradient: &mut [f32]) {
+    let of_sums = pass.backward_to_sums(network, 1);
+    let padded = match network.hidden.first() {
+        Some(first) => {
+            first.input_gradient(1, of_sums, of_point);
+            &*of_point
+        }
+        None => of_sums,
+    };
+    gradient.copy_from_slice(&kernel::flat(padded)[..gradient.len()]);
+}
+
+/// The least `m (1 - m)` by which a gradient of a score is divided.
+const LEAST_SLOPE: f32 = 1e-12;
+
+/// The logit of a score, at most 27.6 from zero.
+fn of_score(score: f32) -> f32 {
+    let score = f64::from(score);
+    (libm::log(score.max(1e-12)) - libm::log((1.0 - score).max(1e-12))) as f32
+}
+
+/// One point as a batch.
+fn one(x: &[f32]) -> Points {
+    let mut points = Points::new(x.len());
+    points.push(x);
+    points
+}

@@ -12,15 +12,16 @@ use anyhow::{Context, Result, bail};
 use tyrex::Seed;
 use tyrex::action::FeasibleSet;
 use tyrex::counterfactual::{
-    Budget, ElasticNet, Factual, MethodSpec, Norm, Problem, Protocol, Robustness, Step, TrexE,
-    TrexI, find_all,
+    Budget, ElasticNet, Factual, MethodSpec, Norm, Problem, Protocol, Robustness, SearchModels,
+    Step, TrexE, TrexI, find_all,
 };
 use tyrex::data::catalogue::{Catalogue, Direction, Variant};
 use tyrex::model::train::{EarlyStopping, Job};
-use tyrex::model::{Committee, Examples, Mlp, Model, THRESHOLD, TrainParams, train_all};
+use tyrex::model::{Examples, Mlp, Model, THRESHOLD, TrainParams, train_all};
 
-/// Models that `trex-e` searches over, and models that judge all methods.
-const SEARCHED: usize = 40;
+/// Models that `trex-e` searches over, those of them that choose its margin, and models that judge all methods.
+const SEARCHED: usize = 70;
+const TUNED: usize = 30;
 const JUDGES: usize = 40;
 
 fn main() -> Result<()> {
@@ -56,9 +57,12 @@ fn main() -> Result<()> {
         .collect();
     let (searched, others) = networks.split_at(1 + SEARCHED);
     let model = &searched[0];
-    let committee =
-        searched.iter().map(|network| Arc::new(network.clone()) as Arc<dyn Model>).collect();
-    let committee = Committee::new(committee)?;
+    let shared = |networks: &[Mlp]| -> Vec<Arc<dyn Model>> {
+        networks.iter().map(|network| Arc::new(network.clone()) as Arc<dyn Model>).collect()
+    };
+    let (search, tune) = searched[1..].split_at(SEARCHED - TUNED);
+    let models = SearchModels::new(Arc::new(model.clone()), shared(search), shared(tune))?;
+    let untuned = SearchModels::new(Arc::new(model.clone()), shared(&searched[1..]), Vec::new())?;
 
     let train = data.points().select(data.train());
     let test = data.points().select(data.test());
@@ -76,10 +80,10 @@ fn main() -> Result<()> {
         rejected.iter().map(|&index| Factual::new(test.row(index), &set)).collect();
     println!("{name}: {} rejected, tau {tau}, {norm:?}", factuals.len());
     println!(
-        "{:16} {:>6} {:>8} {:>8} {:>8} {:>9} {:>10} {:>8}",
-        "method", "found", "L1", "L2", "columns", "validity", "ms each", "steps"
+        "{:16} {:>6} {:>8} {:>8} {:>8} {:>9} {:>9} {:>10} {:>8}",
+        "method", "found", "L1", "L2", "columns", "validity", "90 % each", "ms each", "steps"
     );
-    let problem = Problem::new(model, norm, &train)?.with_committee(&committee);
+    let problem = Problem::new(model, norm, &train)?.with_search_models(&models);
     let all = MethodSpec::NAMES.join(",");
     for method in only.as_deref().unwrap_or(&all).split(',') {
         let mut spec = match method.split_once('@') {
@@ -110,6 +114,10 @@ fn main() -> Result<()> {
             robustness.tau = tau;
         }
         let started = Instant::now();
+        let problem = match &spec {
+            MethodSpec::TrexE(_) if method.contains(':') => problem.with_search_models(&untuned),
+            _ => problem,
+        };
         let prepared = spec.prepare(&problem, Seed(1))?;
         let outcomes = find_all(&problem, &*prepared, &factuals, Budget::default(), |_| {
             ControlFlow::Continue(())
@@ -127,17 +135,21 @@ fn main() -> Result<()> {
             columns += pairs.filter(|(a, b)| (*a - *b).abs() > 1e-4).count();
             points.push(&counterfactual.point);
         }
-        let valid: usize = others
-            .iter()
-            .map(|other| other.score(&points).iter().filter(|s| **s >= THRESHOLD).count())
-            .sum();
+        let mut accepting = vec![0_usize; points.len()];
+        for other in others {
+            let scores = other.score(&points);
+            accepting.iter_mut().zip(scores).for_each(|(n, s)| *n += usize::from(s >= THRESHOLD));
+        }
+        let valid: usize = accepting.iter().sum();
+        let often = accepting.iter().filter(|n| **n * 10 >= others.len() * 9).count();
         let count = f64::from(found);
         println!(
-            "{method:16} {found:>6} {:>8.3} {:>8.3} {:>8.1} {:>8.1}% {:>10.3} {:>8.1}",
+            "{method:16} {found:>6} {:>8.3} {:>8.3} {:>8.1} {:>8.1}% {:>8.1}% {:>10.3} {:>8.1}",
             l1 / count,
             l2 / count,
             columns as f64 / count,
             100.0 * valid as f64 / (others.len() * factuals.len()) as f64,
+            100.0 * often as f64 / factuals.len() as f64,
             1e3 * seconds / factuals.len() as f64,
             steps as f64 / factuals.len() as f64,
         );

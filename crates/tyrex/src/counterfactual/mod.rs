@@ -15,6 +15,7 @@ mod outcome;
 mod path;
 mod relax;
 mod search;
+mod search_models;
 mod tail;
 
 use std::ops::ControlFlow;
@@ -31,12 +32,13 @@ pub use outcome::{Answer, Counterfactual, Outcome, Reason, Stopped};
 pub use relax::{Relaxation, Relaxations, relaxations};
 pub use search::ascent::Step;
 pub use search::neighbours::Memory;
+pub use search_models::SearchModels;
 
 use path::Path;
 
 use crate::action::FeasibleSet;
 use crate::error::{Error, Result};
-use crate::model::{Committee, Model};
+use crate::model::Model;
 use crate::points::Points;
 
 /// The problem, the same for every factual.
@@ -49,7 +51,7 @@ pub struct Problem<'a> {
     /// Data points, for the methods that return or start from them.
     pub data: &'a Points,
     memory: Option<&'a Memory>,
-    committee: Option<&'a Committee>,
+    search_models: Option<&'a SearchModels>,
 }
 
 impl<'a> Problem<'a> {
@@ -62,13 +64,13 @@ impl<'a> Problem<'a> {
                 got: data.dim(),
             });
         }
-        Ok(Self { model, norm, data, memory: None, committee: None })
+        Ok(Self { model, norm, data, memory: None, search_models: None })
     }
 
-    /// The same problem with models for a search over models: the model in use comes first.
+    /// The same problem with models for a search over models.
     #[must_use]
-    pub fn with_committee(self, committee: &'a Committee) -> Self {
-        Self { committee: Some(committee), ..self }
+    pub fn with_search_models(self, models: &'a SearchModels) -> Self {
+        Self { search_models: Some(models), ..self }
     }
 
     /// The same problem with a cache of the measures at the data points, for other methods and

@@ -82,6 +82,8 @@ pub enum Reason {
     NoCandidate,
     /// Points pass, but no row near them was found that satisfies the rules and passes.
     NoActionableRow,
+    /// Points pass, but models that chose the margin do not accept one of them often enough.
+    PromiseOutOfReach,
     /// The search was cancelled.
     Cancelled,
 }
@@ -96,6 +98,7 @@ impl Reason {
             Self::Stuck => "stuck",
             Self::NoCandidate => "no-candidate",
             Self::NoActionableRow => "no-actionable-row",
+            Self::PromiseOutOfReach => "promise-out-of-reach",
             Self::Cancelled => "cancelled",
         }
     }
@@ -112,6 +115,9 @@ impl std::fmt::Display for Reason {
             Self::NoCandidate => "none of the data points that were tried passes the test",
             Self::NoActionableRow => {
                 "points pass, but no row near them was found that satisfies the rules and passes"
+            }
+            Self::PromiseOutOfReach => {
+                "retrained models accept no change that the rules allow as often as promised"
             }
             Self::Cancelled => "the search was cancelled",
         })

@@ -14,8 +14,8 @@ use super::{Advice, Applicant, Ask, Costs, Counter, Explainer, Fresh, Progress, 
 use crate::action::{Actions, FeasibleSet, Overrides};
 use crate::certificate::{Certificate, Terms};
 use crate::counterfactual::{
-    Factual, Method, Norm, Outcome, Problem, Protocol, Relaxations, Robustness, Tick, find_all,
-    find_path, relaxations,
+    Factual, Method, Norm, Outcome, Problem, Protocol, Relaxations, Robustness, SearchModels, Tick,
+    find_all, find_path, relaxations,
 };
 use crate::data::Row;
 use crate::error::{Error, Result};
@@ -58,6 +58,7 @@ enum Space {
 struct Ground {
     model: Arc<dyn Model>,
     reference: Arc<Points>,
+    search_models: Option<Arc<SearchModels>>,
 }
 
 /// A method and its problem.
@@ -108,9 +109,17 @@ impl Adviser {
                 ));
             }
         };
-        let ground = Ground { model: Arc::clone(&explainer.model), reference };
+        let ground = Ground {
+            model: Arc::clone(&explainer.model),
+            reference,
+            search_models: explainer.search_models.clone(),
+        };
         let method = PreparedMethod::try_new(ground, |ground| {
             let problem = Problem::new(&*ground.model, request.norm, &ground.reference)?;
+            let problem = match &ground.search_models {
+                Some(models) => problem.with_search_models(models),
+                None => problem,
+            };
             let method = request.method.prepare(&problem, request.seed)?;
             Ok::<_, Error>(Prepared { problem, method })
         })?;
@@ -211,7 +220,8 @@ impl Adviser {
     ) -> Result<Vec<Option<Certificate>>> {
         let mut points = Points::new(self.explainer.encoder().dim());
         advice.iter().filter_map(Advice::found).for_each(|found| points.push(&found.point));
-        let (terms, seed) = (Terms::default(), ask.certificate_seed());
+        let terms = Terms { confidence: ask.confidence, ..Terms::default() };
+        let seed = ask.certificate_seed();
         let counter = Counter::new(Stage::Certifying, points.len() as u64, &watch);
         let made = self.explainer.certify(&points, fresh, &terms, seed, || counter.add(1))?;
         let mut made = made.into_iter();

@@ -8,11 +8,12 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Explainer, Request, RetrainingTerms};
+use super::{CONFIDENCE, Explainer, Promise, Request, RetrainingTerms};
 use crate::action::Overrides;
 use crate::calibrate::{Goal, TAUS, usual_models};
+use crate::catalogue::Named as _;
 use crate::change::ModelChange;
-use crate::counterfactual::{Budget, MethodSpec, Norm, Protocol};
+use crate::counterfactual::{Budget, MethodSpec, Norm, Protocol, TrexE};
 use crate::data::schema::Action;
 use crate::error::{Error, Result};
 use crate::explain::CalibrationTerms;
@@ -40,6 +41,8 @@ pub const PROMISE_DAYS: u32 = 90;
 /// | `method` | `trex-o`; `trex-nn` without gradients | the method, by its name in the catalogue |
 /// | `protocol` | `product` | the set of parameters, and whether answers are rows or points |
 /// | `norm` | `l1` | the cost of a change |
+/// | `promise` | none | the probability that the next model accepts the advice |
+/// | `confidence` | 0.95 | the confidence of certificates, and of the promise |
 /// | `tau` | the protocol's | the least stability of an answer, or `auto` |
 /// | `k` | the protocol's | neighbours in the test of stability |
 /// | `sigma` | the protocol's | their standard deviation, in encoded columns |
@@ -68,6 +71,13 @@ pub struct Ask {
     /// The cost of a change.
     #[cfg_attr(feature = "openapi", schema(required = false))]
     pub norm: Norm,
+    /// The least probability that the next model accepts the advice. It requires models that can be
+    /// retrained; the default method is then `trex-e`.
+    #[cfg_attr(feature = "openapi", schema(exclusive_minimum = 0.0, maximum = 0.999))]
+    pub promise: Option<f64>,
+    /// The confidence of certificates, and of the promise.
+    #[cfg_attr(feature = "openapi", schema(required = false, default = 0.95))]
+    pub confidence: f64,
     /// The least stability of an answer. The protocol's, if absent.
     pub tau: Option<Threshold>,
     /// Neighbours in the test of stability. The protocol's, if absent.
@@ -143,6 +153,8 @@ impl Default for Ask {
             method: None,
             protocol: Protocol::default(),
             norm: Norm::default(),
+            promise: None,
+            confidence: CONFIDENCE,
             tau: None,
             k: None,
             sigma: None,
@@ -168,8 +180,20 @@ impl Ask {
     /// the protocol's threshold.
     pub fn request(&self) -> Result<Request> {
         let seed = self.search_seed();
-        let mut request =
-            Request::new(self.method.as_deref().unwrap_or(METHOD), self.protocol, self.norm, seed)?;
+        let promise = self.promised()?;
+        let usual = if promise.is_some() { TrexE::NAME } else { METHOD };
+        let method = self.method.as_deref().unwrap_or(usual);
+        let mut request = Request::new(method, self.protocol, self.norm, seed)?;
+        match (&mut request.method, promise) {
+            (_, None) => {}
+            (MethodSpec::TrexE(method), Some(promise)) => {
+                (method.tail, method.aim) = (promise.tail(), promise.aim());
+            }
+            (other, Some(_)) => {
+                let expected = "trex-e if a promise is given: the others search with one model";
+                return Err(Error::param("method", other.name(), expected));
+            }
+        }
         if !self.params.is_empty() {
             request.method = request.method.with_params(&self.params)?;
         }
@@ -193,8 +217,17 @@ impl Ask {
     /// The same question, with the default method of a model if it names none.
     #[must_use]
     pub fn for_model(&self, explainer: &Explainer) -> Self {
-        let usual = || Some(explainer.usual_method().to_owned());
-        Self { method: self.method.clone().or_else(usual), ..self.clone() }
+        let usual = || match self.promise {
+            Some(_) => TrexE::NAME,
+            None => explainer.usual_method(),
+        };
+        let method = self.method.clone().unwrap_or_else(|| usual().to_owned());
+        Self { method: Some(method), ..self.clone() }
+    }
+
+    /// The promise, if the question has one.
+    pub fn promised(&self) -> Result<Option<Promise>> {
+        self.promise.map(|probability| Promise::new(probability, self.confidence)).transpose()
     }
 
     /// Whether the threshold is chosen by calibration.
@@ -223,7 +256,11 @@ impl Ask {
 
     /// The models to retrain for certificates; `None` for none.
     pub fn retraining(&self, explainer: &Explainer) -> Result<Option<RetrainingTerms>> {
-        let usual = if explainer.training().is_some() { MODELS } else { 0 };
+        let usual = match self.promised()? {
+            Some(promise) => promise.fresh_models(),
+            None if explainer.training().is_some() => MODELS,
+            None => 0,
+        };
         match self.models.unwrap_or(usual) {
             0 => Ok(None),
             models => Ok(Some(RetrainingTerms {

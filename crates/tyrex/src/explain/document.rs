@@ -124,9 +124,12 @@ impl Adviser {
     ) -> Result<Explained<'a>> {
         let (applicant, schema) = (&advice.applicant, self.explainer().schema());
         let relaxations = match advice.outcome.reason() {
-            Some(Reason::Stuck | Reason::NoActionableRow | Reason::NoCandidate) if tries > 0 => {
-                self.relaxations(&applicant.values, tries, watch)?
-            }
+            Some(
+                Reason::Stuck
+                | Reason::NoActionableRow
+                | Reason::NoCandidate
+                | Reason::PromiseOutOfReach,
+            ) if tries > 0 => self.relaxations(&applicant.values, tries, watch)?,
             _ => None,
         };
         Ok(Explained {

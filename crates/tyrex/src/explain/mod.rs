@@ -17,6 +17,7 @@ mod input;
 mod meaning;
 mod performance;
 mod pipeline;
+mod promise;
 mod reference;
 mod retrain;
 mod sentence;
@@ -43,6 +44,7 @@ pub use import::{embedded_schema, import, import_bytes};
 pub use meaning::Meaning;
 pub use performance::{Part, Performance, PerformanceTally};
 pub use pipeline::{Answered, Counter, Progress, Stage};
+pub use promise::{CONFIDENCE, DISSENTING, Promise, SEARCH_MODELS, TUNING_MODELS};
 pub use reference::{Reference, UnlabelledRows};
 pub use retrain::RetrainingTerms;
 pub use stability::{RowStability, StabilityGauge, StabilityTerms};
@@ -54,6 +56,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
+use crate::counterfactual::SearchModels;
 use crate::data::{Dataset, Encoder, Row, Schema};
 use crate::error::{Error, Result};
 use crate::file::{Overwrite, write_whole};
@@ -79,6 +82,8 @@ pub struct Explainer {
     scores: Arc<[f32]>,
     /// The points of the training rows, which methods return or start from.
     reference_points: Arc<Points>,
+    /// Models retrained for searches over models.
+    search_models: Option<Arc<SearchModels>>,
 }
 
 /// How a model was trained by this crate.
@@ -204,6 +209,7 @@ impl Explainer {
             points,
             scores: scores.into(),
             reference_points,
+            search_models: None,
         })
     }
 

@@ -144,7 +144,9 @@ impl Explainer {
         watch: impl Fn(Progress) -> ControlFlow<()> + Sync,
     ) -> Result<Answered> {
         let settled = self.calibrated(applicants, ask, given, &watch)?;
-        let adviser = self.adviser(&settled)?;
+        let (explainer, given) = self.for_search(&settled, given, &watch)?;
+        let given = given.as_ref();
+        let adviser = explainer.adviser(&settled)?;
         let counter = Counter::new(Stage::Searching, applicants.len() as u64, &watch);
         let advice = adviser.advise(applicants, |tick| counter.tick(tick))?;
         // A `Break` also skips the certificates.

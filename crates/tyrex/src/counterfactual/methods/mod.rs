@@ -61,6 +61,11 @@ trait Spec {
     /// Its use of the data points of a problem.
     fn reference(&self) -> ReferenceUse;
 
+    /// Whether it searches over retrained models.
+    fn needs_models(&self) -> bool {
+        false
+    }
+
     /// The robustness test, if it has one.
     fn robustness(&self) -> Option<&Robustness> {
         None
@@ -184,6 +189,12 @@ impl MethodSpec {
     #[must_use]
     pub fn reference(&self) -> ReferenceUse {
         self.kind().reference()
+    }
+
+    /// Whether it searches over retrained models.
+    #[must_use]
+    pub fn needs_models(&self) -> bool {
+        self.kind().needs_models()
     }
 
     /// Whether it has a robustness test.

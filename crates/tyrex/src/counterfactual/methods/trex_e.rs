@@ -4,16 +4,25 @@
 //!
 //! with `z` the logit of the model in use, `z_s` those of `S` search models, `CVaR_a` the mean of
 //! the lowest share `a` of them ([`Tail`]) and `c` the margin. It asks for the promise itself,
-//! acceptance by the next model, where `trex-o` asks for the stability of one model. The search
-//! models must come from the change that is promised for, and no certificate may rest on them.
+//! acceptance by the next model, where `trex-o` asks for the stability of one model.
+//!
+//! The answer is fitted to the search models, so other models accept it less often. Tuning models
+//! choose the margin: with `u` and `v` the mean and the standard deviation of their logits at the
+//! answer, the share `Phi(u / v)` of models of a normal distribution accept it. While that is below
+//! the aim `q`, the margin is raised by `v Phi^-1(q) - u`, which all logits are short of, and the
+//! search continues from the answer.
+//!
+//! Search and tuning models must come from the change that is promised for, and no certificate may
+//! rest on them.
 
 use serde::{Deserialize, Serialize};
 
 use crate::counterfactual::search::{Candidate, Test, min_cost};
 use crate::counterfactual::tail::Tail;
-use crate::counterfactual::{Answer, Factual, Meter, Method, Problem};
+use crate::counterfactual::{Answer, Factual, Meter, Method, Problem, Reason, SearchModels};
 use crate::error::{Error, Result};
 use crate::model::Committee;
+use crate::neighbourhood::normal;
 use crate::points::Points;
 use crate::seed::Seed;
 
@@ -26,18 +35,25 @@ use super::{Finish, MethodSpec, Named, Protocol, ReferenceUse, Spec, conclude};
 pub struct TrexE {
     /// The share `a` of search models in the tail.
     pub tail: f64,
-    /// The least logit `c` of the model in use and of the tail.
+    /// The least logit `c` of the model in use and of the tail; the first one, if tuning models
+    /// raise it.
     pub margin: f64,
+    /// The share `q` of models that should accept an answer, by the tuning models.
+    pub aim: f64,
     /// The most steps from each start.
     pub steps: usize,
 }
 
 impl Default for TrexE {
     fn default() -> Self {
-        Self { tail: 0.1, margin: 0.0, steps: 100 }
+        Self { tail: 0.1, margin: 0.0, aim: 0.98, steps: 100 }
     }
 }
 
+/// The most margins that are tried.
+const MARGINS: usize = 8;
+/// The least increase of the margin, as a share of the standard deviation of the logits.
+const LEAST_RAISE: f64 = 0.1;
 /// The most data points that are tried as a start, nearest first.
 const STARTS: usize = 10;
 /// The margin of a step above the threshold, as a logit.
@@ -53,7 +69,7 @@ impl Spec for TrexE {
     }
 
     fn sentence(&self) -> &'static str {
-        "The cheapest change that models retrained for the search accept."
+        "The cheapest change that retrained models accept."
     }
 
     fn under(&self, _: Protocol) -> MethodSpec {
@@ -62,6 +78,10 @@ impl Spec for TrexE {
 
     fn reference(&self) -> ReferenceUse {
         ReferenceUse::Optional
+    }
+
+    fn needs_models(&self) -> bool {
+        true
     }
 
     fn prepare<'a>(&self, problem: &Problem<'a>, _: Seed) -> Result<Box<dyn Method + 'a>> {
@@ -74,11 +94,15 @@ impl Spec for TrexE {
         if !self.margin.is_finite() {
             return Err(Error::param("margin", self.margin, "a finite logit"));
         }
-        let Some(committee) = problem.committee else {
+        if !(self.aim > 0.0 && self.aim < 1.0) {
+            return Err(Error::param("aim", self.aim, "a number between 0 and 1"));
+        }
+        let Some(SearchModels { search: committee, tune }) = problem.search_models else {
             return Err(Error::param(
                 "method",
                 Self::NAME,
-                "models retrained for the search, which this problem does not have",
+                "a model that can be retrained, or retrained models to search over; the other \
+                 methods search with one model",
             ));
         };
         if !committee.is_differentiable() {
@@ -88,15 +112,15 @@ impl Spec for TrexE {
         Ok(Box::new(Prepared {
             problem: *problem,
             committee,
-            tail: self.tail,
-            test: Test { threshold: self.margin },
+            tune: tune.as_ref(),
+            spec: self.clone(),
             search: min_cost::MinCost {
                 norm: problem.norm,
                 steps: self.steps,
                 margin: STEP_MARGIN,
                 precision: min_cost::Precision::COARSE,
             },
-            starts: passing(committee, self.tail, self.margin, problem.data),
+            values: values(committee, self.tail, problem.data),
         }))
     }
 }
@@ -104,37 +128,75 @@ impl Spec for TrexE {
 struct Prepared<'a> {
     problem: Problem<'a>,
     committee: &'a Committee,
-    tail: f64,
-    test: Test,
+    tune: Option<&'a Committee>,
+    spec: TrexE,
     search: min_cost::MinCost,
-    /// The data points that pass the test.
-    starts: Vec<usize>,
+    /// The field at every data point.
+    values: Vec<f64>,
 }
 
-/// The data points whose tail and logit are at least the margin.
-fn passing(committee: &Committee, tail: f64, margin: f64, data: &Points) -> Vec<usize> {
+/// The field at every data point.
+fn values(committee: &Committee, tail: f64, data: &Points) -> Vec<f64> {
     let logits = committee.logits_of(data);
     let mut field = Tail::new(committee, tail);
+    let mut of_models = vec![0.0; logits.len()];
     let value = |index: usize| {
-        let of_models: Vec<f32> = logits.iter().map(|of_model| of_model[index]).collect();
+        of_models.iter_mut().zip(&logits).for_each(|(to, of_model)| *to = of_model[index]);
         field.value(&of_models)
     };
-    (0..data.len()).map(value).enumerate().filter(|(_, v)| *v >= margin).map(|(i, _)| i).collect()
+    (0..data.len()).map(value).collect()
 }
 
 impl Method for Prepared<'_> {
     fn find(&self, factual: &Factual, meter: &mut Meter) -> Result<Answer> {
+        let mut field = Tail::new(self.committee, self.spec.tail);
+        let mut test = Test { threshold: self.spec.margin };
+        let mut start = factual.point.to_vec();
+        let mut short_of = None;
+        for _ in 0..MARGINS {
+            let answer = self.cheapest(&mut field, factual, test, &start, meter)?;
+            let Answer::Found { counterfactual, .. } = &answer else {
+                return Ok(match (short_of, answer) {
+                    (Some(best), Answer::NotFound { reason, .. })
+                        if reason != Reason::BudgetSpent =>
+                    {
+                        Answer::NotFound { best: Some(best), reason: Reason::PromiseOutOfReach }
+                    }
+                    (Some(best), Answer::NotFound { reason, .. }) => {
+                        Answer::NotFound { best: Some(best), reason }
+                    }
+                    (_, answer) => answer,
+                });
+            };
+            let Some(raise) = self.raise(&counterfactual.point, meter) else { return Ok(answer) };
+            test.threshold += raise;
+            start.clone_from(&counterfactual.point);
+            short_of = Some(counterfactual.clone());
+        }
+        Ok(Answer::NotFound { best: short_of, reason: Reason::PromiseOutOfReach })
+    }
+}
+
+impl Prepared<'_> {
+    /// The cheapest answer above a margin.
+    fn cheapest(
+        &self,
+        field: &mut Tail<'_>,
+        factual: &Factual,
+        test: Test,
+        start: &[f32],
+        meter: &mut Meter,
+    ) -> Result<Answer> {
         let norm = self.problem.norm;
-        let mut field = Tail::new(self.committee, self.tail);
         let cost = |candidate: &Candidate| norm.distance(&candidate.point, factual.point);
-        let passes = |candidate: &Candidate| self.test.passes(candidate.reading);
+        let passes = |candidate: &Candidate| test.passes(candidate.reading);
         let origin = meter.path.mark();
-        let mut best = self.search.search(&mut field, factual, self.test, factual.point, meter)?;
+        let mut best = self.search.search(field, factual, test, start, meter)?;
         let reached = best.as_ref().filter(|best| passes(best)).map_or(f64::INFINITY, cost);
         // A slope may lead away from the cheapest point, or end below the margin.
-        if let Some(start) = self.nearest(&mut field, factual, reached, meter) {
+        if let Some(start) = self.nearest(field, factual, test, reached, meter) {
             let first = meter.path.cut(origin);
-            let again = self.search.search(&mut field, factual, self.test, &start, meter)?;
+            let again = self.search.search(field, factual, test, &start, meter)?;
             let again = again.filter(|found| passes(found) && cost(found) < reached);
             if again.is_none() {
                 meter.path.cut(origin);
@@ -142,31 +204,49 @@ impl Method for Prepared<'_> {
             }
             best = again.or(best);
         }
-        conclude(&self.problem, factual, &mut field, self.test, best, Finish::Trim, meter)
+        conclude(&self.problem, factual, field, test, best, Finish::Trim, meter)
     }
-}
 
-impl Prepared<'_> {
     /// The nearest data point that passes in the feasible set and costs less than `most`.
     fn nearest(
         &self,
         field: &mut Tail<'_>,
         factual: &Factual,
+        test: Test,
         most: f64,
         meter: &mut Meter,
     ) -> Option<Vec<f32>> {
         let (norm, data) = (self.problem.norm, self.problem.data);
-        let near = |&index: &usize| {
+        let passing = (0..data.len()).filter(|&index| self.values[index] >= test.threshold);
+        let near = |index: usize| {
             let mut point = data.row(index).to_vec();
             factual.set.project(&mut point);
             let cost = norm.distance(&point, factual.point);
             (cost < most).then_some((cost, index, point))
         };
-        let mut near: Vec<(f64, usize, Vec<f32>)> = self.starts.iter().filter_map(near).collect();
+        let mut near: Vec<(f64, usize, Vec<f32>)> = passing.filter_map(near).collect();
         near.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        let passes = |point: &Vec<f32>| {
-            meter.read(field, point).is_some_and(|reading| self.test.passes(reading))
-        };
+        let passes =
+            |point: &Vec<f32>| meter.read(field, point).is_some_and(|reading| test.passes(reading));
         near.into_iter().take(STARTS).map(|(.., point)| point).find(passes)
+    }
+
+    /// The logit that the tuning models are short of at a point; `None` if enough accept it, if
+    /// there are none, and if the budget is spent.
+    fn raise(&self, point: &[f32], meter: &mut Meter) -> Option<f64> {
+        let tune = self.tune?;
+        if !meter.take(0, tune.models().len() as u64) {
+            return None;
+        }
+        let mut scratch = tune.scratch();
+        let logits = tune.logits(point, &mut scratch);
+        let count = logits.len() as f64;
+        let mean = logits.iter().map(|&z| f64::from(z)).sum::<f64>() / count;
+        let squares = logits.iter().map(|&z| (f64::from(z) - mean).powi(2)).sum::<f64>();
+        let deviation = (squares / (count - 1.0).max(1.0)).sqrt();
+        let rejecting = logits.iter().filter(|&&z| z < 0.0).count() as f64;
+        let short_of = deviation * normal::quantile(self.spec.aim) - mean;
+        let enough = short_of <= 0.0 && rejecting <= ((1.0 - self.spec.aim) * count).ceil();
+        (!enough).then(|| short_of.max(LEAST_RAISE * deviation).max(STEP_MARGIN))
     }
 }

@@ -1,0 +1,236 @@
+//! The promise of a question: the probability that the next model accepts the advice.
+//!
+//! Three disjoint sets of models are trained by the declared change. The search runs over the
+//! *search* models, the *tuning* models choose its margin, and the *fresh* models certify the
+//! answer, once. Of `n` fresh models `s` accept the point. The point does not depend on them, so
+//! `s` is binomial and Clopper and Pearson's lower bound holds with the stated confidence, however
+//! closely the search fitted its own models.
+//!
+//! The promise `p` at confidence `g` is kept if that bound is at least `p`. `n` is the least number
+//! for which [`DISSENTING`] of the fresh models may reject. The tuning models aim at the share `q`
+//! of accepting models for which the test succeeds with probability [`SUCCESS`].
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use super::{Ask, Counter, Explainer, Progress, RetrainingTerms, Stage};
+use crate::change::Ensemble;
+use crate::counterfactual::SearchModels;
+use crate::error::{Error, Result};
+use crate::model::{Mlp, Model};
+use crate::seed::Seed;
+use crate::statistics::{Proportion, binomial_cumulative};
+
+/// The default confidence of a promise.
+pub const CONFIDENCE: f64 = 0.95;
+/// Models retrained to search over.
+pub const SEARCH_MODELS: usize = 40;
+/// Models retrained to choose the margin.
+pub const TUNING_MODELS: usize = 30;
+/// Fresh models that may reject a point whose promise is kept.
+pub const DISSENTING: usize = 2;
+/// The probability of the test at the share of accepting models that the tuning models aim at.
+const SUCCESS: f64 = 0.9;
+/// The largest promise, for which 6,296 fresh models are needed at the confidence 0.95.
+const MOST: f64 = 0.999;
+
+/// The probability that the next model accepts the advice, and the confidence in it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Promise {
+    probability: f64,
+    confidence: f64,
+}
+
+impl Promise {
+    /// Checks both numbers.
+    pub fn new(probability: f64, confidence: f64) -> Result<Self> {
+        if !(probability > 0.0 && probability <= MOST) {
+            let expected = format!("a probability above 0 and at most {MOST}");
+            return Err(Error::param("promise", probability, expected));
+        }
+        if !(0.5..=MOST).contains(&confidence) {
+            let expected = format!("a number from 0.5 to {MOST}");
+            return Err(Error::param("confidence", confidence, expected));
+        }
+        Ok(Self { probability, confidence })
+    }
+
+    /// The probability.
+    #[must_use]
+    pub fn probability(self) -> f64 {
+        self.probability
+    }
+
+    /// The confidence.
+    #[must_use]
+    pub fn confidence(self) -> f64 {
+        self.confidence
+    }
+
+    /// Whether the promise is kept if this number of fresh models accept.
+    pub fn is_kept(self, accepting: usize, models: usize) -> Result<bool> {
+        let bound = Proportion::new(accepting, models)?.lower(1.0 - self.confidence)?;
+        Ok(bound >= self.probability)
+    }
+
+    /// The least number of fresh models of which [`DISSENTING`] may reject.
+    ///
+    /// The bound is at least `p` if at most `alpha` of the binomial distributions with `p` have so
+    /// few rejections: `P( B(n, 1 - p) <= k ) <= alpha`, which falls with `n`.
+    #[must_use]
+    pub fn fresh_models(self) -> usize {
+        let (mut low, mut high) = (DISSENTING, DISSENTING + 1);
+        let enough = |models: usize| {
+            let missed = binomial_cumulative(DISSENTING, models, 1.0 - self.probability);
+            missed <= 1.0 - self.confidence
+        };
+        while !enough(high) {
+            (low, high) = (high, 2 * high);
+        }
+        while high - low > 1 {
+            let middle = usize::midpoint(low, high);
+            if enough(middle) { high = middle } else { low = middle }
+        }
+        high
+    }
+
+    /// The share of accepting models at which the test succeeds with probability [`SUCCESS`].
+    #[must_use]
+    pub fn aim(self) -> f64 {
+        let models = self.fresh_models();
+        let (mut low, mut high) = (self.probability, 1.0);
+        for _ in 0..50 {
+            let middle = 0.5 * (low + high);
+            let succeeds = binomial_cumulative(DISSENTING, models, 1.0 - middle) >= SUCCESS;
+            if succeeds { high = middle } else { low = middle }
+        }
+        // A share of 1 is no aim of a distribution.
+        high.min(1.0 - 1e-6)
+    }
+
+    /// The share of search models in the tail.
+    #[must_use]
+    pub(super) fn tail(self) -> f64 {
+        (1.0 - self.probability).clamp(0.1, 0.5)
+    }
+}
+
+impl Explainer {
+    /// The same explainer with models to search over, if the question's method needs them and this
+    /// explainer has none: trained now, or taken from the given ensemble.
+    ///
+    /// Returned beside it are the members of the given ensemble that the search does not use.
+    pub fn for_search(
+        &self,
+        ask: &Ask,
+        given: Option<&Ensemble>,
+        watch: &(impl Fn(Progress) -> ControlFlow<()> + Sync),
+    ) -> Result<(Self, Option<Ensemble>)> {
+        let needed = ask.for_model(self).request()?.method.needs_models();
+        if !needed || self.search_models.is_some() {
+            return Ok((self.clone(), given.cloned()));
+        }
+        let (search, tune, fresh) = match given {
+            Some(given) => {
+                self.check_ensemble(given)?;
+                let fresh =
+                    ask.promised()?.map_or(given.members().len() / 3, Promise::fresh_models);
+                let (search, tune, rest) = split(given, fresh)?;
+                (search, tune, Some(rest))
+            }
+            None => {
+                let total = [SEARCH_MODELS, TUNING_MODELS];
+                let terms = |models: usize, purpose: &str| -> Result<RetrainingTerms> {
+                    Ok(RetrainingTerms {
+                        change: ask.change.clone(),
+                        models,
+                        params: self.training_params()?,
+                        seed: Seed(ask.seed).derive(purpose),
+                    })
+                };
+                let [search, tune] =
+                    [terms(total[0], "search models")?, terms(total[1], "tuning models")?];
+                let epochs = search.epochs() + tune.epochs();
+                let counter = Counter::new(Stage::Retraining, epochs, watch);
+                let search = self.retrain(&search, |_, _| counter.add(1))?;
+                let tune = self.retrain(&tune, |_, _| counter.add(1))?;
+                (search.members().to_vec(), tune.members().to_vec(), None)
+            }
+        };
+        Ok((self.with_search_models(search, tune)?, fresh))
+    }
+
+    /// The same explainer with models to search over and models to choose the margin.
+    pub fn with_search_models(&self, search: Vec<Mlp>, tune: Vec<Mlp>) -> Result<Self> {
+        let shared = |networks: Vec<Mlp>| -> Vec<Arc<dyn Model>> {
+            networks.into_iter().map(|network| Arc::new(network) as Arc<dyn Model>).collect()
+        };
+        let models = SearchModels::new(Arc::clone(&self.model), shared(search), shared(tune))?;
+        Ok(Self { search_models: Some(Arc::new(models)), ..self.clone() })
+    }
+}
+
+/// The least number of models to search over and to tune with.
+const LEAST_OWN: usize = 10;
+
+/// The search, tuning and fresh models of an ensemble, in its order.
+fn split(ensemble: &Ensemble, fresh: usize) -> Result<(Vec<Mlp>, Vec<Mlp>, Ensemble)> {
+    let members = ensemble.members();
+    let own = members.len().saturating_sub(fresh);
+    if own < LEAST_OWN {
+        return Err(Error::param(
+            "ensemble",
+            format!("{} models", members.len()),
+            format!(
+                "at least {}: {fresh} fresh ones to certify the promise, and {LEAST_OWN} to search \
+                 over and to choose the margin",
+                fresh + LEAST_OWN
+            ),
+        ));
+    }
+    let search = own * SEARCH_MODELS / (SEARCH_MODELS + TUNING_MODELS);
+    let rest = Ensemble::from_parts(
+        ensemble.base().clone(),
+        members[own..].to_vec(),
+        ensemble.change().clone(),
+        ensemble.seed(),
+        ensemble.params().clone(),
+    )?;
+    Ok((members[..search].to_vec(), members[search..own].to_vec(), rest))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn enough_fresh_models_for_two_that_dissent_and_not_one_more() {
+        for (probability, models) in [(0.9, 61), (0.95, 124), (0.99, 628), (0.5, 11)] {
+            let promise = Promise::new(probability, 0.95).unwrap();
+            assert_eq!(promise.fresh_models(), models, "{probability}");
+            assert!(promise.is_kept(models - 2, models).unwrap());
+            assert!(!promise.is_kept(models - 3, models - 1).unwrap());
+            assert!(!promise.is_kept(models - 3, models).unwrap());
+        }
+    }
+
+    #[test]
+    fn at_the_aim_the_test_succeeds_as_often_as_stated() {
+        for probability in [0.5, 0.9, 0.99] {
+            let promise = Promise::new(probability, 0.95).unwrap();
+            let aim = promise.aim();
+            assert!(aim > probability && aim < 1.0);
+            let success = binomial_cumulative(DISSENTING, promise.fresh_models(), 1.0 - aim);
+            assert!((success - SUCCESS).abs() < 1e-9, "{probability}: {success}");
+        }
+    }
+
+    #[test]
+    fn a_promise_is_a_probability() {
+        for (probability, confidence) in
+            [(0.0, 0.95), (1.0, 0.95), (f64::NAN, 0.95), (0.9, 1.0), (0.9, 0.4), (0.9, f64::NAN)]
+        {
+            assert!(Promise::new(probability, confidence).is_err(), "{probability} {confidence}");
+        }
+    }
+}

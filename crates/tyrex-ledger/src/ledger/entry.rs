@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tyrex::choice::Choice as _;
 use tyrex::choices;
-use tyrex::explain::Meaning;
+use tyrex::data::{Feature, FeatureKind, Schema};
+use tyrex::explain::{FeatureChange, Meaning};
 use uuid::Uuid;
 
 use super::chain::{Hash, Line};
@@ -108,6 +109,22 @@ pub struct Document {
     /// The promised outcome. Entries of earlier versions do not have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meaning: Option<Meaning>,
+}
+
+impl Document {
+    /// The promised changes, with the kinds and units of the schema's features. A feature that it
+    /// lacks counts as a number without a unit.
+    #[must_use]
+    pub fn changes(&self, schema: Option<&Schema>) -> Vec<FeatureChange> {
+        let change = |(name, to): (&str, &tyrex::data::Value)| {
+            let from = self.factual.value(name).filter(|from| *from != to)?;
+            let known = schema.and_then(|schema| schema.features.iter().find(|f| f.name == name));
+            let feature = known.cloned();
+            let feature = feature.unwrap_or_else(|| Feature::new(name, FeatureKind::Numeric));
+            Some(FeatureChange::new(&feature, from, to))
+        };
+        self.advised.iter().filter_map(change).collect()
+    }
 }
 
 /// The kinds of entries.

@@ -1,14 +1,18 @@
 //! The ledger of promises.
 
+use std::sync::Arc;
+
 use axum::extract::State;
 use axum::http::StatusCode;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use tyrex::explain::FeatureChange;
 use tyrex_ledger::ledger::{Closing, Entry, Filter, Forgotten, Hash, Status, Verification};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use crate::access::{Admin, Explaining, Reader};
+use crate::engine::Served;
 use crate::extract::{Json, Path, Query};
 use crate::problem::Problem;
 use crate::state::AppState;
@@ -39,7 +43,28 @@ pub(crate) struct LedgerQuery {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct EntryList {
     /// In the order in which they were recorded.
-    entries: Vec<Entry>,
+    entries: Vec<WordedEntry>,
+}
+
+/// An entry, and the changes it promises.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct WordedEntry {
+    #[serde(flatten)]
+    entry: Entry,
+    /// The promised changes; none for other entries and after erasure.
+    changes: Vec<FeatureChange>,
+}
+
+impl WordedEntry {
+    /// The words are those of the promise's model, if it is one of `models`.
+    fn new(entry: Entry, models: &[Arc<Served>]) -> Self {
+        let changes = entry.promise().and_then(|promised| {
+            let own = models.iter().find(|served| served.fingerprint() == promised.model);
+            let schema = own.map(|served| served.explainer().schema());
+            Some(promised.given.as_ref()?.document.changes(schema))
+        });
+        Self { changes: changes.unwrap_or_default(), entry }
+    }
 }
 
 /// Promises of the ledger.
@@ -67,19 +92,21 @@ pub(crate) async fn list(
         limit: Some(limit),
         ..Filter::default()
     };
-    Ok(Json(EntryList { entries: state.ledger.list(&filter).await? }))
+    let (entries, models) = (state.ledger.list(&filter).await?, state.engine.models());
+    let entries = entries.into_iter().map(|entry| WordedEntry::new(entry, &models)).collect();
+    Ok(Json(EntryList { entries }))
 }
 
 /// One entry of the ledger.
 #[utoipa::path(get, path = "/v1/ledger/{id}", tag = "ledger",
     params(("id" = Uuid, Path, description = "The entry's name")),
-    responses((status = OK, body = Entry), (status = NOT_FOUND)))]
+    responses((status = OK, body = WordedEntry), (status = NOT_FOUND)))]
 pub(crate) async fn show(
     _: Explaining,
     State(state): State<AppState>,
     Path(id): Path<Uuid>,
-) -> Result<Json<Entry>, Problem> {
-    Ok(Json(state.ledger.entry(id).await?))
+) -> Result<Json<WordedEntry>, Problem> {
+    Ok(Json(WordedEntry::new(state.ledger.entry(id).await?, &state.engine.models())))
 }
 
 /// The parameters of the check.

@@ -31,6 +31,7 @@ async fn recorded_advice_stands_in_the_ledger() {
     assert_eq!(entries.iter().map(|entry| entry["id"].as_str().unwrap()).collect::<Vec<_>>(), ids);
     let entry = world.get(&format!("/v1/ledger/{}", ids[0])).await.ok();
     assert_eq!(entry["subject"], "person 0");
+    assert_eq!((&entry["changes"], &entries[0]), (&changes[0], &entry));
     assert_eq!(entry["status"], "open");
     assert!(entry["certificate"]["point"].is_array());
     assert_eq!(entry["request"]["method"]["method"], "trex-o");

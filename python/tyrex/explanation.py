@@ -219,7 +219,7 @@ class Explanation:
         return f"{text} Then the score is {self.new_score:.3g}{stability}."
 
 
-def _plain(value: Any) -> str | float | None:
+def _plain(value: Any) -> str | numbers.Real | None:
     """A value as the native side takes it."""
     if value is None or (isinstance(value, numbers.Real) and not isinstance(value, bool)):
         return value

@@ -111,22 +111,6 @@ pub struct Document {
     pub meaning: Option<Meaning>,
 }
 
-impl Document {
-    /// The promised changes, with the kinds and units of the schema's features. A feature that it
-    /// lacks counts as a number without a unit.
-    #[must_use]
-    pub fn changes(&self, schema: Option<&Schema>) -> Vec<FeatureChange> {
-        let change = |(name, to): (&str, &tyrex::data::Value)| {
-            let from = self.factual.value(name).filter(|from| *from != to)?;
-            let known = schema.and_then(|schema| schema.features.iter().find(|f| f.name == name));
-            let feature = known.cloned();
-            let feature = feature.unwrap_or_else(|| Feature::new(name, FeatureKind::Numeric));
-            Some(FeatureChange::new(&feature, from, to))
-        };
-        self.advised.iter().filter_map(change).collect()
-    }
-}
-
 /// The kinds of entries.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
@@ -225,6 +209,23 @@ impl Entry {
     #[must_use]
     pub fn given(&self) -> Option<&Given> {
         self.promise()?.given.as_ref()
+    }
+
+    /// The promised changes, in the words of the schema of the promise's model; a feature that is
+    /// unknown there counts as a number. None if this is not a promise or its data was erased.
+    pub fn changes<'a>(&self, schema: impl Fn(&str) -> Option<&'a Schema>) -> Vec<FeatureChange> {
+        let Some(Document { factual, advised, .. }) = self.given().map(|given| &given.document)
+        else {
+            return Vec::new();
+        };
+        let schema = self.promise().and_then(|promise| schema(&promise.model));
+        let own = |name| schema?.features.iter().find(|feature| feature.name == name).cloned();
+        let change = |(name, to)| {
+            let from = factual.value(name).filter(|from| *from != to)?;
+            let feature = own(name).unwrap_or_else(|| Feature::new(name, FeatureKind::Numeric));
+            Some(FeatureChange::new(&feature, from, to))
+        };
+        advised.iter().filter_map(change).collect()
     }
 
     /// The kind of the entry.

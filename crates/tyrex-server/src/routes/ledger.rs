@@ -1,7 +1,5 @@
 //! The ledger of promises.
 
-use std::sync::Arc;
-
 use axum::extract::State;
 use axum::http::StatusCode;
 use jiff::Timestamp;
@@ -12,7 +10,6 @@ use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
 
 use crate::access::{Admin, Explaining, Reader};
-use crate::engine::Served;
 use crate::extract::{Json, Path, Query};
 use crate::problem::Problem;
 use crate::state::AppState;
@@ -55,15 +52,12 @@ pub(crate) struct WordedEntry {
     changes: Vec<FeatureChange>,
 }
 
-impl WordedEntry {
-    /// The words are those of the promise's model, if it is one of `models`.
-    fn new(entry: Entry, models: &[Arc<Served>]) -> Self {
-        let changes = entry.promise().and_then(|promised| {
-            let own = models.iter().find(|served| served.fingerprint() == promised.model);
-            let schema = own.map(|served| served.explainer().schema());
-            Some(promised.given.as_ref()?.document.changes(schema))
-        });
-        Self { changes: changes.unwrap_or_default(), entry }
+impl AppState {
+    fn worded(&self, entry: Entry) -> WordedEntry {
+        let models = self.engine.models();
+        let own = |model: &str| models.iter().find(|served| served.fingerprint() == model);
+        let changes = entry.changes(|model| Some(own(model)?.explainer().schema()));
+        WordedEntry { entry, changes }
     }
 }
 
@@ -92,8 +86,8 @@ pub(crate) async fn list(
         limit: Some(limit),
         ..Filter::default()
     };
-    let (entries, models) = (state.ledger.list(&filter).await?, state.engine.models());
-    let entries = entries.into_iter().map(|entry| WordedEntry::new(entry, &models)).collect();
+    let entries = state.ledger.list(&filter).await?;
+    let entries = entries.into_iter().map(|entry| state.worded(entry)).collect();
     Ok(Json(EntryList { entries }))
 }
 
@@ -106,7 +100,7 @@ pub(crate) async fn show(
     State(state): State<AppState>,
     Path(id): Path<Uuid>,
 ) -> Result<Json<WordedEntry>, Problem> {
-    Ok(Json(WordedEntry::new(state.ledger.entry(id).await?, &state.engine.models())))
+    Ok(Json(state.worded(state.ledger.entry(id).await?)))
 }
 
 /// The parameters of the check.

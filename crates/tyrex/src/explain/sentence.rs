@@ -59,132 +59,87 @@ impl FeatureChange {
     /// A change of one feature.
     #[must_use]
     pub fn new(feature: &Feature, from: &Value, to: &Value) -> Self {
-        Self {
-            feature: feature.name.clone(),
-            from: from.clone(),
-            to: to.clone(),
-            unit: feature.unit.clone(),
-            words: ChangeWords::new(feature, from, to),
-        }
-    }
-}
-
-impl ChangeWords {
-    fn new(Feature { name, kind, unit, .. }: &Feature, before: &Value, after: &Value) -> Self {
+        let Feature { name, kind, unit, .. } = feature;
         // Rounded, unless that makes them equal.
-        let alike = before.for_people() == after.for_people();
+        let alike = from.for_people() == to.for_people();
         let plain = |value: &Value| match value {
             Value::Missing => "(missing)".to_owned(),
             _ if alike => value.to_string(),
             _ => value.for_people(),
         };
-        let has_names = matches!(kind, FeatureKind::Categorical { .. } | FeatureKind::Flag { .. });
-        let quoted = |value: &Value, words: &str| match value {
-            Value::Number(_) if has_names => format!("`{words}`"),
-            Value::Text(_) => format!("`{words}`"),
-            Value::Number(_) | Value::Missing => words.to_owned(),
+        let named = matches!(kind, FeatureKind::Categorical { .. } | FeatureKind::Flag { .. });
+        let quoted = |value: &Value| match value {
+            Value::Missing => plain(value),
+            Value::Number(_) if !named => plain(value),
+            _ => format!("`{}`", plain(value)),
         };
-        let (from, mut to) = (plain(before), plain(after));
-        if let (Some(unit), Value::Number(_), true) = (unit, after, kind.is_number()) {
-            to = format!("{to} {unit}");
-        }
-        let verb = match (before, after) {
-            (Value::Number(before), Value::Number(after)) if !has_names => {
-                if after > before {
-                    "raise"
-                } else {
-                    "lower"
-                }
-            }
+        let unit = match (unit, to) {
+            (Some(unit), Value::Number(_)) if kind.is_number() => format!(" {unit}"),
+            _ => String::new(),
+        };
+        let verb = match (from, to) {
+            (Value::Number(from), Value::Number(to)) if !named && to > from => "raise",
+            (Value::Number(_), Value::Number(_)) if !named => "lower",
             _ => "change",
         };
-        let (old, new) = (quoted(before, &from), quoted(after, &to));
         let clause = match kind {
-            FeatureKind::Flag { .. } => format!("set {name} to {new}"),
-            _ => format!("{verb} {name} from {old} to {new}"),
+            FeatureKind::Flag { .. } => format!("set {name} to {}", quoted(to)),
+            _ => format!("{verb} {name} from {} to {}{unit}", quoted(from), quoted(to)),
         };
-        Self { from, to, clause }
+        Self {
+            feature: name.clone(),
+            words: ChangeWords { from: plain(from), to: plain(to) + &unit, clause },
+            from: from.clone(),
+            to: to.clone(),
+            unit: feature.unit.clone(),
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::data::Schema;
 
-    fn schema() -> Schema {
-        Schema::from_toml(
-            r#"
-format_version = 1
-[label]
-column = "paid"
-favourable = "yes"
-[[feature]]
-name = "amount"
-kind = "numeric"
-unit = "DM"
-[[feature]]
-name = "duration"
-kind = "integer"
-[[feature]]
-name = "savings"
-kind = "ordinal"
-levels = ["none", "some"]
-[[feature]]
-name = "rate"
-kind = "ordinal"
-levels = [1, 2, 3]
-[[feature]]
-name = "purpose"
-kind = "categorical"
-levels = [0, 1]
-[[feature]]
-name = "telephone"
-kind = "flag"
-levels = ["no", "yes"]
-"#,
-        )
-        .unwrap()
-    }
-
-    fn change(position: usize, from: impl Into<Value>, to: impl Into<Value>) -> FeatureChange {
-        FeatureChange::new(&schema().features[position], &from.into(), &to.into())
+    fn change(name: &str, from: impl Into<Value>, to: impl Into<Value>) -> FeatureChange {
+        let kind = match name {
+            "amount" => FeatureKind::Numeric,
+            "savings" => FeatureKind::Ordinal { levels: vec![] },
+            "purpose" => FeatureKind::Categorical { levels: vec![] },
+            _ => FeatureKind::Flag { values: [Value::Missing, Value::Missing] },
+        };
+        let feature = Feature { unit: Some("DM".to_owned()), ..Feature::new(name, kind) };
+        FeatureChange::new(&feature, &from.into(), &to.into())
     }
 
     #[test]
-    fn verbs_units_and_commas() {
-        let amount = || change(0, 9_055.123_456, 3343.0);
+    fn verbs_units_quotes_and_digits() {
+        let none = Value::Missing;
         let cases = [
-            (vec![], "Nothing has to change."),
-            (vec![amount()], "Lower amount from 9055.12 to 3343 DM."),
-            (vec![change(0, Value::Missing, 3.5)], "Change amount from (missing) to 3.5 DM."),
-            (vec![change(1, 12.0, 24.0)], "Raise duration from 12 to 24."),
+            (change("amount", 9_055.123_456, 3343.0), "lower amount from 9055.12 to 3343 DM"),
             (
-                vec![change(0, 0.123_456_7, 0.123_456_8)],
-                "Raise amount from 0.1234567 to 0.1234568 DM.",
+                change("amount", 0.123_456_7, 0.123_456_8),
+                "raise amount from 0.1234567 to 0.1234568 DM",
             ),
-            (
-                vec![amount(), change(2, "none", "some")],
-                "Lower amount from 9055.12 to 3343 DM and change savings from `none` to `some`.",
-            ),
-            (
-                vec![change(3, 2.0, 1.0), change(4, 0.0, 1.0), change(5, "no", "yes")],
-                "Lower rate from 2 to 1, change purpose from `0` to `1` and set telephone to \
-                 `yes`.",
-            ),
+            (change("amount", none.clone(), 3.5), "change amount from (missing) to 3.5 DM"),
+            (change("amount", 3.5, none), "change amount from 3.5 to (missing)"),
+            (change("savings", "none", "some"), "change savings from `none` to `some`"),
+            (change("savings", 2.0, 1.0), "lower savings from 2 to 1"),
+            (change("purpose", 0.0, 1.0), "change purpose from `0` to `1`"),
+            (change("telephone", "no", "yes"), "set telephone to `yes`"),
         ];
-        for (changes, expected) in cases {
-            assert_eq!(in_words(&changes), expected);
+        for (change, clause) in cases {
+            let ChangeWords { from, to, clause: own } = change.words;
+            assert_eq!(own, clause);
+            let ends = if own.starts_with("set") { to } else { format!("{from} to {to}") };
+            assert!(clause.replace('`', "").ends_with(&ends), "{ends}");
         }
     }
 
     #[test]
-    fn values_are_quoted_in_clauses_only() {
-        let words = |change: FeatureChange| (change.words.from, change.words.to);
-        let pair = |from: &str, to: &str| (from.to_owned(), to.to_owned());
-        assert_eq!(words(change(0, Value::Missing, 3.5)), pair("(missing)", "3.5 DM"));
-        assert_eq!(words(change(0, 3.5, Value::Missing)), pair("3.5", "(missing)"));
-        assert_eq!(words(change(2, "none", "some")), pair("none", "some"));
-        assert_eq!(words(change(5, "no", "yes")), pair("no", "yes"));
+    fn commas() {
+        let all = ["a", "b", "c"].map(|name| change(name, 0.0, 1.0));
+        assert_eq!(in_words(&[]), "Nothing has to change.");
+        assert_eq!(in_words(&all[..1]), "Set a to `1`.");
+        assert_eq!(in_words(&all), "Set a to `1`, set b to `1` and set c to `1`.");
     }
 }

@@ -45,6 +45,7 @@ pub use performance::{Part, Performance, PerformanceTally};
 pub use pipeline::{Answered, Counter, Progress, Stage};
 pub use reference::{Reference, UnlabelledRows};
 pub use retrain::RetrainingTerms;
+pub use sentence::ChangeWords;
 pub use stability::{RowStability, StabilityGauge, StabilityTerms};
 pub use survival::RowSurvival;
 

@@ -6,6 +6,7 @@ use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{FromRequest, FromRequestParts};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use tyrex::fields::Misfit;
 
 use crate::problem::Problem;
 
@@ -56,11 +57,12 @@ fn placed(reason: &str) -> Problem {
         Some((field, reason)) if is_path(field) => (field, reason),
         _ => ("", reason),
     };
-    match (outer, missing(reason)) {
-        ("", None) => Problem::unprocessable(reason),
-        ("", Some(field)) => Problem::field(field, reason),
-        (outer, None) => Problem::field(outer, reason),
-        (outer, Some(field)) => Problem::field(format!("{outer}.{field}"), reason),
+    let misfit = Misfit::of(reason);
+    let problem = Problem::unprocessable(misfit.to_string());
+    match misfit.within(outer) {
+        Some(field) => problem.at(field),
+        None if outer.is_empty() => problem,
+        None => problem.at(outer),
     }
 }
 
@@ -70,17 +72,14 @@ fn is_path(text: &str) -> bool {
     !text.is_empty() && (!text.contains(' ') || text.starts_with("rows["))
 }
 
-/// The missing field, if that is the reason.
-fn missing(reason: &str) -> Option<&str> {
-    reason.strip_prefix("missing field `")?.split('`').next()
-}
-
 impl From<QueryRejection> for Problem {
     fn from(rejection: QueryRejection) -> Self {
         let reason = rejection.source().map_or_else(|| rejection.body_text(), ToString::to_string);
         match reason.split_once(": ") {
-            Some((field, reason)) if is_path(field) => Self::bad_request(reason).at(field),
-            _ => Self::bad_request(reason),
+            Some((field, reason)) if is_path(field) => {
+                Self::bad_request(Misfit::of(reason).to_string()).at(field)
+            }
+            _ => Self::bad_request(Misfit::of(&reason).to_string()),
         }
     }
 }

@@ -51,7 +51,8 @@ pub(crate) struct Upload {
     pub(crate) reading: Reading,
     /// The number of models to retrain.
     pub(crate) ensemble: usize,
-    /// Whether the model was trained on `data`: earlier versions kept such rows there.
+    /// Whether the model was trained on `data`. Only for models in databases of earlier versions,
+    /// which kept such rows there; an upload sends them as `reference`.
     pub(crate) data_trains: bool,
 }
 

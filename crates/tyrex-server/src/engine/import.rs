@@ -155,7 +155,7 @@ fn check_ensemble(explainer: &Explainer, models: usize) -> Result<()> {
     if models == 0 {
         return Ok(());
     }
-    if explainer.reference_rows() == 0 || !explainer.reference().has_labels() {
+    if !explainer.can_retrain() {
         let problem = "expected 0, or labelled rows that the model was trained on: send them as \
                        `reference`, or a schema with a split";
         return Err(Error::field("ensemble", problem));

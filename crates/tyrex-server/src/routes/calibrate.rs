@@ -99,6 +99,11 @@ pub(crate) async fn calibrate(
         let problem = format!("expected a method with a threshold: {robust}");
         return Err(Problem::field("method", problem));
     }
+    if !served.explainer().can_retrain() {
+        let problem = "a calibration retrains the model, which needs the labelled rows that it \
+                       was trained on; upload it with them as `reference`";
+        return Err(Problem::field("model", problem));
+    }
     let goal = Goal { validity, confidence, ..usual };
     let work = CalibrateWork {
         fingerprint: served.fingerprint().to_owned(),

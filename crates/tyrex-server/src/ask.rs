@@ -1,7 +1,9 @@
 //! The fields of a request that a type of the library describes.
 
-use serde::Deserialize;
-use serde::de::DeserializeOwned;
+use std::fmt;
+
+use serde::de::{DeserializeOwned, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use tyrex::explain::Ask;
 use tyrex::fields;
@@ -14,14 +16,44 @@ use crate::problem::Problem;
 /// level.
 ///
 /// They are read by [`AskFields::ask`] and not by `serde`, so that an error keeps its field.
-#[derive(Debug, Default, Deserialize)]
-#[serde(transparent)]
-pub(crate) struct AskFields(Map<String, Value>);
+#[derive(Debug, Default)]
+pub(crate) struct AskFields {
+    fields: Map<String, Value>,
+    /// The first field that is there twice.
+    twice: Option<String>,
+}
+
+impl<'de> Deserialize<'de> for AskFields {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields;
+        impl<'de> Visitor<'de> for Fields {
+            type Value = AskFields;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<AskFields, M::Error> {
+                let mut read = AskFields::default();
+                while let Some((name, value)) = map.next_entry::<String, Value>()? {
+                    if read.fields.insert(name.clone(), value).is_some() {
+                        read.twice.get_or_insert(name);
+                    }
+                }
+                Ok(read)
+            }
+        }
+        deserializer.deserialize_map(Fields)
+    }
+}
 
 impl AskFields {
     /// The question in a request `Q`.
     pub(crate) fn ask<Q: PartialSchema>(&self) -> Result<Ask, Problem> {
-        Ok(Ask::read(&self.0, &own_fields(&Q::schema()))?)
+        if let Some(name) = &self.twice {
+            return Err(Problem::field(name, "found twice, expected once"));
+        }
+        Ok(Ask::read(&self.fields, &own_fields(&Q::schema()))?)
     }
 }
 

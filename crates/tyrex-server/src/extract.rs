@@ -2,6 +2,7 @@
 
 use std::error::Error as _;
 
+use axum::extract::path::ErrorKind;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{FromRequest, FromRequestParts};
 use axum::response::{IntoResponse, Response};
@@ -88,9 +89,13 @@ impl From<PathRejection> for Problem {
     fn from(rejection: PathRejection) -> Self {
         match rejection {
             // An invalid id cannot exist.
-            PathRejection::FailedToDeserializePathParams(error) => {
-                Self::new(error.status(), error.body_text())
-            }
+            PathRejection::FailedToDeserializePathParams(error) => match error.kind() {
+                ErrorKind::DeserializeError { key, value, .. }
+                | ErrorKind::ParseErrorAtKey { key, value, .. } => {
+                    Self::bad_request(format!("found `{value}`, expected a UUID")).at(key)
+                }
+                _ => Self::new(error.status(), error.body_text()),
+            },
             other => Self::internal(other),
         }
     }

@@ -4,15 +4,28 @@ use std::fmt;
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
+use serde_path_to_error::Segment;
 
 use crate::error::{Error, Result};
 
 /// Reads a document. An error names the field by its path: `budget.seconds`, `keep[2]`.
 pub fn read<'de, T: Deserialize<'de>>(document: &'de Value) -> Result<T> {
     serde_path_to_error::deserialize(document).map_err(|error| {
-        let misfit = Misfit::of(&error.inner().to_string());
         let path = error.path();
         let outer = if path.iter().len() == 0 { String::new() } else { path.to_string() };
+        let misfit = match Misfit::of(&error.inner().to_string()) {
+            // Types with a description of their own leave out the value.
+            Misfit::Other(text) if text.starts_with("expected ") => {
+                let value = path.iter().try_fold(document, |value, part| match part {
+                    Segment::Map { key } => value.get(key),
+                    Segment::Seq { index } => value.get(index),
+                    Segment::Enum { variant } => value.get(variant),
+                    Segment::Unknown => None,
+                });
+                Misfit::Other(value.map_or(text.clone(), |value| format!("found {value}, {text}")))
+            }
+            other => other,
+        };
         Error::field(misfit.within(&outer).unwrap_or(outer), misfit.to_string())
     })
 }
@@ -42,11 +55,18 @@ pub enum Misfit {
     },
     /// A field is not known.
     Unknown {
+        /// Its name.
+        field: String,
         /// The known fields.
         expected: String,
     },
     /// A field is missing.
     Missing {
+        /// Its name.
+        field: String,
+    },
+    /// A field is there twice.
+    Twice {
         /// Its name.
         field: String,
     },
@@ -62,12 +82,16 @@ impl Misfit {
             Some((text, place)) if place.contains(" column ") => text,
             _ => message,
         };
-        if let Some(rest) = text.strip_prefix("missing field `") {
-            return Self::Missing { field: rest.trim_end_matches('`').to_owned() };
+        let named = |form: &str| text.strip_prefix(form).map(|rest| name_in(rest).to_owned());
+        if let Some(field) = named("missing field `") {
+            return Self::Missing { field };
+        }
+        if let Some(field) = named("duplicate field `") {
+            return Self::Twice { field };
         }
         let (start, expected) = text.rsplit_once(", expected ").unwrap_or((text, ""));
-        if text.starts_with("unknown field `") {
-            return Self::Unknown { expected: expected.to_owned() };
+        if let Some(field) = named("unknown field `") {
+            return Self::Unknown { field, expected: expected.to_owned() };
         }
         if let Some(found) = start.strip_prefix("unknown variant ") {
             let (found, expected) = (found.to_owned(), expected.to_owned());
@@ -79,22 +103,37 @@ impl Misfit {
             return Self::Value { found: found(value), expected: kind(expected) };
         }
         if let Some(rest) = start.strip_prefix("invalid length ") {
-            return Self::Value { found: format!("{rest} values"), expected: kind(expected) };
+            return Self::Value { found: format!("a list of {rest}"), expected: kind(expected) };
         }
-        if text.starts_with("duplicate field `") {
-            return Self::Other("found twice, expected once".to_owned());
-        }
+        // Numbers and flags that are written as text, as in a query.
+        let text = match text {
+            "invalid digit found in string"
+            | "cannot parse integer from empty string"
+            | "number too large to fit in target type" => "expected a whole number of at least 0",
+            "invalid float literal" | "cannot parse float from empty string" => "expected a number",
+            "provided string was not `true` or `false`" => "expected true or false",
+            other => other,
+        };
         Self::Other(text.to_owned())
     }
 
-    /// The path of the field, if the message was about a field of the object at `outer`.
+    /// The path of the field, if the message names it: it is in the object at `outer`, or is
+    /// `outer` itself.
     #[must_use]
     pub fn within(&self, outer: &str) -> Option<String> {
-        match self {
-            Self::Missing { field } if outer.is_empty() => Some(field.clone()),
-            Self::Missing { field } => Some(format!("{outer}.{field}")),
-            _ => None,
-        }
+        let (Self::Missing { field } | Self::Unknown { field, .. } | Self::Twice { field }) = self
+        else {
+            return None;
+        };
+        let is_outer = !matches!(self, Self::Missing { .. })
+            && outer
+                .strip_suffix(field.as_str())
+                .is_some_and(|rest| rest.is_empty() || rest.ends_with('.'));
+        Some(match outer {
+            outer if is_outer => outer.to_owned(),
+            "" => field.clone(),
+            outer => format!("{outer}.{field}"),
+        })
     }
 }
 
@@ -102,14 +141,20 @@ impl fmt::Display for Misfit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Value { found, expected } => write!(f, "found {found}, expected {expected}"),
-            Self::Unknown { expected } if expected.is_empty() => {
+            Self::Unknown { expected, .. } if expected.is_empty() => {
                 f.write_str("unknown field, expected no fields")
             }
-            Self::Unknown { expected } => write!(f, "unknown field, expected {expected}"),
+            Self::Unknown { expected, .. } => write!(f, "unknown field, expected {expected}"),
             Self::Missing { .. } => f.write_str("missing, expected a value"),
+            Self::Twice { .. } => f.write_str("found twice, expected once"),
             Self::Other(text) => f.write_str(text),
         }
     }
+}
+
+/// The name before the next backquote.
+fn name_in(text: &str) -> &str {
+    text.split('`').next().unwrap_or_default()
 }
 
 /// A value: ``integer `5` `` is 5.
@@ -140,11 +185,12 @@ fn kind(expected: &str) -> String {
         "a sequence" => "a list",
         "a map" | "map" => "an object",
         "string or map" | "variant identifier" | "field identifier" => "a name",
+        "map with a single key" => "an object with one field",
         "unit" | "null" => "null",
         _ => {
             let starts = |words: &[&str]| words.iter().any(|word| expected.starts_with(word));
             if let Some(length) = expected.strip_prefix("an array of length ") {
-                return format!("a list of {length} values");
+                return format!("a list of {length}");
             }
             if starts(&["variant index", "enum "]) {
                 "a name"
@@ -199,6 +245,7 @@ mod tests {
     }
 
     #[derive(Debug, serde::Deserialize)]
+    #[serde(deny_unknown_fields)]
     struct Inner {
         #[expect(dead_code, reason = "only its absence matters")]
         size: f32,
@@ -232,19 +279,25 @@ mod tests {
             (json!({"name": {}}), "name", "found an object, expected a text".to_owned()),
             (json!({"list": "x"}), "list", "found \"x\", expected a list".to_owned()),
             (json!({"list": [1, 300]}), "list[1]", format!("found 300, expected {whole}")),
-            (
-                json!({"pair": [1]}),
-                "pair",
-                "found 1 values, expected a list of 2 values".to_owned(),
-            ),
+            (json!({"pair": [1]}), "pair", "found a list of 1, expected a list of 2".to_owned()),
             (json!({"inner": 3}), "inner", "found 3, expected an object".to_owned()),
             (json!({"inner": {}}), "inner.size", "missing, expected a value".to_owned()),
             (json!({"way": "left"}), "way", "found `left`, expected `up` or `down`".to_owned()),
             (json!({"way": 3}), "way", "found 3, expected a name".to_owned()),
             (json!({"way": {"down": 3}}), "way.down", "found 3, expected an object".to_owned()),
             (json!({"tagged": {}}), "tagged.name", "missing, expected a value".to_owned()),
-            (json!({"tagged": {"name": 7}}), "tagged", "found 7, expected a name".to_owned()),
-            (json!([]), "", "found 0 values, expected an object".to_owned()),
+            (
+                json!({"tagged": {"name": "One", "size": 1, "x": 1}}),
+                "tagged.x",
+                "unknown field, expected `size`".to_owned(),
+            ),
+            (
+                json!({"way": {"up": 1, "down": 2}}),
+                "way",
+                "found an object, expected an object with one field".to_owned(),
+            ),
+            (json!({"tagged": {"name": 7}}), "tagged.name", "found 7, expected a name".to_owned()),
+            (json!([]), "", "found a list of 0, expected an object".to_owned()),
         ];
         for (document, field, problem) in cases {
             match read::<Document>(&document) {
@@ -268,6 +321,8 @@ mod tests {
         let error = read::<Document>(&json!({"cuont": 1})).unwrap_err().to_string();
         assert!(error.starts_with("parameter `cuont`: unknown field, expected one of `count`, "));
         let twice = serde_json::from_str::<Inner>(r#"{"size": 1, "size": 2}"#).unwrap_err();
-        assert_eq!(Misfit::of(&twice.to_string()).to_string(), "found twice, expected once");
+        let twice = Misfit::of(&twice.to_string());
+        assert_eq!(twice.to_string(), "found twice, expected once");
+        assert_eq!(twice.within("a.b").as_deref(), Some("a.b.size"));
     }
 }

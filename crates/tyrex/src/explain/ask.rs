@@ -168,7 +168,7 @@ impl Ask {
         if let Some(name) = fields.keys().find(unknown) {
             let list: Vec<String> = known().map(|name| format!("`{name}`")).collect();
             let hint = hint(name, known().chain([SAMPLES]));
-            let problem = format!("unknown field{hint}; expected one of {}", list.join(", "));
+            let problem = format!("unknown field, expected one of {}{hint}", list.join(", "));
             return Err(Error::field(name, problem));
         }
         let mut given = fields::given(fields, &[]);

@@ -60,10 +60,15 @@ async fn a_wrong_field_is_named_in_words_of_json() {
         (json!({"protocol": "paper"}), "protocol", &["expected `product`"]),
         (json!({"norm": "l3"}), "norm", &["found `l3`", "`l1`", "`l2`"]),
         (json!({"norm": ["l1"]}), "norm", &["found a list, expected a name"]),
-        (json!({"tau": "high"}), "tau", &["expected a number between 0 and 1, or `auto`"]),
+        (
+            json!({"tau": "high"}),
+            "tau",
+            &["found \"high\", expected a number between 0 and 1, or `auto`"],
+        ),
         (json!({"tau": {}}), "tau", &["expected a number between 0 and 1, or `auto`"]),
         (json!({"tau": 1.5}), "tau", &["between 0 and 1"]),
         (json!({"tau": "auto"}), "tau", &["POST /v1/calibrate"]),
+        (json!({"k": 5, "samples": 5}), "k", &["found twice, expected once"]),
         (json!({"k": "many"}), "k", &["found \"many\"", WHOLE]),
         (json!({"k": -1}), "k", &["found -1", WHOLE]),
         (json!({"k": 1.5}), "k", &["found 1.5", WHOLE]),
@@ -81,6 +86,11 @@ async fn a_wrong_field_is_named_in_words_of_json() {
         (json!({"actions": []}), "actions", &["found a list, expected an object"]),
         (json!({"actions": {"agee": "fixed"}}), "actions.agee", &["did you mean `age`?"]),
         (json!({"actions": {"age": "never"}}), "actions.age", &["found `never`", "`fixed`"]),
+        (
+            json!({"actions": {"age": {"within": [1, 2], "levels": []}}}),
+            "actions.age",
+            &["one field"],
+        ),
         (json!({"actions": {"age": 3}}), "actions.age", &["found 3, expected a name"]),
         (json!({"actions": {"age": {"within": 3}}}), "actions.age.within", &["found 3", "2"]),
         (json!({"actions": {"age": {"within": [1, "x"]}}}), "actions.age.within[1]", &["a number"]),
@@ -99,6 +109,7 @@ async fn a_wrong_field_is_named_in_words_of_json() {
         (json!({"change": "bootstrap"}), "change", &["found \"bootstrap\", expected an object"]),
         (json!({"change": {"name": "magic"}}), "change.name", &["found `magic`", "`bootstrap`"]),
         (json!({"change": {"name": 3}}), "change.name", &["found 3, expected a name"]),
+        (json!({"change": {"name": "bootstrap", "tea": 1}}), "change.tea", &["unknown field"]),
         (json!({"change": {"fraction": 0.1}}), "change.name", &["missing"]),
         (json!({"change": {"name": "bootstrap"}}), "change", &[OWN]),
         (json!({"relax": 1}), "relax", &["found 1, expected true or false"]),
@@ -150,6 +161,25 @@ async fn a_wrong_field_is_named_in_words_of_json() {
     for (path, question, field, words) in others {
         refused(&world, path, &question, field, words).await;
     }
+    // Parts of an address.
+    for (path, field, words) in [
+        ("/v1/ledger?limit=x", "limit", WHOLE),
+        ("/v1/ledger?limit=-1", "limit", WHOLE),
+        ("/v1/ledger?status=lost", "status", "found `lost`, expected one of `open`"),
+        ("/v1/ledger?colour=red", "colour", "unknown field, expected one of `status`"),
+        ("/v1/models/german/applicants?rejected=7", "rejected", "expected true or false"),
+        ("/v1/jobs/17", "id", "found `17`, expected a UUID"),
+        ("/v1/ledger/x", "id", "found `x`, expected a UUID"),
+    ] {
+        let answer = world.get(path).await;
+        assert_eq!(answer.status, 400, "{path}: {}", answer.text());
+        let problem = answer.json();
+        assert_eq!(problem["field"], field, "{path}: {problem}");
+        assert!(problem["detail"].as_str().unwrap().contains(words), "{path}: {problem}");
+    }
+    let twice = format!("{{\"indices\": [{row}], \"tau\": 0.8, \"tau\": 0.7}}");
+    let answer = world.post_text("/v1/explain", &twice).await;
+    assert_eq!((answer.status.as_u16(), &answer.json()["field"]), (422, &json!("tau")));
 }
 
 /// Every field that is accepted is listed, also those of the endpoint itself.
@@ -173,7 +203,7 @@ async fn an_unknown_field_is_answered_with_all_that_are_accepted() {
         for value in [json!(1), Value::Null] {
             refused(&world, path, &json!({"colour": value}), "colour", &words).await;
         }
-        let near = ["unknown field; did you mean `samples`?"];
+        let near = ["unknown field, expected one of", "; did you mean `samples`?"];
         refused(&world, path, &json!({"sampels": 1}), "sampels", &near).await;
     }
 }

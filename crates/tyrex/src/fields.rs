@@ -297,7 +297,7 @@ mod tests {
                 "found an object, expected an object with one field".to_owned(),
             ),
             (json!({"tagged": {"name": 7}}), "tagged.name", "found 7, expected a name".to_owned()),
-            (json!([]), "", "found a list of 0, expected an object".to_owned()),
+            (json!(3), "", "found 3, expected an object".to_owned()),
         ];
         for (document, field, problem) in cases {
             match read::<Document>(&document) {

@@ -47,7 +47,7 @@ async fn other_applicants_change_no_answer_of_any_method() {
             let ten = &rows[start..start + 10];
             assert_eq!(answers(&world, method, ten).await, all[start..start + 10], "{method}");
         }
-        for place in [0, 5, 80, 200] {
+        for place in [5, 200] {
             let alone = answers(&world, method, &rows[place..=place]).await;
             assert_eq!(alone, all[place..=place], "{method}: row {place} alone");
         }

@@ -55,6 +55,7 @@
 //! | `elastic-net` | the base counterfactual of the authors' released code |
 
 pub mod error;
+pub mod fields;
 pub mod file;
 #[cfg(feature = "openapi")]
 mod openapi;

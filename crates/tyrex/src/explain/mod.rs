@@ -239,6 +239,12 @@ impl Explainer {
         self.reference_points.len()
     }
 
+    /// Whether the reference has rows with labels, to retrain the model on.
+    #[must_use]
+    pub fn can_retrain(&self) -> bool {
+        self.reference_rows() > 0 && self.reference().has_labels()
+    }
+
     /// The points of the training rows.
     pub(crate) fn reference_points(&self) -> &Arc<Points> {
         &self.reference_points

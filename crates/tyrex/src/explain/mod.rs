@@ -47,6 +47,7 @@ pub use pipeline::{Answered, Counter, Progress, Stage};
 pub use promise::{CONFIDENCE, DISSENTING, Promise, SEARCH_MODELS, TUNING_MODELS};
 pub use reference::{Reference, UnlabelledRows};
 pub use retrain::RetrainingTerms;
+pub use sentence::ChangeWords;
 pub use stability::{RowStability, StabilityGauge, StabilityTerms};
 pub use survival::RowSurvival;
 
@@ -242,6 +243,12 @@ impl Explainer {
     #[must_use]
     pub fn reference_rows(&self) -> usize {
         self.reference_points.len()
+    }
+
+    /// Whether the reference has rows with labels, to retrain the model on.
+    #[must_use]
+    pub fn can_retrain(&self) -> bool {
+        self.reference_rows() > 0 && self.reference().has_labels()
     }
 
     /// The points of the training rows.

@@ -71,9 +71,9 @@ impl Field for Tail<'_> {
 fn weights(models: usize, share: f64) -> impl Iterator<Item = f32> {
     let all = (share * models as f64).max(1.0);
     let whole = all.floor() as usize;
-    let last = all - whole as f64;
-    let weight = move |index: usize| if index < whole { 1.0 / all } else { last / all };
-    (0..models).map(weight).take_while(|weight| *weight > 0.0).map(|weight| weight as f32)
+    let weight = move |index: usize| if index < whole { 1.0 } else { all - whole as f64 } / all;
+    let last = if all > whole as f64 { whole } else { whole - 1 };
+    (0..=last.min(models - 1)).map(move |index| weight(index) as f32)
 }
 
 /// `CVaR_a` of the logits of the models in `order`, which is sorted as far as the tail reaches.
@@ -86,4 +86,46 @@ fn tail(logits: &[f32], share: f64, order: &mut [usize]) -> f64 {
     order[..count].sort_unstable_by(by_logit);
     let lowest = order.iter().map(|&model| f64::from(logits[model]));
     lowest.zip(weights(order.len(), share)).map(|(z, weight)| z * f64::from(weight)).sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    #[test]
+    fn the_tail_is_the_mean_of_the_lowest_logits() {
+        // The first is the model in use, which is not in the tail.
+        let logits = [-9.0, 4.0, 1.0, 3.0, 2.0, 5.0];
+        let of = |share: f64| tail(&logits, share, &mut [1, 2, 3, 4, 5]);
+        for (share, expected) in
+            [(0.2, 1.0), (0.4, 1.5), (1.0, 3.0), (0.001, 1.0), (0.3, (1.0 + 0.5 * 2.0) / 1.5)]
+        {
+            assert!((of(share) - expected).abs() < 1e-6, "{share}: {}", of(share));
+        }
+    }
+
+    proptest! {
+        /// By the other definition: `max_t  t - mean of (t - z)^+ / a`, reached at a logit.
+        #[test]
+        fn the_tail_is_the_conditional_value_at_risk(
+            logits in prop::collection::vec(-5.0..5.0_f32, 2..40), share in 0.05..1.0_f64,
+        ) {
+            let models = logits.len() - 1;
+            prop_assume!(share * models as f64 >= 1.0);
+            let risk = |t: f64| {
+                let short: f64 = logits[1..].iter().map(|&z| (t - f64::from(z)).max(0.0)).sum();
+                t - short / (share * models as f64)
+            };
+            let best = logits[1..].iter().map(|&z| risk(f64::from(z))).fold(f64::MIN, f64::max);
+            let mut order: Vec<usize> = (1..logits.len()).collect();
+            let got = tail(&logits, share, &mut order);
+            prop_assert!((got - best).abs() < 1e-5, "{} {}", got, best);
+            // A tail at or above 0: all but the share accept.
+            if got >= 0.0 {
+                let rejecting = logits[1..].iter().filter(|z| **z < 0.0).count();
+                prop_assert!(rejecting as f64 <= share * models as f64);
+            }
+        }
+    }
 }

@@ -209,3 +209,131 @@ fn one(x: &[f32]) -> Points {
     points.push(x);
     points
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::model::{Activation, Dense, Output};
+    use crate::seed::Seed;
+    use proptest::prelude::*;
+    use rand::RngExt;
+
+    /// A network with random weights.
+    fn network(widths: &[usize], activation: Activation, output: Output, seed: u64) -> Mlp {
+        let mut rng = Seed(seed).rng();
+        let last = widths.len() - 2;
+        let layers: Vec<Dense> = widths
+            .windows(2)
+            .enumerate()
+            .map(|(index, pair)| Dense {
+                weights: (0..pair[0] * pair[1]).map(|_| rng.random_range(-0.8..0.8)).collect(),
+                bias: (0..pair[1]).map(|_| rng.random_range(-0.5..0.5)).collect(),
+                activation: if index == last { Activation::Identity } else { activation },
+            })
+            .collect();
+        Mlp::new(widths[0], &layers, output).unwrap()
+    }
+
+    /// A model that hides its network.
+    #[derive(Debug)]
+    struct Hidden(Mlp);
+
+    impl Model for Hidden {
+        fn dim(&self) -> usize {
+            self.0.dim()
+        }
+
+        fn score_into(&self, points: &Points, scores: &mut [f32]) {
+            self.0.score_into(points, scores);
+        }
+
+        fn differentiable(&self) -> Option<&dyn crate::model::DifferentiableModel> {
+            self.0.differentiable()
+        }
+    }
+
+    /// Networks of other shapes, outputs and activations, and a model of another kind.
+    fn committee(seed: u64) -> Committee {
+        let one = Output::Sigmoid { favourable: true };
+        let models: Vec<Arc<dyn Model>> = vec![
+            Arc::new(network(&[5, 20, 9, 1], Activation::Tanh, one, seed)),
+            Arc::new(network(&[5, 1], Activation::Tanh, one, seed + 1)),
+            Arc::new(network(
+                &[5, 7, 1],
+                Activation::Sigmoid,
+                Output::Sigmoid { favourable: false },
+                seed + 2,
+            )),
+            Arc::new(network(
+                &[5, 17, 3],
+                Activation::Tanh,
+                Output::Softmax { favourable: 2 },
+                seed + 3,
+            )),
+            Arc::new(network(
+                &[5, 4, 2],
+                Activation::Tanh,
+                Output::Softmax { favourable: 0 },
+                seed + 4,
+            )),
+            Arc::new(Hidden(network(&[5, 6, 1], Activation::Tanh, one, seed + 5))),
+        ];
+        Committee::new(models).unwrap()
+    }
+
+    proptest! {
+        #[test]
+        fn logits_are_those_of_the_scores(
+            x in prop::collection::vec(-1.0..1.0_f32, 5), seed in 0..1000_u64,
+        ) {
+            let committee = committee(seed);
+            let mut scratch = committee.scratch();
+            let logits = committee.logits(&x, &mut scratch).to_vec();
+            let many = committee.logits_of(&one(&x));
+            for (index, model) in committee.models().iter().enumerate() {
+                let score = model.score(&one(&x))[0];
+                prop_assert_eq!(committee.score(index, &x, &scratch), score);
+                prop_assert!((logits[index] - of_score(score)).abs() < 2e-4, "model {}", index);
+                prop_assert!((logits[index] - many[index][0]).abs() < 1e-5);
+            }
+        }
+
+        #[test]
+        fn the_gradient_is_that_of_the_weighted_logits(
+            x in prop::collection::vec(-1.0..1.0_f32, 5),
+            weights in prop::collection::vec(-1.0..1.0_f32, 6),
+            seed in 0..1000_u64,
+        ) {
+            let committee = committee(seed);
+            let mut scratch = committee.scratch();
+            let mut sum = |x: &[f32]| -> f64 {
+                let logits = committee.logits(x, &mut scratch);
+                logits.iter().zip(&weights).map(|(&z, &w)| f64::from(z) * f64::from(w)).sum()
+            };
+            const H: f32 = 1e-2;
+            let differences: Vec<f64> = (0..5).map(|column| {
+                let (mut above, mut below) = (x.clone(), x.clone());
+                above[column] += H;
+                below[column] -= H;
+                (sum(&above) - sum(&below)) / f64::from(above[column] - below[column])
+            }).collect();
+            sum(&x);
+            let mut gradient = vec![0.0; 5];
+            let weights = weights.iter().copied().enumerate();
+            committee.gradient(&x, weights, &mut scratch, &mut gradient);
+            for (partial, difference) in gradient.iter().zip(differences) {
+                prop_assert!((f64::from(*partial) - difference).abs() < 3e-3,
+                    "{} {}", partial, difference);
+            }
+        }
+    }
+
+    #[test]
+    fn models_of_other_points_and_no_models_are_refused() {
+        assert!(Committee::new(Vec::new()).is_err());
+        let one = Output::Sigmoid { favourable: true };
+        let model =
+            |dim| -> Arc<dyn Model> { Arc::new(network(&[dim, 3, 1], Activation::Relu, one, 0)) };
+        assert!(Committee::new(vec![model(2), model(3)]).is_err());
+    }
+}

@@ -153,6 +153,18 @@ impl Method for Prepared<'_> {
         let mut test = Test { threshold: self.spec.margin };
         let mut start = factual.point.to_vec();
         let mut short_of = None;
+        // A rough search finds about the margin that the tuning models require.
+        let rough = min_cost::MinCost { precision: min_cost::Precision::ROUGH, ..self.search };
+        for _ in 0..MARGINS {
+            let relaxed = factual.relaxed();
+            let reached = rough.search(&mut field, &relaxed, test, &start, meter)?;
+            let Some(reached) = reached.filter(|reached| test.passes(reached.reading)) else {
+                break;
+            };
+            start.clone_from(&reached.point);
+            let Some(raise) = self.raise(&start, meter) else { break };
+            test.threshold += raise;
+        }
         for _ in 0..MARGINS {
             let answer = self.cheapest(&mut field, factual, test, &start, meter)?;
             let Answer::Found { counterfactual, .. } = &answer else {

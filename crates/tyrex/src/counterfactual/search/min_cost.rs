@@ -37,6 +37,8 @@ pub(crate) struct Precision {
 impl Precision {
     /// For fields that are cheap to evaluate.
     pub(crate) const FINE: Self = Self { worth: 1e-4, patience: 5, radius: 1e-5 };
+    /// To find about where the answer lies.
+    pub(crate) const ROUGH: Self = Self { worth: 0.05, patience: 1, radius: 0.02 };
     /// For fields that score a neighbourhood at every evaluation; ten times the work finds points
     /// less than 0.5 % cheaper.
     pub(crate) const COARSE: Self = Self { worth: 2e-3, patience: 3, radius: 1e-3 };

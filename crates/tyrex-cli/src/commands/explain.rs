@@ -266,7 +266,9 @@ fn applicant_page(page: &mut Page, applicant: &Explained<'_>) {
             }
             page.pairs(&pairs);
         }
-        Advised::Found { changes, score, stability, cost, certificate, stopped, .. } => {
+        Advised::Found {
+            changes, score, stability, cost, promise, certificate, stopped, ..
+        } => {
             let mut pairs: Vec<(&str, String)> = Vec::new();
             for change in *changes {
                 let title = if pairs.is_empty() { "change" } else { "" };
@@ -282,7 +284,9 @@ fn applicant_page(page: &mut Page, applicant: &Explained<'_>) {
                 let note = "the budget was spent: a longer search may find cheaper advice";
                 pairs.push(("note", note.to_owned()));
             }
-            if let Some(certificate) = certificate {
+            if let Some(promise) = promise {
+                pairs.push(("promise", promise.sentence.clone()));
+            } else if let Some(certificate) = certificate {
                 pairs.push(("sure", certificate.words.sentence.clone()));
             }
             page.pairs(&pairs);

@@ -317,7 +317,7 @@ impl Certificate {
 }
 
 /// A lower bound as text.
-fn at_least(bound: f64) -> String {
+pub(crate) fn at_least(bound: f64) -> String {
     rounded_down(bound, 3)
 }
 

@@ -10,7 +10,9 @@ use std::sync::Arc;
 use self_cell::self_cell;
 
 use super::advice::changes;
-use super::{Advice, Applicant, Ask, Costs, Counter, Explainer, Fresh, Progress, Request, Stage};
+use super::{
+    Advice, Applicant, Ask, Costs, Counter, Explainer, Fresh, Progress, Promise, Request, Stage,
+};
 use crate::action::{Actions, FeasibleSet, Overrides};
 use crate::certificate::{Certificate, Terms};
 use crate::counterfactual::{
@@ -34,6 +36,7 @@ pub struct Adviser {
     method: PreparedMethod,
     space: Space,
     stability: StabilityReport,
+    promise: Option<Promise>,
 }
 
 /// The source of the `R^` of answers.
@@ -89,7 +92,8 @@ impl Explainer {
             return Err(Error::param("tau", "auto", "a number, chosen by a calibration"));
         }
         ask.check_features(self.schema())?;
-        Adviser::new(self, ask.for_model(self).request()?)
+        let adviser = Adviser::new(self, ask.for_model(self).request()?)?;
+        Ok(Adviser { promise: ask.promised()?, ..adviser })
     }
 }
 
@@ -134,13 +138,20 @@ impl Adviser {
             }
             _ => StabilityReport::Omitted,
         };
-        Ok(Self { explainer: explainer.clone(), request, method, space, stability })
+        let explainer = explainer.clone();
+        Ok(Self { explainer, request, method, space, stability, promise: None })
     }
 
     /// The explainer.
     #[must_use]
     pub fn explainer(&self) -> &Explainer {
         &self.explainer
+    }
+
+    /// The promise that the question asks for.
+    #[must_use]
+    pub fn promise(&self) -> Option<Promise> {
+        self.promise
     }
 
     /// The request.

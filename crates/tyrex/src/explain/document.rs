@@ -6,7 +6,7 @@ use serde::{Serialize, Serializer};
 #[cfg(feature = "openapi")]
 use utoipa::{PartialSchema as _, ToSchema as _};
 
-use super::{Advice, Adviser, Costs, Explainer, FeatureChange};
+use super::{Advice, Adviser, Costs, Explainer, FeatureChange, Promise, ShownPromise};
 use crate::certificate::{Certificate, CertificateDocument};
 use crate::counterfactual::{Answer, Reason, Relaxations, Stopped, Tick};
 #[cfg(feature = "openapi")]
@@ -53,6 +53,9 @@ pub enum Advised<'a> {
         cost: Option<Costs>,
         /// Why the search stopped. After `budget-spent` cheaper advice may exist.
         stopped: Stopped,
+        /// The promise that the question asked for, and the fresh models that judged it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        promise: Option<ShownPromise>,
         /// Its certificate.
         certificate: Option<Box<CertificateDocument>>,
     },
@@ -139,7 +142,7 @@ impl Adviser {
             favourable: applicant.favourable,
             features: Named::Row(schema, &applicant.values),
             sentence: advice.sentence(),
-            advice: self.explainer().advised(advice, certificate, relaxations),
+            advice: self.explainer().advised(advice, self.promise(), certificate, relaxations),
         })
     }
 }
@@ -149,6 +152,7 @@ impl Explainer {
     pub(super) fn advised<'a>(
         &'a self,
         advice: &'a Advice,
+        promise: Option<Promise>,
         certificate: Option<Certificate>,
         relaxations: Option<Relaxations>,
     ) -> Advised<'a> {
@@ -163,6 +167,9 @@ impl Explainer {
                 stability: advice.stability,
                 cost: advice.cost,
                 stopped: *stopped,
+                promise: promise
+                    .zip(certificate.as_ref())
+                    .and_then(|(promise, made)| ShownPromise::of(promise, made)),
                 certificate: certificate.map(|certificate| Box::new(certificate.into())),
             },
             Answer::NotFound { reason, .. } => {

@@ -44,7 +44,7 @@ pub use import::{embedded_schema, import, import_bytes};
 pub use meaning::Meaning;
 pub use performance::{Part, Performance, PerformanceTally};
 pub use pipeline::{Answered, Counter, Progress, Stage};
-pub use promise::{CONFIDENCE, DISSENTING, Promise, SEARCH_MODELS, TUNING_MODELS};
+pub use promise::{CONFIDENCE, DISSENTING, Promise, SEARCH_MODELS, ShownPromise, TUNING_MODELS};
 pub use reference::{Reference, UnlabelledRows};
 pub use retrain::RetrainingTerms;
 pub use sentence::ChangeWords;

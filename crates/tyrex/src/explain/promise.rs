@@ -13,7 +13,10 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use serde::Serialize;
+
 use super::{Ask, Counter, Explainer, Progress, RetrainingTerms, Stage};
+use crate::certificate::{Certificate, EnsembleTier, Verdict, at_least};
 use crate::change::Ensemble;
 use crate::counterfactual::SearchModels;
 use crate::error::{Error, Result};
@@ -112,6 +115,52 @@ impl Promise {
     #[must_use]
     pub(super) fn tail(self) -> f64 {
         (1.0 - self.probability).clamp(0.1, 0.5)
+    }
+}
+
+/// The promise of one answer, and the fresh models that were asked about it.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ShownPromise {
+    /// The probability that the question asked for.
+    pub asked: f64,
+    /// The probability that was shown: the next model accepts with at least this probability.
+    pub shown: f64,
+    /// The confidence of that statement.
+    pub confidence: f64,
+    /// The number of fresh models.
+    pub models: usize,
+    /// The number of them that accept.
+    pub accepting: usize,
+    /// Whether the shown probability is at least the one that was asked for, and certified.
+    pub kept: bool,
+    /// The promise as a sentence.
+    pub sentence: String,
+}
+
+impl ShownPromise {
+    /// The promise of a certified point; `None` without fresh models.
+    pub(super) fn of(promise: Promise, certificate: &Certificate) -> Option<Self> {
+        let tier = certificate.ensemble()?;
+        let Promise { probability: asked, confidence } = promise;
+        let EnsembleTier { models, valid: accepting, probability: shown, verdict, .. } = *tier;
+        let kept = shown >= asked && verdict == Verdict::Certified;
+        let seen = format!("{accepting} of {models} models retrained to check this accept it");
+        let sentence = if kept {
+            format!(
+                "{seen}: at least {} for the next one, confidence {confidence}.",
+                at_least(shown)
+            )
+        } else if shown >= asked {
+            format!("{seen}, but an assumption of the certificate does not hold.")
+        } else {
+            format!(
+                "{seen}: at least {} for the next one, confidence {confidence}; {asked} was asked \
+                 for and is not shown.",
+                at_least(shown)
+            )
+        };
+        Some(Self { asked, shown, confidence, models, accepting, kept, sentence })
     }
 }
 

@@ -55,7 +55,7 @@ def test_a_credit_model_in_scikit_learn(tmp_path: Path) -> None:
     # The draft, then the correction.
     assert re.search(r"^age +integer +within", text, re.MULTILINE)
     assert re.search(r"^age +integer +years +only-up", text, re.MULTILINE)
-    assert "no advice: " in text
+    assert "No advice: " in text
     # Columns: found, mean cost, other seeds, other rows.
     lines = {
         name: [float(cell) for cell in cells.split()]

@@ -537,7 +537,7 @@ SEARCH_ERRORS = [
     ({"k": 0}, tyrex.ParameterError, "`k` is 0"),
     ({"sigma": -1.0}, tyrex.ParameterError, "sigma"),
     ({"method": "nn", "tau": 0.8}, tyrex.ParameterError, "test of stability"),
-    ({"features_to_vary": ["agee"]}, tyrex.SchemaError, "agee"),
+    ({"features_to_vary": ["agee"]}, tyrex.ParameterError, "agee"),
     ({"permitted_range": {"agee": [1, 2]}}, tyrex.SchemaError, "agee"),
     ({"permitted_range": {"age": [1, 2, 3]}}, tyrex.ParameterError, "lowest, highest"),
     ({"permitted_range": {"housing": ["boat"]}}, tyrex.ParameterError, "boat"),

@@ -36,6 +36,13 @@ pub struct ExplainArgs {
     /// Search options.
     #[command(flatten)]
     pub search: SearchArgs,
+    /// Probability with which the next model must accept the advice, such as 0.9: the search runs
+    /// over retrained models (trex-e), and others certify it
+    #[arg(long, value_name = "P", allow_negative_numbers = true, conflicts_with_all = ["tau", "k", "sigma"], help_heading = "Search")]
+    pub promise: Option<f64>,
+    /// Confidence of certificates, and of the promise [default: 0.95]
+    #[arg(long, value_name = "C", allow_negative_numbers = true, help_heading = "Search")]
+    pub confidence: Option<f64>,
     /// Folder of retrained models, from `tyrex retrain`, for the certificates
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["change", "change_params", "models"], help_heading = "Change")]
     pub ensemble: Option<PathBuf>,
@@ -70,13 +77,6 @@ pub struct SearchArgs {
     /// Norm that measures the cost of a change [default: l1]
     #[arg(long, value_name = "NAME", value_parser = choice::<Norm>())]
     pub norm: Option<Norm>,
-    /// Probability with which the next model must accept the advice, such as 0.9: the search runs
-    /// over retrained models (trex-e), and others certify it
-    #[arg(long, value_name = "P", allow_negative_numbers = true, conflicts_with_all = ["tau", "k", "sigma"])]
-    pub promise: Option<f64>,
-    /// Confidence of certificates, and of the promise [default: 0.95]
-    #[arg(long, value_name = "C", allow_negative_numbers = true)]
-    pub confidence: Option<f64>,
     /// Required stability: a number, or `auto` for the lowest that keeps 95 % valid under retrained
     /// models [default: the protocol's; 0.8]
     #[arg(long, value_name = "TAU", value_parser = threshold, allow_negative_numbers = true)]

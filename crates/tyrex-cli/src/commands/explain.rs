@@ -39,6 +39,8 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
     }
     let mut ask = ask(&args.search, args.source.protocol)?;
     ask.models = args.models;
+    ask.promise = args.promise;
+    ask.confidence = args.confidence.unwrap_or(ask.confidence);
     ask.change = retrain::change(&args.change)?;
     let (train, seed) = (tyrex::model::TrainParams::default(), Seed(ask.seed));
     let reference = args.reference.reference.as_deref();
@@ -138,8 +140,6 @@ pub(super) fn ask(search: &SearchArgs, protocol: Protocol) -> anyhow::Result<Ask
         method: search.method.clone(),
         protocol,
         norm: search.norm.unwrap_or(usual.norm),
-        promise: search.promise,
-        confidence: search.confidence.unwrap_or(usual.confidence),
         tau: search.tau,
         k: search.k,
         sigma: search.sigma,

@@ -1,46 +1,73 @@
 //! The lower tail of the logits over many models, as a field.
 //!
-//! With `z_s(x)` the logit of the favourable class by search model `s`, sorted from the lowest,
+//! With `z_s(x)` the logit of the favourable class by search model `s`, the mean of the lowest
+//! share `a` of them is (Rockafellar and Uryasev)
 //!
-//! `CVaR_a(x) = 1/(a S) sum_{s <= a S} z_(s)(x)`
+//! `CVaR_a(x) = max_t  t - 1/(a S) sum_s max(0, t - z_s(x))`
 //!
-//! is the mean of the lowest share `a` of them; a model that is in the share with a fraction counts
-//! with that fraction. It is at most the `a`-quantile, so `CVaR_a(x) >= 0` implies that at least
-//! `1 - a` of the search models accept `x`. The field is the smaller of this and the logit of the
-//! model in use, which must accept `x` in any case.
+//! Its gradient jumps where two logits change places, and a search on it goes back and forth. The
+//! field therefore smooths the maximum with 0 at the temperature `T`,
+//!
+//! `tail(x) = max_t  t - T/(a S) sum_s ln(1 + exp((t - z_s(x)) / T))`
+//!
+//! with the gradient `sum_s w_s dz_s(x)`, `w_s = sigmoid((t - z_s) / T) / (a S)`, which sum to 1 at
+//! the best `t`. Since `ln(1 + e^u) >= max(0, u)`, the tail is at most `CVaR_a`, which is at most
+//! the `a`-quantile: where it is 0 or more, at least `1 - a` of the search models accept `x`.
+//!
+//! The model in use must accept `x` in any case. Where it does not, the field is its logit if that
+//! is lower.
 
 use super::field::Field;
 use crate::error::Result;
 use crate::measure::Reading;
 use crate::model::{Committee, CommitteeScratch};
 
+/// The tail of a committee: its share and its temperature.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct TailShape {
+    /// `a`
+    pub(crate) share: f64,
+    /// `T`
+    pub(crate) temperature: f64,
+}
+
 /// The model in use and the search models, read by one thread.
 pub(crate) struct Tail<'a> {
     committee: &'a Committee,
-    share: f64,
+    shape: TailShape,
     scratch: CommitteeScratch,
-    /// The search models, lowest logit first as far as the tail reaches.
-    order: Vec<usize>,
+    /// `w_s` of the search models at the last point.
+    weights: Vec<f64>,
 }
+
+/// A model with a smaller weight has no backward pass.
+const LEAST_WEIGHT: f64 = 1e-4;
 
 impl<'a> Tail<'a> {
     /// The first model of the committee is the model in use.
-    pub(crate) fn new(committee: &'a Committee, share: f64) -> Self {
-        let models = committee.models().len();
-        Self { committee, share, scratch: committee.scratch(), order: (1..models).collect() }
+    pub(crate) fn new(committee: &'a Committee, shape: TailShape) -> Self {
+        let weights = vec![0.0; committee.models().len() - 1];
+        Self { committee, shape, scratch: committee.scratch(), weights }
     }
 
     /// The field from the logits of all models, the model in use first.
     pub(crate) fn value(&mut self, logits: &[f32]) -> f64 {
-        f64::from(logits[0]).min(tail(logits, self.share, &mut self.order))
+        let tail = self.shape.tail(&logits[1..], &mut self.weights);
+        field(f64::from(logits[0]), tail)
     }
 
-    /// The score and the logit of the model in use, and `CVaR_a`.
+    /// The score and the logit of the model in use, and the tail.
     fn values(&mut self, x: &[f32]) -> (f32, f64, f64) {
         let logits = self.committee.logits(x, &mut self.scratch);
-        let (own, tail) = (f64::from(logits[0]), tail(logits, self.share, &mut self.order));
+        let tail = self.shape.tail(&logits[1..], &mut self.weights);
+        let own = f64::from(logits[0]);
         (self.committee.score(0, x, &self.scratch), own, tail)
     }
+}
+
+/// The tail, or the logit of the model in use if it rejects and is lower.
+fn field(own: f64, tail: f64) -> f64 {
+    if own < 0.0 { own.min(tail) } else { tail }
 }
 
 impl Field for Tail<'_> {
@@ -50,42 +77,58 @@ impl Field for Tail<'_> {
 
     fn read(&mut self, x: &[f32]) -> Reading {
         let (score, own, tail) = self.values(x);
-        Reading { score, value: own.min(tail) }
+        Reading { score, value: field(own, tail) }
     }
 
     fn read_with_gradient(&mut self, x: &[f32], gradient: &mut [f32]) -> Result<Reading> {
         let (score, own, tail) = self.values(x);
         let scratch = &mut self.scratch;
-        if own <= tail {
+        if own < 0.0 && own <= tail {
             self.committee.gradient(x, std::iter::once((0, 1.0)), scratch, gradient);
         } else {
-            let weights = weights(self.order.len(), self.share);
-            let models = self.order.iter().copied().zip(weights);
+            let weighty = self.weights.iter().enumerate().filter(|(_, w)| **w > LEAST_WEIGHT);
+            let models = weighty.map(|(index, &weight)| (index + 1, weight as f32));
             self.committee.gradient(x, models, scratch, gradient);
         }
-        Ok(Reading { score, value: own.min(tail) })
+        Ok(Reading { score, value: field(own, tail) })
     }
 }
 
-/// The weights of the lowest logits, in order: they sum to 1.
-fn weights(models: usize, share: f64) -> impl Iterator<Item = f32> {
-    let all = (share * models as f64).max(1.0);
-    let whole = all.floor() as usize;
-    let weight = move |index: usize| if index < whole { 1.0 } else { all - whole as f64 } / all;
-    let last = if all > whole as f64 { whole } else { whole - 1 };
-    (0..=last.min(models - 1)).map(move |index| weight(index) as f32)
+impl TailShape {
+    /// The tail of the logits; writes `w_s` to `weights`.
+    fn tail(self, logits: &[f32], weights: &mut [f64]) -> f64 {
+        // A share of less than one model is that of the lowest.
+        let models = (self.share * logits.len() as f64).max(1.0).min(logits.len() as f64);
+        let scale = self.temperature;
+        let lowest = f64::from(logits.iter().copied().fold(f32::INFINITY, f32::min));
+        let highest = f64::from(logits.iter().copied().fold(f32::NEG_INFINITY, f32::max));
+        if !(lowest.is_finite() && highest.is_finite()) {
+            weights.fill(0.0);
+            return lowest;
+        }
+        // `sum_s sigmoid((t - z_s) / T)` rises in `t`, from below the share to above it.
+        let (mut low, mut high) = (lowest - 40.0 * scale, highest + 40.0 * scale);
+        for _ in 0..HALVINGS {
+            let t = 0.5 * (low + high);
+            let count: f64 = logits.iter().map(|&z| sigmoid((t - f64::from(z)) / scale)).sum();
+            if count < models { low = t } else { high = t }
+        }
+        let t = 0.5 * (low + high);
+        let mut short = 0.0;
+        for (weight, &z) in weights.iter_mut().zip(logits) {
+            let u = (t - f64::from(z)) / scale;
+            *weight = sigmoid(u) / models;
+            short += u.max(0.0) + libm::log1p(libm::exp(-u.abs()));
+        }
+        t - scale * short / models
+    }
 }
 
-/// `CVaR_a` of the logits of the models in `order`, which is sorted as far as the tail reaches.
-fn tail(logits: &[f32], share: f64, order: &mut [usize]) -> f64 {
-    let count = weights(order.len(), share).count();
-    let by_logit = |a: &usize, b: &usize| logits[*a].total_cmp(&logits[*b]).then(a.cmp(b));
-    if count < order.len() {
-        order.select_nth_unstable_by(count, by_logit);
-    }
-    order[..count].sort_unstable_by(by_logit);
-    let lowest = order.iter().map(|&model| f64::from(logits[model]));
-    lowest.zip(weights(order.len(), share)).map(|(z, weight)| z * f64::from(weight)).sum()
+/// Halvings of the interval that holds `t`.
+const HALVINGS: usize = 40;
+
+fn sigmoid(u: f64) -> f64 {
+    1.0 / (1.0 + libm::exp(-u))
 }
 
 #[cfg(test)]
@@ -93,38 +136,61 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    #[test]
-    fn the_tail_is_the_mean_of_the_lowest_logits() {
-        // The first is the model in use, which is not in the tail.
-        let logits = [-9.0, 4.0, 1.0, 3.0, 2.0, 5.0];
-        let of = |share: f64| tail(&logits, share, &mut [1, 2, 3, 4, 5]);
-        for (share, expected) in
-            [(0.2, 1.0), (0.4, 1.5), (1.0, 3.0), (0.001, 1.0), (0.3, (1.0 + 0.5 * 2.0) / 1.5)]
-        {
-            assert!((of(share) - expected).abs() < 1e-6, "{share}: {}", of(share));
+    fn tail_of(logits: &[f32], share: f64, temperature: f64) -> (f64, Vec<f64>) {
+        let mut weights = vec![0.0; logits.len()];
+        (TailShape { share, temperature }.tail(logits, &mut weights), weights)
+    }
+
+    /// The mean of the lowest logits, the last one with its fraction.
+    fn sorted_tail(logits: &[f32], share: f64) -> f64 {
+        let mut sorted = logits.to_vec();
+        sorted.sort_by(f32::total_cmp);
+        let mut left = share * logits.len() as f64;
+        let all = left;
+        let mut sum = 0.0;
+        for z in sorted {
+            let part = left.clamp(0.0, 1.0);
+            sum += part * f64::from(z);
+            left -= part;
         }
+        sum / all
     }
 
     proptest! {
-        /// By the other definition: `max_t  t - mean of (t - z)^+ / a`, reached at a logit.
         #[test]
-        fn the_tail_is_the_conditional_value_at_risk(
-            logits in prop::collection::vec(-5.0..5.0_f32, 2..40), share in 0.05..1.0_f64,
+        fn the_tail_is_at_most_the_mean_of_the_lowest_and_comes_near_it(
+            logits in prop::collection::vec(-5.0..5.0_f32, 1..40), share in 0.05..1.0_f64,
         ) {
-            let models = logits.len() - 1;
-            prop_assume!(share * models as f64 >= 1.0);
-            let risk = |t: f64| {
-                let short: f64 = logits[1..].iter().map(|&z| (t - f64::from(z)).max(0.0)).sum();
-                t - short / (share * models as f64)
-            };
-            let best = logits[1..].iter().map(|&z| risk(f64::from(z))).fold(f64::MIN, f64::max);
-            let mut order: Vec<usize> = (1..logits.len()).collect();
-            let got = tail(&logits, share, &mut order);
-            prop_assert!((got - best).abs() < 1e-5, "{} {}", got, best);
-            // A tail at or above 0: all but the share accept.
-            if got >= 0.0 {
-                let rejecting = logits[1..].iter().filter(|z| **z < 0.0).count();
-                prop_assert!(rejecting as f64 <= share * models as f64);
+            prop_assume!(share * logits.len() as f64 >= 1.0);
+            let exact = sorted_tail(&logits, share);
+            for temperature in [1e-3, 0.1, 1.0] {
+                let (tail, weights) = tail_of(&logits, share, temperature);
+                prop_assert!(tail <= exact + 1e-6, "{} {}", tail, exact);
+                // ln 2 for each logit at `t` itself, at most.
+                let gap = temperature * std::f64::consts::LN_2 / share;
+                prop_assert!(tail >= exact - gap - 1e-6, "{} {}", tail, exact);
+                let total: f64 = weights.iter().sum();
+                prop_assert!((total - 1.0).abs() < 1e-6 || share > 0.999, "{}", total);
+                if tail >= 0.0 {
+                    let rejecting = logits.iter().filter(|z| **z < 0.0).count();
+                    prop_assert!(rejecting as f64 <= share * logits.len() as f64);
+                }
+            }
+        }
+
+        #[test]
+        fn the_weights_are_the_gradient(
+            logits in prop::collection::vec(-2.0..2.0_f32, 2..20), share in 0.1..0.9_f64,
+        ) {
+            prop_assume!(share * logits.len() as f64 >= 1.0);
+            let (_, weights) = tail_of(&logits, share, 0.5);
+            for (index, weight) in weights.iter().enumerate() {
+                let (mut above, mut below) = (logits.clone(), logits.clone());
+                above[index] += 1e-2;
+                below[index] -= 1e-2;
+                let width = f64::from(above[index]) - f64::from(below[index]);
+                let rise = tail_of(&above, share, 0.5).0 - tail_of(&below, share, 0.5).0;
+                prop_assert!((rise / width - weight).abs() < 1e-3, "{} {}", rise / width, weight);
             }
         }
     }

@@ -1,9 +1,9 @@
 //! `trex-e`: the cheapest point that retrained models accept.
 //!
-//! `min ||x' - x||  subject to  z(x') >= c,  CVaR_a(z_1(x') .. z_S(x')) >= c`
+//! `min ||x' - x||  subject to  m(x') >= 0.5,  tail_a(z_1(x') .. z_S(x')) >= c`
 //!
-//! with `z` the logit of the model in use, `z_s` those of `S` search models, `CVaR_a` the mean of
-//! the lowest share `a` of them ([`Tail`]) and `c` the margin. It asks for the promise itself,
+//! with `m` the model in use, `z_s` the logits of `S` search models, `tail_a` a smooth lower bound
+//! of the mean of the lowest share `a` of them ([`Tail`]) and `c` the margin. It asks for the promise itself,
 //! acceptance by the next model, where `trex-o` asks for the stability of one model.
 //!
 //! The answer is fitted to the search models, so other models accept it less often. Tuning models
@@ -18,7 +18,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::counterfactual::search::{Candidate, Test, min_cost};
-use crate::counterfactual::tail::Tail;
+use crate::counterfactual::tail::{Tail, TailShape};
 use crate::counterfactual::{Answer, Factual, Meter, Method, Problem, Reason, SearchModels};
 use crate::error::{Error, Result};
 use crate::model::Committee;
@@ -35,8 +35,7 @@ use super::{Finish, MethodSpec, Named, Protocol, ReferenceUse, Spec, conclude};
 pub struct TrexE {
     /// The share `a` of search models in the tail.
     pub tail: f64,
-    /// The least logit `c` of the model in use and of the tail; the first one, if tuning models
-    /// raise it.
+    /// The least tail `c`, as a logit; the first one, if tuning models raise it.
     pub margin: f64,
     /// The share `q` of models that should accept an answer, by the tuning models.
     pub aim: f64,
@@ -50,6 +49,10 @@ impl Default for TrexE {
     }
 }
 
+/// The temperature of the tail, as a share of the spread of the logits.
+const SMOOTHING: f64 = 0.1;
+/// The data points whose spread is measured.
+const SPREAD_POINTS: usize = 200;
 /// The most margins that are tried.
 const MARGINS: usize = 8;
 /// The least increase of the margin, as a share of the standard deviation of the logits.
@@ -109,6 +112,10 @@ impl Spec for TrexE {
             let problem = "trex-e needs search models with gradients";
             return Err(Error::InvalidModel(problem.to_owned()));
         }
+        let shape = TailShape {
+            share: self.tail,
+            temperature: SMOOTHING * spread(committee, problem.data),
+        };
         Ok(Box::new(Prepared {
             problem: *problem,
             committee,
@@ -120,7 +127,8 @@ impl Spec for TrexE {
                 margin: STEP_MARGIN,
                 precision: min_cost::Precision::COARSE,
             },
-            values: values(committee, self.tail, problem.data),
+            shape,
+            values: values(committee, shape, problem.data),
         }))
     }
 }
@@ -131,14 +139,30 @@ struct Prepared<'a> {
     tune: Option<&'a Committee>,
     spec: TrexE,
     search: min_cost::MinCost,
+    shape: TailShape,
     /// The field at every data point.
     values: Vec<f64>,
 }
 
+/// The mean over data points of the standard deviation of the search models' logits; 1 without
+/// data points.
+fn spread(committee: &Committee, data: &Points) -> f64 {
+    let some = data.select(&(0..data.len()).take(SPREAD_POINTS).collect::<Vec<_>>());
+    let logits = committee.logits_of(&some);
+    let deviation = |index: usize| {
+        let of_models = logits[1..].iter().map(|of_model| f64::from(of_model[index]));
+        let count = of_models.len() as f64;
+        let mean = of_models.clone().sum::<f64>() / count;
+        (of_models.map(|z| (z - mean).powi(2)).sum::<f64>() / count).sqrt()
+    };
+    let mean = (0..some.len()).map(deviation).sum::<f64>() / some.len() as f64;
+    if mean.is_finite() && mean > 0.0 { mean } else { 1.0 }
+}
+
 /// The field at every data point.
-fn values(committee: &Committee, tail: f64, data: &Points) -> Vec<f64> {
+fn values(committee: &Committee, shape: TailShape, data: &Points) -> Vec<f64> {
     let logits = committee.logits_of(data);
-    let mut field = Tail::new(committee, tail);
+    let mut field = Tail::new(committee, shape);
     let mut of_models = vec![0.0; logits.len()];
     let value = |index: usize| {
         of_models.iter_mut().zip(&logits).for_each(|(to, of_model)| *to = of_model[index]);
@@ -149,7 +173,7 @@ fn values(committee: &Committee, tail: f64, data: &Points) -> Vec<f64> {
 
 impl Method for Prepared<'_> {
     fn find(&self, factual: &Factual, meter: &mut Meter) -> Result<Answer> {
-        let mut field = Tail::new(self.committee, self.spec.tail);
+        let mut field = Tail::new(self.committee, self.shape);
         let mut test = Test { threshold: self.spec.margin };
         let mut start = factual.point.to_vec();
         let mut short_of = None;

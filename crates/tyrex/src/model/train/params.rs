@@ -191,7 +191,7 @@ impl TrainParams {
     }
 
     /// Checks that every parameter is in its range.
-    pub(super) fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         let params = self;
         let at_least_one = |name, value: usize| match value {
             0 => Err(Error::param(name, value, "at least 1")),

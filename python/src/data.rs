@@ -1,13 +1,14 @@
 //! Schemas, and rows read through them.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::data::schema::{ModelInput, Note};
-use tyrex::data::{Catalogue, Dataset, FeatureKind, Hints, Value};
-use tyrex::explain::{Reference as Rows, UnlabelledRows};
+use tyrex::data::{Catalogue, Dataset, Feature, FeatureKind, Hints, Value};
+use tyrex::explain::{ChangeWords, FeatureChange, Reference as Rows, UnlabelledRows};
 
 use crate::error::{self, OrRaise};
 use crate::table::Table;
@@ -127,18 +128,42 @@ fn value(text: &str) -> Value {
 
 /// A level as Python has it: a text stays a text, even if it looks like a number.
 #[derive(Debug, FromPyObject)]
-enum Level {
+pub(crate) enum Level {
     Text(String),
     Number(f64),
 }
 
+impl From<Level> for Value {
+    fn from(level: Level) -> Self {
+        match level {
+            Level::Text(text) => Self::Text(text),
+            Level::Number(number) => Self::Number(number),
+        }
+    }
+}
+
+/// A change in words: `from`, `to` and `clause`.
+#[pyfunction]
+#[pyo3(signature = (feature, before, after, unit=None))]
+pub(crate) fn change_words(
+    feature: &str,
+    before: Option<Level>,
+    after: Option<Level>,
+    unit: Option<String>,
+) -> BTreeMap<&'static str, String> {
+    let feature = Feature { unit, ..Feature::new(feature, FeatureKind::Numeric) };
+    let [before, after] = [before, after].map(|level| match level {
+        None => Value::Missing,
+        Some(Level::Number(number)) if number.is_nan() => Value::Missing,
+        Some(level) => level.into(),
+    });
+    let ChangeWords { from, to, clause } = FeatureChange::new(&feature, &before, &after).words;
+    [("from", from), ("to", to), ("clause", clause)].into()
+}
+
 fn known(kind: &str, levels: Vec<Level>) -> PyResult<FeatureKind> {
     let count = levels.len();
-    let levels = levels.into_iter().map(|level| match level {
-        Level::Text(text) => Value::Text(text),
-        Level::Number(number) => Value::Number(number),
-    });
-    let levels: Vec<Value> = levels.collect();
+    let levels: Vec<Value> = levels.into_iter().map(Value::from).collect();
     match (kind, levels.as_slice()) {
         ("numeric", _) => Ok(FeatureKind::Numeric),
         ("integer", _) => Ok(FeatureKind::Integer),

@@ -38,7 +38,7 @@ pub(crate) fn exception(error: Error) -> PyErr {
         Error::Exists { .. } => PyFileExistsError::new_err(message),
         Error::Cancelled(_) => PyKeyboardInterrupt::new_err(message),
         Error::Schema { .. } | Error::SchemaFile { .. } => raise(&SCHEMA, "SchemaError", message),
-        Error::Param { .. } | Error::ParamFile { .. } => {
+        Error::Param { .. } | Error::Field { .. } | Error::ParamFile { .. } => {
             raise(&PARAMETER, "ParameterError", message)
         }
         Error::Model { .. } | Error::InvalidModel(_) => raise(&MODEL, "ModelError", message),

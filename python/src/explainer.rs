@@ -53,7 +53,7 @@ impl<'a> RequestDocument<'a> {
 /// A question as Python writes it. A parameter that the method does not have raises `TypeError`, as
 /// for an unknown keyword.
 pub(crate) fn ask(text: &str, usual: &'static str) -> PyResult<Ask> {
-    let ask: Ask = error::from_json("options", text)?;
+    let ask = Ask::read(&error::from_json("options", text)?, &[]).or_raise()?;
     if let Ok(method) = MethodSpec::named(ask.method.as_deref().unwrap_or(usual), ask.protocol) {
         let own = method.param_names();
         if let Some(unknown) = ask.params.keys().find(|name| !own.contains(name)) {

@@ -20,7 +20,7 @@ mod table;
 mod _native {
     // Data
     #[pymodule_export]
-    use crate::data::{Data, Schema, dataset_names};
+    use crate::data::{Data, Schema, change_words, dataset_names};
     #[pymodule_export]
     use crate::table::Table;
 

@@ -40,8 +40,8 @@ FOUND = {
     "advice": {
         "status": "found",
         "changes": [
-            {"feature": "age", "from": 25, "to": 27, "unit": "years"},
-            {"feature": "housing", "from": "rent", "to": "own"},
+            Change("age", 25, 27, "years").to_dict(),
+            Change("housing", "rent", "own").to_dict(),
         ],
         "counterfactual": {"age": 27, "income": 1800.0, "housing": "own", "owner": False},
         "score": 0.83,
@@ -141,12 +141,13 @@ def test_a_document_without_the_row_itself() -> None:
     ("change", "sentence"),
     [
         (Change("age", 25, 27, "years"), "raise age from 25 to 27 years"),
-        (Change("debt", 9055.5, 0.0, "DM"), "lower debt from 9056 to 0 DM"),
-        (Change("housing", "rent", "own"), "change housing from rent to own"),
-        (Change("owner", False, True), "change owner from no to yes"),
-        (Change("income", None, 1800), "set income to 1800"),
-        (Change("income", 1800, None), "change income from 1800 to missing"),
-        (Change("grade", 1, "B"), "change grade from 1 to B"),
+        (Change("debt", 9055.5, 0.0, "DM"), "lower debt from 9055.5 to 0 DM"),
+        (Change("housing", "rent", "own"), "change housing from `rent` to `own`"),
+        (Change("owner", False, True), "change owner from `false` to `true`"),
+        (Change("income", None, 1800), "change income from (missing) to 1800"),
+        (Change("income", 1800, None), "change income from 1800 to (missing)"),
+        (Change("income", np.nan, np.float32(0.5)), "change income from (missing) to 0.5"),
+        (Change("grade", 1, "B"), "change grade from 1 to `B`"),
     ],
 )
 def test_changes_as_words(change: Change, sentence: str) -> None:
@@ -156,11 +157,11 @@ def test_changes_as_words(change: Change, sentence: str) -> None:
 def test_advice_as_sentences() -> None:
     found, missing, _ = explanations(index=["Ann", "Bo", "Cy"])
     assert str(found) == (
-        "Row Ann (score 0.31): raise age from 25 to 27 years; change housing from rent to own. "
-        "Then the score is 0.83 and the stability 0.81."
+        "Row Ann (score 0.31): Raise age from 25 to 27 years and change housing from `rent` to "
+        "`own`. Then the score is 0.83 and the stability 0.81."
     )
     assert str(missing) == (
-        "Row Bo (score 0.02): no advice: the search found no allowed change. "
+        "Row Bo (score 0.02): No advice: the search found no allowed change. "
         "It would help to let age change (to 50)."
     )
 
@@ -172,7 +173,7 @@ def test_text() -> None:
         "  0  0.310 -> 0.830      0.810  0.100  age: 25 -> 27 years",
         "                                       housing: rent -> own",
         "  1  0.020                             not found: the search found no allowed change",
-        "  2  0.400 -> 0.830      0.810  0.100  income: 1800 -> 1500",
+        "  2  0.400 -> 0.830      0.810  0.100  income: 1800 -> 1500.25",
     ]
     assert repr(many(14)).endswith("... and 4 more")
     assert repr(Explanations([])) == "0 explanations: 0 found"
@@ -191,6 +192,7 @@ def test_long_advice_is_cut() -> None:
 
 POINT = {
     **FOUND,
+    "sentence": "The answer is a point, not a row: 2 of 3 encoded columns change.",
     "advice": {
         **FOUND["advice"],
         "changes": [],
@@ -204,7 +206,7 @@ def test_points_in_encoded_columns() -> None:
     assert "a point in encoded columns" in repr(points)
     assert "a point in encoded columns" in points._repr_html_()
     assert list(points.to_pandas().columns)[:2] == ["age", "housing=own"]
-    assert str(points[0]).startswith("Row 0 (score 0.31): a point in encoded columns.")
+    assert str(points[0]).startswith("Row 0 (score 0.31): The answer is a point, not a row: 2 of 3")
     with pytest.raises(ParameterError, match="no changes to draw"):
         points.plot(0)
 
@@ -334,10 +336,16 @@ def test_json_of_earlier_versions_is_read() -> None:
         each["advice"].pop("stopped", None)
         if each["advice"]["status"] == "found":
             each["advice"]["seconds"] = 0.003
+        for change in each["advice"].get("changes", []):
+            del change["words"]
     found, missing, _ = Explanations.from_json(json.dumps(document))
     assert (found.seconds, found.stopped, found.sentence) == (0.003, None, None)
-    assert str(found) == str(explanations()[0])
-    assert str(missing) == str(explanations()[1])
+    assert str(found) == (
+        "Row 0 (score 0.31): raise age from 25 to 27 years; change housing from `rent` to `own`. "
+        "Then the score is 0.83 and the stability 0.81."
+    )
+    assert str(missing).startswith("Row 1 (score 0.02): not found: the search found no allowed")
+    assert found.what_changes == explanations()[0].what_changes
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ from _typeshed import Incomplete, SupportsGetItem
 from os import PathLike
 from typing import Any, Final, SupportsFloat, SupportsIndex, final
 
-__all__ = ["__version__", "Data", "Ensemble", "Explainer", "Model", "Network", "Schema", "Table", "dataset_names", "gate_html", "judge", "local_outlier_factors", "method_names", "set_threads"]
+__all__ = ["__version__", "Data", "Ensemble", "Explainer", "Model", "Network", "Schema", "Table", "change_words", "dataset_names", "gate_html", "judge", "local_outlier_factors", "method_names", "set_threads"]
 
 __version__: Final[str]
 
@@ -352,6 +352,11 @@ class Table:
         """
         Reads a file: .csv, .jsonl, .ndjson or .parquet.
         """
+
+def change_words(feature: str, before: str | SupportsFloat | SupportsIndex | None, after: str | SupportsFloat | SupportsIndex | None, unit: str | None = None) -> dict[str, str]:
+    """
+    A change in words: `from`, `to` and `clause`.
+    """
 
 def dataset_names() -> list[str]:
     """

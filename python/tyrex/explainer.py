@@ -259,7 +259,7 @@ class Explainer:
         >>> kept = ["credit_amount"]
         >>> advice = explainer.explain(limit=1, tau=0.7, norm="l2", features_to_keep=kept)
         >>> [str(change) for change in advice[0].changes]
-        ['change property_magnitude from unknown or no property to real estate']
+        ['change property_magnitude from `unknown or no property` to `real estate`']
         """
         if certify is not True and certify is not False and not isinstance(certify, _ensembles()):
             raise ParameterError(

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from .text import shown
+from . import _native
+from .source import as_text
 
 __all__ = ["Change", "Explanation"]
 
@@ -30,34 +31,33 @@ class Change:
     before: Any
     after: Any
     unit: str | None = None
+    # From the document; otherwise the native side puts the change into words.
+    words: Mapping[str, str] = field(default_factory=dict, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        if not self.words:
+            before, after = map(_plain, (self.before, self.after))
+            words = _native.change_words(self.feature, before, after, self.unit)
+            object.__setattr__(self, "words", words)
 
     def to_dict(self) -> dict[str, Any]:
         """The change as in the documents."""
+        unit = {} if self.unit is None else {"unit": self.unit}
         document = {"feature": self.feature, "from": self.before, "to": self.after}
-        return document if self.unit is None else {**document, "unit": self.unit}
+        return {**document, **unit, "words": dict(self.words)}
 
     @property
     def words_before(self) -> str:
         """The old value as text."""
-        return self._words(self.before)
+        return self.words["from"]
 
     @property
     def words_after(self) -> str:
         """The new value as text, with its unit."""
-        after = self._words(self.after)
-        return f"{after} {self.unit}" if self.unit else after
-
-    def _words(self, value: Any) -> str:
-        alike = shown(self.before) == shown(self.after)
-        return (str(value) if alike and _is_number(value) else shown(value)) or "missing"
+        return self.words["to"]
 
     def __str__(self) -> str:
-        if self.before is None:
-            return f"set {self.feature} to {self.words_after}"
-        verb = "change"
-        if _is_number(self.before) and _is_number(self.after):
-            verb = "raise" if self.after > self.before else "lower"
-        return f"{verb} {self.feature} from {self.words_before} to {self.words_after}"
+        return self.words["clause"]
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ class Explanation:
         row, advice = document["row"], document["advice"]
         features = dict(document["features"])
         changes = [
-            Change(c["feature"], c["from"], c["to"], c.get("unit"))
+            Change(c["feature"], c["from"], c["to"], c.get("unit"), c.get("words") or {})
             for c in advice.get("changes", ())
         ]
         found = advice["status"] == "found"
@@ -211,16 +211,16 @@ class Explanation:
         return lines or ["a point in encoded columns"]
 
     def __str__(self) -> str:
-        start = f"Row {self.label} (score {self.score:.3g}):"
-        if not self.found:
-            why = f"{start} no advice: {self.why or self.reason}."
-            return f"{why} {self.hint}" if self.hint else why
-        what = "; ".join(map(str, self.changes)) or self.what_changes[0]
-        then = "" if self.new_score is None else f" Then the score is {self.new_score:.3g}"
-        if then and self.stability is not None:
-            then += f" and the stability {self.stability:.3g}"
-        return f"{start} {what}.{then}{'.' if then else ''}"
+        own = f"{'; '.join(map(str, self.changes)) or self.what_changes[0]}."
+        text = f"Row {self.label} (score {self.score:.3g}): {self.sentence or own}"
+        if self.new_score is None:
+            return f"{text} {self.hint}" if self.hint else text
+        stability = f" and the stability {self.stability:.3g}" if self.stability is not None else ""
+        return f"{text} Then the score is {self.new_score:.3g}{stability}."
 
 
-def _is_number(value: Any) -> bool:
-    return isinstance(value, numbers.Real) and not isinstance(value, bool)
+def _plain(value: Any) -> str | numbers.Real | None:
+    """A value as the native side takes it."""
+    if value is None or (isinstance(value, numbers.Real) and not isinstance(value, bool)):
+        return value
+    return as_text(value)

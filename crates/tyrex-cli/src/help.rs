@@ -93,7 +93,7 @@ pub(crate) fn remedy(error: &anyhow::Error) -> Option<String> {
              that needs none"
                 .to_owned()
         }
-        Error::Param { .. } | Error::ParamFile { .. } => {
+        Error::Param { .. } | Error::Field { .. } | Error::ParamFile { .. } => {
             "--help lists the parameters of a command; `tyrex train --help` those of training"
                 .to_owned()
         }

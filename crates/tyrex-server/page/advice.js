@@ -24,7 +24,6 @@ import { COST, adviceSentence, certificateWords, stabilitySentence, verdictMeani
 export function advicePanel(context, on) {
   const { model } = context;
   const usual = model.methods[0].name;
-  const features = new Map(model.features.map((feature) => [feature.name, feature]));
   const body = h("div", { class: "advice" });
   const stale = h("p", { class: "stale", hidden: true }, "The values have changed. ", h("button", { type: "button", class: "quiet", onclick: () => ask() }, "Ask again"));
   const comparison = h("div");
@@ -106,7 +105,7 @@ export function advicePanel(context, on) {
     replace(
       body,
       h("p", { class: "lead" }, sentence),
-      changeTable(advice.changes, features),
+      changeTable(advice.changes),
       h(
         "div",
         { class: "actions" },

@@ -5,7 +5,7 @@ const SHORT_DAY = new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeZo
 const DAY = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "long", year: "numeric", timeZone: "UTC" });
 
 // `<=` between or before numbers, or the X of "500<=X<1000".
-const COMPARISON = /\s*(<=|>=|<|>)\s*(?=[\dX])/g;
+const COMPARISON = /(\w?)\s*(<=|>=|<|>)\s*(?=[\dX])/g;
 const SIGNS = { "<=": "≤", ">=": "≥", "<": "<", ">": ">" };
 
 /** @typedef {{name: string, kind: string, unit?: string, levels?: unknown[], minimum?: number, maximum?: number, step?: number, action: string, description?: string}} Feature */
@@ -13,17 +13,22 @@ const SIGNS = { "<=": "≤", ">=": "≥", "<": "<", ">": ">" };
 /** `credit_amount` for display: "credit amount". */
 export const plain = (name) => name.replaceAll("_", " ").trim() || name;
 
-/** The same at the start of a line. */
-export const title = (name) => {
-  const words = plain(name);
-  return words.charAt(0).toUpperCase() + words.slice(1);
-};
+/** A text at the start of a line. */
+export const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
+/** A name at the start of a line. */
+export const title = (name) => capital(plain(name));
+
+/** A text with typographic signs and quotes. */
+export const typeset = (text) => text
+  .replace(COMPARISON, (_, before, sign) => `${before && `${before} `}${SIGNS[sign]}\u00a0`)
+  .replace(/`([^`]*)`/g, "“$1”");
 
 /** A value of a feature, without its unit. */
 export function bare(value) {
   if (value === null || value === undefined) return "unknown";
   if (typeof value === "number") return NUMBER.format(value);
-  return String(value).replace(COMPARISON, (_, sign, at) => `${at > 0 ? " " : ""}${SIGNS[sign]}\u00a0`);
+  return typeset(String(value));
 }
 
 /**

@@ -1,12 +1,11 @@
 // The advice as one page for the applicant, for printing and for the HTML file.
 
 import { h } from "./dom.js";
-import { day, score, short, title, two, valued } from "./format.js";
+import { day, score, short, title, two, typeset } from "./format.js";
 import { COST, adviceSentence, certificateWords, survivalSentence } from "./words.js";
 
 /** The changed features, before and after. */
-export function changeTable(changes, features) {
-  const cell = (name, value, unit) => valued(value, features?.get(name) ?? { unit });
+export function changeTable(changes) {
   return h(
     "table",
     { class: "changes" },
@@ -14,8 +13,8 @@ export function changeTable(changes, features) {
     h(
       "tbody",
       {},
-      changes.map(({ feature, from, to, unit }) =>
-        h("tr", {}, h("th", { scope: "row" }, title(feature)), h("td", {}, cell(feature, from, unit)), h("td", { class: "then" }, cell(feature, to, unit)))),
+      changes.map(({ feature, words }) =>
+        h("tr", {}, h("th", { scope: "row" }, title(feature)), h("td", {}, typeset(words.from)), h("td", { class: "then" }, typeset(words.to)))),
     ),
   );
 }
@@ -28,7 +27,6 @@ export function changeTable(changes, features) {
 export function letter({ method, document: made, explained, survives, models }, { row, keep }, model) {
   const { advice } = explained;
   const { claims, assumptions } = advice.certificate ? certificateWords(advice.certificate) : { claims: [], assumptions: [] };
-  const features = new Map(model.features.map((feature) => [feature.name, feature]));
   const fact = (name, ...words) => h("div", {}, h("dt", {}, name), h("dd", {}, ...words));
   return h(
     "article",
@@ -37,7 +35,7 @@ export function letter({ method, document: made, explained, survives, models }, 
     h("h1", {}, "Changes that lead to acceptance"),
     h("p", {}, `Today the model rejects this application, with a score of ${score(explained.score)}; it accepts at 0.50 or more. With these changes it scores ${score(advice.score)}.`),
     h("p", { class: "lead" }, adviceSentence(advice.changes)),
-    changeTable(advice.changes, features),
+    changeTable(advice.changes),
     h("h2", {}, "After retraining"),
     h("p", {}, survivalSentence(survives, models), " ", claims[0]?.sentence ?? ""),
     assumptions.length > 0 && h("p", {}, "Assumptions:"),

@@ -20,7 +20,6 @@ export function updateView(root, context) {
   let files = [];
   /** @type {Map<string, any>} the open promises by name */
   let promises = new Map();
-  const features = new Map(model.features.map((feature) => [feature.name, feature]));
   const ledger = h("div", { class: "stack" });
   const results = h("div", { class: "results" });
   const candidates = candidatePanel(model, (chosen) => { files = chosen; }, check);
@@ -44,7 +43,7 @@ export function updateView(root, context) {
       const [list, verified] = await Promise.all([get("/v1/ledger?status=open&limit=1000"), get("/v1/ledger/verify")]);
       const entries = list.entries.filter(({ kind }) => kind === "promise");
       promises = new Map(entries.map((entry) => [entry.id, entry]));
-      replace(ledger, ...(entries.length > 0 ? ledgerList(entries, verified, features) : emptyLedger(record)));
+      replace(ledger, ...(entries.length > 0 ? ledgerList(entries, verified) : emptyLedger(record)));
       candidates.ready(entries.length > 0);
     } catch (error) {
       replace(ledger, failure(error, load));
@@ -84,7 +83,7 @@ export function updateView(root, context) {
         h("button", { type: "button", onclick: async () => download("audit.html", "text/html", await ask("text/html")) }, "Save the report as HTML"),
         h("button", { type: "button", onclick: () => download("audit.json", "application/json", JSON.stringify(report, null, 2)) }, "JSON"),
       );
-      replace(results, reportPanel(report, { promises, features }, actions));
+      replace(results, reportPanel(report, promises, actions));
       announce(report.verdict.sentence);
     } catch (error) {
       replace(results, failure(error, () => check({ by, allow })));
@@ -103,12 +102,12 @@ function emptyLedger(record) {
   ];
 }
 
-function ledgerList(entries, verified, features) {
+function ledgerList(entries, verified) {
   const row = (entry) => h(
     "tr",
     {},
     h("th", { scope: "row", class: "nowrap" }, entry.subject),
-    h("td", {}, adviceSentence(changesOf(entry, features))),
+    h("td", {}, adviceSentence(entry.changes)),
     h("td", { class: "nowrap" }, entry.holds_until ? shortDay(entry.holds_until) : "no end"),
   );
   return [
@@ -120,15 +119,6 @@ function ledgerList(entries, verified, features) {
       table(["Subject", "Promise", "Valid until"], entries.slice(0, SHOWN).map(row))),
     entries.length > SHOWN && h("p", { class: "soft" }, `The first ${SHOWN} are shown.`),
   ];
-}
-
-/** @typedef {{promises: Map<string, any>, features: Map<string, import("./format.js").Feature>}} Known */
-
-/** The changes that a ledger entry advises. */
-function changesOf({ factual, advised }, features) {
-  return Object.keys(advised)
-    .filter((feature) => factual[feature] !== advised[feature])
-    .map((feature) => ({ feature, from: factual[feature], to: advised[feature], unit: features.get(feature)?.unit }));
 }
 
 const table = (names, rows) =>
@@ -228,14 +218,14 @@ function candidatePanel(model, chosen, check) {
 /**
  * The report of the gate: the ranking, and the promises under each candidate.
  * @param {any} report
- * @param {Known} known
+ * @param {Map<string, any>} promises the open promises by name
  * @param {HTMLElement} actions
  */
-function reportPanel(report, known, actions) {
+function reportPanel(report, promises, actions) {
   const ranked = report.candidates.toSorted((a, b) => a.rank - b.rank);
   const detail = h("div");
   const look = (candidate) => {
-    replace(detail, candidateDetail(candidate, known));
+    replace(detail, candidateDetail(candidate, promises));
     for (const button of rows.querySelectorAll("button")) button.setAttribute("aria-pressed", String(button.value === candidate.name));
   };
   const row = (candidate) => {
@@ -266,7 +256,7 @@ function reportPanel(report, known, actions) {
 }
 
 /** The groups and the broken promises of one candidate. */
-function candidateDetail(candidate, { promises, features }) {
+function candidateDetail(candidate, promises) {
   const who = ({ name }) => promises.get(name)?.subject ?? name;
   const broken = candidate.promises.filter(({ status }) => status !== "kept");
   return h(
@@ -279,7 +269,7 @@ function candidateDetail(candidate, { promises, features }) {
       ? h("p", {}, "Every promise is kept.")
       : [
           h("p", {}, `${counted(broken.length, "promise is", "promises are")} broken. A repair lists the changes needed in addition.`),
-          h("ul", { class: "broken" }, broken.slice(0, SHOWN).map((promise) => brokenPromise(promise, promises.get(promise.name), features))),
+          h("ul", { class: "broken" }, broken.slice(0, SHOWN).map((promise) => brokenPromise(promise, promises.get(promise.name)))),
           broken.length > SHOWN && h("p", { class: "soft" }, `The first ${SHOWN} are shown; the report has all.`),
         ].filter(Boolean),
   );
@@ -296,7 +286,7 @@ function groupTable({ feature, groups }) {
 }
 
 /** A broken promise, and its repairs. */
-function brokenPromise(promise, entry, features) {
+function brokenPromise(promise, entry) {
   const repair = (who, repair) => repair && h("li", {}, h("strong", {}, who), ": ", repair.status === "found"
     ? `${adviceSentence(repair.changes)}${repair.cost ? ` Cost ${two(repair.cost.l1)}.` : ""}`
     : repair.sentence);
@@ -304,7 +294,7 @@ function brokenPromise(promise, entry, features) {
     "li",
     {},
     h("p", {}, h("strong", {}, entry?.subject ?? promise.name), promise.status === "broken" ? ` now scores ${score(promise.score)}.` : ` cannot be read: ${promise.reason}`),
-    entry && h("p", { class: "soft" }, `Promised: ${adviceSentence(changesOf(entry, features))}`),
+    entry && h("p", { class: "soft" }, `Promised: ${adviceSentence(entry.changes)}`),
     promise.repairs && h(
       "ul",
       {},

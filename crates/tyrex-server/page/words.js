@@ -1,22 +1,14 @@
 // Texts that explain the numbers.
 
-import { bare, listed, plain } from "./format.js";
+import { capital, listed, plain, typeset } from "./format.js";
 
 /**
- * Advice in one sentence.
- * @param {{feature: string, from: unknown, to: unknown, unit?: string}[]} changes
+ * Advice in one sentence: the server's clauses, with plain names.
+ * @param {{feature: string, words: {from: string, to: string, clause: string}}[]} changes
  */
 export function adviceSentence(changes) {
-  const parts = changes.map(({ feature, from, to, unit }) => {
-    const name = plain(feature);
-    if (typeof from === "number" && typeof to === "number") {
-      const verb = to > from ? "raise" : "lower";
-      return `${verb} ${name} from ${bare(from)} to ${bare(to)}${unit ? ` ${unit}` : ""}`;
-    }
-    return `change ${name} from “${bare(from)}” to “${bare(to)}”`;
-  });
-  const sentence = listed(parts);
-  return `${sentence.charAt(0).toUpperCase()}${sentence.slice(1)}.`;
+  const clauses = changes.map(({ feature, words }) => typeset(words.clause.replace(feature, () => plain(feature))));
+  return `${capital(listed(clauses))}.`;
 }
 
 /** How many retrained models accept. */

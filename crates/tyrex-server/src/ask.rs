@@ -1,37 +1,78 @@
-//! The library's question inside a request: its fields are at the same level as the request's own.
+//! The fields of a request that a type of the library describes.
 
-use serde::de::Error as _;
+use std::fmt;
+
+use serde::de::{DeserializeOwned, MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value};
 use tyrex::explain::Ask;
+use tyrex::fields;
+use utoipa::PartialSchema;
+use utoipa::openapi::{RefOr, Schema};
 
-/// Reads an [`Ask`] from all fields that the request itself does not know: `#[serde(flatten,
-/// deserialize_with = "ask::flattened")]`. An unknown field is an error; `flatten` alone would
-/// ignore it.
-pub(crate) fn flattened<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Ask, D::Error> {
-    let fields = Map::deserialize(deserializer)?;
-    Ask::deserialize(Value::Object(fields.clone()))
-        .map_err(|error| D::Error::custom(placed(&fields, &error)))
+use crate::problem::Problem;
+
+/// The fields that a request has beside its own: those of the library's question, at the same
+/// level.
+///
+/// They are read by [`AskFields::ask`] and not by `serde`, so that an error keeps its field.
+#[derive(Debug, Default)]
+pub(crate) struct AskFields {
+    fields: Map<String, Value>,
+    /// The first field that is there twice.
+    twice: Option<String>,
 }
 
-/// The error, prefixed with its field: `budget.seconds: invalid type ...`.
-fn placed(fields: &Map<String, Value>, error: &serde_json::Error) -> String {
-    let wrong = |path: &[&str], value: &Value| {
-        let whole = path.iter().rev().fold(value.clone(), |inner, name| {
-            Value::Object(Map::from_iter([((*name).to_owned(), inner)]))
-        });
-        Ask::deserialize(whole).err()
-    };
-    for (name, value) in fields {
-        let Some(error) = wrong(&[name], value) else { continue };
-        let inner = value.as_object().into_iter().flatten();
-        let inner = inner.filter_map(|(part, value)| Some((part, wrong(&[name, part], value)?)));
-        return match inner.into_iter().next() {
-            Some((part, error)) => format!("{name}.{part}: {error}"),
-            // An unknown field is named in the error itself.
-            None if error.to_string().starts_with("unknown field") => error.to_string(),
-            None => format!("{name}: {error}"),
-        };
+impl<'de> Deserialize<'de> for AskFields {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Fields;
+        impl<'de> Visitor<'de> for Fields {
+            type Value = AskFields;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<M: MapAccess<'de>>(self, mut map: M) -> Result<AskFields, M::Error> {
+                let mut read = AskFields::default();
+                while let Some((name, value)) = map.next_entry::<String, Value>()? {
+                    if read.fields.insert(name.clone(), value).is_some() {
+                        read.twice.get_or_insert(name);
+                    }
+                }
+                Ok(read)
+            }
+        }
+        deserializer.deserialize_map(Fields)
     }
-    error.to_string()
+}
+
+impl AskFields {
+    /// The question in a request `Q`.
+    pub(crate) fn ask<Q: PartialSchema>(&self) -> Result<Ask, Problem> {
+        if let Some(name) = &self.twice {
+            return Err(Problem::field(name, "found twice, expected once"));
+        }
+        Ok(Ask::read(&self.fields, &own_fields(&Q::schema()))?)
+    }
+}
+
+/// The names of a request's own fields, from its description.
+fn own_fields(schema: &RefOr<Schema>) -> Vec<String> {
+    match schema {
+        RefOr::T(Schema::Object(object)) => object.properties.keys().cloned().collect(),
+        RefOr::T(Schema::AllOf(all)) => all.items.iter().flat_map(own_fields).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The field `terms` of a request; the default if it is absent. `null` has a meaning for the fields
+/// in `meant`; any other field that is null is not given.
+pub(crate) fn terms<T: DeserializeOwned + Default>(
+    sent: Option<&Map<String, Value>>,
+    meant: &[&str],
+) -> Result<T, Problem> {
+    let Some(sent) = sent else { return Ok(T::default()) };
+    let read = fields::read(&Value::Object(fields::given(sent, meant)));
+    read.map_err(|error| Problem::from(error).within("terms"))
 }

@@ -2,10 +2,12 @@
 
 use std::error::Error as _;
 
+use axum::extract::path::ErrorKind;
 use axum::extract::rejection::{JsonRejection, PathRejection, QueryRejection};
 use axum::extract::{FromRequest, FromRequestParts};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
+use tyrex::fields::Misfit;
 
 use crate::problem::Problem;
 
@@ -56,11 +58,12 @@ fn placed(reason: &str) -> Problem {
         Some((field, reason)) if is_path(field) => (field, reason),
         _ => ("", reason),
     };
-    match (outer, missing(reason)) {
-        ("", None) => Problem::unprocessable(reason),
-        ("", Some(field)) => Problem::field(field, reason),
-        (outer, None) => Problem::field(outer, reason),
-        (outer, Some(field)) => Problem::field(format!("{outer}.{field}"), reason),
+    let misfit = Misfit::of(reason);
+    let problem = Problem::unprocessable(misfit.to_string());
+    match misfit.within(outer) {
+        Some(field) => problem.at(field),
+        None if outer.is_empty() => problem,
+        None => problem.at(outer),
     }
 }
 
@@ -70,17 +73,14 @@ fn is_path(text: &str) -> bool {
     !text.is_empty() && (!text.contains(' ') || text.starts_with("rows["))
 }
 
-/// The missing field, if that is the reason.
-fn missing(reason: &str) -> Option<&str> {
-    reason.strip_prefix("missing field `")?.split('`').next()
-}
-
 impl From<QueryRejection> for Problem {
     fn from(rejection: QueryRejection) -> Self {
         let reason = rejection.source().map_or_else(|| rejection.body_text(), ToString::to_string);
         match reason.split_once(": ") {
-            Some((field, reason)) if is_path(field) => Self::bad_request(reason).at(field),
-            _ => Self::bad_request(reason),
+            Some((field, reason)) if is_path(field) => {
+                Self::bad_request(Misfit::of(reason).to_string()).at(field)
+            }
+            _ => Self::bad_request(Misfit::of(&reason).to_string()),
         }
     }
 }
@@ -89,9 +89,13 @@ impl From<PathRejection> for Problem {
     fn from(rejection: PathRejection) -> Self {
         match rejection {
             // An invalid id cannot exist.
-            PathRejection::FailedToDeserializePathParams(error) => {
-                Self::new(error.status(), error.body_text())
-            }
+            PathRejection::FailedToDeserializePathParams(error) => match error.kind() {
+                ErrorKind::DeserializeError { key, value, .. }
+                | ErrorKind::ParseErrorAtKey { key, value, .. } => {
+                    Self::bad_request(format!("found `{value}`, expected a UUID")).at(key)
+                }
+                _ => Self::new(error.status(), error.body_text()),
+            },
             other => Self::internal(other),
         }
     }

@@ -185,6 +185,10 @@ impl From<Error> for Problem {
             Error::Param { name, value, expected } => {
                 Self::field(*name, format!("found {value}, expected {expected}"))
             }
+            Error::Field { name, problem } if name.is_empty() => {
+                Self::unprocessable(problem.clone())
+            }
+            Error::Field { name, problem } => Self::field(name.clone(), problem.clone()),
             // The name of a file stays in the service; the client gets the error in it.
             Error::Table { problem, .. }
             | Error::SchemaFile { problem, .. }

@@ -74,6 +74,14 @@ pub enum Error {
         /// The values accepted.
         expected: String,
     },
+    /// A field of a question is unknown or has an invalid value.
+    #[error("parameter `{name}`: {problem}")]
+    Field {
+        /// The path of the field, as in `budget.seconds` or `keep[2]`.
+        name: String,
+        /// The problem and the expected content.
+        problem: String,
+    },
     /// A file of parameters cannot be read as parameters.
     #[error("{}: {problem}", file.display())]
     ParamFile {
@@ -155,6 +163,11 @@ impl Error {
         expected: impl Into<String>,
     ) -> Self {
         Self::Param { name, value: format!("{value}"), expected: expected.into() }
+    }
+
+    /// An [`Error::Field`].
+    pub fn field(name: impl Into<String>, problem: impl Into<String>) -> Self {
+        Self::Field { name: name.into(), problem: problem.into() }
     }
 
     /// An [`Error::Schema`] about one feature.

@@ -18,7 +18,7 @@
 //! let rejected = explainer.rejected(Part::Test);
 //! let ask = Ask { models: Some(5), ..Ask::default() };
 //! let answer = explainer.answer(&rejected[..1], &ask, None, |_| ControlFlow::Continue(()))?;
-//! println!("{}", answer.advice[0].sentence(explainer.schema()));
+//! println!("{}", answer.advice[0].sentence());
 //! println!("{}", answer.certificates[0].as_ref().map_or("no advice".into(), |c| c.sentence()));
 //! # assert_eq!(answer.advice.len(), 1);
 //! # Ok(())
@@ -55,6 +55,7 @@
 //! | `elastic-net` | the base counterfactual of the authors' released code |
 
 pub mod error;
+pub mod fields;
 pub mod file;
 #[cfg(feature = "openapi")]
 mod openapi;

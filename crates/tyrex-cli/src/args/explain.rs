@@ -16,6 +16,7 @@ use super::{
 Examples:
   tyrex explain --dataset german
   tyrex explain --dataset german --method trex-i --norm l2 --tau 0.9
+  tyrex explain --dataset german --promise 0.9 --limit 3
   tyrex explain --dataset german --vary duration,credit_amount --limit 20
   tyrex explain --data loans.csv --schema loans.toml --tau auto --out advice.csv
   tyrex explain --data applicants.csv --model loans.onnx --out advice.parquet --json
@@ -41,7 +42,8 @@ pub struct ExplainArgs {
     /// How models that are trained now differ.
     #[command(flatten)]
     pub change: ChangeArgs,
-    /// Models to retrain for the certificates [default: 20, or none for a model file]
+    /// Models to retrain for the certificates [default: 20, or none for a model file; 61 for a
+    /// promise of 0.9]
     #[arg(long, value_name = "N", value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "Change")]
     pub models: Option<usize>,
     /// The ledger for the advice.
@@ -68,6 +70,13 @@ pub struct SearchArgs {
     /// Norm that measures the cost of a change [default: l1]
     #[arg(long, value_name = "NAME", value_parser = choice::<Norm>())]
     pub norm: Option<Norm>,
+    /// Probability with which the next model must accept the advice, such as 0.9: the search runs
+    /// over retrained models (trex-e), and others certify it
+    #[arg(long, value_name = "P", allow_negative_numbers = true, conflicts_with_all = ["tau", "k", "sigma"])]
+    pub promise: Option<f64>,
+    /// Confidence of certificates, and of the promise [default: 0.95]
+    #[arg(long, value_name = "C", allow_negative_numbers = true)]
+    pub confidence: Option<f64>,
     /// Required stability: a number, or `auto` for the lowest that keeps 95 % valid under retrained
     /// models [default: the protocol's; 0.8]
     #[arg(long, value_name = "TAU", value_parser = threshold, allow_negative_numbers = true)]

@@ -4,17 +4,17 @@ use std::path::PathBuf;
 
 use serde::Serialize;
 use tyrex::counterfactual::{Budget, MethodSpec, Protocol, Stopped};
-use tyrex::data::{Schema, Table, TableWriter};
+use tyrex::data::{Table, TableWriter};
 use tyrex::explain::{
-    Advice, Advised, Adviser, Applicant, Ask, CALIBRATED_ROWS, Counter, Explained, Fresh, Part,
-    Performance, Request, Stage, check_advice_names,
+    Advice, Advised, Adviser, Applicant, Ask, CALIBRATED_ROWS, ChangeWords, Counter, Explained,
+    Fresh, Part, Performance, Request, Stage, check_advice_names,
 };
 use tyrex::{Error, Result, Seed};
 
 use super::batches::Batches;
 use super::record::{self, RecordReport, Recording};
 use super::summary::{
-    DataSummary, FavourableClass, ModelSummary, counted, performance_table, shown, with_unit,
+    DataSummary, FavourableClass, ModelSummary, counted, performance_table, shown,
 };
 use super::{Answer, Context, retrain, source};
 use crate::args::{ExplainArgs, SearchArgs, SourceArgs};
@@ -64,6 +64,9 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
         let first = batches.first_rejected(CALIBRATED_ROWS)?;
         ask = explainer.calibrated(&first, &ask, given.as_ref(), &|at| bars.at(at))?;
     }
+    // Models that chose the threshold are not fresh.
+    let steered = calibrated && given.is_some();
+    let (explainer, given) = explainer.for_search(&ask, given.as_ref(), &|at| bars.at(at))?;
     let adviser = explainer.adviser(&ask)?;
     let everyone = args.out.is_some() || recording.is_some();
     let most = args.limit.unwrap_or(if everyone { usize::MAX } else { SHOWN });
@@ -82,8 +85,6 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
         })?,
     };
     let certified = &searched.advice;
-    // Models that chose the threshold are not fresh.
-    let steered = calibrated && given.is_some();
     let ensemble = match given {
         None if certified.iter().any(|advice| advice.found().is_some()) => {
             explainer.retrained(&ask, &|at| bars.at(at))?
@@ -121,7 +122,6 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
         asked: searched.asked,
         found: searched.found,
         rejected,
-        schema: explainer.schema(),
         out: args.out.as_deref().map(shown),
         recorded,
         pairs: subject.pairs(&batches.summary(&title)),
@@ -138,6 +138,8 @@ pub(super) fn ask(search: &SearchArgs, protocol: Protocol) -> anyhow::Result<Ask
         method: search.method.clone(),
         protocol,
         norm: search.norm.unwrap_or(usual.norm),
+        promise: search.promise,
+        confidence: search.confidence.unwrap_or(usual.confidence),
         tau: search.tau,
         k: search.k,
         sigma: search.sigma,
@@ -244,15 +246,13 @@ struct ExplainReport<'a> {
     out: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     recorded: Option<RecordReport>,
-    #[serde(skip)]
-    schema: &'a Schema,
     // The same seed gives the same document, so times are for people only.
     #[serde(skip)]
     pairs: Vec<(&'static str, String)>,
 }
 
 /// One applicant, for people.
-fn applicant_page(page: &mut Page, schema: &Schema, applicant: &Explained<'_>) {
+fn applicant_page(page: &mut Page, applicant: &Explained<'_>) {
     let label = applicant.label.map(|label| format!(", labelled {label}")).unwrap_or_default();
     page.title(&format!(
         "Row {}: rejected with a score of {:.3}{label}",
@@ -270,8 +270,7 @@ fn applicant_page(page: &mut Page, schema: &Schema, applicant: &Explained<'_>) {
             let mut pairs: Vec<(&str, String)> = Vec::new();
             for change in *changes {
                 let title = if pairs.is_empty() { "change" } else { "" };
-                let value = |value| with_unit(schema, change.position, value);
-                let (from, to) = (change.from.for_people(), value(&change.to));
+                let ChangeWords { from, to, .. } = &change.words;
                 pairs.push((title, format!("{} from {from} to {to}", change.feature)));
             }
             let stability = stability.map(|r| format!(", stability {r:.3}")).unwrap_or_default();
@@ -333,7 +332,7 @@ impl Report for ExplainReport<'_> {
             ("found", format!("advice for {} of {asked}", counted(self.found, "applicant"))),
         ]);
         for applicant in &self.rejected {
-            applicant_page(page, self.schema, applicant);
+            applicant_page(page, applicant);
         }
         if let Some(out) = &self.out {
             page.title(&format!("Wrote {out}"));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Serialize;
-use tyrex::data::{FeatureKind, ReadReport, Schema, Value};
+use tyrex::data::{ReadReport, Schema, Value};
 use tyrex::explain::{Part, Performance, Reference};
 use tyrex::model::Model;
 use tyrex::model::onnx::OnnxModel;
@@ -187,16 +187,4 @@ pub(super) fn feature_table(page: &mut Page, schema: &Schema) {
         .collect();
     let header = ["feature", "kind", "unit", "action", "values"].map(|name| (name, Stand::Left));
     page.table(&header, &rows);
-}
-
-/// The value in words, a number with the feature's unit.
-pub(super) fn with_unit(schema: &Schema, position: usize, value: &Value) -> String {
-    let feature = &schema.features[position];
-    match (value, &feature.unit, &feature.kind) {
-        (Value::Missing, ..) => "(missing)".to_owned(),
-        (Value::Number(_), Some(unit), FeatureKind::Numeric | FeatureKind::Integer) => {
-            format!("{} {unit}", value.for_people())
-        }
-        _ => value.for_people(),
-    }
 }

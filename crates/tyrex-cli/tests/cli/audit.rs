@@ -306,11 +306,26 @@ fn hostile_input_is_refused_with_a_reason_or_reported() {
         "points.csv",
         "row,status,income,parameters\n0,found,1,\"{\"\"protocol\"\":\"\"paper\"\"}\"\n",
     );
+    let broken = |cell: &str| {
+        format!("row,status,income,age,housing,owner,parameters\n0,found,1,20,rent,no,{cell}\n")
+    };
+    place.write("broken.csv", &broken("\"{\"\"seed\"\":\""));
+    place.write("text.csv", &broken("seven"));
     place.write("notes.txt", "hello");
     place.write("none-found.csv", "row,status,income\n0,not_found,\n1,not_found,\n");
     place.write("status.csv", "row,status,income\n0,not_found,\n1,Found,1\n");
     std::fs::copy(place.path("mid.onnx"), place.path("copy.onnx")).unwrap();
-    let cases: [(&[&str], i32, &[&str]); 24] = [
+    let cases: [(&[&str], i32, &[&str]); 26] = [
+        (
+            &["--counterfactuals", "broken.csv", "--model", "mid.onnx"],
+            2,
+            &["broken.csv, row 0, column `parameters`", "expected a JSON document"],
+        ),
+        (
+            &["--counterfactuals", "text.csv", "--model", "mid.onnx"],
+            2,
+            &["text.csv, row 0, column `parameters`: found `seven`", "expected a JSON document"],
+        ),
         (&["--counterfactuals", "empty.csv", "--model", "mid.onnx"], 2, &["empty.csv"]),
         (
             &["--counterfactuals", "header.csv", "--model", "mid.onnx"],

@@ -215,3 +215,36 @@ fn a_file_whose_name_is_no_text_is_written_and_named() {
     assert!(answer.stdout.contains("o\u{fffd}.csv"), "{}", answer.stdout);
     assert!(place.folder.path().join(out).exists());
 }
+
+/// The file is written under another name until it is complete; an interrupt removes it.
+#[test]
+#[cfg(unix)]
+fn an_interrupt_leaves_no_half_file() {
+    let place = Place::with_loans();
+    place.done(&[&["train", "--out", "m.onnx", "--epochs", "20"], &LOANS[..]].concat());
+    let mut many = String::from("income,age,housing,owner\n");
+    (0..5000).for_each(|row| many += &format!("{},{},rent,no\n", 5 + row % 9, 20 + row % 50));
+    place.write("many.csv", &many);
+    let before = place.files();
+    for format in ["a.csv", "a.jsonl", "a.parquet"] {
+        let explain = ["explain", "--data", "many.csv", "--model", "m.onnx", "--k", "20000"];
+        let arguments = [&explain[..], &["--out", format]].concat();
+        let child = place
+            .command(&arguments)
+            .stdout(std::process::Stdio::piped())
+            .stderr(std::process::Stdio::piped())
+            .spawn()
+            .unwrap();
+        // The search begins once the file is open, and takes minutes.
+        let started = std::time::Instant::now();
+        while place.files() == before {
+            assert!(started.elapsed().as_secs() < 30, "{format}: no output file was opened");
+            std::thread::sleep(std::time::Duration::from_millis(5));
+        }
+        crate::interrupt(&child);
+        let answer = crate::Answer::of(child.wait_with_output().unwrap());
+        assert_eq!(answer.code, 130, "{format}: {}", answer.stderr);
+        assert_eq!(answer.stdout, "", "{format}");
+        assert_eq!(place.files(), before, "{format}");
+    }
+}

@@ -114,13 +114,6 @@ fn the_reference_protocol_gives_the_authors_columns() {
     assert_ne!(sizes("product"), 61);
 }
 
-/// Sends the signal of Ctrl-C.
-#[cfg(unix)]
-fn interrupt(child: &std::process::Child) {
-    let kill = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
-    assert!(kill.unwrap().success());
-}
-
 #[cfg(unix)]
 fn make_pipe(place: &Place, name: &str) {
     let made = std::process::Command::new("mkfifo").arg(place.path(name)).status();
@@ -138,7 +131,7 @@ fn an_interrupt_leaves_no_file_behind() {
     // Writing waits for the program to read, so now it runs and training is next.
     std::fs::write(place.path("params"), "").unwrap();
     std::thread::sleep(std::time::Duration::from_millis(300));
-    interrupt(&child);
+    crate::interrupt(&child);
     let answer = Answer::of(child.wait_with_output().unwrap());
     assert_eq!(answer.code, 130);
     assert_eq!(place.files(), ["loans.csv", "loans.toml", "params"]);
@@ -155,7 +148,7 @@ fn an_interrupt_waits_for_the_file_that_is_being_written() {
     let child = place.command(&infer).spawn().unwrap();
     // The program cannot write before someone reads; meanwhile it is interrupted.
     std::thread::sleep(std::time::Duration::from_millis(700));
-    interrupt(&child);
+    crate::interrupt(&child);
     std::thread::sleep(std::time::Duration::from_millis(200));
     assert_eq!(place.read("s.toml"), whole);
     let answer = Answer::of(child.wait_with_output().unwrap());

@@ -5,7 +5,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use tyrex::choice::Choice as _;
 use tyrex::choices;
-use tyrex::explain::Meaning;
+use tyrex::data::{Feature, FeatureKind, Schema};
+use tyrex::explain::{FeatureChange, Meaning};
 use uuid::Uuid;
 
 use super::chain::{Hash, Line};
@@ -208,6 +209,23 @@ impl Entry {
     #[must_use]
     pub fn given(&self) -> Option<&Given> {
         self.promise()?.given.as_ref()
+    }
+
+    /// The promised changes, in the words of the schema of the promise's model; a feature that is
+    /// unknown there counts as a number. None if this is not a promise or its data was erased.
+    pub fn changes<'a>(&self, schema: impl Fn(&str) -> Option<&'a Schema>) -> Vec<FeatureChange> {
+        let Some(Document { factual, advised, .. }) = self.given().map(|given| &given.document)
+        else {
+            return Vec::new();
+        };
+        let schema = self.promise().and_then(|promise| schema(&promise.model));
+        let own = |name| schema?.features.iter().find(|feature| feature.name == name).cloned();
+        let change = |(name, to)| {
+            let from = factual.value(name).filter(|from| *from != to)?;
+            let feature = own(name).unwrap_or_else(|| Feature::new(name, FeatureKind::Numeric));
+            Some(FeatureChange::new(&feature, from, to))
+        };
+        advised.iter().filter_map(change).collect()
     }
 
     /// The kind of the entry.

@@ -51,7 +51,8 @@ pub(crate) struct Upload {
     pub(crate) reading: Reading,
     /// The number of models to retrain.
     pub(crate) ensemble: usize,
-    /// Whether the model was trained on `data`: earlier versions kept such rows there.
+    /// Whether the model was trained on `data`. Only for models in databases of earlier versions,
+    /// which kept such rows there; an upload sends them as `reference`.
     pub(crate) data_trains: bool,
 }
 
@@ -154,7 +155,7 @@ fn check_ensemble(explainer: &Explainer, models: usize) -> Result<()> {
     if models == 0 {
         return Ok(());
     }
-    if explainer.reference_rows() == 0 || !explainer.reference().has_labels() {
+    if !explainer.can_retrain() {
         let problem = "expected 0, or labelled rows that the model was trained on: send them as \
                        `reference`, or a schema with a split";
         return Err(Error::field("ensemble", problem));

@@ -14,7 +14,7 @@ use super::models::{broken, bytes, multipart, text};
 use super::results;
 use super::search::{arrow, request};
 use crate::access::Explaining;
-use crate::ask;
+use crate::ask::AskFields;
 use crate::engine::jobs::{AuditWork, Job, Work};
 use crate::engine::{Contender, GateQuestion};
 use crate::extract::Json;
@@ -29,39 +29,28 @@ const MOST_CANDIDATES: usize = 20;
 const LONGEST_NAME: usize = 100;
 
 /// Candidate models and the question. The fields of [`Ask`] are at the same level as these.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(default, expecting = "an object")]
+#[derive(Debug, Default, Deserialize, ToSchema)]
+#[serde(expecting = "an object")]
 pub(crate) struct AuditQuestion {
     /// Models of the service, by name. They are compared with the uploaded ones, if any.
     #[schema(max_items = 20)]
-    candidates: Vec<String>,
+    candidates: Option<Vec<String>>,
     /// Features to group promises by: `sex`, or with edges `age:25,40,60`.
-    #[schema(value_type = Vec<String>)]
-    by: Vec<Grouping>,
-    /// The share of promises that may be broken.
+    #[schema(value_type = Option<Vec<String>>)]
+    by: Option<Vec<Grouping>>,
+    /// The share of promises that may be broken; 0 if absent.
     #[schema(minimum = 0.0, maximum = 1.0)]
-    allow: f64,
+    allow: Option<f64>,
     /// The confidence of intervals.
     confidence: Option<f64>,
     /// Whether to wait for the answer; otherwise it becomes a job. Uploads are always answered
     /// directly.
-    wait: bool,
+    #[schema(default = true)]
+    wait: Option<bool>,
     /// How to search for repairs.
-    #[serde(flatten, deserialize_with = "ask::flattened")]
-    ask: Ask,
-}
-
-impl Default for AuditQuestion {
-    fn default() -> Self {
-        Self {
-            candidates: Vec::new(),
-            by: Vec::new(),
-            allow: 0.0,
-            confidence: None,
-            wait: true,
-            ask: Ask::default(),
-        }
-    }
+    #[serde(flatten)]
+    #[schema(value_type = Ask)]
+    ask: AskFields,
 }
 
 /// The parts of a comparison of uploaded models.
@@ -101,14 +90,16 @@ pub(crate) async fn audit(
         (Vec::new(), Json::from_request(sent, &state).await?.0)
     };
     let within = |problem: Problem| if is_upload { problem.within("options") } else { problem };
-    add_named(&mut contenders, &state, &question.candidates).map_err(within)?;
+    let ask = question.ask.ask::<AuditQuestion>().map_err(within)?;
+    let named = question.candidates.as_deref().unwrap_or_default();
+    add_named(&mut contenders, &state, named).map_err(within)?;
     if !(1..=MOST_CANDIDATES).contains(&contenders.len()) {
         let problem = format!("found {}, expected 1 to {MOST_CANDIDATES}", contenders.len());
         return Err(Problem::field("candidates", problem));
     }
     let wait = question.wait;
-    let gate = gate(&state, &contenders, question).map_err(within)?;
-    if !wait {
+    let gate = gate(&state, &contenders, &ask, question).map_err(within)?;
+    if wait == Some(false) {
         let ids = contenders.iter().filter_map(|contender| match contender {
             Contender::Served(served) => Some(served.id().to_owned()),
             Contender::File { .. } => None,
@@ -146,6 +137,7 @@ pub(super) fn wants_html(headers: &HeaderMap) -> bool {
 fn gate(
     state: &AppState,
     contenders: &[Contender],
+    ask: &Ask,
     options: AuditQuestion,
 ) -> Result<Gate, Problem> {
     let served = contenders.iter().find_map(|contender| match contender {
@@ -155,12 +147,13 @@ fn gate(
     let served = served.or_else(|| state.engine.active()).ok_or_else(|| {
         Problem::conflict("no model is active, and the search options depend on it")
     })?;
-    let mut gate = Gate::new(request(&served, &options.ask)?);
-    gate.by = options.by;
-    if !(0.0..=1.0).contains(&options.allow) {
+    let mut gate = Gate::new(request(&served, ask)?);
+    gate.by = options.by.unwrap_or_default();
+    let allow = options.allow.unwrap_or_default();
+    if !(0.0..=1.0).contains(&allow) {
         return Err(Problem::field("allow", "expected a share between 0 and 1"));
     }
-    gate.allow = options.allow;
+    gate.allow = allow;
     if let Some(confidence) = options.confidence {
         if !(confidence > 0.0 && confidence < 1.0) {
             return Err(Problem::field("confidence", "expected a number between 0 and 1"));

@@ -12,7 +12,7 @@ use utoipa::ToSchema;
 use super::explain::accepted;
 use super::search::request;
 use crate::access::Explaining;
-use crate::ask;
+use crate::ask::AskFields;
 use crate::engine::jobs::{CalibrateWork, Job, Work};
 use crate::extract::Json;
 use crate::problem::Problem;
@@ -47,8 +47,9 @@ pub(crate) struct CalibrateQuestion {
     #[schema(minimum = 2, maximum = 2000)]
     models: Option<usize>,
     /// The search options; the threshold is ignored.
-    #[serde(flatten, deserialize_with = "ask::flattened")]
-    ask: Ask,
+    #[serde(flatten)]
+    #[schema(value_type = Ask)]
+    ask: AskFields,
 }
 
 /// Finds the smallest threshold that reaches a validity. Starts a job.
@@ -61,6 +62,7 @@ pub(crate) async fn calibrate(
     State(state): State<AppState>,
     Json(question): Json<CalibrateQuestion>,
 ) -> Result<Response, Problem> {
+    let ask = question.ask.ask::<CalibrateQuestion>()?;
     let served = state.engine.model(question.model.as_deref())?;
     let usual = Goal::default();
     let validity = question.validity.unwrap_or(usual.validity);
@@ -91,18 +93,23 @@ pub(crate) async fn calibrate(
         );
         return Err(Problem::field("models", problem));
     }
-    let request = request(&served, &question.ask)?;
+    let request = request(&served, &ask)?;
     if request.method.robustness().is_none() {
         let robust = MethodSpec::listed(MethodSpec::is_robust);
         let problem = format!("expected a method with a threshold: {robust}");
         return Err(Problem::field("method", problem));
+    }
+    if !served.explainer().can_retrain() {
+        let problem = "a calibration retrains the model, which needs the labelled rows that it \
+                       was trained on; upload it with them as `reference`";
+        return Err(Problem::field("model", problem));
     }
     let goal = Goal { validity, confidence, ..usual };
     let work = CalibrateWork {
         fingerprint: served.fingerprint().to_owned(),
         terms: CalibrationTerms { goal, taus, request, factuals },
         models,
-        seed: Seed(question.ask.seed),
+        seed: Seed(ask.seed),
     };
     if served.rejected() == 0 {
         return Err(Problem::conflict("the model rejects none of its rows"));

@@ -5,12 +5,14 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use tyrex::certificate::{CertificateDocument, Terms, Verified, WrittenCertificate};
 use tyrex::explain::Ask;
 use utoipa::ToSchema;
 
 use super::search::{applicants, arrow, check_neighbours};
 use crate::access::Reader;
+use crate::ask;
 use crate::engine::questions::Certifying;
 use crate::extract::Json;
 use crate::problem::Problem;
@@ -28,11 +30,10 @@ pub(crate) struct CertifyQuestion {
     /// Instead of `rows`: row numbers of the model's own data, which need the role `explain`.
     indices: Option<Vec<usize>>,
     /// The terms of the certificates.
-    #[serde(default)]
-    terms: Terms,
-    /// The seed of the draws.
-    #[serde(default)]
-    seed: u64,
+    #[schema(value_type = Option<Terms>)]
+    terms: Option<Map<String, Value>>,
+    /// The seed of the draws; 0 if absent.
+    seed: Option<u64>,
 }
 
 /// Certificates of rows.
@@ -75,6 +76,7 @@ pub(crate) async fn certify(
     Asked { question, table, arrow: wants_arrow, caller }: Asked<CertifyQuestion>,
 ) -> Result<Response, Problem> {
     let CertifyQuestion { model, rows, indices, terms, seed } = question;
+    let terms: Terms = ask::terms(terms.as_ref(), &["theorem", "delta"])?;
     let served = state.engine.model(model.as_deref())?;
     if let Some(theorem) = &terms.theorem {
         let checked = check_neighbours(&served, "samples", Some(theorem.samples), theorem.sigma);
@@ -85,7 +87,7 @@ pub(crate) async fn certify(
     let numbers: Vec<usize> = applicants.iter().map(|applicant| applicant.row).collect();
     let ensemble = served.ensemble();
     let models = ensemble.as_ref().map_or(0, |ensemble| ensemble.members().len());
-    let ask = Ask { seed, ..Ask::default() };
+    let ask = Ask { seed: seed.unwrap_or_default(), ..Ask::default() };
     let question = Certifying { terms, seed: ask.certificate_seed(), ensemble };
     let certificates = state.engine.ask(&served, question, applicants).await?;
     if wants_arrow {
@@ -118,7 +120,7 @@ pub(crate) struct VerifyQuestion {
     /// A certificate, a list of them, or a document with certificates, such as an answer of
     /// `/v1/certify` or `/v1/explain`.
     #[schema(value_type = Object)]
-    certificates: serde_json::Value,
+    certificates: Value,
 }
 
 /// The result for each certificate.

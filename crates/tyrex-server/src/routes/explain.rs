@@ -18,7 +18,7 @@ use uuid::Uuid;
 
 use super::search::{applicants, arrow, request};
 use crate::access::Explaining;
-use crate::ask;
+use crate::ask::AskFields;
 use crate::engine::jobs::{ExplainAnswer, ExplainWork, Job, KeptCertifying, Work};
 use crate::engine::questions::{Advising, Certifying};
 use crate::engine::{Recording, Served};
@@ -41,18 +41,14 @@ pub(crate) struct ExplainQuestion {
     /// Instead of `rows`: row numbers of the model's own data.
     indices: Option<Vec<usize>>,
     /// Whether to wait for the answer; otherwise it becomes a job.
-    #[serde(default = "yes")]
     #[schema(default = true)]
-    wait: bool,
+    wait: Option<bool>,
     /// The subjects of the advice, to record it in the ledger as promises.
     record: Option<RecordQuestion>,
     /// The search options.
-    #[serde(flatten, deserialize_with = "ask::flattened")]
-    ask: Ask,
-}
-
-fn yes() -> bool {
-    true
+    #[serde(flatten)]
+    #[schema(value_type = Ask)]
+    ask: AskFields,
 }
 
 /// The subjects of advice.
@@ -118,13 +114,13 @@ pub(crate) async fn explain(
     State(state): State<AppState>,
     Asked { question, mut table, arrow: wants_arrow, caller }: Asked<ExplainQuestion>,
 ) -> Result<Response, Problem> {
+    let ask = question.ask.ask::<ExplainQuestion>()?;
     let served = state.engine.model(question.model.as_deref())?;
     let record = question.record;
     let subjects = match (&mut table, &record) {
         (Some(table), Some(record)) => taken_subjects(table, record)?,
         _ => None,
     };
-    let ask = question.ask;
     let request = request(&served, &ask)?;
     check_advice_names(served.explainer().schema())?;
     let limits = &state.config.limits;
@@ -138,7 +134,7 @@ pub(crate) async fn explain(
         ensemble: served.ensemble(),
     });
     let advising = Advising { request, certifying, examining: ask.tries(rows.len()) > 0 };
-    if !question.wait || rows.len() > limits.rows_at_once {
+    if question.wait == Some(false) || rows.len() > limits.rows_at_once {
         let job = submit(&state, &served, &rows, advising, recording).await?;
         return Ok(accepted(job));
     }

@@ -4,6 +4,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
+use tyrex::explain::FeatureChange;
 use tyrex_ledger::ledger::{Closing, Entry, Filter, Forgotten, Hash, Status, Verification};
 use utoipa::{IntoParams, ToSchema};
 use uuid::Uuid;
@@ -39,7 +40,25 @@ pub(crate) struct LedgerQuery {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct EntryList {
     /// In the order in which they were recorded.
-    entries: Vec<Entry>,
+    entries: Vec<WordedEntry>,
+}
+
+/// An entry, and the changes it promises.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct WordedEntry {
+    #[serde(flatten)]
+    entry: Entry,
+    /// The promised changes; none for other entries and after erasure.
+    changes: Vec<FeatureChange>,
+}
+
+impl AppState {
+    fn worded(&self, entry: Entry) -> WordedEntry {
+        let models = self.engine.models();
+        let own = |model: &str| models.iter().find(|served| served.fingerprint() == model);
+        let changes = entry.changes(|model| Some(own(model)?.explainer().schema()));
+        WordedEntry { entry, changes }
+    }
 }
 
 /// Promises of the ledger.
@@ -67,19 +86,21 @@ pub(crate) async fn list(
         limit: Some(limit),
         ..Filter::default()
     };
-    Ok(Json(EntryList { entries: state.ledger.list(&filter).await? }))
+    let entries = state.ledger.list(&filter).await?;
+    let entries = entries.into_iter().map(|entry| state.worded(entry)).collect();
+    Ok(Json(EntryList { entries }))
 }
 
 /// One entry of the ledger.
 #[utoipa::path(get, path = "/v1/ledger/{id}", tag = "ledger",
     params(("id" = Uuid, Path, description = "The entry's name")),
-    responses((status = OK, body = Entry), (status = NOT_FOUND)))]
+    responses((status = OK, body = WordedEntry), (status = NOT_FOUND)))]
 pub(crate) async fn show(
     _: Explaining,
     State(state): State<AppState>,
     Path(id): Path<Uuid>,
-) -> Result<Json<Entry>, Problem> {
-    Ok(Json(state.ledger.entry(id).await?))
+) -> Result<Json<WordedEntry>, Problem> {
+    Ok(Json(state.worded(state.ledger.entry(id).await?)))
 }
 
 /// The parameters of the check.

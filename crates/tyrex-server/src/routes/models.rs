@@ -48,6 +48,8 @@ pub(crate) struct ModelSummary {
     feature_count: usize,
     /// The number of its rows.
     rows: usize,
+    /// The number of rows that it was trained on, as far as they are known.
+    reference: usize,
     /// The number of rejected applicants among them.
     rejected: usize,
     /// When it was added.
@@ -76,6 +78,8 @@ pub(crate) struct ModelDetail {
     features: Vec<FeatureDocument>,
     /// The number of its rows.
     rows: usize,
+    /// The number of rows that it was trained on, as far as they are known.
+    reference: usize,
     /// The number of rejected applicants among them.
     rejected: usize,
     /// When it was added.
@@ -136,6 +140,7 @@ impl ModelSummary {
             kind: served.explainer().model().summary().kind(),
             feature_count: served.explainer().schema().features.len(),
             rows: served.rows(),
+            reference: served.explainer().reference_rows(),
             rejected: served.rejected(),
             created: served.created(),
             origin: served.origin().to_owned(),
@@ -155,6 +160,7 @@ impl ModelDetail {
             kind: served.explainer().model().summary().kind(),
             features: explainer.features(),
             rows: served.rows(),
+            reference: served.explainer().reference_rows(),
             rejected: served.rejected(),
             created: served.created(),
             origin: served.origin().to_owned(),

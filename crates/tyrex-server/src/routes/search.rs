@@ -5,7 +5,7 @@ use std::sync::Arc;
 use axum::http::header::CONTENT_TYPE;
 use axum::response::{IntoResponse as _, Response};
 use tyrex::counterfactual::MethodSpec;
-use tyrex::data::{Schema, Table, nearest_name};
+use tyrex::data::Table;
 use tyrex::explain::{Applicant, Ask, Request, Threshold};
 
 use crate::engine::{Error, Served};
@@ -19,14 +19,12 @@ pub(super) const MOST_SAMPLES: usize = 20_000;
 const USUAL_SAMPLES: usize = 1000;
 /// Up to this many rows are parsed on the thread of the connection; more on the compute threads.
 const FEW: usize = 64;
+/// Why a question cannot have models of its own.
+const OWN_MODELS: &str = "the service certifies with the models that it has retrained already";
 
 /// The library's request for a client's question.
 pub(super) fn request(served: &Served, ask: &Ask) -> Result<Request, Problem> {
-    let schema = served.explainer().schema();
-    check_features(schema, "keep", &ask.keep)?;
-    check_features(schema, "vary", ask.vary.as_deref().unwrap_or_default())?;
-    let actions: Vec<String> = ask.actions.keys().cloned().collect();
-    check_features(schema, "actions", &actions)?;
+    ask.check_features(served.explainer().schema())?;
     check_neighbours(served, "k", ask.k, ask.sigma)?;
     match ask.tau {
         Some(Threshold::Given(tau)) if !(tau > 0.0 && tau < 1.0) => {
@@ -41,17 +39,21 @@ pub(super) fn request(served: &Served, ask: &Ask) -> Result<Request, Problem> {
     }
     let usual = Ask::default();
     let refused = [
-        ("protocol", ask.protocol != usual.protocol, "HTTP returns rows: product"),
-        ("params", !ask.params.is_empty(), "method parameters cannot be set over HTTP: nothing"),
-        ("models", ask.models.is_some(), "the models of the service certify: nothing"),
-        ("change", ask.change != usual.change, "the models of the service certify: nothing"),
+        (
+            "protocol",
+            ask.protocol != usual.protocol,
+            "the service returns rows; expected `product`",
+        ),
+        ("params", !ask.params.is_empty(), "parameters of methods cannot be set over HTTP"),
+        ("models", ask.models.is_some(), OWN_MODELS),
+        ("change", ask.change != usual.change, OWN_MODELS),
     ];
-    for (field, is_set, expected) in refused {
+    for (field, is_set, problem) in refused {
         if is_set {
-            return Err(Problem::field(field, expected));
+            return Err(Problem::field(field, format!("{problem}; leave this field out")));
         }
     }
-    ask.budget.check().map_err(|error| Problem::from(error).within("budget"))?;
+    ask.budget.check()?;
     let request = ask.for_model(served.explainer()).request()?;
     if request.method.needs_gradients() && served.explainer().differentiable().is_none() {
         let problem = format!(
@@ -61,21 +63,6 @@ pub(super) fn request(served: &Served, ask: &Ask) -> Result<Request, Problem> {
         return Err(Problem::field("method", problem));
     }
     Ok(request)
-}
-
-/// Rejects names that are not features.
-fn check_features(schema: &Schema, field: &str, names: &[String]) -> Result<(), Problem> {
-    for (place, name) in names.iter().enumerate() {
-        if schema.position(name).is_none() {
-            let known = schema.features.iter().map(|feature| feature.name.as_str());
-            let hint = nearest_name(name, known)
-                .map(|near| format!("; did you mean `{near}`?"))
-                .unwrap_or_default();
-            let problem = format!("the model has no feature `{name}`{hint}");
-            return Err(Problem::field(format!("{field}[{place}]"), problem));
-        }
-    }
-    Ok(())
 }
 
 /// Rejects numbers of neighbours that are zero or would exhaust the memory.

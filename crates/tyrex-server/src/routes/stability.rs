@@ -5,11 +5,13 @@ use std::sync::Arc;
 use axum::extract::State;
 use axum::response::{IntoResponse as _, Response};
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use tyrex::explain::{RowStability, StabilityTerms};
 use utoipa::ToSchema;
 
 use super::search::{applicants, arrow, check_neighbours};
 use crate::access::Reader;
+use crate::ask;
 use crate::engine::questions::Measuring;
 use crate::extract::Json;
 use crate::problem::Problem;
@@ -27,8 +29,8 @@ pub(crate) struct StabilityQuestion {
     /// Instead of `rows`: row numbers of the model's own data, which need the role `explain`.
     indices: Option<Vec<usize>>,
     /// The measurement options.
-    #[serde(default)]
-    terms: StabilityTerms,
+    #[schema(value_type = Option<StabilityTerms>)]
+    terms: Option<Map<String, Value>>,
 }
 
 /// The stability of the model's scores.
@@ -60,6 +62,7 @@ pub(crate) async fn measure(
     Asked { question, table, arrow: wants_arrow, caller }: Asked<StabilityQuestion>,
 ) -> Result<Response, Problem> {
     let StabilityQuestion { model, rows, indices, terms } = question;
+    let terms: StabilityTerms = ask::terms(terms.as_ref(), &[])?;
     let served = state.engine.model(model.as_deref())?;
     check_neighbours(&served, "samples", Some(terms.samples), Some(terms.sigma))
         .map_err(|p| p.within("terms"))?;

@@ -32,7 +32,7 @@ impl Budget {
     pub fn check(&self) -> Result<()> {
         match self.seconds {
             Some(seconds) if !(seconds > 0.0 && seconds.is_finite()) => {
-                Err(Error::param("seconds", seconds, "a number above 0"))
+                Err(Error::param("budget.seconds", seconds, "a number above 0"))
             }
             _ => Ok(()),
         }

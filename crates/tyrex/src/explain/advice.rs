@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::adviser::answers_are_rows;
 use super::ask::no_test;
 use super::table::check_names;
-use super::{Adviser, Applicant, Explainer, FORMAT_VERSION, Meaning};
+use super::{Adviser, Applicant, ChangeWords, Explainer, FORMAT_VERSION, Meaning};
 use crate::action::Overrides;
 use crate::counterfactual::{
     Budget, Counterfactual, MethodSpec, Norm, Outcome, Protocol, Reason, Tick,
@@ -110,9 +110,6 @@ pub struct Costs {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct FeatureChange {
-    /// The position of the feature in the schema.
-    #[serde(skip)]
-    pub position: usize,
     /// The feature.
     pub feature: String,
     /// Its value before.
@@ -124,6 +121,9 @@ pub struct FeatureChange {
     /// The unit of its numbers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub unit: Option<String>,
+    /// The change in words. Documents of earlier versions do not have it.
+    #[serde(default)]
+    pub words: ChangeWords,
 }
 
 impl Advice {
@@ -255,15 +255,8 @@ fn content(schema: &Schema, feature: &Feature) -> Content {
 pub(super) fn changes(schema: &Schema, before: &Row, after: &Row) -> Vec<FeatureChange> {
     let pairs = before.values().iter().zip(after.values()).zip(&schema.features);
     pairs
-        .enumerate()
-        .filter(|(_, ((from, to), _))| from != to)
-        .map(|(position, ((from, to), feature))| FeatureChange {
-            position,
-            feature: feature.name.clone(),
-            from: from.clone(),
-            to: to.clone(),
-            unit: feature.unit.clone(),
-        })
+        .filter(|((from, to), _)| from != to)
+        .map(|((from, to), feature)| FeatureChange::new(feature, from, to))
         .collect()
 }
 

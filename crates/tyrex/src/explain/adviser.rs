@@ -88,6 +88,7 @@ impl Explainer {
         if ask.is_calibrated() {
             return Err(Error::param("tau", "auto", "a number, chosen by a calibration"));
         }
+        ask.check_features(self.schema())?;
         Adviser::new(self, ask.for_model(self).request()?)
     }
 }

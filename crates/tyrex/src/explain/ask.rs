@@ -14,9 +14,11 @@ use crate::calibrate::{Goal, TAUS, usual_models};
 use crate::catalogue::Named as _;
 use crate::change::ModelChange;
 use crate::counterfactual::{Budget, MethodSpec, Norm, Protocol, TrexE};
-use crate::data::schema::Action;
+use crate::data::nearest_name;
+use crate::data::schema::{Action, Schema};
 use crate::error::{Error, Result};
 use crate::explain::CalibrationTerms;
+use crate::fields;
 use crate::seed::Seed;
 
 /// The default method.
@@ -174,6 +176,83 @@ impl Default for Ask {
 }
 
 impl Ask {
+    /// Reads a question from the fields of an object; `null` means that a field is not given. An
+    /// error names its field. `others` are fields of the same object that the caller reads itself:
+    /// the error for an unknown field lists them as well.
+    pub fn read(fields: &Map<String, Value>, others: &[String]) -> Result<Self> {
+        let own = Self::field_names();
+        let known = || others.iter().chain(&own).map(String::as_str);
+        let unknown = |name: &&String| !own.contains(name) && *name != SAMPLES;
+        if let Some(name) = fields.keys().find(unknown) {
+            let list: Vec<String> = known().map(|name| format!("`{name}`")).collect();
+            let hint = hint(name, known().chain([SAMPLES]));
+            let problem = format!("unknown field, expected one of {}{hint}", list.join(", "));
+            return Err(Error::field(name, problem));
+        }
+        let mut given = fields::given(fields, &[]);
+        if let Some(params) = fields.get("params").filter(|params| !params.is_null()) {
+            // `null` is a value of some parameters.
+            given.insert("params".to_owned(), params.clone());
+        }
+        fields::read(&Value::Object(given))
+    }
+
+    /// The names of all fields.
+    fn field_names() -> Vec<String> {
+        match serde_json::to_value(Self::default()) {
+            Ok(Value::Object(fields)) => fields.into_iter().map(|(name, _)| name).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Checks the features that the question names, and the rules it gives them.
+    pub fn check_features(&self, schema: &Schema) -> Result<()> {
+        let known = |name: &str, field: String| {
+            if schema.position(name).is_some() {
+                return Ok(());
+            }
+            let names = schema.features.iter().map(|feature| feature.name.as_str());
+            let hint = hint(name, names);
+            Err(Error::field(field, format!("the model has no feature `{name}`{hint}")))
+        };
+        let vary = self.vary.as_deref().unwrap_or_default();
+        for (field, names) in [("keep", self.keep.as_slice()), ("vary", vary)] {
+            for (place, name) in names.iter().enumerate() {
+                known(name, format!("{field}[{place}]"))?;
+            }
+        }
+        let mut schema = schema.clone();
+        for name in self.actions.keys() {
+            known(name, format!("actions.{name}"))?;
+        }
+        for feature in &mut schema.features {
+            if let Some(action) = self.actions.get(&feature.name) {
+                feature.action = action.clone();
+            } else if self.keep.contains(&feature.name) {
+                feature.action = Action::Fixed;
+            }
+        }
+        schema.validate().map_err(|error| match error {
+            Error::Schema { feature: Some(feature), problem }
+                if self.actions.contains_key(&feature) =>
+            {
+                Error::field(format!("actions.{feature}"), problem)
+            }
+            other => other,
+        })?;
+        let is_fixed = |name: &&String| {
+            let own = schema.features.iter().find(|feature| feature.name == **name);
+            own.is_some_and(|feature| feature.action == Action::Fixed)
+        };
+        match vary.iter().position(|name| is_fixed(&name)) {
+            Some(place) => {
+                let problem = format!("`{}` is fixed; give it another action as well", vary[place]);
+                Err(Error::field(format!("vary[{place}]"), problem))
+            }
+            None => Ok(()),
+        }
+    }
+
     /// The search of this question.
     ///
     /// `tau = auto` has to be replaced by a number first ([`Explainer::calibrated`]); here it means
@@ -296,6 +375,14 @@ impl Explainer {
     pub fn usual_method(&self) -> &'static str {
         if self.differentiable().is_some() { METHOD } else { "trex-nn" }
     }
+}
+
+/// The other name of `k`.
+const SAMPLES: &str = "samples";
+
+/// The known name that resembles a wrong one.
+fn hint<'a>(name: &str, known: impl Iterator<Item = &'a str>) -> String {
+    nearest_name(name, known).map(|near| format!("; did you mean `{near}`?")).unwrap_or_default()
 }
 
 /// The error for a threshold given to a method without a stability test.

@@ -138,7 +138,7 @@ impl Adviser {
             label: applicant.label.as_deref(),
             favourable: applicant.favourable,
             features: Named::Row(schema, &applicant.values),
-            sentence: advice.sentence(schema),
+            sentence: advice.sentence(),
             advice: self.explainer().advised(advice, certificate, relaxations),
         })
     }

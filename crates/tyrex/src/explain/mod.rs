@@ -50,6 +50,7 @@ pub use promise::{CONFIDENCE, DISSENTING, Promise, SEARCH_MODELS, TUNING_MODELS}
 pub use recipe::Recipe;
 pub use reference::{Reference, UnlabelledRows};
 pub use retrain::RetrainingTerms;
+pub use sentence::ChangeWords;
 pub use siblings::{LEAST_SIBLINGS, LEVEL, ROWS, SIBLINGS};
 pub use stability::{RowStability, StabilityGauge, StabilityTerms};
 pub use survival::RowSurvival;
@@ -262,6 +263,12 @@ impl Explainer {
     #[must_use]
     pub fn reference_rows(&self) -> usize {
         self.reference_points.len()
+    }
+
+    /// Whether the reference has rows with labels, to retrain the model on.
+    #[must_use]
+    pub fn can_retrain(&self) -> bool {
+        self.reference_rows() > 0 && self.reference().has_labels()
     }
 
     /// The points of the training rows.

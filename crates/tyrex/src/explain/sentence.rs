@@ -1,14 +1,27 @@
-//! Advice as a sentence.
+//! Advice in words. Every front end prints these.
+
+use serde::{Deserialize, Serialize};
 
 use super::{Advice, FeatureChange};
-use crate::data::schema::{Feature, FeatureKind, Schema};
-use crate::data::value::Value;
+use crate::data::{Feature, FeatureKind, Value};
+
+/// One change in words.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct ChangeWords {
+    /// The value before.
+    pub from: String,
+    /// The value after, with its unit.
+    pub to: String,
+    /// The change: "lower duration from 48 to 24 months".
+    pub clause: String,
+}
 
 impl Advice {
     /// The advice as a sentence: "Lower duration from 48 to 24 months and set telephone to `yes`.";
     /// or the reason why there is no advice.
     #[must_use]
-    pub fn sentence(&self, schema: &Schema) -> String {
+    pub fn sentence(&self) -> String {
         if let Some(reason) = self.outcome.reason() {
             return format!("No advice: {reason}.");
         }
@@ -18,7 +31,7 @@ impl Advice {
                 "The answer is a point, not a row: {changed} of {all} encoded columns change."
             );
         }
-        let mut sentence = in_words(&self.changes, schema);
+        let mut sentence = in_words(&self.changes);
         if self.outcome.is_cut_short() {
             sentence.push_str(CUT_SHORT);
         }
@@ -30,14 +43,11 @@ impl Advice {
 const CUT_SHORT: &str = " The budget was spent: a longer search may find cheaper advice.";
 
 /// Changes as one sentence.
-pub(super) fn in_words(changes: &[FeatureChange], schema: &Schema) -> String {
-    let clauses: Vec<String> = changes
-        .iter()
-        .filter_map(|change| Some(clause(change, schema.features.get(change.position)?)))
-        .collect();
+pub(super) fn in_words(changes: &[FeatureChange]) -> String {
+    let clauses: Vec<&str> = changes.iter().map(|change| &*change.words.clause).collect();
     let sentence = match clauses.as_slice() {
         [] => "Nothing has to change".to_owned(),
-        [only] => only.clone(),
+        [only] => (*only).to_owned(),
         [most @ .., last] => format!("{} and {last}", most.join(", ")),
     };
     let mut letters = sentence.chars();
@@ -45,98 +55,91 @@ pub(super) fn in_words(changes: &[FeatureChange], schema: &Schema) -> String {
     format!("{}{}.", first.unwrap_or_default(), letters.as_str())
 }
 
-/// One change as a clause.
-fn clause(FeatureChange { feature: name, from, to, .. }: &FeatureChange, is: &Feature) -> String {
-    let value = |value: &Value| match (value, &is.kind) {
-        (Value::Missing, _) => "(missing)".to_owned(),
-        (Value::Number(_), FeatureKind::Categorical { .. } | FeatureKind::Flag { .. })
-        | (Value::Text(_), _) => format!("`{value}`"),
-        (Value::Number(_), _) => value.for_people(),
-    };
-    let verb = match (&is.kind, from, to) {
-        (FeatureKind::Flag { .. }, ..) => return format!("set {name} to {}", value(to)),
-        (FeatureKind::Categorical { .. }, ..) => "change",
-        (_, Value::Number(from), Value::Number(to)) if to > from => "raise",
-        (_, Value::Number(_), Value::Number(_)) => "lower",
-        _ => "change",
-    };
-    let unit = match (&is.unit, to) {
-        (Some(unit), Value::Number(_)) if is.kind.is_number() => format!(" {unit}"),
-        _ => String::new(),
-    };
-    format!("{verb} {name} from {} to {}{unit}", value(from), value(to))
+impl FeatureChange {
+    /// A change of one feature.
+    #[must_use]
+    pub fn new(feature: &Feature, from: &Value, to: &Value) -> Self {
+        let Feature { name, kind, unit, .. } = feature;
+        // Rounded, unless that makes them equal.
+        let alike = from.for_people() == to.for_people();
+        let plain = |value: &Value| match value {
+            Value::Missing => "(missing)".to_owned(),
+            _ if alike => value.to_string(),
+            _ => value.for_people(),
+        };
+        let named = matches!(kind, FeatureKind::Categorical { .. } | FeatureKind::Flag { .. });
+        let quoted = |value: &Value| match value {
+            Value::Missing => plain(value),
+            Value::Number(_) if !named => plain(value),
+            _ => format!("`{}`", plain(value)),
+        };
+        let unit = match (unit, to) {
+            (Some(unit), Value::Number(_)) if kind.is_number() => format!(" {unit}"),
+            _ => String::new(),
+        };
+        let verb = match (from, to) {
+            (Value::Number(from), Value::Number(to)) if !named && to > from => "raise",
+            (Value::Number(_), Value::Number(_)) if !named => "lower",
+            _ => "change",
+        };
+        let clause = match kind {
+            FeatureKind::Flag { .. } => format!("set {name} to {}", quoted(to)),
+            _ => format!("{verb} {name} from {} to {}{unit}", quoted(from), quoted(to)),
+        };
+        Self {
+            feature: name.clone(),
+            words: ChangeWords { from: plain(from), to: plain(to) + &unit, clause },
+            from: from.clone(),
+            to: to.clone(),
+            unit: feature.unit.clone(),
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn schema() -> Schema {
-        Schema::from_toml(
-            r#"
-format_version = 1
-[label]
-column = "paid"
-favourable = "yes"
-[[feature]]
-name = "amount"
-kind = "numeric"
-unit = "DM"
-[[feature]]
-name = "duration"
-kind = "integer"
-[[feature]]
-name = "savings"
-kind = "ordinal"
-levels = ["none", "some"]
-[[feature]]
-name = "rate"
-kind = "ordinal"
-levels = [1, 2, 3]
-[[feature]]
-name = "purpose"
-kind = "categorical"
-levels = [0, 1]
-[[feature]]
-name = "telephone"
-kind = "flag"
-levels = ["no", "yes"]
-"#,
-        )
-        .unwrap()
+    fn change(name: &str, from: impl Into<Value>, to: impl Into<Value>) -> FeatureChange {
+        let kind = match name {
+            "amount" => FeatureKind::Numeric,
+            "savings" => FeatureKind::Ordinal { levels: vec![] },
+            "purpose" => FeatureKind::Categorical { levels: vec![] },
+            _ => FeatureKind::Flag { values: [Value::Missing, Value::Missing] },
+        };
+        let feature = Feature { unit: Some("DM".to_owned()), ..Feature::new(name, kind) };
+        FeatureChange::new(&feature, &from.into(), &to.into())
     }
 
-    fn change(position: usize, from: impl Into<Value>, to: impl Into<Value>) -> FeatureChange {
-        let feature = &schema().features[position];
-        FeatureChange {
-            position,
-            feature: feature.name.clone(),
-            from: from.into(),
-            to: to.into(),
-            unit: feature.unit.clone(),
+    #[test]
+    fn verbs_units_quotes_and_digits() {
+        let none = Value::Missing;
+        let cases = [
+            (change("amount", 9_055.123_456, 3343.0), "lower amount from 9055.12 to 3343 DM"),
+            (
+                change("amount", 0.123_456_7, 0.123_456_8),
+                "raise amount from 0.1234567 to 0.1234568 DM",
+            ),
+            (change("amount", none.clone(), 3.5), "change amount from (missing) to 3.5 DM"),
+            (change("amount", 3.5, none), "change amount from 3.5 to (missing)"),
+            (change("savings", "none", "some"), "change savings from `none` to `some`"),
+            (change("savings", 2.0, 1.0), "lower savings from 2 to 1"),
+            (change("purpose", 0.0, 1.0), "change purpose from `0` to `1`"),
+            (change("telephone", "no", "yes"), "set telephone to `yes`"),
+        ];
+        for (change, clause) in cases {
+            let ChangeWords { from, to, clause: own } = change.words;
+            assert_eq!(own, clause);
+            let ends = if own.starts_with("set") { to } else { format!("{from} to {to}") };
+            assert!(clause.replace('`', "").ends_with(&ends), "{ends}");
         }
     }
 
     #[test]
-    fn verbs_units_and_commas() {
-        let amount = || change(0, 9_055.123_456, 3343.0);
-        let cases = [
-            (vec![], "Nothing has to change."),
-            (vec![amount()], "Lower amount from 9055.12 to 3343 DM."),
-            (vec![change(0, Value::Missing, 3.5)], "Change amount from (missing) to 3.5 DM."),
-            (vec![change(1, 12.0, 24.0)], "Raise duration from 12 to 24."),
-            (
-                vec![amount(), change(2, "none", "some")],
-                "Lower amount from 9055.12 to 3343 DM and change savings from `none` to `some`.",
-            ),
-            (
-                vec![change(3, 2.0, 1.0), change(4, 0.0, 1.0), change(5, "no", "yes")],
-                "Lower rate from 2 to 1, change purpose from `0` to `1` and set telephone to \
-                 `yes`.",
-            ),
-        ];
-        for (changes, expected) in cases {
-            assert_eq!(in_words(&changes, &schema()), expected);
-        }
+    fn commas() {
+        let all = ["a", "b", "c"].map(|name| change(name, 0.0, 1.0));
+        assert_eq!(in_words(&[]), "Nothing has to change.");
+        assert_eq!(in_words(&all[..1]), "Set a to `1`.");
+        assert_eq!(in_words(&all), "Set a to `1`, set b to `1` and set c to `1`.");
     }
 }

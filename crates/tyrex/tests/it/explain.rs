@@ -453,10 +453,10 @@ fn advice_becomes_a_table_under_the_names_of_the_features() {
         assert_eq!(cell("status", line), "found");
         assert_eq!(cell("changed", line), each.changes.len().to_string());
         // What does not change is what the file has.
-        for (position, feature) in explainer.schema().features.iter().enumerate() {
+        for feature in &explainer.schema().features {
             let before =
                 file.table().column(&feature.name).unwrap().cell(each.applicant.row).to_owned();
-            let changed = each.changes.iter().any(|change| change.position == position);
+            let changed = each.changes.iter().any(|change| change.feature == feature.name);
             assert_eq!(cell(&feature.name, line) != before, changed, "{}", feature.name);
         }
         // The score is that of the row, read anew.

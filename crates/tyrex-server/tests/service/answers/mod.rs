@@ -3,6 +3,9 @@
 mod arrow;
 mod bad_input;
 mod batching;
+mod certificates;
+mod company;
+mod fields;
 mod jobs;
 mod meaning;
 mod models;

@@ -13,8 +13,10 @@ async fn a_model_says_what_it_takes() {
     assert_eq!(summary["kind"], "network");
     assert_eq!(summary["origin"], "dataset german");
     assert_eq!(summary["features"], 20);
-    assert_eq!(summary["ensemble"]["models"], MODELS);
     let detail = world.get("/v1/models/german").await.ok();
+    assert_eq!((&summary["rows"], &summary["reference"]), (&json!(1000), &detail["reference"]));
+    assert!((1..1000).contains(&detail["reference"].as_u64().unwrap()), "the rows that train");
+    assert_eq!(summary["ensemble"]["models"], MODELS);
     assert_eq!(detail["features"].as_array().unwrap().len(), 20);
     assert_eq!(detail["methods"][0]["name"], "trex-i");
     assert_eq!(detail["methods"].as_array().unwrap().len(), 8);
@@ -55,7 +57,7 @@ async fn applicants_come_page_by_page() {
 }
 
 /// A model as tyrex writes it, with so many neurons in its hidden layer, and its rows.
-fn written(neurons: usize) -> (Vec<u8>, Vec<u8>) {
+pub(super) fn written(neurons: usize) -> (Vec<u8>, Vec<u8>) {
     use std::ops::ControlFlow;
     use tyrex::data::catalogue::{Direction, Variant};
     use tyrex::{Explainer, Seed, data::Catalogue, model::TrainParams};
@@ -92,6 +94,7 @@ async fn an_uploaded_model_is_served_and_comes_back() {
     // Without rows it can be asked about rows that come along.
     let bare: [(&str, Option<&str>, &[u8]); 1] = [("model", None, &onnx)];
     let bare = world.post_form("/v1/models", &bare, "*/*").await.ok();
+    assert_eq!(bare["reference"], 0);
     assert_eq!(bare["id"], bare["fingerprint"].as_str().unwrap()[..12]);
     assert_eq!(bare["fingerprint"], detail["fingerprint"]);
     let rejected = world.rejected(4).await;

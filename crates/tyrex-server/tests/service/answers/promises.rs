@@ -18,6 +18,9 @@ async fn recorded(world: &World, count: usize) -> Vec<String> {
     assert_eq!(ids.len(), count);
     for (id, row) in ids.iter().zip(answer["rows"].as_array().unwrap()) {
         assert_eq!(id.is_null(), row["advice"]["status"] == "not_found");
+        let Some(id) = id.as_str() else { continue };
+        let entry = world.get(&format!("/v1/ledger/{id}")).await.ok();
+        assert_eq!(entry["changes"], row["advice"]["changes"]);
     }
     ids.iter().filter_map(|id| id.as_str().map(str::to_owned)).collect()
 }
@@ -31,6 +34,7 @@ async fn recorded_advice_stands_in_the_ledger() {
     assert_eq!(entries.iter().map(|entry| entry["id"].as_str().unwrap()).collect::<Vec<_>>(), ids);
     let entry = world.get(&format!("/v1/ledger/{}", ids[0])).await.ok();
     assert_eq!(entry["subject"], "person 0");
+    assert_eq!(entry, entries[0]);
     assert_eq!(entry["status"], "open");
     assert!(entry["certificate"]["point"].is_array());
     assert_eq!(entry["request"]["method"]["method"], "trex-o");
@@ -53,6 +57,7 @@ async fn recorded_advice_stands_in_the_ledger() {
     assert_eq!(forgotten["promises"].as_array().unwrap().len(), 1);
     let entry = world.get(&format!("/v1/ledger/{}", ids[0])).await.ok();
     assert_eq!((&entry["status"], entry.get("subject")), (&json!("forgotten"), None));
+    assert_eq!(entry["changes"], json!([]));
     assert_eq!(world.get("/v1/ledger/verify").await.ok()["intact"], true);
     let nobody = "00000000-0000-7000-8000-000000000000";
     assert_eq!(world.get(&format!("/v1/ledger/{nobody}")).await.status, 404);

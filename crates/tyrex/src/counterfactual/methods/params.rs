@@ -5,6 +5,7 @@ use serde_json::{Map, Value};
 use super::MethodSpec;
 use crate::data::listed;
 use crate::error::{Error, Result};
+use crate::fields;
 
 impl MethodSpec {
     /// The names of the method's parameters.
@@ -21,28 +22,27 @@ impl MethodSpec {
 
     /// The method with some of its parameters replaced.
     pub fn with_params(&self, params: &Map<String, Value>) -> Result<Self> {
-        let wrong = |error: serde_json::Error| {
-            Error::param(
-                "params",
-                format!("{params:?}"),
-                format!("those of {}: {error}", self.name()),
-            )
-        };
-        let mut spec = match serde_json::to_value(self).map_err(wrong)? {
-            Value::Object(spec) => spec,
-            _ => Map::new(),
-        };
+        let mut method = self.clone();
         let own = self.param_names();
         for (name, value) in params {
+            let field = || format!("params.{name}");
             if !own.contains(name) {
-                let expected = match own.as_slice() {
-                    [] => format!("nothing, since {} has no parameters", self.name()),
-                    own => format!("a parameter of {}: {}", self.name(), listed(own)),
+                let problem = match own.as_slice() {
+                    [] => format!("unknown, since {} has no parameters", self.name()),
+                    own => {
+                        format!("unknown, expected a parameter of {}: {}", self.name(), listed(own))
+                    }
                 };
-                return Err(Error::param("params", name, expected));
+                return Err(Error::field(field(), problem));
             }
-            spec.insert(name.clone(), value.clone());
+            let mut spec = serde_json::to_value(&method)
+                .map_err(|error| Error::field(field(), error.to_string()))?;
+            spec[name] = value.clone();
+            method = fields::read(&spec).map_err(|error| match error {
+                Error::Field { problem, .. } => Error::field(field(), problem),
+                other => other,
+            })?;
         }
-        serde_json::from_value(Value::Object(spec)).map_err(wrong)
+        Ok(method)
     }
 }

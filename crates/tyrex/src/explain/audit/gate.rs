@@ -403,7 +403,7 @@ fn judged(
     judged.status = PromiseStatus::Broken;
     if let Some(factual) = &audited.factual {
         judged.changes = changes(explainer.schema(), &factual.values, &audited.promised.values);
-        judged.sentence = Some(in_words(&judged.changes, explainer.schema()));
+        judged.sentence = Some(in_words(&judged.changes));
     }
     judged.repairs = audited.repairs.as_ref().map(|repairs| PromiseRepairs {
         from_promised: repair(explainer, &repairs.from_promised),
@@ -420,7 +420,7 @@ fn repair(explainer: &Explainer, advice: &Advice) -> Repair {
         return Repair::NotFound { reason, sentence: reason.to_string() };
     };
     Repair::Found {
-        sentence: advice.sentence(explainer.schema()),
+        sentence: advice.sentence(),
         changes: advice.changes.clone(),
         counterfactual: values(row),
         score: found.score,

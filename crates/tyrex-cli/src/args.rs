@@ -310,7 +310,7 @@ pub struct TrainArgs {
     #[command(flatten)]
     pub source: SourceArgs,
     /// Training parameters.
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Training")]
     pub training: TrainingArgs,
     /// Seed of the training
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = whole::<u64>, allow_negative_numbers = true, help_heading = "Training")]
@@ -325,7 +325,6 @@ pub struct TrainArgs {
 
 /// Training parameters.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Training")]
 pub struct TrainingArgs {
     /// TOML file of parameters, named like the flags below
     #[arg(long, value_name = "FILE")]

@@ -7,6 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::Explainer;
 use crate::certificate::RecipeSource;
@@ -133,6 +134,15 @@ impl Explainer {
             params.activation = first.activation;
         }
         Ok(params)
+    }
+
+    /// The same explainer, whose model is retrained with these parameters in place of others, by
+    /// their names in files.
+    pub fn with_training(&self, changes: &Map<String, Value>) -> Result<Self> {
+        if changes.is_empty() {
+            return Ok(self.clone());
+        }
+        self.with_training_params(self.training_params()?.with(changes)?)
     }
 
     /// The same explainer, whose model is retrained with these parameters.

@@ -221,7 +221,7 @@ fn retrained_models_that_are_not_like_the_model_certify_nothing() {
 
 #[test]
 fn a_comparison_that_is_not_possible_says_why() {
-    let params = TrainParams { hidden: vec![4], epochs: 1, ..TrainParams::default() };
+    let params = TrainParams { hidden: vec![4], epochs: 10, ..TrainParams::default() };
     let explainer = trained(&params);
     let reason =
         |explainer: &Explainer, ensemble: &Ensemble| match likeness(explainer, ensemble).test {

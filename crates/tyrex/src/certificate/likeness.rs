@@ -26,7 +26,7 @@ pub struct Likeness {
 pub enum RecipeSource {
     /// The model was trained with them, by this process or according to its file.
     Known,
-    /// The same, but the model was trained on other rows than the reference.
+    /// The same, but the model was trained on other rows than those of a labelled reference.
     OtherRows,
     /// The user gave them.
     Given,

@@ -86,6 +86,8 @@ impl Explainer {
         match self.recipe() {
             None if self.training.is_some() => RecipeSource::Known,
             None => RecipeSource::Assumed,
+            // Rows without labels, such as counterfactuals, cannot be the training rows.
+            Some(_) if !self.reference().has_labels() => RecipeSource::Known,
             Some(recipe) if self.has_rows_of(recipe) => RecipeSource::Known,
             Some(_) => RecipeSource::OtherRows,
         }

@@ -129,7 +129,7 @@ impl fmt::Display for Likeness {
         match self.recipe {
             RecipeSource::Known | RecipeSource::Given => {}
             RecipeSource::OtherRows => {
-                f.write_str(", trained on other rows than the model in use")?;
+                f.write_str(", with a reference other than the training rows of the model in use")?;
             }
             RecipeSource::Assumed => {
                 f.write_str(", trained by default since the training of the model is not known")?;

@@ -141,8 +141,9 @@ fn deviations(own: [f64; 4], siblings: &[[f64; 4]]) -> Result<Vec<Deviation>> {
             let deviation = (squares / (count - 1.0)).sqrt();
             (mean, quantile * deviation * (1.0 + 1.0 / count).sqrt())
         };
-        // Also true if a score is not a number.
-        if !((model - mean).abs() <= within) {
+        // A value that is not a number differs too.
+        let difference = (model - mean).abs();
+        if difference.is_nan() || difference > within {
             differs.push(Deviation { statistic, model, mean, within });
         }
     }

@@ -8,6 +8,7 @@ use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde::Serialize;
+use serde_json::{Map, Value};
 use tyrex::calibrate::{Goal, TAUS};
 use tyrex::certificate::{Certificate, CertificateDocument, Terms, WrittenCertificate};
 use tyrex::change::ModelChange;
@@ -322,7 +323,9 @@ impl Explainer {
     /// Advice for the rows of a table, or for the first own ones that are rejected: a document
     /// per row, the seconds each took, the request, and whether Ctrl-C ended the search. The
     /// ensemble is used for certificates and for `tau = auto`, in place of models trained now.
-    #[pyo3(signature = (rows, options, limit = None, ensemble = None, progress = None))]
+    /// `training` are training parameters that replace those of the model's recipe.
+    #[pyo3(signature = (rows, options, limit = None, ensemble = None, training = None, progress = None))]
+    #[expect(clippy::too_many_arguments, reason = "they are the keywords of the Python method")]
     fn explain(
         &self,
         py: Python<'_>,
@@ -330,8 +333,16 @@ impl Explainer {
         options: &str,
         limit: Option<usize>,
         ensemble: Option<&Ensemble>,
+        training: Option<&str>,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<(String, Vec<f64>, String, bool)> {
+        let explainer = match training {
+            Some(changes) => {
+                let changes: Map<String, Value> = error::from_json("training parameters", changes)?;
+                self.inner.with_training(&changes).or_raise()?
+            }
+            None => self.inner.clone(),
+        };
         let ask = ask(options, self.inner.usual_method())?.for_model(&self.inner);
         // Checked before any work, on this thread.
         ask.request().or_raise()?;
@@ -344,7 +355,7 @@ impl Explainer {
                 watch.at(progress.done, progress.total);
                 self.tick(watch, Tick::Reading)
             };
-            self.inner.answer(&applicants, &ask, given, report)
+            explainer.answer(&applicants, &ask, given, report)
         })?;
         let Ended { value: Answered { adviser, advice, certificates }, interrupt } = ended;
         let stopped = advice.iter().any(|each| each.outcome.reason() == Some(Reason::Cancelled));
@@ -422,9 +433,13 @@ impl Explainer {
         let change = change.unwrap_or(usual.name());
         let change = ModelChange::with_params(change, change_params).or_raise()?;
         let models = models.unwrap_or(MODELS);
+        let own = self.inner.training_params().or_raise()?;
         let params = match params {
-            Some(params) => error::from_json("training parameters", params)?,
-            None => self.inner.training_params().or_raise()?,
+            Some(changes) => {
+                let changes: Map<String, Value> = error::from_json("training parameters", changes)?;
+                own.with(&changes).or_raise()?
+            }
+            None => own,
         };
         let terms = RetrainingTerms { change, models, params, seed: Seed(seed) };
         let trained = self.run(py, progress, |watch| {
@@ -452,7 +467,10 @@ impl Explainer {
         let certified = self.run(py, progress, |watch| {
             let applicants = self.read(rows)?;
             watch.expect(applicants.len());
-            let fresh = ensemble.map(|own| Fresh { ensemble: &own.0, steered });
+            let likeness = ensemble.map(|own| self.inner.likeness(&own.0, &|_| watch.go_on()));
+            let likeness = likeness.transpose()?;
+            let fresh = ensemble.zip(likeness.as_ref());
+            let fresh = fresh.map(|(own, likeness)| Fresh { ensemble: &own.0, steered, likeness });
             let points = self.points(&applicants);
             let certificates =
                 self.inner.certify(&points, fresh, &terms, seed, || watch.count())?;

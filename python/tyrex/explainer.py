@@ -15,7 +15,7 @@ from .assembly import Made, assemble, schema_of
 from .data import Frame
 from .errors import DataError, ModelError, ParameterError
 from .explanations import Explanations
-from .parameters import to_json, whole
+from .parameters import training_json, whole
 from .progress import Progress, ProgressSetting
 from .request import options
 from .source import Source, as_table
@@ -108,8 +108,7 @@ class Explainer:
         source = Source.of(data, label)
         made = schema_of(source, schema, favourable)
         rows = source.data or _native.Data.labelled(source.table, made._native)
-        wanted = {name.replace("_", "-"): value for name, value in params.items()}
-        training, seed = to_json("training parameters", wanted), whole("seed", seed)
+        training, seed = training_json(params), whole("seed", seed)
         with Progress(progress, "training", unit="epochs") as bar:
             native = _native.Explainer.train(rows, training, seed, bar)
         explainer = cls.__new__(cls)
@@ -199,6 +198,7 @@ class Explainer:
         certify: Any = False,
         stability: bool | None = None,
         models: int | None = None,
+        training: Mapping[str, Any] | None = None,
         relax: bool | None = None,
         seed: int | None = None,
         progress: ProgressSetting = None,
@@ -240,6 +240,9 @@ class Explainer:
         models
             Models to retrain for `certify=True`. By default 20 if the model was trained by
             `Explainer.train`, and none for another model.
+        training
+            Training parameters of models that are retrained now, such as `{"l2": 0.001}`. They
+            replace those that the model was trained with, or the defaults if those are not known.
         relax
             Whether to search, for rows without advice, for a single rule that prevents it
             (`relaxations`). That takes many searches per row; None does it for up to 20 rows.
@@ -291,9 +294,10 @@ class Explainer:
         given: Any = certify
         ensemble = None if isinstance(given, bool) else given._native
         frame, table = (self.data, None) if rows is None else self._table(rows)
+        recipe = None if training is None else training_json(training)
         with Progress(progress, "explaining") as bar:
             texts, seconds, request, interrupted = self._native.explain(
-                table, asked, limit, ensemble, bar
+                table, asked, limit, ensemble, recipe, bar
             )
         documents = json.loads(texts)
         for document in documents:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from numbers import Integral, Real
 from typing import Any
 
@@ -83,6 +83,16 @@ def to_json(what: str, document: Any) -> str:
         return json.dumps(document, allow_nan=False, default=_plain)
     except ValueError:
         raise ParameterError(f"{what}: found a number that is not finite") from None
+
+
+def training_json(params: Mapping[str, Any]) -> str:
+    """Training parameters for the native side, whose names have hyphens.
+
+    >>> training_json({"learning_rate": 0.01})
+    '{"learning-rate": 0.01}'
+    """
+    wanted = {name.replace("_", "-"): value for name, value in params.items()}
+    return to_json("training parameters", wanted)
 
 
 def _plain(value: Any) -> Any:

@@ -18,7 +18,7 @@ from .data import Frame
 from .errors import DataError, ParameterError
 from .explainer import Explainer
 from .explanations import Explanations
-from .parameters import numbers, real, to_json, whole
+from .parameters import numbers, real, to_json, training_json, whole
 from .progress import Progress, ProgressSetting
 from .request import options
 from .source import as_table
@@ -134,13 +134,15 @@ def retrain(
     change: str | None = None,
     change_params: Mapping[str, Any] | None = None,
     seed: int = 0,
+    training: Mapping[str, Any] | None = None,
     progress: ProgressSetting = None,
     **params: Any,
 ) -> Ensemble:
     """Retrains the network many times (20 by default), each time with a random change.
 
     `change` is reinitialise (the default), leave-out, bootstrap, architecture, hyperparameters,
-    fine-tune or weight-noise; `params` are training parameters that replace the base model's.
+    fine-tune or weight-noise; `training`, or `params`, are training parameters that replace the
+    base model's: those it was trained with, or the defaults if those are not known.
     Needs a network and labels.
 
     >>> import tyrex
@@ -150,16 +152,13 @@ def retrain(
     """
     pairs = ((name.replace("_", "-"), value) for name, value in (change_params or {}).items())
     notation = ", ".join(f"{name} = {to_json(name, value)}" for name, value in pairs)
-    training = None
-    if params:
-        training = json.loads(explainer._native.training_params())
-        training.update({name.replace("_", "-"): value for name, value in params.items()})
+    wanted = {**(training or {}), **params}
     with Progress(progress, "training", unit="epochs") as bar:
         native = explainer._native.retrain(
             change,
             notation,
             None if models is None else whole("models", models, 1),
-            None if training is None else to_json("training parameters", training),
+            training_json(wanted) if wanted else None,
             whole("seed", seed),
             bar,
         )

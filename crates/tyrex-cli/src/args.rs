@@ -93,17 +93,18 @@ pub enum Command {
     ///
     /// Without --model, a network is trained first. The applicants are the test rows, or all rows
     /// if the schema names no split. A model that tyrex wrote contains its schema; new applicants
-    /// then need no label column. The answer is "no" (exit code 1) if nothing is found for any
-    /// applicant.
+    /// then need no label column, and models are retrained as it was trained, unless the training
+    /// flags differ. The answer is "no" (exit code 1) if nothing is found for any applicant.
     Explain(ExplainArgs),
     /// Train a network and write it as an ONNX file
     ///
-    /// The file holds the schema and the encoding too, so `explain` needs nothing else. Flags
-    /// override --params.
+    /// The file holds the schema, the encoding and the training parameters too, so `explain` needs
+    /// nothing else. Flags override --params.
     Train(TrainArgs),
     /// Make many changed versions of a model and write them as an ensemble
     ///
-    /// Advice that was found for one model is tested on its ensemble. The folder holds every model
+    /// Advice that was found for one model is tested on its ensemble. Models are retrained as the
+    /// model was trained, if its file says how; training flags override that. The folder holds every model
     /// as an ONNX file, written as soon as it is trained: after an interrupt, repeat the command to
     /// continue. Another --seed gives independent models of the same kind.
     Retrain(RetrainArgs),
@@ -115,8 +116,9 @@ pub enum Command {
     /// Certify that counterfactuals stay valid when the model changes
     ///
     /// Each counterfactual is certified in up to three ways: by the paper's theorem, for small
-    /// changes of the weights, and by retrained models. The answer is "no" if a counterfactual has
-    /// no certificate.
+    /// changes of the weights, and by retrained models. With --reference the model is compared with
+    /// the retrained models; if it does not look like one of them, they certify nothing. The answer
+    /// is "no" if a counterfactual has no certificate.
     Certify(CertifyArgs),
     /// Choose the stability threshold that reaches a required validity
     ///
@@ -310,7 +312,7 @@ pub struct TrainArgs {
     #[command(flatten)]
     pub source: SourceArgs,
     /// Training parameters.
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Training")]
     pub training: TrainingArgs,
     /// Seed of the training
     #[arg(long, value_name = "N", default_value_t = 0, value_parser = whole::<u64>, allow_negative_numbers = true, help_heading = "Training")]
@@ -325,7 +327,6 @@ pub struct TrainArgs {
 
 /// Training parameters.
 #[derive(Debug, clap::Args)]
-#[command(next_help_heading = "Training")]
 pub struct TrainingArgs {
     /// TOML file of parameters, named like the flags below
     #[arg(long, value_name = "FILE")]

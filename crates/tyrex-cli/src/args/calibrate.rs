@@ -6,7 +6,7 @@ use clap::builder::PossibleValuesParser;
 use tyrex::calibrate::{Missing, TAUS, Test};
 use tyrex::counterfactual::{MethodSpec, Norm};
 
-use super::{ChangeArgs, ModelArgs, ReferenceArgs, SourceArgs, choice, whole};
+use super::{ChangeArgs, ModelArgs, ReferenceArgs, SourceArgs, TrainingArgs, choice, whole};
 
 /// Arguments of `calibrate`.
 #[derive(Debug, clap::Args)]
@@ -74,4 +74,7 @@ pub struct CalibrateArgs {
     /// Models to train [default: twice the minimum that can show the validity]
     #[arg(long, value_name = "N", value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "Change")]
     pub models: Option<usize>,
+    /// Training parameters.
+    #[command(flatten, next_help_heading = "Training of retrained models")]
+    pub training: TrainingArgs,
 }

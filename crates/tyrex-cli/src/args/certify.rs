@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use tyrex::certificate::Verdict;
 
-use super::{ForceArgs, ImportArgs, one_of, whole};
+use super::{ChangeArgs, ForceArgs, ImportArgs, TrainingArgs, one_of, whole};
 
 /// Arguments of `certify`.
 #[derive(Debug, clap::Args)]
@@ -13,6 +13,7 @@ Examples:
   tyrex certify --counterfactuals cf.parquet --model loans.onnx
   tyrex certify --counterfactuals cf.csv --model loans.onnx --ensemble fresh --require certified
   tyrex certify --counterfactuals cf.csv --model loans.onnx --ensemble fresh --out certificates.csv
+  tyrex certify --counterfactuals cf.csv --model loans.onnx --reference loans.csv --models 60
   tyrex certify --verify certificates.json --model loans.onnx --ensemble fresh")]
 pub struct CertifyArgs {
     /// Counterfactuals: the file that `explain` wrote, or any with the features under their names
@@ -29,7 +30,7 @@ pub struct CertifyArgs {
         long,
         value_name = "FILE",
         conflicts_with_all = [
-            "steered", "delta", "probability", "confidence", "k", "sigma", "seed", "require", "out"
+            "reference", "change", "change_params", "models", "steered", "delta", "probability", "confidence", "k", "sigma", "seed", "require", "out"
         ],
         help_heading = "Data"
     )]
@@ -37,6 +38,10 @@ pub struct CertifyArgs {
     /// Schema of its columns [default: the schema in the model file]
     #[arg(long, value_name = "FILE", help_heading = "Data")]
     pub schema: Option<PathBuf>,
+    /// Labelled rows that the model was trained on: models are retrained on them, and compared with
+    /// the model on them
+    #[arg(long, value_name = "FILE", help_heading = "Data")]
+    pub reference: Option<PathBuf>,
     /// ONNX file of the model
     #[arg(long, value_name = "FILE", help_heading = "Model file")]
     pub model: PathBuf,
@@ -44,8 +49,17 @@ pub struct CertifyArgs {
     #[command(flatten)]
     pub import: ImportArgs,
     /// Folder of retrained models, from `tyrex retrain`
-    #[arg(long, value_name = "FOLDER", help_heading = "Change")]
+    #[arg(long, value_name = "FOLDER", conflicts_with_all = ["change", "change_params", "models"], help_heading = "Change")]
     pub ensemble: Option<PathBuf>,
+    /// How models that are trained now differ.
+    #[command(flatten)]
+    pub change: ChangeArgs,
+    /// Models to retrain for the certificates [default: none]
+    #[arg(long, value_name = "N", requires = "reference", value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "Change")]
+    pub models: Option<usize>,
+    /// Training parameters.
+    #[command(flatten, next_help_heading = "Training of retrained models")]
+    pub training: TrainingArgs,
     /// The search used these retrained models, so they are not independent of the counterfactuals
     #[arg(long, requires = "ensemble", help_heading = "Change")]
     pub steered: bool,

@@ -7,7 +7,8 @@ use tyrex::counterfactual::{MethodSpec, Norm};
 use tyrex::explain::Threshold;
 
 use super::{
-    ChangeArgs, ForceArgs, ModelArgs, RecordArgs, ReferenceArgs, SourceArgs, choice, whole,
+    ChangeArgs, ForceArgs, ModelArgs, RecordArgs, ReferenceArgs, SourceArgs, TrainingArgs, choice,
+    whole,
 };
 
 /// Arguments of `explain`.
@@ -53,6 +54,9 @@ pub struct ExplainArgs {
     /// promise of 0.9]
     #[arg(long, value_name = "N", value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "Change")]
     pub models: Option<usize>,
+    /// Training parameters.
+    #[command(flatten, next_help_heading = "Training of retrained models")]
+    pub training: TrainingArgs,
     /// The ledger for the advice.
     #[command(flatten)]
     pub record: RecordArgs,

@@ -24,7 +24,7 @@ pub struct RetrainArgs {
     #[command(flatten)]
     pub model: ModelArgs,
     /// Training parameters.
-    #[command(flatten)]
+    #[command(flatten, next_help_heading = "Training of retrained models")]
     pub training: TrainingArgs,
     /// How the models differ.
     #[command(flatten)]
@@ -33,7 +33,7 @@ pub struct RetrainArgs {
     #[arg(long, value_name = "N", default_value_t = 50, value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "Change")]
     pub models: usize,
     /// Seed of the new models, and of the base model if this command trains it
-    #[arg(long, value_name = "N", default_value_t = 0, value_parser = whole::<u64>, allow_negative_numbers = true, help_heading = "Training")]
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = whole::<u64>, allow_negative_numbers = true, help_heading = "Training of retrained models")]
     pub seed: u64,
     /// Folder to write
     #[arg(long, value_name = "FOLDER", help_heading = "Output")]

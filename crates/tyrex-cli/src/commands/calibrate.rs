@@ -4,7 +4,6 @@ use serde::Serialize;
 use tyrex::calibrate::{Calibration, CalibrationVerdict, Goal, Missing, usual_models};
 use tyrex::change::ModelChange;
 use tyrex::explain::{Ask, CalibrationTerms, Counter, RetrainingTerms, Stage};
-use tyrex::model::TrainParams;
 use tyrex::{Result, Seed};
 
 use super::summary::{DataSummary, FavourableClass, ModelSummary, counted};
@@ -18,10 +17,10 @@ pub(crate) fn run(context: &mut Context<'_>, args: &CalibrateArgs) -> anyhow::Re
     let terms = terms(args)?;
     // Bad goals are rejected here, before any work.
     let usual = usual_models(terms.goal.validity, terms.goal.confidence)?;
-    let params = TrainParams::default();
+    let training = Some(&args.training);
     let seed = Seed(args.seed.unwrap_or_default());
     let reference = args.reference.reference.as_deref();
-    let subject = source::subject(context, &args.source, &args.model, reference, &params, seed)?;
+    let subject = source::subject(context, &args.source, &args.model, reference, training, seed)?;
     let explainer = &subject.explainer;
     let mut batches = subject.batches()?;
     let applicants = batches.first_rejected(terms.factuals)?;

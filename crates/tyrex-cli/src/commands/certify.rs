@@ -11,12 +11,12 @@ use tyrex::certificate::{
     Certificate, CertificateDocument, Terms, TheoremTerms, Tier, TierKind, Verdict,
 };
 use tyrex::data::{Schema, Table};
-use tyrex::explain::{AdviceRows, Ask, Explainer, Fresh, embedded_schema, import};
+use tyrex::explain::{AdviceRows, Ask, Explainer, Fresh, Reference, embedded_schema, import};
 use tyrex::model::onnx::OnnxModel;
 use tyrex::{Result, Seed};
 
 use super::summary::{FavourableClass, ModelSummary, counted, shown};
-use super::{Answer, Context, source};
+use super::{Answer, Context, retrain, source, train};
 use crate::args::CertifyArgs;
 use crate::help::Usage;
 use crate::interrupt;
@@ -54,12 +54,25 @@ fn certify(
     let (schema, model) = schema_and_model(args, counterfactuals)?;
     let given = AdviceRows::read(&schema, &Table::read(counterfactuals)?)?;
     let class = FavourableClass::of(&model);
+    let trained_on = reference(args, &schema, &model)?;
     let explainer = Explainer::with_model(given.data, model)?;
-    let ensemble = match &args.ensemble {
-        Some(folder) => Some(explainer.read_ensemble(folder)?),
-        None => None,
+    let reference = trained_on.as_ref().unwrap_or(&explainer);
+    let bars = context.stages();
+    let ensemble = match (&args.ensemble, args.models) {
+        (Some(folder), _) => Some(explainer.read_ensemble(folder)?),
+        (None, Some(models)) => {
+            let change = retrain::change(&args.change)?;
+            let ask = Ask { seed: args.seed, models: Some(models), change, ..Ask::default() };
+            reference.retrained(&ask, &|at| bars.at(at))?
+        }
+        (None, None) => None,
     };
-    let fresh = ensemble.as_ref().map(|ensemble| Fresh { ensemble, steered: args.steered });
+    let likeness = ensemble.as_ref().map(|own| reference.likeness(own, &|at| bars.at(at)));
+    let likeness = likeness.transpose()?;
+    drop(bars);
+    let fresh = ensemble.as_ref().zip(likeness.as_ref());
+    let fresh =
+        fresh.map(|(ensemble, likeness)| Fresh { ensemble, steered: args.steered, likeness });
     // As `explain` and the service derive it: the same seed gives the same certificate.
     let seed = Ask { seed: args.seed, ..Ask::default() }.certificate_seed();
     let certificates = with_progress(context, &explainer, fresh, &terms(args), seed)?;
@@ -98,6 +111,18 @@ fn certify(
     };
     context.printer.show(&report)?;
     Ok(if below == 0 { Answer::Yes } else { Answer::No })
+}
+
+/// The model with the rows of `--reference`.
+fn reference(
+    args: &CertifyArgs,
+    schema: &Schema,
+    model: &OnnxModel,
+) -> anyhow::Result<Option<Explainer>> {
+    let Some(path) = &args.reference else { return Ok(None) };
+    let rows = Reference::read(schema, Table::read(path)?)?;
+    let explainer = Explainer::with_model(rows, model.clone())?;
+    Ok(Some(explainer.with_training(&train::changes(&args.training)?)?))
 }
 
 /// The schema that was given, or the model's own.

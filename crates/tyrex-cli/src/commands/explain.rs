@@ -42,9 +42,9 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
     ask.promise = args.promise;
     ask.confidence = args.confidence.unwrap_or(ask.confidence);
     ask.change = retrain::change(&args.change)?;
-    let (train, seed) = (tyrex::model::TrainParams::default(), Seed(ask.seed));
+    let (training, seed) = (Some(&args.training), Seed(ask.seed));
     let reference = args.reference.reference.as_deref();
-    let subject = source::subject(context, &args.source, &args.model, reference, &train, seed)?;
+    let subject = source::subject(context, &args.source, &args.model, reference, training, seed)?;
     let explainer = &subject.explainer;
     ask = ask.for_model(explainer);
     // Rows and model are sound, so a ledger may be made; the search has not begun.
@@ -93,7 +93,10 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
         }
         given => given,
     };
-    let fresh = ensemble.as_ref().map(|ensemble| Fresh { ensemble, steered });
+    let likeness = ensemble.as_ref().map(|own| explainer.likeness(own, &|at| bars.at(at)));
+    let likeness = likeness.transpose()?;
+    let fresh = ensemble.as_ref().zip(likeness.as_ref());
+    let fresh = fresh.map(|(ensemble, likeness)| Fresh { ensemble, steered, likeness });
     let certificates = adviser.certify(certified, fresh, &ask, |at| bars.at(at))?;
     drop(bars);
     let recorded = recording

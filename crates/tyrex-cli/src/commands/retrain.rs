@@ -13,7 +13,7 @@ use tyrex::{Error, Overwrite, Result, Seed};
 
 use super::source::Subject;
 use super::summary::{DataSummary, FavourableClass, ModelSummary, counted, name_of, shown};
-use super::{Context, source, train};
+use super::{Context, source};
 use crate::args::{ChangeArgs, RetrainArgs};
 use crate::interrupt;
 use crate::printer::{Page, Report, Stand};
@@ -25,13 +25,11 @@ pub(crate) fn run(context: &mut Context<'_>, args: &RetrainArgs) -> anyhow::Resu
     let overwrite = args.force.overwrite();
     // Checked before the training, so that the error does not come minutes later.
     check_folder(&args.out, overwrite)?;
-    let params = train::params(&args.training, TrainParams::default())?;
-    let seed = Seed(args.seed);
+    let (training, seed) = (Some(&args.training), Seed(args.seed));
     // A model is retrained on the rows it was trained on.
     let reference = args.model.model.as_ref().and(args.source.data.as_deref());
-    let subject = source::subject(context, &args.source, &args.model, reference, &params, seed)?;
-    // A model from a file is retrained with its own layers.
-    let params = train::params(&args.training, subject.explainer.training_params()?)?;
+    let subject = source::subject(context, &args.source, &args.model, reference, training, seed)?;
+    let params = subject.explainer.training_params()?;
     let terms = RetrainingTerms { change, models: args.models, params, seed };
     let progress = EpochProgress::new(context, &terms);
     // An interrupt waits for files that are being written; the next run continues from the finished

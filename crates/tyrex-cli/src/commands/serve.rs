@@ -16,7 +16,7 @@ use tyrex_server::serve::{Service, interrupted};
 use tyrex_server::{AppState, AppState as State};
 
 use super::summary::{counted, shown};
-use super::{Context, ledger};
+use super::{Context, ledger, train};
 use crate::args::{LimitArgs, ReachArgs, ServeArgs};
 use crate::help::Usage;
 use crate::printer::{Page, Report};
@@ -89,6 +89,7 @@ async fn start(
         dataset: args.dataset.clone(),
         data_dir: context.global.data_dir.clone(),
         ensemble: args.models,
+        training: train::changes(&args.training)?,
         ..usual
     };
     let engine = Engine::start(engine, database.clone(), Ledger::new(database.clone()));

@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use serde_json::{Map, Value};
 use tyrex::counterfactual::Protocol;
 use tyrex::data::catalogue::Direction;
 use tyrex::data::schema::Split;
@@ -15,7 +16,7 @@ use tyrex::{Result, Seed};
 use super::batches::Batches;
 use super::summary::{DataSummary, FavourableClass, ModelSummary};
 use super::{Context, train};
-use crate::args::{ImportArgs, ModelArgs, SourceArgs};
+use crate::args::{ImportArgs, ModelArgs, SourceArgs, TrainingArgs};
 use crate::help::Usage;
 
 /// What people call the data.
@@ -52,6 +53,7 @@ pub(super) struct Subject {
 
 /// The model of a file if there is one, else a network that is trained now.
 ///
+/// The training flags apply to the network that is trained now, and to models that are retrained.
 /// The rows of `--reference` are the reference. Without it, the rows that the split of the schema
 /// names as training rows are; rows to explain never are.
 pub(super) fn subject(
@@ -59,9 +61,10 @@ pub(super) fn subject(
     source: &SourceArgs,
     model: &ModelArgs,
     reference: Option<&Path>,
-    params: &TrainParams,
+    training: Option<&TrainingArgs>,
     seed: Seed,
 ) -> anyhow::Result<Subject> {
+    let changes = training.map(train::changes).transpose()?.unwrap_or_default();
     let Some(path) = &model.model else {
         // Rows that train are the reference, wherever they come from.
         let trained_on = match reference {
@@ -72,14 +75,15 @@ pub(super) fn subject(
             None => dataset(context, source)?,
         };
         let applicants = reference.and_then(|_| source.data.clone());
-        let (explainer, time) = train::with_progress(context, trained_on, params, seed)?;
+        let params = TrainParams::default().with(&changes)?;
+        let (explainer, time) = train::with_progress(context, trained_on, &params, seed)?;
         return Ok(Subject { explainer, applicants, class: None, time: Some(time) });
     };
     let options = import_options(&model.import);
     if let Some(name) = &source.dataset {
         let dataset = named(context, name, source.protocol)?;
         let model = import(path, dataset.schema(), &options)?;
-        return Subject::with_model(Reference::Labelled(dataset), None, model);
+        return Subject::with_model(Reference::Labelled(dataset), None, model, &changes);
     }
     // Without a schema of their own, rows are read through the model's.
     let schema = match &source.schema {
@@ -97,7 +101,7 @@ pub(super) fn subject(
         None if matches!(schema.split, Split::AllTrain) => (Reference::none(&schema)?, Some(data)),
         None => (Reference::Unlabelled(UnlabelledRows::read(&schema, Table::read(data)?)?), None),
     };
-    Subject::with_model(rows, applicants.cloned(), model)
+    Subject::with_model(rows, applicants.cloned(), model, &changes)
 }
 
 impl Subject {
@@ -105,9 +109,10 @@ impl Subject {
         data: Reference,
         applicants: Option<PathBuf>,
         model: OnnxModel,
+        changes: &Map<String, Value>,
     ) -> anyhow::Result<Self> {
         let class = Some(FavourableClass::of(&model));
-        let explainer = Explainer::with_model(data, model)?;
+        let explainer = Explainer::with_model(data, model)?.with_training(changes)?;
         Ok(Self { explainer, applicants, class, time: None })
     }
 

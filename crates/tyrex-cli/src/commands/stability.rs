@@ -5,7 +5,6 @@ use tyrex::Seed;
 use tyrex::data::Table;
 use tyrex::explain::{Counter, Part, RowStability, StabilityTerms, Stage};
 use tyrex::measure::Gamma;
-use tyrex::model::TrainParams;
 
 use super::summary::{DataSummary, FavourableClass, ModelSummary, shown};
 use super::{Context, source};
@@ -26,8 +25,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &StabilityArgs) -> anyhow::Re
         Table::check_writable(out, overwrite)?;
     }
     let seed = Seed(args.seed);
-    let subject =
-        source::subject(context, &args.source, &args.model, None, &TrainParams::default(), seed)?;
+    let subject = source::subject(context, &args.source, &args.model, None, None, seed)?;
     let terms = StabilityTerms {
         samples: args.k,
         sigma: args.sigma,

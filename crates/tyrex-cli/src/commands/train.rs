@@ -5,11 +5,12 @@ use std::path::Path;
 use std::time::Duration;
 
 use serde::Serialize;
+use serde_json::{Map, Value, json};
 use tyrex::data::Dataset;
 use tyrex::explain::{Explainer, Performance, Training};
 use tyrex::model::TrainParams;
-use tyrex::model::train::{ClassWeights, EarlyStopping};
-use tyrex::{Result, Seed};
+use tyrex::model::train::ClassWeights;
+use tyrex::{Error, Result, Seed};
 
 use super::summary::{DataSummary, ModelSummary, counted, performance_table, shown};
 use super::{Context, source};
@@ -21,7 +22,7 @@ use crate::progress::Unit;
 
 pub(crate) fn run(context: &mut Context<'_>, args: &TrainArgs) -> anyhow::Result<()> {
     let title = source::title(&args.source)?;
-    let params = params(&args.training, TrainParams::default())?;
+    let params = params(&args.training)?;
     let overwrite = args.force.overwrite();
     // Checked before the training, so that the error does not come minutes later.
     let SourceArgs { data, schema, .. } = &args.source;
@@ -70,29 +71,46 @@ pub(super) fn with_progress(
     Ok((explainer?, time))
 }
 
-/// The parameters of the file, or the defaults, overridden by the flags.
-pub(super) fn params(args: &TrainingArgs, usual: TrainParams) -> Result<TrainParams> {
-    let mut params = match &args.params {
-        Some(path) => TrainParams::read(path)?,
-        None => usual,
+/// The parameters of the flags, by their names in files. Those of the file, if there is one, come
+/// first.
+pub(super) fn changes(args: &TrainingArgs) -> anyhow::Result<Map<String, Value>> {
+    let mut changes = match &args.params {
+        Some(path) => match serde_json::to_value(TrainParams::read(path)?)? {
+            Value::Object(all) => all,
+            _ => Map::new(),
+        },
+        None => Map::new(),
     };
-    if let Some(widths) = &args.hidden {
-        params.hidden.clone_from(&widths.0);
+    let mut add = |name: &str, value: Option<Value>| {
+        changes.extend(value.map(|value| (name.to_owned(), value)));
+    };
+    add("hidden", args.hidden.as_ref().map(|widths| widths.0.clone().into()));
+    add("activation", args.activation.map(serde_json::to_value).transpose()?);
+    add("epochs", args.epochs.map(Value::from));
+    add("batch", args.batch.map(Value::from));
+    for (name, number) in
+        [("learning-rate", args.learning_rate), ("l2", args.l2), ("dropout", args.dropout)]
+    {
+        // JSON has no such numbers.
+        if let Some(number) = number.filter(|number| !number.is_finite()) {
+            return Err(Error::param(name, number, "a finite number").into());
+        }
+        add(name, number.map(Value::from));
     }
-    params.activation = args.activation.unwrap_or(params.activation);
-    params.epochs = args.epochs.unwrap_or(params.epochs);
-    params.batch = args.batch.unwrap_or(params.batch);
-    params.learning_rate = args.learning_rate.unwrap_or(params.learning_rate);
-    params.l2 = args.l2.unwrap_or(params.l2);
-    params.dropout = args.dropout.unwrap_or(params.dropout);
-    if let Some(weights) = &args.class_weights {
-        params.class_weights = class_weights(weights);
-    }
+    let weights = args.class_weights.as_ref().map(class_weights);
+    add("class-weights", weights.map(serde_json::to_value).transpose()?);
     if let Some(patience) = args.early_stopping {
-        let own = params.early_stopping.unwrap_or_default();
-        params.early_stopping = Some(EarlyStopping { patience: patience.get(), ..own });
+        let own = changes.get("early-stopping").cloned().filter(Value::is_object);
+        let mut stopping = own.unwrap_or_else(|| json!({}));
+        stopping["patience"] = patience.get().into();
+        changes.insert("early-stopping".to_owned(), stopping);
     }
-    Ok(params)
+    Ok(changes)
+}
+
+/// The parameters of a network that this command trains.
+pub(super) fn params(args: &TrainingArgs) -> anyhow::Result<TrainParams> {
+    Ok(TrainParams::default().with(&changes(args)?)?)
 }
 
 fn class_weights(weights: &Weights) -> ClassWeights {

@@ -41,6 +41,42 @@ fn the_certificates_are_of_the_rows_that_were_found() {
     assert_eq!(lines.len(), 3);
 }
 
+/// The assumption about the next model.
+fn exchangeable(document: &serde_json::Value) -> &serde_json::Value {
+    &document["certificates"][0]["certificate"]["tiers"][2]["assumptions"][0]
+}
+
+#[test]
+fn a_reference_shows_whether_the_retrained_models_are_like_the_model() {
+    let place = place();
+    let run = |flags: &[&str]| place.json(&[&CERTIFY[..], flags].concat());
+    let untested = run(&["--ensemble", "fresh"]);
+    let likeness = &exchangeable(&untested)["likeness"];
+    assert_eq!(likeness["test"]["result"], "not-tested");
+    assert_eq!(likeness["test"]["reason"], "the reference has no labelled rows");
+    let tested = run(&["--ensemble", "fresh", "--reference", "loans.csv"]);
+    let likeness = &exchangeable(&tested)["likeness"];
+    assert_eq!(likeness["test"]["siblings"], 12);
+    assert_eq!(likeness["test"]["differs"].as_array().unwrap().len(), 0, "{likeness}");
+    assert_eq!(exchangeable(&tested)["standing"], "declared");
+    let now = ["--schema", "loans.toml", "--reference", "loans.csv", "--models", "12"];
+    let like = run(&now);
+    assert_eq!(exchangeable(&like)["standing"], "declared", "{}", exchangeable(&like));
+    // Models that learn almost nothing are not like the model.
+    let weak = [&now[..], &["--epochs", "1", "--learning-rate", "1e-6", "--l2", "1"]].concat();
+    let weak = place.run(&[&CERTIFY[..], &weak, &["--json"]].concat());
+    // Nothing that they say is a certificate, so the answer is "no".
+    assert_eq!(weak.code, 1, "{}", weak.stderr);
+    let other: serde_json::Value = serde_json::from_str(&weak.stdout).unwrap();
+    assert_eq!(exchangeable(&other)["standing"], "broken", "{}", exchangeable(&other));
+    assert_eq!(exchangeable(&other)["likeness"]["recipe"], "given");
+    // The schema in the model file has no split: the models learn from the test rows too.
+    let other = run(&now[2..]);
+    assert_eq!(exchangeable(&other)["likeness"]["recipe"], "other-rows");
+    let refused = place.run(&[&CERTIFY[..], &["--models", "12"]].concat());
+    assert_eq!(refused.code, 2, "{}", refused.stderr);
+}
+
 #[test]
 fn people_read_what_is_promised_and_what_it_rests_on() {
     let place = place();

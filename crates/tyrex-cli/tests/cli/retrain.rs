@@ -76,6 +76,47 @@ fn the_base_is_the_model_that_train_gives() {
 }
 
 #[test]
+fn a_model_from_a_file_is_retrained_as_it_was_trained() {
+    let place = Place::with_loans();
+    let flags = ["--epochs", "6", "--hidden", "6", "--l2", "0.01", "--early-stopping", "2"];
+    place.done(&[&["train", "--out", "m.onnx"], &flags[..], &LOANS[..]].concat());
+    let retrain = |flags: &[&str]| {
+        let fixed = ["retrain", "--model", "m.onnx", "--models", "1", "--force", "--out", "fresh"];
+        place.json(&[&fixed, flags, &LOANS[..]].concat())["params"].clone()
+    };
+    let own = retrain(&[]);
+    assert_eq!(own["l2"], 0.01);
+    assert_eq!(own["epochs"], 6);
+    assert_eq!(own["early-stopping"]["patience"], 2);
+    let given = retrain(&["--l2", "0", "--early-stopping", "4"]);
+    assert_eq!(given["l2"], 0.0);
+    assert_eq!(given["epochs"], 6);
+    assert_eq!(given["early-stopping"]["patience"], 4);
+    assert_eq!(given["early-stopping"]["fraction"], own["early-stopping"]["fraction"]);
+}
+
+#[test]
+fn every_command_that_retrains_takes_the_flags_of_a_training() {
+    let place = Place::new();
+    let flags = |command: &str, heading: &str| {
+        let text = place.done(&[command, "--help"]);
+        let (_, section) = text.split_once(&format!("{heading}:\n")).unwrap();
+        // Headings stand at the beginning of a line.
+        let section = section.lines().take_while(|line| line.is_empty() || line.starts_with(' '));
+        let own = section.filter(|line| line.trim_start().starts_with("--"));
+        own.map(|line| line.trim().to_owned()).filter(|line| !line.starts_with("--seed")).collect()
+    };
+    let trained: Vec<String> = flags("train", "Training");
+    assert_eq!(trained.len(), 10, "{trained:?}");
+    for command in ["retrain", "explain", "certify", "calibrate", "serve"] {
+        if command == "serve" && !cfg!(feature = "service") {
+            continue;
+        }
+        assert_eq!(flags(command, "Training of retrained models"), trained, "{command}");
+    }
+}
+
+#[test]
 fn every_flag_reaches_the_change() {
     let place = Place::with_loans();
     let retrain = |flags: &[&str]| {

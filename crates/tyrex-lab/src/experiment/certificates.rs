@@ -45,7 +45,7 @@ pub(super) fn run(
     let mut models = setup.calibrators();
     models.truncate(task.models);
     let family = setup.calibrators_family();
-    let retrained = Retrained { models: &models, family: &family, steered: false };
+    let retrained = Retrained { models: &models, family: &family, steered: false, likeness: None };
     let certifier = Certifier::new(setup.base(0), Some(retrained), Terms::default())?;
     let rows: Vec<&[f32]> = points.rows().collect();
     let done = std::sync::atomic::AtomicUsize::new(0);

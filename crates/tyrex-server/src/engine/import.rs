@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 use tokio::sync::OwnedSemaphorePermit;
 use tyrex::change::ModelChange;
 use tyrex::data::catalogue::{Direction, Variant};
@@ -51,6 +52,8 @@ pub(crate) struct Upload {
     pub(crate) reading: Reading,
     /// The number of models to retrain.
     pub(crate) ensemble: usize,
+    /// Their training parameters that differ from the model's recipe.
+    pub(crate) training: Map<String, Value>,
     /// Whether the model was trained on `data`. Only for models in databases of earlier versions,
     /// which kept such rows there; an upload sends them as `reference`.
     pub(crate) data_trains: bool,
@@ -248,7 +251,10 @@ impl Engine {
                 check_ensemble(&explainer, upload.ensemble)?;
                 let params = match upload.ensemble {
                     0 => None,
-                    _ => Some(explainer.training_params().map_err(at("ensemble"))?),
+                    _ => {
+                        let own = explainer.training_params().map_err(at("ensemble"))?;
+                        Some(own.with(&upload.training)?)
+                    }
                 };
                 Ok((upload, explainer, applicants, params))
             })
@@ -293,6 +299,13 @@ impl Engine {
             None => "upload".to_owned(),
         };
         let (id, created) = (stored.id.clone(), stored.created);
+        // Models of every purpose are retrained alike.
+        let explainer = match &retraining {
+            Some(retraining) => explainer
+                .with_training_params(retraining.params.clone())
+                .unwrap_or_else(|_| explainer.clone()),
+            None => explainer,
+        };
         let served = Served::new(id.clone(), explainer, applicants, origin, created, retraining);
         let served = Arc::new(served);
         self.change_models(|models| models.served.insert(id, Arc::clone(&served)));
@@ -328,13 +341,13 @@ impl Engine {
         let Some(name) = self.config.dataset.clone() else { return Ok(()) };
         if self.model(Some(&name)).is_err() {
             let (dataset, data_dir) = (name.clone(), self.config.data_dir.clone());
+            let params = TrainParams::default().with(&self.config.training)?;
             let (explainer, onnx) = self
                 .pool
                 .run_in_background(move || {
                     let dataset = named(&dataset, data_dir.as_deref())?;
                     let go_on = |_: &_| std::ops::ControlFlow::Continue(());
-                    let explainer =
-                        Explainer::train(dataset, &TrainParams::default(), Seed(0), go_on)?;
+                    let explainer = Explainer::train(dataset, &params, Seed(0), go_on)?;
                     let onnx = explainer.to_onnx()?;
                     Ok((explainer, onnx))
                 })
@@ -405,6 +418,7 @@ fn restored(
                 reference: stored.reference.clone(),
                 reading: serde_json::from_str(&stored.options).map_err(damaged)?,
                 ensemble: 0,
+                training: Map::new(),
                 data_trains: retraining.is_some(),
             };
             // Earlier versions accepted larger files.

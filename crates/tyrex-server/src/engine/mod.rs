@@ -24,6 +24,7 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 use prometheus_client::metrics::histogram::Histogram;
+use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 use tyrex::explain::{Applicant, SERVED_MODELS};
 
@@ -66,6 +67,9 @@ pub struct EngineConfig {
     pub data_dir: Option<PathBuf>,
     /// Models to retrain for this model.
     pub ensemble: usize,
+    /// Training parameters of the models that the service is started with, by their names in
+    /// files; the others are those of the model's recipe, or the defaults.
+    pub training: Map<String, Value>,
     /// Maximum number of served models.
     pub models: usize,
     /// Maximum number of unfinished jobs.
@@ -82,6 +86,7 @@ impl Default for EngineConfig {
             dataset: None,
             data_dir: None,
             ensemble: SERVED_MODELS,
+            training: Map::new(),
             models: 32,
             jobs: 100,
             keep_jobs: Duration::from_hours(7 * 24),

@@ -4,6 +4,7 @@ use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 use tyrex::data::schema::Split;
 use tyrex::data::{Dataset, Schema, Table};
@@ -46,7 +47,8 @@ impl Engine {
     /// recognised.
     pub async fn open(self: &Arc<Self>, own: OwnModel) -> Result<()> {
         let ensemble = self.config.ensemble;
-        let (name, files) = self.pool.run_in_background(move || Files::read(own)).await?;
+        let training = self.config.training.clone();
+        let (name, files) = self.pool.run_in_background(move || Files::read(own, training)).await?;
         if self.model(Some(&name)).is_err() {
             let upload_name = name.clone();
             let upload =
@@ -92,11 +94,12 @@ struct Files {
     reference: Option<(PathBuf, Vec<u8>)>,
     schema: Option<String>,
     reading: Reading,
+    training: Map<String, Value>,
 }
 
 impl Files {
     /// Reads them; also returns the name of the model, which contains a digest of the files.
-    fn read(own: OwnModel) -> Result<(String, Self)> {
+    fn read(own: OwnModel, training: Map<String, Value>) -> Result<(String, Self)> {
         let read = |path: &PathBuf| {
             std::fs::read(path).map_err(tyrex::Error::io("read", path)).map_err(Error::from)
         };
@@ -123,6 +126,7 @@ impl Files {
                 model_output: own.output,
                 model_logits: own.logits,
             },
+            training,
         };
         Ok((format!("{stem}-{}", files.digest()), files))
     }
@@ -141,6 +145,10 @@ impl Files {
             digest.update(reference);
         }
         digest.update(format!("{:?}", self.reading));
+        // Without training parameters the name is that of earlier versions.
+        if !self.training.is_empty() {
+            digest.update(Value::Object(self.training.clone()).to_string());
+        }
         hex(&digest.finalize()[..DIGEST])
     }
 
@@ -161,7 +169,7 @@ impl Files {
                 let table = Table::from_bytes(path, bytes.clone())?;
                 let dataset = Dataset::load(&Schema::from_toml(schema)?, table)?;
                 let go_on = |_: &_| ControlFlow::Continue(());
-                let params = TrainParams::default();
+                let params = TrainParams::default().with(&self.training)?;
                 Explainer::train(dataset, &params, Seed(Ask::default().seed), go_on)?.to_onnx()?
             }
             (None, _, _) => {
@@ -180,6 +188,7 @@ impl Files {
             reference: self.reference.map(named),
             reading: self.reading,
             ensemble,
+            training: self.training,
             data_trains: false,
         })
     }

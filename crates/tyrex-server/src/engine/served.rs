@@ -1,10 +1,12 @@
 //! A served model.
 
+use std::ops::Deref;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use tyrex::Explainer;
+use tyrex::certificate::Likeness;
 use tyrex::change::{Ensemble, ModelChange};
 use tyrex::explain::{
     Adviser, Applicant, Part, Performance, PerformanceTally, Request, RetrainingTerms,
@@ -71,9 +73,24 @@ impl Retraining {
 pub(super) enum Training {
     None,
     /// Some are missing; the finished ones.
-    Under(Option<Arc<Ensemble>>),
-    Ready(Arc<Ensemble>),
+    Under(Option<Arc<Compared>>),
+    Ready(Arc<Compared>),
     Failed(String),
+}
+
+/// Retrained models, compared with the model.
+#[derive(Debug)]
+pub(crate) struct Compared {
+    pub(crate) ensemble: Ensemble,
+    pub(crate) likeness: Likeness,
+}
+
+impl Deref for Compared {
+    type Target = Ensemble;
+
+    fn deref(&self) -> &Ensemble {
+        &self.ensemble
+    }
 }
 
 /// The progress of the retrained models, for display.
@@ -227,7 +244,7 @@ impl Served {
     }
 
     /// The retrained models, if all are trained.
-    pub(crate) fn ensemble(&self) -> Option<Arc<Ensemble>> {
+    pub(crate) fn ensemble(&self) -> Option<Arc<Compared>> {
         match self.training() {
             Training::Ready(ensemble) => Some(ensemble),
             _ => None,
@@ -235,7 +252,7 @@ impl Served {
     }
 
     /// The retrained models available now, or the reason why there are none.
-    pub(crate) fn ensemble_so_far(&self) -> Result<Arc<Ensemble>> {
+    pub(crate) fn ensemble_so_far(&self) -> Result<Arc<Compared>> {
         match self.training() {
             Training::Ready(ensemble) | Training::Under(Some(ensemble)) => Ok(ensemble),
             Training::Under(None) => Err(Error::Busy {

@@ -3,13 +3,13 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use tyrex::change::Ensemble;
+use tyrex::explain::RetrainingTerms;
 use tyrex::model::Mlp;
 use tyrex::model::onnx::{self, ExportMetadata, ImportOptions, OnnxModel};
 
 use super::Engine;
 use super::error::{Error, Result};
-use super::served::{Served, Training};
+use super::served::{Compared, Served, Training};
 
 impl Engine {
     /// Trains the missing retrained models. Each is stored as soon as it is trained, so that a
@@ -30,7 +30,7 @@ impl Engine {
         }
     }
 
-    async fn trained(&self, served: &Arc<Served>) -> Result<Ensemble> {
+    async fn trained(&self, served: &Arc<Served>) -> Result<Compared> {
         let Some(retraining) = served.retraining() else {
             return Err(Error::Broken("no retrained models were requested".to_owned()));
         };
@@ -46,7 +46,7 @@ impl Engine {
         while !missing.is_empty() {
             let so_far: Vec<Mlp> = members.iter().flatten().cloned().collect();
             if !so_far.is_empty() {
-                let so_far = served.explainer().ensemble_of(&terms, so_far)?;
+                let so_far = self.compared(served, &terms, so_far).await?;
                 served.set_training(Training::Under(Some(Arc::new(so_far))));
             }
             let some: Vec<usize> =
@@ -67,8 +67,24 @@ impl Engine {
                 members[number] = Some(member);
             }
         }
-        let members = members.into_iter().flatten().collect();
-        Ok(served.explainer().ensemble_of(&terms, members)?)
+        self.compared(served, &terms, members.into_iter().flatten().collect()).await
+    }
+
+    /// The ensemble of these models, compared with the model.
+    async fn compared(
+        &self,
+        served: &Arc<Served>,
+        terms: &Arc<RetrainingTerms>,
+        members: Vec<Mlp>,
+    ) -> Result<Compared> {
+        let (served, terms) = (Arc::clone(served), Arc::clone(terms));
+        let parking = self.parking.clone();
+        let compare = move || {
+            let ensemble = served.explainer().ensemble_of(&terms, members)?;
+            let likeness = served.explainer().likeness(&ensemble, &|_| parking.go_on())?;
+            Ok(Compared { ensemble, likeness })
+        };
+        self.pool.run_in_background(compare).await
     }
 }
 

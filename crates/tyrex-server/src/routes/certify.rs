@@ -163,7 +163,11 @@ pub(crate) async fn verify(
         .engine
         .run_now(move |stop| {
             let ensemble = served.ensemble();
-            Ok(served.explainer().verify(&written, ensemble.as_deref(), || stop.go_on())?)
+            Ok(served.explainer().verify(
+                &written,
+                ensemble.as_deref().map(|own| &own.ensemble),
+                || stop.go_on(),
+            )?)
         })
         .await?;
     let confirmed = verified.iter().filter(|each| each.confirmed).count();

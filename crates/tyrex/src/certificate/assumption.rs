@@ -4,6 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::likeness::Likeness;
 use crate::lipschitz::{LipschitzBound, Region, Soundness};
 
 /// The verdict on the claim of a tier.
@@ -108,6 +109,9 @@ pub enum About {
         family: String,
         /// The number of retrained models.
         models: usize,
+        /// Whether the model looks like one of them, if that was examined.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        likeness: Option<Likeness>,
     },
     /// The search did not use the retrained models.
     Unseen,
@@ -158,11 +162,14 @@ impl fmt::Display for Assumption {
                 write!(f, "around the point (width {sigma}) a changed model's mean score ")?;
                 write!(f, "is near the model's")?;
             }
-            About::Exchangeable { family, models } => {
+            About::Exchangeable { family, models, likeness } => {
                 write!(
                     f,
                     "the next model is produced like the {models} retrained ones ({family})"
                 )?;
+                if let Some(likeness) = likeness {
+                    likeness.fmt(f)?;
+                }
             }
             About::Unseen => f.write_str("the retrained models had no part in the search")?,
             About::WeightsWithin { delta } => {

@@ -8,7 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::assumption::{About, Assumption, Standing, Verdict};
-use super::{At, Certifies, LeftOut, Maker, Retrained, Says, Subject, Tier, at_least};
+use super::{At, Certifies, LeftOut, Likeness, Maker, Retrained, Says, Subject, Tier, at_least};
 use crate::catalogue::Named;
 use crate::error::Result;
 use crate::points::Points;
@@ -18,7 +18,8 @@ use crate::statistics::Proportion;
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct EnsembleTier {
-    /// Vacuous if the bound is below 0.5; at most empirical if the search used the models.
+    /// Vacuous if the bound is below 0.5; at most empirical if the search used the models or
+    /// the model does not look like one of them.
     pub verdict: Verdict,
     /// The number of retrained models.
     pub models: usize,
@@ -104,8 +105,13 @@ pub(super) fn unseen(retrained: &Retrained) -> Assumption {
 
 /// The assumption that the changed model is exchangeable with the retrained ones.
 pub(super) fn exchangeable(retrained: &Retrained) -> Assumption {
-    let (family, models) = (retrained.family.to_owned(), retrained.models.len());
-    About::Exchangeable { family, models }.standing(Standing::Declared)
+    let Retrained { models, family, likeness, .. } = *retrained;
+    About::Exchangeable {
+        family: family.to_owned(),
+        models: models.len(),
+        likeness: likeness.cloned(),
+    }
+    .standing(Likeness::standing(likeness))
 }
 
 fn certify(x: &Points, retrained: &Retrained, confidence: f64) -> Result<EnsembleTier> {

@@ -15,6 +15,7 @@ mod assumption;
 mod document;
 pub mod ensemble;
 pub mod interval;
+mod likeness;
 mod terms;
 pub mod theorem;
 mod verify;
@@ -26,6 +27,7 @@ use assumption::rests_on;
 pub use assumption::{About, Assumption, Standing, Verdict};
 pub use document::{CertificateDocument, CertificateWords, Claim};
 pub use interval::IntervalCertifier;
+pub use likeness::{Deviation, Likeness, LikenessTest, RecipeSource, Statistic};
 pub use terms::{Shift, Slope, Terms, TheoremTerms};
 pub use theorem::Statement;
 pub use verify::{Difference, Verified, WrittenCertificate, verify};
@@ -48,6 +50,8 @@ pub struct Retrained<'a> {
     pub family: &'a str,
     /// Whether the search used them.
     pub steered: bool,
+    /// Whether the model looks like one of them, if that was examined.
+    pub likeness: Option<&'a Likeness>,
 }
 
 /// Which retrained models a certificate was made with.
@@ -58,6 +62,9 @@ pub struct Retraining {
     pub family: String,
     /// Whether the search used the models.
     pub steered: bool,
+    /// Whether the model looks like one of them, if that was examined.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub likeness: Option<Likeness>,
     /// Their fingerprints; `None` for a model without one.
     pub models: Vec<Option<Fingerprint>>,
 }
@@ -367,6 +374,7 @@ impl<'a> Certifier<'a> {
         let retraining = retrained.map(|retrained| Retraining {
             family: retrained.family.to_owned(),
             steered: retrained.steered,
+            likeness: retrained.likeness.cloned(),
             models: retrained.models.iter().map(|model| model.identity()).collect(),
         });
         let retrained = retrained.filter(|retrained| !retrained.models.is_empty());

@@ -9,7 +9,8 @@ use super::retrain::check_base;
 use super::table::table;
 use super::{Explainer, FORMAT_VERSION, Reference, UnlabelledRows};
 use crate::certificate::{
-    Certificate, Certifier, Retrained, Retraining, Terms, Tier, Verified, WrittenCertificate,
+    Certificate, Certifier, Likeness, Retrained, Retraining, Terms, Tier, Verified,
+    WrittenCertificate,
 };
 use crate::change::Ensemble;
 use crate::data::{Column, Schema, Table};
@@ -25,6 +26,8 @@ pub struct Fresh<'a> {
     pub ensemble: &'a Ensemble,
     /// Whether the search used them; then the certificates state that they are not fresh.
     pub steered: bool,
+    /// Whether the model looks like one of them ([`Explainer::likeness`]).
+    pub likeness: &'a Likeness,
 }
 
 /// The counterfactuals of a file of advice.
@@ -164,10 +167,11 @@ impl Explainer {
             .map(|member| member as &dyn Model)
             .collect();
         let family = fresh.map(|fresh| fresh.ensemble.change().description()).unwrap_or_default();
-        let retrained = fresh.map(|Fresh { steered, .. }| Retrained {
+        let retrained = fresh.map(|Fresh { steered, likeness, .. }| Retrained {
             models: &members,
             family: &family,
             steered,
+            likeness: Some(likeness),
         });
         let certifier = Certifier::new(self.model(), retrained, terms.clone())?;
         let cancelled = AtomicBool::new(false);
@@ -243,8 +247,8 @@ impl Explainer {
 /// Recomputes certificates, each from its own point, seed and terms, and compares them, in their
 /// order. The ensemble is the one they were made with, if any.
 ///
-/// Whether the search used the retrained models cannot be computed; the value in the certificate is
-/// used. `watch` is called after each certificate.
+/// Whether the search used the retrained models cannot be computed, and the comparison of the model
+/// with them needs the reference; the values in the certificate are used. `watch` is called after each certificate.
 pub fn verify_certificates(
     model: &dyn Model,
     written: &[WrittenCertificate],
@@ -280,9 +284,12 @@ pub fn verify_certificates(
                         ),
                     ));
                 }
-                Some(Retraining { steered, .. }) => {
-                    Some(Retrained { models: &members, family: &family, steered: *steered })
-                }
+                Some(Retraining { steered, likeness, .. }) => Some(Retrained {
+                    models: &members,
+                    family: &family,
+                    steered: *steered,
+                    likeness: likeness.as_ref(),
+                }),
             };
             let verified = each.verified(model, retrained)?;
             if watch().is_break() {

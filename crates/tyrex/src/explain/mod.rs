@@ -18,9 +18,11 @@ mod meaning;
 mod performance;
 mod pipeline;
 mod promise;
+mod recipe;
 mod reference;
 mod retrain;
 mod sentence;
+mod siblings;
 mod stability;
 mod survival;
 mod table;
@@ -45,15 +47,18 @@ pub use meaning::Meaning;
 pub use performance::{Part, Performance, PerformanceTally};
 pub use pipeline::{Answered, Counter, Progress, Stage};
 pub use promise::{CONFIDENCE, DISSENTING, Promise, SEARCH_MODELS, ShownPromise, TUNING_MODELS};
+pub use recipe::Recipe;
 pub use reference::{Reference, UnlabelledRows};
 pub use retrain::RetrainingTerms;
 pub use sentence::ChangeWords;
+pub use siblings::{LEAST_SIBLINGS, LEVEL, ROWS, SIBLINGS};
 pub use stability::{RowStability, StabilityGauge, StabilityTerms};
 pub use survival::RowSurvival;
 
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde::Serialize;
 
@@ -79,6 +84,9 @@ pub struct Explainer {
     encoder: Arc<Encoder>,
     model: Arc<dyn Model>,
     training: Option<Arc<Training>>,
+    recipe: Option<Arc<Recipe>>,
+    /// The parameters to retrain with, if they are not the model's own.
+    params: Option<Arc<TrainParams>>,
     points: Arc<Points>,
     scores: Arc<[f32]>,
     /// The points of the training rows, which methods return or start from.
@@ -128,9 +136,16 @@ impl Explainer {
         check_output(params)?;
         let labels: Vec<u32> = dataset.labels().iter().map(|&label| u32::from(label)).collect();
         let examples = Examples::new(dataset.points(), &labels).with_rows(dataset.train());
-        let trained = train_all(&[Job::new(examples, params, seed)], |_, report| watch(report))?
-            .pop()
-            .ok_or_else(|| Error::Training("training returned no model".to_owned()))?;
+        let given_up = AtomicBool::new(false);
+        let trained = train_all(&[Job::new(examples, params, seed)], |_, report| {
+            let next = watch(report);
+            given_up.fetch_or(next.is_break(), Ordering::Relaxed);
+            next
+        })?
+        .pop()
+        .ok_or_else(|| Error::Training("training returned no model".to_owned()))?;
+        // A training that was ended early cannot be repeated from its parameters.
+        let recipe = (!given_up.into_inner()).then(|| Recipe::of(&examples, params, seed));
         let training = Training {
             params: params.clone(),
             seed,
@@ -139,7 +154,8 @@ impl Explainer {
         };
         let encoder = dataset.encoder().clone();
         let model = Arc::new(trained.network);
-        Self::assemble(Reference::Labelled(dataset), encoder, model, Some(training))
+        let made = Self::assemble(Reference::Labelled(dataset), encoder, model, recipe)?;
+        Ok(Self { training: Some(Arc::new(training)), ..made })
     }
 
     /// Combines an imported model and its reference.
@@ -148,7 +164,8 @@ impl Explainer {
     /// columns that the model file encodes itself.
     pub fn with_model(data: Reference, model: OnnxModel) -> Result<Self> {
         let encoder = input::encoder(&data, &model)?;
-        Self::assemble(data, encoder, model.core.shared(), None)
+        let recipe = Recipe::read(&model.metadata)?;
+        Self::assemble(data, encoder, model.core.shared(), recipe)
     }
 
     /// Combines a model of any kind and its reference. The model takes the schema's encoding,
@@ -178,15 +195,16 @@ impl Explainer {
     /// Scales are fitted on the training rows, or on all rows if the data name none.
     pub fn with_standardised_model(data: Reference, model: OnnxModel) -> Result<Self> {
         let encoder = input::encoder(&data, &model)?;
+        let recipe = Recipe::read(&model.metadata)?;
         let (encoder, core) = input::standardised(&data, encoder, model.core)?;
-        Self::assemble(data, encoder, core.shared(), None)
+        Self::assemble(data, encoder, core.shared(), recipe)
     }
 
     fn assemble(
         reference: Reference,
         encoder: Encoder,
         model: Arc<dyn Model>,
-        training: Option<Training>,
+        recipe: Option<Recipe>,
     ) -> Result<Self> {
         // The points of a data set are reused if it has the same encoder.
         let points = match reference.points_of(&encoder) {
@@ -206,7 +224,9 @@ impl Explainer {
             reference: Arc::new(reference),
             encoder: Arc::new(encoder),
             model,
-            training: training.map(Arc::new),
+            training: None,
+            recipe: recipe.map(Arc::new),
+            params: None,
             points,
             scores: scores.into(),
             reference_points,
@@ -303,7 +323,8 @@ impl Explainer {
         self.reference.training_rows()
     }
 
-    /// Writes the network as an ONNX file, with the schema and the encoder in its metadata.
+    /// Writes the network as an ONNX file, with the schema, the encoder and the recipe, if it is
+    /// known, in its metadata.
     pub fn write_model(&self, path: &Path, overwrite: Overwrite) -> Result<()> {
         let bytes = self.to_onnx()?;
         write_whole(path, overwrite, |out| out.write_all(&bytes))
@@ -314,10 +335,11 @@ impl Explainer {
         let Some(network) = self.network() else {
             return Err(Error::InvalidModel("only networks can be written".to_owned()));
         };
-        Ok(onnx::write(network, &self.export_metadata()?))
+        let recipe = self.recipe().map(Recipe::text).transpose()?;
+        Ok(onnx::write(network, &ExportMetadata { recipe, ..self.export_metadata()? }))
     }
 
-    /// The metadata of a network's file: the schema and the encoder.
+    /// The metadata of any network of this explainer: the schema and the encoder.
     fn export_metadata(&self) -> Result<ExportMetadata> {
         ExportMetadata::of(self.schema(), &self.encoder)
     }

@@ -162,7 +162,10 @@ impl Explainer {
             }
             None => None,
         };
-        let fresh = ensemble.map(|ensemble| Fresh { ensemble, steered });
+        let ensemble = ensemble.filter(|_| certify);
+        let likeness = ensemble.map(|own| self.likeness(own, &watch)).transpose()?;
+        let fresh = ensemble.zip(likeness.as_ref());
+        let fresh = fresh.map(|(ensemble, likeness)| Fresh { ensemble, steered, likeness });
         let certificates = if certify {
             adviser.certify(&advice, fresh, ask, &watch)?
         } else {

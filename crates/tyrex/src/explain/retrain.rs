@@ -33,24 +33,6 @@ impl RetrainingTerms {
 }
 
 impl Explainer {
-    /// The parameters to retrain the model: those it was trained with, or, for a model from a file,
-    /// its layers and the default training.
-    pub fn training_params(&self) -> Result<TrainParams> {
-        if let Some(training) = self.training() {
-            return Ok(training.params.clone());
-        }
-        let layers = self.base()?.layers();
-        let hidden = &layers[..layers.len().saturating_sub(1)];
-        let mut params = TrainParams {
-            hidden: hidden.iter().map(|layer| layer.bias.len()).collect(),
-            ..TrainParams::default()
-        };
-        if let Some(first) = hidden.first() {
-            params.activation = first.activation;
-        }
-        Ok(params)
-    }
-
     /// Retrains the model many times on its training rows, or on all rows if the data name none. A
     /// change that adds rows draws them from the other rows with a label.
     ///
@@ -172,7 +154,7 @@ impl Explainer {
         check_base(self.model(), ensemble)
     }
 
-    fn base(&self) -> Result<&Mlp> {
+    pub(super) fn base(&self) -> Result<&Mlp> {
         self.network().ok_or_else(|| {
             Error::InvalidModel(
                 "only networks can be trained again, not trees or black boxes".to_owned(),

@@ -4,13 +4,14 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
 use super::trees::{Aggregate, Comparison, Transform, TreeEnsemble, TreeNode};
-use super::{Activation, Mlp, Model, Output};
+use super::{Activation, Examples, Mlp, Model, Output};
 use crate::points::Points;
 
 /// SHA-256 of a model's architecture and weights, in hexadecimal.
 ///
 /// Two models have the same fingerprint if and only if they have the same architecture and their
-/// weights have the same bits. The fingerprint of a black box is computed from its scores.
+/// weights have the same bits. The fingerprint of a black box is computed from its scores, that of
+/// training rows from their points and labels.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(transparent)]
@@ -30,6 +31,22 @@ impl Fingerprint {
         bytes.size(points.dim());
         bytes.numbers(points.as_slice());
         bytes.numbers(scores);
+        bytes.finish()
+    }
+
+    /// The fingerprint of training rows: their points and labels, in their order.
+    #[must_use]
+    pub(crate) fn of_examples(examples: &Examples<'_>) -> Self {
+        let Examples { points, labels, rows, .. } = *examples;
+        let mut bytes = Canonical::new("tyrex examples 1");
+        let mut add = |row: usize| {
+            bytes.numbers(points.row(row));
+            bytes.size(labels[row] as usize);
+        };
+        match rows {
+            Some(rows) => rows.iter().copied().for_each(&mut add),
+            None => (0..points.len()).for_each(&mut add),
+        }
         bytes.finish()
     }
 }

@@ -230,7 +230,7 @@ fn plans_that_cannot_be_carried_out_are_refused() {
 }
 
 fn metadata() -> ExportMetadata {
-    ExportMetadata { schema: Some("a schema".into()), encoder: None }
+    ExportMetadata { schema: Some("a schema".into()), ..ExportMetadata::default() }
 }
 
 fn written(folder: &Path) -> Ensemble {

@@ -132,11 +132,12 @@ fn advice_of_every_method() {
 fn certificates() {
     let explainer = german(0);
     let ensemble = ensemble(&explainer);
+    let likeness = explainer.likeness(&ensemble, &|_| ControlFlow::Continue(())).unwrap();
     let rows = &explainer.applicants(Part::Test)[..5];
     same_in_any_company(rows, |rows| {
         let mut points = Points::new(explainer.points().dim());
         rows.iter().for_each(|row| points.push(&row.point));
-        let fresh = Some(Fresh { ensemble: &ensemble, steered: false });
+        let fresh = Some(Fresh { ensemble: &ensemble, steered: false, likeness: &likeness });
         let on = || ControlFlow::Continue(());
         explainer.certify(&points, fresh, &Terms::default(), Seed(6), on).unwrap()
     });

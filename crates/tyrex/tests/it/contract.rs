@@ -420,6 +420,7 @@ fn documents_are_pinned_for_every_method_and_protocol() {
             _ => r#"{"method":"elastic-net","beta":null,"confidence":0.0,"rate":0.02,"steps":200,"rounds":12,"as_released":false}"#.to_owned(),
         };
         let expected = [
+            r#"{"method":"trex-e","tail":0.1,"margin":0.0,"aim":0.98,"steps":100}"#.to_owned(),
             format!(r#"{{"method":"trex-i","base":{base},"robustness":{own},"step":{step}}}"#),
             format!(
                 r#"{{"method":"trex-o","start":{{"base":{base},"robustness":{ours},"step":"adaptive","steps":200,"rescue":true}},"steps":60}}"#

@@ -8,7 +8,10 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use tyrex::action::Overrides;
 use tyrex::calibrate::{Calibration, Goal};
-use tyrex::certificate::{CertificateDocument, Shift, Slope, Terms, TheoremTerms};
+use tyrex::certificate::{
+    CertificateDocument, Deviation, Likeness, LikenessTest, RecipeSource, Shift, Slope, Statistic,
+    Terms, TheoremTerms,
+};
 use tyrex::change::{Ensemble, ModelChange};
 use tyrex::counterfactual::{Budget, MethodSpec, Norm, Protocol, Step};
 use tyrex::data::catalogue::{Direction, Variant};
@@ -62,6 +65,7 @@ fn advice_of_every_method() {
     rejected.truncate(3);
     rejected.push(explainer.applicants(Part::Test).into_iter().find(|a| !a.is_rejected()).unwrap());
     let ensemble = ensemble(&explainer, 4);
+    let likeness = explainer.likeness(&ensemble, &|_| ControlFlow::Continue(())).unwrap();
     for protocol in [Protocol::Product, Protocol::Paper] {
         for name in MethodSpec::NAMES {
             let mut request = Request::new(name, protocol, Norm::L1, Seed(1)).unwrap();
@@ -73,7 +77,8 @@ fn advice_of_every_method() {
                 let certificate = each.found().map(|found| {
                     let mut point = Points::new(found.point.len());
                     point.push(&found.point);
-                    let fresh = Some(Fresh { ensemble: &ensemble, steered: false });
+                    let fresh =
+                        Some(Fresh { ensemble: &ensemble, steered: false, likeness: &likeness });
                     let on = || ControlFlow::Continue(());
                     let made = explainer.certify(&point, fresh, &Terms::default(), Seed(2), on);
                     made.unwrap().remove(0)
@@ -177,10 +182,22 @@ fn certificates_on_every_footing() {
         theorem(given, Shift::Measured),
         None,
     ];
+    let own = explainer.likeness(&ensemble, &|_| ControlFlow::Continue(())).unwrap();
+    let within = Deviation { statistic: Statistic::Score, model: 0.7, mean: 0.5, within: 0.1 };
+    let tested = |recipe, differs| Likeness {
+        recipe,
+        test: LikenessTest::Tested { level: 0.01, siblings: 20, rows: 1000, differs },
+    };
+    let likenesses = [
+        own,
+        tested(RecipeSource::OtherRows, vec![within]),
+        tested(RecipeSource::Assumed, Vec::new()),
+    ];
     for (index, theorem) in all.into_iter().enumerate() {
         let terms = Terms { theorem, delta: (index != 1).then_some(0.01), ..Terms::default() };
         check::<Terms>(&terms);
-        for fresh in [None, Some(Fresh { ensemble: &ensemble, steered: index == 0 })] {
+        let (steered, likeness) = (index == 0, &likenesses[index % likenesses.len()]);
+        for fresh in [None, Some(Fresh { ensemble: &ensemble, steered, likeness })] {
             let on = || ControlFlow::Continue(());
             let certificate =
                 explainer.certify(&points, fresh, &terms, Seed(3), on).unwrap().remove(0);

@@ -27,6 +27,7 @@ mod neighbourhood;
 mod network;
 mod paths;
 mod promises;
+mod recipe;
 mod standardised;
 mod statistics;
 mod support;

@@ -146,8 +146,9 @@ fn certificates_come_in_order_whatever_the_threads_and_can_be_verified() {
     let ensemble = ensemble(&explainer, 12);
     let points = accepted(&explainer, 6);
     let terms = Terms::default();
+    let likeness = explainer.likeness(&ensemble, &|_| ControlFlow::Continue(())).unwrap();
     let certify = |steered| -> Vec<Certificate> {
-        let fresh = Some(Fresh { ensemble: &ensemble, steered });
+        let fresh = Some(Fresh { ensemble: &ensemble, steered, likeness: &likeness });
         explainer.certify(&points, fresh, &terms, Seed(3), GO_ON).unwrap()
     };
     let certificates = certify(false);
@@ -158,7 +159,12 @@ fn certificates_come_in_order_whatever_the_threads_and_can_be_verified() {
         assert_eq!(certificate.point().as_slice(), points.row(index));
         let family = &certificate.retraining().unwrap().family;
         assert_eq!(*family, ensemble.change().description());
-        let retrained = tyrex::certificate::Retrained { models: &members, family, steered: false };
+        let retrained = tyrex::certificate::Retrained {
+            models: &members,
+            family,
+            steered: false,
+            likeness: Some(&likeness),
+        };
         assert_eq!(verify(certificate, explainer.model(), Some(retrained)).unwrap(), []);
     }
     // Models that steered the search certify nothing.

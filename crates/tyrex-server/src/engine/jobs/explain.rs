@@ -16,7 +16,7 @@ use uuid::Uuid;
 use super::{Entry, Pace};
 use crate::engine::error::{Error, Result};
 use crate::engine::questions::{Advising, Certifying, Found};
-use crate::engine::served::Training;
+use crate::engine::served::{Compared, Training};
 use crate::engine::store::StoredRow;
 use crate::engine::{Engine, Recording, Served};
 
@@ -212,11 +212,7 @@ impl Engine {
     }
 
     /// Waits for the retrained models.
-    async fn awaited_ensemble(
-        &self,
-        entry: &Entry,
-        served: &Served,
-    ) -> Result<Arc<tyrex::change::Ensemble>> {
+    async fn awaited_ensemble(&self, entry: &Entry, served: &Served) -> Result<Arc<Compared>> {
         while matches!(served.training(), Training::Under(_)) {
             if entry.stop.is_set() || self.parking.is_set() {
                 let what = "the retrained models were not ready yet".to_owned();

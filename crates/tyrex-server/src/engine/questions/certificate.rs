@@ -4,20 +4,20 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use tyrex::certificate::{Certificate, Terms};
-use tyrex::change::Ensemble;
 use tyrex::explain::{Applicant, Fresh};
 use tyrex::{Points, Seed};
 
 use crate::engine::Served;
 use crate::engine::error::Result;
 use crate::engine::pool::Question;
+use crate::engine::served::Compared;
 
 /// Certificates with these terms and retrained models.
 #[derive(Debug, Clone)]
 pub(crate) struct Certifying {
     pub(crate) terms: Terms,
     pub(crate) seed: Seed,
-    pub(crate) ensemble: Option<Arc<Ensemble>>,
+    pub(crate) ensemble: Option<Arc<Compared>>,
 }
 
 impl PartialEq for Certifying {
@@ -41,7 +41,11 @@ impl Certifying {
     ) -> Result<Vec<Certificate>> {
         let mut all = Points::new(model.explainer().points().dim());
         points.for_each(|point| all.push(point));
-        let fresh = self.ensemble.as_deref().map(|ensemble| Fresh { ensemble, steered: false });
+        let fresh = self.ensemble.as_deref().map(|Compared { ensemble, likeness }| Fresh {
+            ensemble,
+            steered: false,
+            likeness,
+        });
         Ok(model.explainer().certify(&all, fresh, &self.terms, self.seed, go_on)?)
     }
 }

@@ -3,16 +3,16 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use tyrex::change::Ensemble;
 use tyrex::explain::{Applicant, RowSurvival};
 
 use crate::engine::Served;
 use crate::engine::error::Result;
 use crate::engine::pool::Question;
+use crate::engine::served::Compared;
 
 /// Scores of these retrained models.
 #[derive(Debug, Clone)]
-pub(crate) struct Surviving(pub(crate) Arc<Ensemble>);
+pub(crate) struct Surviving(pub(crate) Arc<Compared>);
 
 impl PartialEq for Surviving {
     fn eq(&self, other: &Self) -> bool {

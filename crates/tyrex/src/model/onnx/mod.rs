@@ -29,6 +29,7 @@ use prost::Message;
 use prost::bytes::Bytes;
 
 pub use expression::Category;
+pub(crate) use write::RECIPE_KEY;
 pub use write::{ExportMetadata, write};
 
 use super::trees::TreeEnsemble;

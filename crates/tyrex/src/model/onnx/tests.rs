@@ -92,12 +92,16 @@ proptest! {
 
 #[test]
 fn notes_travel_with_the_model() {
-    let metadata =
-        ExportMetadata { schema: Some("[[feature]]\n".into()), encoder: Some("{}".into()) };
+    let metadata = ExportMetadata {
+        schema: Some("[[feature]]\n".into()),
+        encoder: Some("{}".into()),
+        recipe: Some("{\"seed\":7}".into()),
+    };
     let read = OnnxModel::from_bytes(write(&logistic(), &metadata), &ImportOptions::default());
     let notes = read.unwrap().metadata;
     assert_eq!(notes["schema"], "[[feature]]\n");
     assert_eq!(notes["encoder"], "{}");
+    assert_eq!(notes["recipe"], "{\"seed\":7}");
     assert_eq!(notes["format_version"], "1");
     assert_eq!(notes["tyrex_version"], env!("CARGO_PKG_VERSION"));
     assert_eq!(notes["fingerprint"], logistic().fingerprint().as_str());

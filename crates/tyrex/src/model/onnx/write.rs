@@ -20,6 +20,9 @@ const OPERATOR_SET: i64 = 20;
 /// The file format that belongs to the operator set.
 const FILE_FORMAT: i64 = 9;
 
+/// The name of the recipe in the metadata.
+pub(crate) const RECIPE_KEY: &str = "recipe";
+
 /// The metadata of a model file, as text.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ExportMetadata {
@@ -27,6 +30,8 @@ pub struct ExportMetadata {
     pub schema: Option<String>,
     /// The encoder from rows to points, as JSON.
     pub encoder: Option<String>,
+    /// How the network was trained, as JSON.
+    pub recipe: Option<String>,
 }
 
 impl ExportMetadata {
@@ -37,7 +42,7 @@ impl ExportMetadata {
         schema.model.input = ModelInput::Encoded;
         let encoder = serde_json::to_string(encoder)
             .map_err(|error| Error::InvalidModel(format!("its encoder has no text: {error}")))?;
-        Ok(Self { schema: Some(schema.to_toml()?), encoder: Some(encoder) })
+        Ok(Self { schema: Some(schema.to_toml()?), encoder: Some(encoder), recipe: None })
     }
 }
 
@@ -45,7 +50,7 @@ impl ExportMetadata {
 /// favourable class (rows by one) and `logits` (rows by classes).
 ///
 /// The metadata of the file are `tyrex_version`, `format_version`, `fingerprint`, and what
-/// `metadata` holds as `schema` and `encoder`.
+/// `metadata` holds as `schema`, `encoder` and `recipe`.
 #[must_use]
 pub fn write(network: &Mlp, metadata: &ExportMetadata) -> Vec<u8> {
     let mut graph = GraphProto { name: Some("tyrex".into()), ..GraphProto::default() };
@@ -75,6 +80,7 @@ pub fn write(network: &Mlp, metadata: &ExportMetadata) -> Vec<u8> {
         ("fingerprint", Some(network.fingerprint().as_str())),
         ("schema", metadata.schema.as_deref()),
         ("encoder", metadata.encoder.as_deref()),
+        (RECIPE_KEY, metadata.recipe.as_deref()),
     ]
     .into_iter()
     .filter_map(|(key, value)| {

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use crate::error::{Error, Result, in_short_lines};
 use crate::model::Activation;
@@ -190,8 +191,32 @@ impl TrainParams {
         Ok(params)
     }
 
+    /// The same parameters with others in their place, by their names in files. Of parameters with
+    /// fields, such as `early-stopping`, fields that are absent stay.
+    pub fn with(&self, changes: &Map<String, Value>) -> Result<Self> {
+        let wrong = |problem: &dyn std::fmt::Display| {
+            let expected = format!("training parameters: {problem}");
+            Error::param("training", Value::Object(changes.clone()), expected)
+        };
+        let mut whole = serde_json::to_value(self).map_err(|error| wrong(&error))?;
+        for (name, value) in changes {
+            match (&mut whole[name], value) {
+                // Another choice, such as another schedule, replaces the old one.
+                (Value::Object(own), Value::Object(fields))
+                    if fields.keys().all(|field| own.contains_key(field)) =>
+                {
+                    own.extend(fields.clone());
+                }
+                (own, value) => *own = value.clone(),
+            }
+        }
+        let params: Self = serde_json::from_value(whole).map_err(|error| wrong(&error))?;
+        params.check()?;
+        Ok(params)
+    }
+
     /// Checks that every parameter is in its range.
-    pub(super) fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         let params = self;
         let at_least_one = |name, value: usize| match value {
             0 => Err(Error::param(name, value, "at least 1")),
@@ -275,6 +300,34 @@ impl TrainParams {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn parameters_are_changed_by_name() {
+        let changed =
+            |params: &TrainParams, text: &str| params.with(&serde_json::from_str(text).unwrap());
+        let usual = TrainParams::default();
+        assert_eq!(changed(&usual, "{}").unwrap(), usual);
+        let text = r#"{"l2": 0.01, "early-stopping": {"patience": 9}, "hidden": [4]}"#;
+        let params = changed(&usual, text).unwrap();
+        let patient = EarlyStopping { patience: 9, ..EarlyStopping::default() };
+        assert_eq!((params.l2, params.early_stopping), (0.01, Some(patient)));
+        assert_eq!((params.hidden.as_slice(), params.epochs), (&[4][..], 50));
+        let params = changed(&params, r#"{"early-stopping": {"fraction": 0.3}}"#).unwrap();
+        assert_eq!(params.early_stopping, Some(EarlyStopping { fraction: 0.3, ..patient }));
+        let params = changed(&params, r#"{"schedule": {"cosine": {"floor": 0.1}}}"#).unwrap();
+        let params = changed(&params, r#"{"schedule": {"exponential": {"factor": 0.9}}}"#).unwrap();
+        assert_eq!(params.schedule, Schedule::Exponential { factor: 0.9 });
+        assert_eq!(changed(&params, r#"{"early-stopping": null}"#).unwrap().early_stopping, None);
+        for (wrong, problem) in [
+            (r#"{"epoch": 3}"#, "unknown field `epoch`"),
+            (r#"{"epochs": "many"}"#, "invalid type"),
+            (r#"{"epochs": 0}"#, "parameter `epochs` is 0"),
+            (r#"{"early-stopping": {"waits": 1}}"#, "unknown field `waits`"),
+        ] {
+            let error = changed(&usual, wrong).unwrap_err().to_string();
+            assert!(error.contains(problem), "{error}");
+        }
+    }
 
     #[test]
     fn schedules_follow_their_formulas() {

@@ -1,0 +1,157 @@
+//! The recipe of a network: how it was trained. Models are retrained by it.
+//!
+//! A network that this crate trained has its recipe in its file. For other files the recipe is
+//! assumed, unless the user gives the parameters.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use super::Explainer;
+use crate::certificate::RecipeSource;
+use crate::error::{Error, Result};
+use crate::model::onnx::RECIPE_KEY;
+use crate::model::{Examples, Fingerprint, TrainParams};
+use crate::seed::Seed;
+
+/// How a network was trained.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recipe {
+    /// The parameters.
+    pub params: TrainParams,
+    /// The seed.
+    pub seed: Seed,
+    /// The number of training rows.
+    pub rows: usize,
+    /// SHA-256 of the encoded training rows and their labels, in their order.
+    pub digest: Fingerprint,
+}
+
+impl Recipe {
+    /// The recipe of a training on these rows.
+    pub(super) fn of(examples: &Examples<'_>, params: &TrainParams, seed: Seed) -> Self {
+        let rows = examples.rows.map_or(examples.points.len(), <[_]>::len);
+        let digest = Fingerprint::of_examples(examples);
+        Self { params: params.clone(), seed, rows, digest }
+    }
+
+    /// The recipe in the metadata of a file, if this crate wrote one.
+    pub(super) fn read(metadata: &BTreeMap<String, String>) -> Result<Option<Self>> {
+        // Another tool may have written different content under the same key.
+        let own = metadata.contains_key("tyrex_version");
+        let Some(text) = metadata.get(RECIPE_KEY).filter(|_| own) else { return Ok(None) };
+        let damaged = |problem: &dyn std::fmt::Display| {
+            Error::InvalidModel(format!("the recipe in its metadata is damaged: {problem}"))
+        };
+        let recipe: Self = serde_json::from_str(text).map_err(|error| damaged(&error))?;
+        recipe.params.check().map_err(|error| damaged(&error))?;
+        Ok(Some(recipe))
+    }
+
+    /// Its text in a file.
+    pub(super) fn text(&self) -> Result<String> {
+        serde_json::to_string(self)
+            .map_err(|error| Error::InvalidModel(format!("its recipe has no text: {error}")))
+    }
+}
+
+impl Explainer {
+    /// How the model was trained, if this crate trained it, now or before it was written to a file.
+    #[must_use]
+    pub fn recipe(&self) -> Option<&Recipe> {
+        self.recipe.as_deref()
+    }
+
+    /// The source of [`training_params`](Self::training_params).
+    #[must_use]
+    pub fn recipe_source(&self) -> RecipeSource {
+        match &self.params {
+            Some(_) => RecipeSource::Given,
+            None => self.own_source(),
+        }
+    }
+
+    /// The source of parameters of retrained models: given, unless they are the model's own.
+    pub(super) fn source_of(&self, params: &TrainParams) -> RecipeSource {
+        match self.own_params() {
+            Ok(own) if own == *params => self.own_source(),
+            _ => RecipeSource::Given,
+        }
+    }
+
+    fn own_source(&self) -> RecipeSource {
+        match self.recipe() {
+            None if self.training.is_some() => RecipeSource::Known,
+            None => RecipeSource::Assumed,
+            // Rows without labels, such as counterfactuals, cannot be the training rows.
+            Some(_) if !self.reference().has_labels() => RecipeSource::Known,
+            Some(recipe) if self.has_rows_of(recipe) => RecipeSource::Known,
+            Some(_) => RecipeSource::OtherRows,
+        }
+    }
+
+    /// Whether the model was trained on the training rows of the reference.
+    fn has_rows_of(&self, recipe: &Recipe) -> bool {
+        let rows = self.training_rows();
+        if rows.len() != recipe.rows {
+            return false;
+        }
+        let mut labels = vec![0; self.points().len()];
+        for &row in &rows {
+            let Some(favourable) = self.reference().is_favourable(row) else { return false };
+            labels[row] = u32::from(favourable);
+        }
+        let examples = Examples::new(self.points(), &labels).with_rows(&rows);
+        Fingerprint::of_examples(&examples) == recipe.digest
+    }
+
+    /// The parameters to retrain the model: those that were given, those it was trained with, or,
+    /// for a model file without a recipe, its layers and the default training.
+    pub fn training_params(&self) -> Result<TrainParams> {
+        match &self.params {
+            Some(params) => Ok((**params).clone()),
+            None => self.own_params(),
+        }
+    }
+
+    /// The same without the given ones.
+    fn own_params(&self) -> Result<TrainParams> {
+        if let Some(training) = self.training() {
+            return Ok(training.params.clone());
+        }
+        // Checked first, so that the error for trees does not depend on their file.
+        let layers = self.base()?.layers();
+        if let Some(recipe) = self.recipe() {
+            return Ok(recipe.params.clone());
+        }
+        let hidden = &layers[..layers.len().saturating_sub(1)];
+        let mut params = TrainParams {
+            hidden: hidden.iter().map(|layer| layer.bias.len()).collect(),
+            ..TrainParams::default()
+        };
+        if let Some(first) = hidden.first() {
+            params.activation = first.activation;
+        }
+        Ok(params)
+    }
+
+    /// The same explainer, whose model is retrained with these parameters in place of others, by
+    /// their names in files.
+    pub fn with_training(&self, changes: &Map<String, Value>) -> Result<Self> {
+        if changes.is_empty() {
+            return Ok(self.clone());
+        }
+        self.with_training_params(self.training_params()?.with(changes)?)
+    }
+
+    /// The same explainer, whose model is retrained with these parameters.
+    pub fn with_training_params(&self, params: TrainParams) -> Result<Self> {
+        params.check()?;
+        // Parameters that repeat the model's own do not hide where those come from.
+        let params = (params != self.own_params()?).then(|| Arc::new(params));
+        Ok(Self { params, ..self.clone() })
+    }
+}

@@ -36,6 +36,13 @@ pub struct ExplainArgs {
     /// Search options.
     #[command(flatten)]
     pub search: SearchArgs,
+    /// Probability with which the next model must accept the advice, such as 0.9: the search runs
+    /// over retrained models (trex-e), and others certify it
+    #[arg(long, value_name = "P", allow_negative_numbers = true, conflicts_with_all = ["tau", "k", "sigma"], help_heading = "Search")]
+    pub promise: Option<f64>,
+    /// Confidence of certificates, and of the promise [default: 0.95]
+    #[arg(long, value_name = "C", allow_negative_numbers = true, help_heading = "Search")]
+    pub confidence: Option<f64>,
     /// Folder of retrained models, from `tyrex retrain`, for the certificates
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["change", "change_params", "models"], help_heading = "Change")]
     pub ensemble: Option<PathBuf>,
@@ -70,13 +77,6 @@ pub struct SearchArgs {
     /// Norm that measures the cost of a change [default: l1]
     #[arg(long, value_name = "NAME", value_parser = choice::<Norm>())]
     pub norm: Option<Norm>,
-    /// Probability with which the next model must accept the advice, such as 0.9: the search runs
-    /// over retrained models (trex-e), and others certify it
-    #[arg(long, value_name = "P", allow_negative_numbers = true, conflicts_with_all = ["tau", "k", "sigma"])]
-    pub promise: Option<f64>,
-    /// Confidence of certificates, and of the promise [default: 0.95]
-    #[arg(long, value_name = "C", allow_negative_numbers = true)]
-    pub confidence: Option<f64>,
     /// Required stability: a number, or `auto` for the lowest that keeps 95 % valid under retrained
     /// models [default: the protocol's; 0.8]
     #[arg(long, value_name = "TAU", value_parser = threshold, allow_negative_numbers = true)]
@@ -87,6 +87,9 @@ pub struct SearchArgs {
     /// Standard deviation of the neighbours, in encoded columns [default: the protocol's; 0.1]
     #[arg(long, value_name = "SIGMA", allow_negative_numbers = true)]
     pub sigma: Option<f64>,
+    /// Score that the model must give to an answer of `--method margin` [default: 0.7]
+    #[arg(long, value_name = "S", value_parser = score, allow_negative_numbers = true)]
+    pub score: Option<f64>,
     /// Features that may change [default: those that the schema allows to change]
     #[arg(long, value_name = "FEATURES", value_delimiter = ',')]
     pub vary: Option<Vec<String>>,
@@ -109,6 +112,11 @@ pub struct SearchArgs {
     /// Seed of the search, and of models trained by this command [default: 0]
     #[arg(long, value_name = "N", value_parser = whole::<u64>, allow_negative_numbers = true)]
     pub seed: Option<u64>,
+}
+
+fn score(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|score| (0.5..1.0).contains(score));
+    number.ok_or_else(|| "expected a number of at least 0.5 and below 1".into())
 }
 
 fn threshold(text: &str) -> Result<Threshold, String> {

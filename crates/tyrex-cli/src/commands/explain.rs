@@ -38,6 +38,9 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
         Table::check_writable(out, overwrite)?;
     }
     let mut ask = ask(&args.search, args.source.protocol)?;
+    ask.promise = args.promise;
+    ask.confidence = args.confidence.unwrap_or(ask.confidence);
+    ask.request()?;
     ask.models = args.models;
     ask.change = retrain::change(&args.change)?;
     let (train, seed) = (tyrex::model::TrainParams::default(), Seed(ask.seed));
@@ -138,11 +141,10 @@ pub(super) fn ask(search: &SearchArgs, protocol: Protocol) -> anyhow::Result<Ask
         method: search.method.clone(),
         protocol,
         norm: search.norm.unwrap_or(usual.norm),
-        promise: search.promise,
-        confidence: search.confidence.unwrap_or(usual.confidence),
         tau: search.tau,
         k: search.k,
         sigma: search.sigma,
+        params: search.score.map(|score| ("score".to_owned(), score.into())).into_iter().collect(),
         keep: search.keep.clone(),
         vary: search.vary.clone(),
         budget: Budget {

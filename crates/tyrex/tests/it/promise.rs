@@ -12,7 +12,7 @@ use tyrex::action::FeasibleSet;
 use tyrex::counterfactual::{
     Budget, Factual, MethodSpec, Norm, Problem, SearchModels, TrexE, find_all,
 };
-use tyrex::explain::Promise;
+use tyrex::explain::{Ask, Promise, Threshold};
 use tyrex::model::{Activation, Dense, Mlp, Model, Output, THRESHOLD};
 use tyrex::statistics::Proportion;
 use tyrex::{Points, Seed};
@@ -130,4 +130,26 @@ fn the_probability_of_acceptance_is_that_of_many_draws() {
     let (low, high) = (proportion.lower(1e-4).unwrap(), proportion.upper(1e-4).unwrap());
     let truth = acceptance(&point);
     assert!(low <= truth && truth <= high, "{low} {truth} {high}");
+}
+
+#[test]
+fn a_promise_has_one_method_and_no_test_of_stability() {
+    let ask = Ask { promise: Some(0.9), ..Ask::default() };
+    let MethodSpec::TrexE(method) = ask.request().unwrap().method else { panic!("trex-e") };
+    assert!((method.tail - 0.1).abs() < 1e-12 && method.aim > 0.9, "{method:?}");
+    let named = |method: &str| Some(method.to_owned());
+    for (ask, says) in [
+        (Ask { method: named("trex-o"), ..ask.clone() }, "`method` is trex-o, expected trex-e"),
+        (Ask { tau: Some(Threshold::Given(0.8)), ..ask.clone() }, "expected no `tau`"),
+        (Ask { tau: Some(Threshold::AUTO), ..ask.clone() }, "expected no `tau`"),
+        (Ask { k: Some(10), ..ask.clone() }, "expected no `tau`"),
+        (Ask { sigma: Some(0.1), ..ask.clone() }, "expected no `tau`"),
+        (Ask { promise: Some(1.0), ..ask.clone() }, "`promise` is 1, expected a probability"),
+        (Ask { promise: Some(f64::NAN), ..ask.clone() }, "`promise` is NaN"),
+        (Ask { confidence: 0.3, ..ask.clone() }, "`confidence` is 0.3"),
+        (Ask { confidence: f64::NAN, ..Ask::default() }, "`confidence` is NaN"),
+    ] {
+        let error = ask.request().unwrap_err().to_string();
+        assert!(error.contains(says), "{says}: {error}");
+    }
 }

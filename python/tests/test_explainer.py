@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pathlib
 import pickle
+import re
 import time
 import warnings
 from concurrent.futures import ThreadPoolExecutor
@@ -642,3 +643,58 @@ def test_a_model_that_is_not_what_it_was_converted_to_is_refused(
     monkeypatch.setattr(model, "predict_proba", lambda x: honest(x) * [[0.9, 0.9]] + 0.05)
     with pytest.raises(tyrex.ModelError, match="differs from the original"):
         tyrex.Explainer(model, numbers)
+
+
+def test_a_promise_is_certified_by_models_that_did_not_choose_the_advice(
+    explainer: tyrex.Explainer,
+) -> None:
+    models = tyrex.retrain(explainer, 30, seed=5)
+    advice = explainer.explain(limit=4, promise=0.5, confidence=0.9, certify=models)
+    assert advice.request["method"]["method"] == "trex-e"
+    assert advice.request["method"]["tail"] == 0.5
+    assert advice.found
+    for each in advice.found:
+        # 9 models certify 0.5 at 0.9 with 2 that reject; the other 21 chose the advice.
+        (claim,) = [one for one in each.certificate["claims"] if one["tier"] == "ensemble"]
+        assert (claim["models"], claim["confidence"]) == (9, 0.9)
+    again = explainer.explain(limit=4, promise=0.5, confidence=0.9, certify=models)
+    assert again.to_json() == advice.to_json()
+
+
+@pytest.mark.parametrize(
+    ("keywords", "says"),
+    [
+        ({"promise": 0}, "`promise` is 0, expected a probability above 0 and at most 0.999"),
+        ({"promise": 1}, "`promise` is 1, expected a probability"),
+        ({"promise": float("nan")}, "`promise` is nan, expected a number"),
+        ({"promise": "high"}, "`promise` is 'high', expected a number"),
+        ({"promise": 0.9, "confidence": 1}, "`confidence` is 1, expected a number between 0 and 1"),
+        ({"promise": 0.9, "method": "trex-o"}, "expected trex-e if a promise is given"),
+        ({"promise": 0.9, "tau": 0.8}, "expected no `tau`, `k` or `sigma` beside it"),
+        ({"promise": 0.9, "tau": "auto"}, "expected no `tau`, `k` or `sigma` beside it"),
+    ],
+)
+def test_a_promise_that_cannot_be_asked_for(
+    explainer: tyrex.Explainer, keywords: dict[str, Any], says: str
+) -> None:
+    with pytest.raises(tyrex.TyrexError, match=re.escape(says)):
+        explainer.explain(limit=1, **keywords)
+
+
+@pytest.mark.parametrize("kind", ["trees", "a black box"])
+def test_a_promise_needs_a_network(kind: str, german: pd.DataFrame, numbers: pd.DataFrame) -> None:
+    if kind == "trees":
+        model, rows, how = fitted("gradient boosting on raw columns", german, numbers)
+        explainer = tyrex.Explainer(model, rows, **how)
+    else:
+        explainer = tyrex.Explainer(lambda frame: (frame["age"] > 30) * 1.0, numbers)
+    with pytest.raises(tyrex.TyrexError, match="only networks can be trained again.*use trex-nn"):
+        explainer.explain(limit=1, promise=0.9)
+
+
+def test_the_score_of_margin_and_the_confidence_of_elastic_net(explainer: tyrex.Explainer) -> None:
+    advice = explainer.explain(limit=5, method="margin", score=0.9)
+    assert advice.found
+    assert all(each.new_score >= 0.9 for each in advice.found)
+    own = explainer.explain(limit=1, method="elastic-net", confidence=0.25)
+    assert own.request["method"]["confidence"] == 0.25

@@ -182,6 +182,8 @@ class Explainer:
         rows: Any = None,
         *,
         method: str | None = None,
+        promise: float | None = None,
+        confidence: float | None = None,
         tau: float | str | None = None,
         norm: Any = None,
         k: int | None = None,
@@ -215,6 +217,13 @@ class Explainer:
             One of `tyrex.method_names()`; trex-o by default, trex-nn for a model without
             gradients. A method that needs gradients raises an error for a model without, and
             the error names the others.
+        promise
+            The least probability that the next model accepts the advice, such as 0.9. The search
+            (trex-e) then runs over models retrained for it, and others certify the advice; those
+            of `certify` if it is an ensemble. It takes the place of `tau`, `k` and `sigma`.
+        confidence
+            The confidence of certificates and of the promise; 0.95 by default. With elastic-net,
+            that method's parameter.
         tau, k, sigma
             The required stability, the number of neighbours and their standard deviation; the
             protocol's by default. `tau="auto"` uses the lowest threshold that keeps 95 % of the
@@ -233,7 +242,8 @@ class Explainer:
             The most work for one row.
         certify
             True to certify the advice, or a `tyrex.Ensemble` to certify it with. With False
-            (the default) certificates are made at the first use of `certificates`.
+            (the default) certificates are made at the first use of `certificates`, or now if
+            there is a promise.
         stability
             Whether R^ is computed for the answers of methods that do not test it, such as
             min-cost, which takes half the time without it. True by default.
@@ -273,6 +283,8 @@ class Explainer:
             self.schema,
             method=method,
             norm=norm,
+            promise=promise,
+            confidence=confidence,
             tau=tau,
             k=k,
             sigma=sigma,
@@ -284,7 +296,8 @@ class Explainer:
             max_steps=max_steps,
             max_evaluations=max_evaluations,
             max_seconds=max_seconds,
-            certify=certify is not False,
+            # A promise without certificates says nothing.
+            certify=certify is not False or promise is not None,
             stability=stability,
             models=models,
             relax=relax,

@@ -55,6 +55,8 @@ def options(
     method: str | None = None,
     protocol: str | None = None,
     norm: Any = None,
+    promise: float | None = None,
+    confidence: float | None = None,
     tau: float | str | None = None,
     k: int | None = None,
     sigma: float | None = None,
@@ -83,6 +85,9 @@ def options(
         near = difflib.get_close_matches(name, inspect.signature(options).parameters, n=1)
         if near:
             raise TypeError(f"explain has no parameter `{name}`; did you mean `{near[0]}`?")
+    if method == "elastic-net" and confidence is not None:
+        # Its own parameter has this name.
+        params["confidence"], confidence = real("confidence", confidence), None
     rules = {
         name: _permitted(schema, name, values)
         for name, values in _by_feature("permitted_range", permitted_range).items()
@@ -97,6 +102,8 @@ def options(
         "method": method,
         "protocol": protocol,
         "norm": _given(norm, lambda: _norm(norm)),
+        "promise": _given(promise, lambda: real("promise", promise)),
+        "confidence": _given(confidence, lambda: real("confidence", confidence)),
         "tau": tau if tau == "auto" else _given(tau, lambda: real("tau", tau)),
         "k": _given(k, lambda: whole("k", k, 1)),
         "sigma": _given(sigma, lambda: real("sigma", sigma)),

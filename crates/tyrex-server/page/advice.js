@@ -23,7 +23,9 @@ import { COST, adviceSentence, certificateWords, stabilitySentence, verdictMeani
  */
 export function advicePanel(context, on) {
   const { model } = context;
-  const usual = model.methods[0].name;
+  /** The service has no models for methods that search over models. */
+  const methods = model.methods.filter((method) => !method.needs_models);
+  const usual = methods[0].name;
   const body = h("div", { class: "advice" });
   const stale = h("p", { class: "stale", hidden: true }, "The values have changed. ", h("button", { type: "button", class: "quiet", onclick: () => ask() }, "Ask again"));
   const comparison = h("div");
@@ -61,7 +63,7 @@ export function advicePanel(context, on) {
     stale.hidden = true;
     replace(comparison);
     await take(usual, signal);
-    for (const { name } of model.methods) {
+    for (const { name } of methods) {
       if (signal.aborted || answers.size === 0) return;
       if (answers.has(name)) continue;
       const result = await answer(name, false, signal).catch((error) => ({ method: name, error }));
@@ -123,12 +125,12 @@ export function advicePanel(context, on) {
 
   /** The plot of all methods that have answered, and the list of those that found nothing. */
   function compare() {
-    const all = model.methods.map(({ name }) => answers.get(name)).filter(Boolean);
+    const all = methods.map(({ name }) => answers.get(name)).filter(Boolean);
     const found = all.filter(({ explained }) => explained?.advice.status === "found");
     const models = Math.max(0, ...found.map((answer) => answer.models));
     if (models === 0) return;
     const focused = comparison.contains(document.activeElement) ? document.activeElement.getAttribute("aria-label") : null;
-    const about = new Map(model.methods.map((method) => [method.name, method]));
+    const about = new Map(methods.map((method) => [method.name, method]));
     const places = found.map(({ method, explained: { advice }, survives }) => ({
       name: method, robust: about.get(method).robust, cost: advice.cost.l1, survives,
       sentence: adviceSentence(advice.changes),
@@ -136,7 +138,7 @@ export function advicePanel(context, on) {
     const line = h("p", { class: "look" }, "Point at a method to read its advice; select it to use the advice.");
     const look = ({ name, sentence }) => replace(line, h("strong", {}, name), `: ${about.get(name).sentence ?? ""} `, h("q", {}, sentence));
     const none = all.filter((answer) => !found.includes(answer)).map(({ method }) => method);
-    const open = model.methods.length - all.length;
+    const open = methods.length - all.length;
     const own = places.find(({ name }) => name === chosen);
     const better = own && places
       .filter(({ cost, survives }) => cost < own.cost && survives > own.survives)

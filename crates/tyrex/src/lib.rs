@@ -46,9 +46,11 @@
 //! | name | answer |
 //! |---|---|
 //! | `trex-o` | the closest point with `R^(x') >= tau`; the default with gradients |
+//! | `trex-e` | the closest point that retrained models accept in their lower tail |
 //! | `trex-i` | a counterfactual, moved until `R^(x') >= tau` (Algorithm 1 of the paper) |
 //! | `trex-nn` | the nearest reference row with `R^ >= tau` (Algorithm 2); the default otherwise |
 //! | `min-cost` | the closest point with `m(x') >= 0.5` |
+//! | `margin` | the closest point with `m(x') >= s` |
 //! | `nn` | the nearest reference row with `m >= 0.5` |
 //! | `sns` | a counterfactual, moved up the path integral of `m` (Black et al.) |
 //! | `roar` | the closest point that every model in a box of parameters accepts (Upadhyay et al.) |

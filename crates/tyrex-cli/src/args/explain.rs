@@ -91,6 +91,9 @@ pub struct SearchArgs {
     /// Standard deviation of the neighbours, in encoded columns [default: the protocol's; 0.1]
     #[arg(long, value_name = "SIGMA", allow_negative_numbers = true)]
     pub sigma: Option<f64>,
+    /// Score that the model must give to an answer of `--method margin` [default: 0.7]
+    #[arg(long, value_name = "S", value_parser = score, allow_negative_numbers = true)]
+    pub score: Option<f64>,
     /// Features that may change [default: those that the schema allows to change]
     #[arg(long, value_name = "FEATURES", value_delimiter = ',')]
     pub vary: Option<Vec<String>>,
@@ -113,6 +116,11 @@ pub struct SearchArgs {
     /// Seed of the search, and of models trained by this command [default: 0]
     #[arg(long, value_name = "N", value_parser = whole::<u64>, allow_negative_numbers = true)]
     pub seed: Option<u64>,
+}
+
+fn score(text: &str) -> Result<f64, String> {
+    let number = text.parse::<f64>().ok().filter(|score| (0.5..1.0).contains(score));
+    number.ok_or_else(|| "expected a number of at least 0.5 and below 1".into())
 }
 
 fn threshold(text: &str) -> Result<Threshold, String> {

@@ -38,6 +38,9 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
         Table::check_writable(out, overwrite)?;
     }
     let mut ask = ask(&args.search, args.source.protocol)?;
+    ask.promise = args.promise;
+    ask.confidence = args.confidence.unwrap_or(ask.confidence);
+    ask.request()?;
     ask.models = args.models;
     ask.promise = args.promise;
     ask.confidence = args.confidence.unwrap_or(ask.confidence);
@@ -146,6 +149,7 @@ pub(super) fn ask(search: &SearchArgs, protocol: Protocol) -> anyhow::Result<Ask
         tau: search.tau,
         k: search.k,
         sigma: search.sigma,
+        params: search.score.map(|score| ("score".to_owned(), score.into())).into_iter().collect(),
         keep: search.keep.clone(),
         vary: search.vary.clone(),
         budget: Budget {

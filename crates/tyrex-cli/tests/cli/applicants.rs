@@ -1,6 +1,6 @@
 //! Applicants come apart from the reference, and are read and answered in batches.
 
-use crate::{LOANS, Place};
+use crate::{LOANS, Place, one_model_methods};
 
 /// Loans with a trained model, and the same rows as applicants without labels, many times over.
 fn place(copies: usize) -> Place {
@@ -35,7 +35,7 @@ fn an_answer_does_not_depend_on_the_other_applicants() {
     let place = place(1);
     let all = place.read("applicants.csv");
     let header = all.lines().next().unwrap();
-    for method in tyrex::counterfactual::MethodSpec::NAMES {
+    for method in one_model_methods() {
         let explain = |data: &str, out: &str| {
             let fixed = ["explain", "--model", "m.onnx", "--reference", "loans.csv", "--force"];
             let own = ["--method", method, "--data", data, "--out", out, "--models", "0"];

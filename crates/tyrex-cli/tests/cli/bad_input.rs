@@ -156,6 +156,46 @@ fn about_arguments() -> Vec<Case> {
             &["nn has no test of stability", "--tau", "help:", "trex-o"],
         ),
         case(
+            "a promise of a method that searches with one model",
+            &["explain", "--dataset", "german", "--promise", "0.9", "--method", "trex-o"],
+            &["`method` is trex-o", "trex-e if a promise is given"],
+        ),
+        case(
+            "a promise and a threshold",
+            &["explain", "--dataset", "german", "--promise", "0.9", "--tau", "0.8"],
+            &["--promise", "cannot be used with", "--tau"],
+        ),
+        case(
+            "a promise of nothing",
+            &["explain", "--dataset", "german", "--promise", "0"],
+            &["`promise` is 0", "above 0 and at most 0.999"],
+        ),
+        case(
+            "a certain promise",
+            &["explain", "--dataset", "german", "--promise", "1"],
+            &["`promise` is 1", "above 0 and at most 0.999"],
+        ),
+        case(
+            "a promise that is no number",
+            &["explain", "--dataset", "german", "--promise", "nan"],
+            &["`promise` is NaN", "above 0 and at most 0.999"],
+        ),
+        case(
+            "a confidence that is none",
+            &["explain", "--dataset", "german", "--confidence", "1"],
+            &["`confidence` is 1", "between 0 and 1"],
+        ),
+        case(
+            "a score that the model does not require",
+            &["explain", "--dataset", "german", "--method", "margin", "--score", "0.4"],
+            &["--score", "at least 0.5 and below 1"],
+        ),
+        case(
+            "a score of another method",
+            &["explain", "--dataset", "german", "--method", "min-cost", "--score", "0.7"],
+            &["score", "unknown", "a parameter of min-cost"],
+        ),
+        case(
             "more neighbours than a machine can hold",
             &["explain", "--dataset", "german", "--k", "18446744073709551615"],
             &["parameter `k`", "at most 1048576 samples"],

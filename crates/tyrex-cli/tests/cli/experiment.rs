@@ -247,7 +247,7 @@ fn what_cannot_be_run_is_refused_before_anything_is_done() {
         (broken("bases = 2", "bases = 9"), "since they include the other bases"),
         (broken("bases = 2", "base = 2"), "unknown field `base`"),
         (broken("calibration = 3", "calibration = 0"), "to choose thresholds"),
-        (broken("method = \"sns\"", "method = \"sms\""), "expected one of trex-i"),
+        (broken("method = \"sns\"", "method = \"sms\""), "expected one of trex-e"),
         (broken("radius", "radios"), "expected a parameter of sns"),
         (broken("[\"l1\", \"l2\"]", "[]"), "parameter `norms` is 0"),
         (broken("[\"l1\", \"l2\"]", "[\"l3\"]"), "unknown variant `l3`"),

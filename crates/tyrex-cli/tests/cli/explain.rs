@@ -1,6 +1,6 @@
 //! `tyrex explain`
 
-use crate::{LOANS, Place, assert_golden, without_times};
+use crate::{LOANS, Place, assert_golden, one_model_methods, without_times};
 
 #[test]
 fn german_is_explained_as_the_golden_file_says() {
@@ -53,10 +53,77 @@ fn without_a_limit_the_file_has_everyone_and_the_screen_the_first_five() {
     assert_eq!(document["rejected"].as_array().unwrap().len(), 5);
 }
 
+/// A network of the loans, and many that differ in their seed.
+fn with_retrained(models: &str) -> Place {
+    let place = Place::with_loans();
+    let small = ["--epochs", "40", "--hidden", "8", "--models", models, "--out", "fresh"];
+    place.done(&[&["retrain"], &small[..], &LOANS[..]].concat());
+    place
+}
+
+const RETRAINED: [&str; 5] = ["explain", "--model", "fresh/base.onnx", "--ensemble", "fresh"];
+
+#[test]
+fn a_search_over_models_takes_them_from_a_folder() {
+    let place = with_retrained("30");
+    let explain = [&RETRAINED[..], &LOANS[..], &["--method", "trex-e", "--limit", "3"]].concat();
+    let document = place.json(&explain);
+    assert_eq!(document["request"]["method"]["method"], "trex-e");
+    assert_eq!(document["asked"], 3);
+    assert!(document["found"].as_u64().unwrap() > 0, "{document}");
+    for applicant in document["rejected"].as_array().unwrap() {
+        if applicant["advice"]["status"] == "found" {
+            // A third of the models is fresh: 20 of 30 have chosen the advice.
+            let certificate = &applicant["advice"]["certificate"];
+            assert_eq!(certificate["retraining"]["members"].as_array().unwrap().len(), 10);
+        }
+    }
+}
+
+#[test]
+fn a_promise_is_certified_by_models_that_did_not_choose_the_advice() {
+    let place = with_retrained("30");
+    let explain = |promise: &'static str| {
+        [&RETRAINED[..], &LOANS[..], &["--limit", "4", "--promise", promise]].concat()
+    };
+    let document = place.json(&[&explain("0.5")[..], &["--confidence", "0.9"]].concat());
+    let method = &document["request"]["method"];
+    assert_eq!((&method["method"], &method["tail"]), (&"trex-e".into(), &0.5.into()));
+    let mut kept = 0;
+    for applicant in document["rejected"].as_array().unwrap() {
+        let Some(certificate) = applicant["advice"].get("certificate") else { continue };
+        let claims = certificate["claims"].as_array().unwrap();
+        let tier = claims.iter().find(|claim| claim["tier"] == "ensemble").unwrap();
+        // 9 models certify 0.5 at 0.9 with 2 that reject.
+        assert_eq!((&tier["models"], &tier["confidence"]), (&9.into(), &0.9.into()), "{tier}");
+        kept += usize::from(tier["probability"].as_f64().unwrap() >= 0.5);
+    }
+    assert!(kept > 0, "{document}");
+    // Fewer models than the promise needs.
+    let answer = place.run(&explain("0.9"));
+    assert_eq!(answer.code, 2, "{}", answer.stdout);
+    for piece in ["30 models", "at least 71", "61 fresh ones"] {
+        assert!(answer.stderr.contains(piece), "{piece}: {}", answer.stderr);
+    }
+}
+
+#[test]
+fn margin_takes_its_score() {
+    let place = Place::with_loans();
+    let explain = [&["explain"], &LOANS[..], &["--method", "margin", "--models", "0"]].concat();
+    let document = place.json(&[&explain[..], &["--score", "0.9", "--limit", "3"]].concat());
+    assert_eq!(document["request"]["method"]["score"], 0.9);
+    for applicant in document["rejected"].as_array().unwrap() {
+        if applicant["advice"]["status"] == "found" {
+            assert!(applicant["advice"]["score"].as_f64().unwrap() >= 0.9, "{applicant}");
+        }
+    }
+}
+
 #[test]
 fn every_method_of_the_catalogue_can_be_named() {
     let place = Place::with_loans();
-    for method in tyrex::counterfactual::MethodSpec::NAMES {
+    for method in one_model_methods() {
         let arguments = ["--method", method, "--limit", "2", "--models", "0"];
         let document = place.json(&[&["explain"], &LOANS[..], &arguments].concat());
         assert_eq!(document["request"]["method"]["method"], method);

@@ -31,6 +31,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
+use tyrex::counterfactual::MethodSpec;
 
 /// A folder of its own, and the program run inside it.
 struct Place {
@@ -190,6 +191,12 @@ levels = ["no", "yes"]
 "#;
 
 const LOANS: [&str; 4] = ["--data", "loans.csv", "--schema", "loans.toml"];
+
+/// The methods that need no retrained models.
+fn one_model_methods() -> Vec<&'static str> {
+    let all = MethodSpec::all();
+    all.iter().filter(|method| !method.needs_models()).map(MethodSpec::name).collect()
+}
 
 /// Compares with a golden file. `TYREX_BLESS=1` writes it instead: read the difference
 /// before it is committed.

@@ -2,9 +2,10 @@
 
 use tyrex::calibrate::models_needed;
 use tyrex::change::MOST_MEMBERS;
-use tyrex::counterfactual::{MethodSpec, Protocol};
+use tyrex::counterfactual::Protocol;
 use tyrex::error::{Error, Result};
 
+use super::contender::named;
 use super::spec::{CalibrationTask, ComparisonTask, Experiment, Task, World};
 
 /// Maximum number of values in a row of a map, and of bins: more could not be distinguished.
@@ -114,7 +115,7 @@ fn check_tau(tau: f64) -> Result<()> {
 }
 
 fn check_methods(methods: &[String], protocol: Protocol) -> Result<()> {
-    methods.iter().try_for_each(|method| MethodSpec::named(method, protocol).map(|_| ()))
+    methods.iter().try_for_each(|method| named(method, protocol).map(|_| ()))
 }
 
 #[cfg(test)]
@@ -218,7 +219,8 @@ mod tests {
             (MOONS, "20", "1", "`resolution` is 1"),
             (MOONS, "20", "1000000", "`resolution` is 1000000"),
             (MOONS, "tau = 0.8", "tau = inf", "`tau` is inf"),
-            (MOONS, "min-cost", "max-cost", "expected one of trex-i"),
+            (MOONS, "min-cost", "max-cost", "expected one of trex-e"),
+            (MOONS, "min-cost", "trex-e", "a method that searches with one model"),
             (MOONS, "shown = 4", "shown = 51", "`reinitialise` is 50"),
             (CERTIFICATES, "bins = 10", "bins = 0", "`bins` is 0"),
             (CERTIFICATES, "bins = 10", "bins = 1000000000000", "`bins` is 1000000000000"),

@@ -115,6 +115,18 @@ impl Contender {
     }
 }
 
+/// The method of that name, with a protocol's parameters. An experiment has no models to search
+/// over.
+pub(super) fn named(name: &str, protocol: Protocol) -> Result<MethodSpec> {
+    let method = MethodSpec::named(name, protocol)?;
+    if method.needs_models() {
+        let others = MethodSpec::listed(|method| !method.needs_models());
+        let expected = format!("a method that searches with one model: {others}");
+        return Err(Error::param("method", name, expected));
+    }
+    Ok(method)
+}
+
 impl Entrant {
     /// A method with the parameters of its protocol.
     #[must_use]
@@ -136,7 +148,7 @@ impl Entrant {
     /// The contenders it stands for.
     pub fn contenders(&self, protocol: Protocol) -> Result<Vec<Contender>> {
         let protocol = self.protocol.unwrap_or(protocol);
-        let mut method = MethodSpec::named(&self.method, protocol)?;
+        let mut method = named(&self.method, protocol)?;
         for (name, value) in &self.set {
             method = with(&method, name, value)?;
         }
@@ -278,7 +290,8 @@ mod tests {
     fn what_does_not_fit_is_refused() {
         for (text, expected) in [
             ("method = \"min-cost\"\ntau = 0.5", "expected a method with a test of robustness"),
-            ("method = \"trex-p\"", "expected one of trex-i"),
+            ("method = \"trex-p\"", "expected one of trex-e"),
+            ("method = \"trex-e\"", "expected a method that searches with one model"),
             (
                 "method = \"sns\"\nset = { radus = 1 }",
                 "`set` is radus, expected a parameter of sns",

@@ -298,7 +298,10 @@ impl Moons {
     fn paths(&self, question: &PathsQuestion, stop: &Stop) -> Result<PathsAnswer> {
         let names: Vec<&str> = match &question.methods {
             Some(names) => names.iter().map(String::as_str).collect(),
-            None => MethodSpec::NAMES.to_vec(),
+            None => {
+                let all = MethodSpec::all();
+                all.iter().filter(|method| !method.needs_models()).map(MethodSpec::name).collect()
+            }
         };
         if names.len() > MethodSpec::NAMES.len() {
             let problem = format!("expected at most {}", MethodSpec::NAMES.len());
@@ -319,6 +322,10 @@ impl Moons {
             let seed = Seed(0).derive("search");
             let mut request = Request::new(name, Protocol::Product, Norm::L2, seed)
                 .map_err(|error| Error::field(format!("methods[{place}]"), error.to_string()))?;
+            if request.method.needs_models() {
+                let problem = "the playground has no retrained models to search over";
+                return Err(Error::field(format!("methods[{place}]"), problem));
+            }
             if let Some(test) = request.method.robustness_mut() {
                 test.tau = question.tau;
                 test.samples = question.samples;

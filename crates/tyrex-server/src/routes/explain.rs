@@ -129,7 +129,7 @@ pub(crate) async fn explain(
     let recording = record.map(|record| recording(record, subjects, rows.len())).transpose()?;
     let applicants = applicants(&state, &served, &rows).await?;
     let certifying = ask.certify.then(|| Certifying {
-        terms: Terms::default(),
+        terms: Terms { confidence: ask.confidence, ..Terms::default() },
         seed: ask.certificate_seed(),
         ensemble: served.ensemble(),
     });

@@ -118,6 +118,9 @@ pub(crate) struct MethodDocument {
     name: &'static str,
     /// Whether it requires stability.
     robust: bool,
+    /// Whether it searches over retrained models, which the service does not have: a question with
+    /// it is refused.
+    needs_models: bool,
     /// The required stability.
     #[serde(skip_serializing_if = "Option::is_none")]
     tau: Option<f64>,
@@ -188,12 +191,15 @@ fn methods(served: &Served) -> Result<Vec<MethodDocument>, Problem> {
         methods.push(MethodDocument {
             name: method.name(),
             robust: test.is_some(),
+            needs_models: method.needs_models(),
             tau: test.map(|test| test.tau),
             samples: test.map(|test| test.samples),
             sigma: test.map(|test| test.sigma),
             sentence: method.sentence(),
         });
     }
+    // The first is the default, so it is one that the service answers with.
+    methods.sort_by_key(|method| method.needs_models);
     Ok(methods)
 }
 

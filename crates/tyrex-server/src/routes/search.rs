@@ -22,6 +22,9 @@ const FEW: usize = 64;
 /// Why a question cannot have models of its own.
 const OWN_MODELS: &str = "the service certifies with the models that it has retrained already";
 
+/// Why a question cannot have a promise, and no method that searches over models.
+const NO_SEARCH_MODELS: &str = "the service has no retrained models to search over";
+
 /// The library's request for a client's question.
 pub(super) fn request(served: &Served, ask: &Ask) -> Result<Request, Problem> {
     ask.check_features(served.explainer().schema())?;
@@ -45,6 +48,7 @@ pub(super) fn request(served: &Served, ask: &Ask) -> Result<Request, Problem> {
             "the service returns rows; expected `product`",
         ),
         ("params", !ask.params.is_empty(), "parameters of methods cannot be set over HTTP"),
+        ("promise", ask.promise.is_some(), NO_SEARCH_MODELS),
         ("models", ask.models.is_some(), OWN_MODELS),
         ("change", ask.change != usual.change, OWN_MODELS),
     ];
@@ -61,6 +65,10 @@ pub(super) fn request(served: &Served, ask: &Ask) -> Result<Request, Problem> {
             MethodSpec::listed(|method| !method.needs_gradients())
         );
         return Err(Problem::field("method", problem));
+    }
+    if request.method.needs_models() {
+        let others = MethodSpec::listed(|method| !method.needs_models());
+        return Err(Problem::field("method", format!("{NO_SEARCH_MODELS}; expected {others}")));
     }
     Ok(request)
 }

@@ -147,7 +147,7 @@ def test_methods_side_by_side(page):
     if missing.count():
         names += missing.inner_text().removeprefix("Nothing found by ").rstrip(".").split(", ")
     assert sorted(names) == sorted(
-        ["min-cost", "elastic-net", "trex-i", "trex-o", "trex-nn", "sns", "roar", "nn"]
+        ["min-cost", "margin", "elastic-net", "trex-i", "trex-o", "trex-nn", "sns", "roar", "nn"]
     )
     other = page.get_by_role("button", name=re.compile("^nn:"))
     other.focus()

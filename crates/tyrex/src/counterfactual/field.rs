@@ -69,6 +69,7 @@ impl<F: Field> Field for Logit<F> {
     }
 }
 
-fn logit(v: f64) -> f64 {
+/// The logit of a probability.
+pub(crate) fn logit(v: f64) -> f64 {
     v.max(EDGE).ln() - (1.0 - v).max(EDGE).ln()
 }

@@ -259,12 +259,22 @@ impl Ask {
     /// the protocol's threshold.
     pub fn request(&self) -> Result<Request> {
         let seed = self.search_seed();
+        if !(self.confidence > 0.0 && self.confidence < 1.0) {
+            return Err(Error::param("confidence", self.confidence, "a number between 0 and 1"));
+        }
         let promise = self.promised()?;
         let usual = if promise.is_some() { TrexE::NAME } else { METHOD };
         let method = self.method.as_deref().unwrap_or(usual);
         let mut request = Request::new(method, self.protocol, self.norm, seed)?;
         match (&mut request.method, promise) {
             (_, None) => {}
+            (_, Some(promise))
+                if self.tau.is_some() || self.k.is_some() || self.sigma.is_some() =>
+            {
+                let expected = "no `tau`, `k` or `sigma` beside it: retrained models take the place \
+                                of the test of stability";
+                return Err(Error::param("promise", promise.probability(), expected));
+            }
             (MethodSpec::TrexE(method), Some(promise)) => {
                 (method.tail, method.aim) = (promise.tail(), promise.aim());
             }

@@ -18,7 +18,7 @@ use serde::Serialize;
 use super::{Ask, Counter, Explainer, Progress, RetrainingTerms, Stage};
 use crate::certificate::{Certificate, EnsembleTier, Verdict, at_least};
 use crate::change::Ensemble;
-use crate::counterfactual::SearchModels;
+use crate::counterfactual::{MethodSpec, SearchModels};
 use crate::error::{Error, Result};
 use crate::model::{Mlp, Model};
 use crate::seed::Seed;
@@ -175,9 +175,17 @@ impl Explainer {
         given: Option<&Ensemble>,
         watch: &(impl Fn(Progress) -> ControlFlow<()> + Sync),
     ) -> Result<(Self, Option<Ensemble>)> {
-        let needed = ask.for_model(self).request()?.method.needs_models();
-        if !needed || self.search_models.is_some() {
+        let method = ask.for_model(self).request()?.method;
+        if !method.needs_models() || self.search_models.is_some() {
             return Ok((self.clone(), given.cloned()));
+        }
+        if self.network().is_none() {
+            return Err(Error::InvalidModel(format!(
+                "a promise and {} need retrained models, and only networks can be trained again, \
+                 not trees or black boxes; use {} without a promise",
+                method.name(),
+                MethodSpec::listed(|method| !method.needs_gradients())
+            )));
         }
         let (search, tune, fresh) = match given {
             Some(given) => {

@@ -2,17 +2,18 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
 use proptest::prelude::*;
 use proptest::test_runner::{TestError, TestRunner};
+use rand::RngExt;
 use tyrex::action::{Actions, FeasibleSet};
 use tyrex::counterfactual::{
-    Budget, Counterfactual, Factual, MethodSpec, Norm, Problem, Protocol, SearchNeighbours,
-    find_all, relaxations,
+    Budget, Counterfactual, Factual, MethodSpec, Norm, Problem, Protocol, SearchModels,
+    SearchNeighbours, find_all, relaxations,
 };
 use tyrex::data::{Encoder, Row, Schema};
-use tyrex::model::{Activation, Mlp, Model, Output, THRESHOLD};
+use tyrex::model::{Activation, Dense, Mlp, Model, Output, THRESHOLD};
 use tyrex::neighbourhood::Sampling;
 use tyrex::{Points, Seed};
 
@@ -27,7 +28,22 @@ struct Case {
     encoder: Encoder,
     actions: Actions,
     model: Mlp,
+    search_models: SearchModels,
     data: Points,
+}
+
+/// Networks with nearly the same weights.
+fn similar(dim: usize, layers: &[Dense], output: Output, seed: u64) -> Vec<Arc<dyn Model>> {
+    let mut rng = Seed(seed).rng();
+    let mut moved = |layer: &Dense| Dense {
+        weights: layer.weights.iter().map(|w| w + rng.random_range(-0.05..0.05)).collect(),
+        ..layer.clone()
+    };
+    let mut network = || -> Arc<dyn Model> {
+        let layers: Vec<Dense> = layers.iter().map(&mut moved).collect();
+        Arc::new(Mlp::new(dim, &layers, output).unwrap())
+    };
+    (0..5).map(|_| network()).collect()
 }
 
 impl Case {
@@ -49,7 +65,10 @@ impl Case {
         let model = Mlp::new(data.dim(), &layers, output)?;
         // Where columns are not scaled, a logit of thousands has no tenth.
         prop_assume!(model.score(&data)[0] < THRESHOLD);
-        Ok(Self { schema, rows, encoder, actions, model, data })
+        let mut search = similar(data.dim(), &layers, output, seed);
+        let tune = search.split_off(3);
+        let search_models = SearchModels::new(Arc::new(model.clone()), search, tune)?;
+        Ok(Self { schema, rows, encoder, actions, model, search_models, data })
     }
 
     fn set(&self) -> FeasibleSet {
@@ -57,7 +76,8 @@ impl Case {
     }
 
     fn problem(&self, norm: Norm) -> Problem<'_> {
-        Problem::new(&self.model, norm, &self.data).unwrap()
+        let problem = Problem::new(&self.model, norm, &self.data).unwrap();
+        problem.with_search_models(&self.search_models)
     }
 
     fn find(&self, spec: &MethodSpec, norm: Norm) -> Option<Counterfactual> {

@@ -13,6 +13,7 @@ use tyrex::neighbourhood::Sampling;
 use tyrex::{Overwrite, Seed};
 
 use crate::support::rules::broken;
+use crate::support::with_search_models;
 
 /// Cells finer than their step and beyond their clip, codes, missing cells that are not empty,
 /// levels with commas and quotes, and a rule that some rows break.
@@ -50,7 +51,7 @@ fn explainer() -> Explainer {
 
 #[test]
 fn a_file_of_advice_holds_the_rows_that_were_tested() {
-    let explainer = explainer();
+    let explainer = with_search_models(&explainer());
     let rejected = explainer.rejected(Part::Train);
     let rows = &rejected[..60];
     let folder = tempfile::tempdir().unwrap();

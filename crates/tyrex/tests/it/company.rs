@@ -18,6 +18,7 @@ use tyrex::model::TrainParams;
 use tyrex::{Points, Seed};
 
 use crate::support::promises::promise;
+use crate::support::with_search_models;
 
 const GO_ON: fn(Tick) -> ControlFlow<()> = |_| ControlFlow::Continue(());
 
@@ -112,7 +113,7 @@ fn survival() {
 
 #[test]
 fn advice_of_every_method() {
-    let explainer = german(0);
+    let explainer = with_search_models(&german(0));
     let rejected = explainer.rejected(Part::Test);
     for name in MethodSpec::NAMES {
         let mut request = Request::new(name, Protocol::Product, Norm::L1, Seed(4)).unwrap();

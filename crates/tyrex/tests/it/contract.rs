@@ -1,12 +1,13 @@
 //! What every method promises, on several models and data sets.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tyrex::action::{Actions, FeasibleSet};
 use tyrex::counterfactual::{
     Answer, Budget, Domain, Factual, MethodSpec, Norm, Outcome, Problem, Protocol, Reason,
-    ReferenceUse, Tick, find_all,
+    ReferenceUse, SearchModels, Tick, TrexE, find_all,
 };
 use tyrex::data::catalogue::{Catalogue, Direction, Variant};
 use tyrex::data::moons::moons;
@@ -19,7 +20,11 @@ use tyrex::{Points, Seed};
 /// A model, its data, and rows to explain with where their answers may lie.
 struct World {
     name: &'static str,
-    model: Box<dyn Model>,
+    model: Arc<dyn Model>,
+    /// Models retrained to search over.
+    search: Vec<Arc<dyn Model>>,
+    /// With those that choose the margin.
+    search_models: Option<SearchModels>,
     data: Points,
     factuals: Vec<(Vec<f32>, FeasibleSet)>,
 }
@@ -28,6 +33,7 @@ impl World {
     fn new(
         name: &'static str,
         model: impl Model + 'static,
+        retrained: Vec<Mlp>,
         data: Points,
         set: impl Fn(usize) -> FeasibleSet,
     ) -> Self {
@@ -35,7 +41,13 @@ impl World {
         let rejected = (0..data.len()).filter(|&row| scores[row] < THRESHOLD).take(12);
         let factuals: Vec<_> = rejected.map(|row| (data.row(row).to_vec(), set(row))).collect();
         assert!(factuals.len() > 3, "{name} rejects too few rows to test anything");
-        Self { name, model: Box::new(model), data, factuals }
+        let model: Arc<dyn Model> = Arc::new(model);
+        let mut search: Vec<Arc<dyn Model>> =
+            retrained.into_iter().map(|network| Arc::new(network) as Arc<dyn Model>).collect();
+        let tune = search.split_off(search.len().min(SEARCH_MODELS));
+        let search_models = (!search.is_empty())
+            .then(|| SearchModels::new(Arc::clone(&model), search.clone(), tune).unwrap());
+        Self { name, model, search, search_models, data, factuals }
     }
 
     fn factuals(&self) -> Vec<Factual<'_>> {
@@ -43,16 +55,35 @@ impl World {
     }
 
     fn problem(&self, norm: Norm) -> Problem<'_> {
-        Problem::new(&*self.model, norm, &self.data).unwrap()
+        self.with_models(Problem::new(&*self.model, norm, &self.data).unwrap())
+    }
+
+    fn with_models<'a>(&'a self, problem: Problem<'a>) -> Problem<'a> {
+        match &self.search_models {
+            Some(models) => problem.with_search_models(models),
+            None => problem,
+        }
+    }
+
+    /// The search models without those that choose the margin.
+    fn untuned(&self) -> SearchModels {
+        SearchModels::new(Arc::clone(&self.model), self.search.clone(), Vec::new()).unwrap()
     }
 
     fn answers(&self, spec: &MethodSpec, norm: Norm, budget: Budget) -> Vec<Outcome> {
-        let problem = self.problem(norm);
-        let method = spec.prepare(&problem, Seed(5)).unwrap();
-        find_all(&problem, &*method, &self.factuals(), budget, |_| ControlFlow::Continue(()))
+        self.answers_to(&self.problem(norm), spec, budget)
+    }
+
+    fn answers_to(&self, problem: &Problem, spec: &MethodSpec, budget: Budget) -> Vec<Outcome> {
+        let method = spec.prepare(problem, Seed(5)).unwrap();
+        find_all(problem, &*method, &self.factuals(), budget, |_| ControlFlow::Continue(()))
             .unwrap()
     }
 }
+
+/// Models of a world to search over, and those to choose the margin.
+const SEARCH_MODELS: usize = 6;
+const TUNING_MODELS: usize = 3;
 
 fn moon_data() -> (Points, Vec<u32>) {
     let sample = moons(300, 0.15, Seed(3)).unwrap();
@@ -61,7 +92,8 @@ fn moon_data() -> (Points, Vec<u32>) {
     (Points::from_rows(2, coordinates).unwrap(), labels)
 }
 
-fn moon_network(activation: Activation, hidden: &[usize]) -> (Mlp, Points) {
+/// A network, and others that differ in their seed.
+fn moon_networks(activation: Activation, hidden: &[usize]) -> (Mlp, Vec<Mlp>) {
     let (points, labels) = moon_data();
     let params = TrainParams {
         hidden: hidden.to_vec(),
@@ -70,7 +102,13 @@ fn moon_network(activation: Activation, hidden: &[usize]) -> (Mlp, Points) {
         learning_rate: 5e-3,
         ..TrainParams::default()
     };
-    (train(Examples::new(&points, &labels), &params, Seed(1)).unwrap().network, points)
+    trained(Examples::new(&points, &labels), &params, 1)
+}
+
+fn trained(examples: Examples<'_>, params: &TrainParams, seed: u64) -> (Mlp, Vec<Mlp>) {
+    let network = |seed: u64| train(examples, params, Seed(seed)).unwrap().network;
+    let others = (100..).take(SEARCH_MODELS + TUNING_MODELS).map(network).collect();
+    (network(seed), others)
 }
 
 /// Networks of three kinds on the moons, in all of space and in a box; the German rows with
@@ -78,13 +116,14 @@ fn moon_network(activation: Activation, hidden: &[usize]) -> (Mlp, Points) {
 fn worlds() -> Vec<World> {
     let everywhere = |_| FeasibleSet::everywhere(2);
     let boxed = |_| FeasibleSet::within(vec![-1.5, -1.0], vec![2.5, 1.5]).unwrap();
-    let (relu, points) = moon_network(Activation::Relu, &[16, 16]);
-    let (tanh, _) = moon_network(Activation::Tanh, &[12]);
-    let (linear, _) = moon_network(Activation::Relu, &[]);
+    let (points, _) = moon_data();
+    let (relu, relus) = moon_networks(Activation::Relu, &[16, 16]);
+    let (tanh, tanhs) = moon_networks(Activation::Tanh, &[12]);
+    let (linear, linears) = moon_networks(Activation::Relu, &[]);
     vec![
-        World::new("moons, relu", relu, points.clone(), everywhere),
-        World::new("moons, tanh, in a box", tanh, points.clone(), boxed),
-        World::new("moons, linear", linear, points, everywhere),
+        World::new("moons, relu", relu, relus, points.clone(), everywhere),
+        World::new("moons, tanh, in a box", tanh, tanhs, points.clone(), boxed),
+        World::new("moons, linear", linear, linears, points, everywhere),
         german(),
     ]
 }
@@ -95,10 +134,10 @@ fn german() -> World {
     let labels: Vec<u32> = data.labels().iter().map(|&label| u32::from(label)).collect();
     let params = TrainParams { hidden: vec![32, 32], epochs: 15, ..TrainParams::default() };
     let examples = Examples::new(data.points(), &labels).with_rows(data.train());
-    let network = train(examples, &params, Seed(0)).unwrap().network;
+    let (network, retrained) = trained(examples, &params, 0);
     let actions = Actions::new(data.schema(), data.encoder()).unwrap();
     let set = |row: usize| actions.for_factual(&data.rows()[row]).unwrap();
-    World::new("german, with rules", network, data.points().clone(), set)
+    World::new("german, with rules", network, retrained, data.points().clone(), set)
 }
 
 fn spec(name: &str) -> MethodSpec {
@@ -270,6 +309,117 @@ fn trex_o_never_costs_more_than_trex_i_and_finds_at_least_as_many() {
     }
 }
 
+/// The logit of a score.
+fn logit(score: f32) -> f64 {
+    let score = f64::from(score);
+    (score / (1.0 - score)).ln()
+}
+
+/// The logit of the model in use, or the mean of the lowest share of the logits of the others: the
+/// smaller, for each point.
+fn least_and_tail(world: &World, points: &Points, share: f64) -> Vec<f64> {
+    let of_models: Vec<Vec<f32>> = world.search.iter().map(|model| model.score(points)).collect();
+    let own = world.model.score(points);
+    let value = |index: usize| {
+        let mut logits: Vec<f64> = of_models.iter().map(|scores| logit(scores[index])).collect();
+        logits.sort_by(f64::total_cmp);
+        let mut left = (share * logits.len() as f64).max(1.0);
+        let all = left;
+        let mut sum = 0.0;
+        for z in logits {
+            let part = left.clamp(0.0, 1.0);
+            left -= part;
+            if part > 0.0 {
+                sum += part * z;
+            }
+        }
+        logit(own[index]).min(sum / all)
+    };
+    (0..points.len()).map(value).collect()
+}
+
+#[test]
+fn trex_e_is_accepted_by_the_model_and_by_the_tail_of_the_search_models() {
+    for world in worlds() {
+        let untuned = world.untuned();
+        for (norm, tail, margin) in
+            [(Norm::L1, 0.1, 0.0), (Norm::L2, 0.5, 0.0), (Norm::L2, 0.3, 0.4), (Norm::L1, 1.0, 0.2)]
+        {
+            let spec: MethodSpec = TrexE { tail, margin, ..TrexE::default() }.into();
+            let place = format!("{} {norm:?} {tail} {margin}", world.name);
+            let plain = Problem::new(&*world.model, norm, &world.data).unwrap();
+            let plain = plain.with_search_models(&untuned);
+            let mut outcomes = world.answers_to(&plain, &spec, Budget::default());
+            let found = outcomes.iter().filter(|outcome| outcome.found().is_some()).count();
+            assert!(found >= 4, "{place}: {found} found");
+            // Models that choose the margin may refuse all answers; those that are left are higher.
+            outcomes.extend(world.answers(&spec, norm, Budget::default()));
+            for counterfactual in outcomes.iter().filter_map(Outcome::found) {
+                let point = &counterfactual.point;
+                let batch = Points::from_rows(point.len(), point.clone()).unwrap();
+                let value = least_and_tail(&world, &batch, tail)[0];
+                assert!(value >= margin - 1e-4, "{place}: {value}");
+                assert!((value - counterfactual.value).abs() < 1e-2, "{place}: {value}");
+            }
+        }
+    }
+}
+
+/// Without models that raise the margin: where a data point passes, the answer costs no more.
+#[test]
+fn trex_e_never_costs_more_than_the_nearest_data_point_that_passes() {
+    for world in &worlds()[..3] {
+        let models = world.untuned();
+        let values = least_and_tail(world, &world.data, 0.2);
+        for (norm, margin) in [(Norm::L1, 0.0), (Norm::L2, 0.3)] {
+            let problem = Problem::new(&*world.model, norm, &world.data).unwrap();
+            let problem = problem.with_search_models(&models);
+            let spec: MethodSpec = TrexE { tail: 0.2, margin, ..TrexE::default() }.into();
+            let outcomes = world.answers_to(&problem, &spec, Budget::default());
+            for (outcome, factual) in outcomes.iter().zip(world.factuals()) {
+                let passing =
+                    world.data.rows().zip(&values).filter(|(row, value)| {
+                        **value >= margin + 1e-3 && factual.set.contains(row)
+                    });
+                let nearest = passing
+                    .map(|(row, _)| norm.distance(row, factual.point))
+                    .fold(f64::INFINITY, f64::min);
+                assert!(nearest.is_finite(), "{}: no data point passes", world.name);
+                let cost = outcome.found().expect("a data point passes").cost;
+                assert!(cost <= nearest, "{} {norm:?}: {cost} {nearest}", world.name);
+            }
+        }
+    }
+}
+
+#[test]
+fn trex_e_needs_models_to_search_over() {
+    let world = &worlds()[0];
+    let problem = Problem::new(&*world.model, Norm::L1, &world.data).unwrap();
+    let error = spec("trex-e").prepare(&problem, Seed(0)).err().unwrap().to_string();
+    assert!(error.contains("retrained models to search over"), "{error}");
+}
+
+#[test]
+fn margin_reaches_its_score_and_at_one_half_it_is_min_cost() {
+    let margin = |score: f64| -> MethodSpec {
+        serde_json::from_value(serde_json::json!({ "method": "margin", "score": score })).unwrap()
+    };
+    for world in worlds() {
+        for norm in [Norm::L1, Norm::L2] {
+            let answers = |spec: &MethodSpec| world.answers(spec, norm, Budget::default());
+            assert!(same(&answers(&margin(0.5)), &answers(&spec("min-cost"))), "{}", world.name);
+            let mut found = 0;
+            for outcome in answers(&margin(0.9)) {
+                let Some(counterfactual) = outcome.found() else { continue };
+                found += 1;
+                assert!(f64::from(counterfactual.score) >= 0.9, "{}", world.name);
+            }
+            assert!(found >= 4, "{} {norm:?}: {found} found", world.name);
+        }
+    }
+}
+
 /// On the plane the closest accepted point can be found by trying them all.
 #[test]
 fn min_cost_is_as_close_as_a_fine_grid() {
@@ -318,7 +468,8 @@ fn stump() -> TreeEnsemble {
 #[test]
 fn trees_are_explained_by_neighbours_and_refused_by_name_elsewhere() {
     let (points, _) = moon_data();
-    let world = World::new("moons, a stump", stump(), points, |_| FeasibleSet::everywhere(2));
+    let everywhere = |_| FeasibleSet::everywhere(2);
+    let world = World::new("moons, a stump", stump(), Vec::new(), points, everywhere);
     for mut spec in specs() {
         let name = spec.name();
         if let Some(robustness) = spec.robustness_mut() {
@@ -345,6 +496,12 @@ fn parameters_out_of_range_are_refused_by_name() {
     let problem = world.problem(Norm::L1);
     for (text, part) in [
         (r#"{"method": "min-cost", "steps": 0}"#, "`steps` is 0"),
+        (r#"{"method": "margin", "steps": 0}"#, "`steps` is 0"),
+        (r#"{"method": "margin", "score": 0.49}"#, "`score` is 0.49"),
+        (r#"{"method": "margin", "score": 1.0}"#, "`score` is 1"),
+        (r#"{"method": "trex-e", "steps": 0}"#, "`steps` is 0"),
+        (r#"{"method": "trex-e", "tail": 0.0}"#, "`tail` is 0"),
+        (r#"{"method": "trex-e", "aim": 1.0}"#, "`aim` is 1"),
         (r#"{"method": "trex-i", "robustness": {"tau": 1.5}}"#, "`tau` is 1.5"),
         (r#"{"method": "trex-i", "robustness": {"samples": 0}}"#, "`k` is 0"),
         (r#"{"method": "trex-i", "robustness": {"sigma": -1.0}}"#, "`sigma` is -1"),
@@ -427,6 +584,7 @@ fn documents_are_pinned_for_every_method_and_protocol() {
             ),
             format!(r#"{{"method":"trex-nn","neighbours":{neighbours},"robustness":{own}}}"#),
             base.to_owned(),
+            r#"{"method":"margin","score":0.7,"steps":200}"#.to_owned(),
             r#"{"method":"nn"}"#.to_owned(),
             format!(
                 r#"{{"method":"sns","base":{base},"path":20,"radius":0.2,"rate":0.01,"steps":100}}"#
@@ -453,10 +611,12 @@ fn every_method_says_of_itself_what_is_true_of_it() {
     assert_eq!(
         said,
         [
+            ("trex-e", "T-Rex:E", true, Optional),
             ("trex-i", "T-Rex:I", true, Optional),
             ("trex-o", "T-Rex:O", true, Optional),
             ("trex-nn", "T-Rex:NN", false, Required),
             ("min-cost", "min-cost", true, Optional),
+            ("margin", "margin", true, Optional),
             ("nn", "NN", false, Required),
             ("sns", "SNS", true, Optional),
             ("roar", "ROAR", true, Unused),
@@ -476,6 +636,7 @@ fn every_method_says_of_itself_what_is_true_of_it() {
         assert_eq!(instead.robustness(), spec.robustness());
     }
     assert_eq!(MethodSpec::listed(MethodSpec::is_robust), "trex-i, trex-o or trex-nn");
+    assert_eq!(MethodSpec::listed(MethodSpec::needs_models), "trex-e");
 }
 
 /// A method without data points: one that requires them says so, the others answer.
@@ -483,7 +644,7 @@ fn every_method_says_of_itself_what_is_true_of_it() {
 fn without_data_points_only_the_methods_that_require_them_refuse() {
     let world = &worlds()[0];
     let none = Points::new(2);
-    let problem = Problem::new(&*world.model, Norm::L1, &none).unwrap();
+    let problem = world.with_models(Problem::new(&*world.model, Norm::L1, &none).unwrap());
     let mut nested = serde_json::to_value(spec("trex-i")).unwrap();
     nested["base"] = serde_json::json!({ "method": "nn" });
     let nested: MethodSpec = serde_json::from_value(nested).unwrap();

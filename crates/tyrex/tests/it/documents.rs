@@ -31,6 +31,7 @@ use utoipa::ToSchema;
 
 use crate::support::json_schema::Schemas;
 use crate::support::promises::{promise, values_of};
+use crate::support::with_search_models;
 
 fn on<T>(_: T) -> ControlFlow<()> {
     ControlFlow::Continue(())
@@ -60,7 +61,7 @@ fn check<T: ToSchema>(document: &impl Serialize) -> Value {
 
 #[test]
 fn advice_of_every_method() {
-    let explainer = german(0);
+    let explainer = with_search_models(&german(0));
     let mut rejected = explainer.rejected(Part::Test);
     rejected.truncate(3);
     rejected.push(explainer.applicants(Part::Test).into_iter().find(|a| !a.is_rejected()).unwrap());

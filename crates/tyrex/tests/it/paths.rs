@@ -9,6 +9,8 @@ use tyrex::explain::{Advice, Adviser, Applicant, Explainer, Part, Request};
 use tyrex::model::TrainParams;
 use tyrex::{Points, Seed};
 
+use crate::support::with_search_models;
+
 const GO_ON: fn(Tick) -> ControlFlow<()> = |_| ControlFlow::Continue(());
 
 fn explainer(dataset: &str, epochs: usize) -> Explainer {
@@ -52,7 +54,7 @@ fn timeless(mut advice: Advice) -> Advice {
 fn every_method_walks_from_the_factual_to_the_same_answer() {
     let mut walked = 0;
     for (dataset, epochs) in [("moons", 60), ("german", 20)] {
-        let explainer = explainer(dataset, epochs);
+        let explainer = with_search_models(&explainer(dataset, epochs));
         let mut rejected = explainer.rejected(Part::All);
         rejected.truncate(4);
         for protocol in [Protocol::Product, Protocol::Paper] {

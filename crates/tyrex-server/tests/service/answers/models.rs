@@ -19,7 +19,10 @@ async fn a_model_says_what_it_takes() {
     assert_eq!(summary["ensemble"]["models"], MODELS);
     assert_eq!(detail["features"].as_array().unwrap().len(), 20);
     assert_eq!(detail["methods"][0]["name"], "trex-i");
-    assert_eq!(detail["methods"].as_array().unwrap().len(), 8);
+    let methods = detail["methods"].as_array().unwrap();
+    assert_eq!(methods.len(), 10);
+    let needing = methods.iter().filter(|method| method["needs_models"] == true);
+    assert!(needing.map(|method| &method["name"]).eq(["trex-e"]));
     assert_eq!(detail["label"]["favourable"].as_array().unwrap().len(), 1);
     assert_eq!(detail["performances"].as_array().unwrap().len(), 2);
 }

@@ -20,7 +20,8 @@ async fn the_plane_is_drawn_and_walked() {
     let answer = world.post("/v1/playground/paths", &question).await.ok();
     assert!(answer["score"].as_f64().unwrap() < 0.5, "{answer}");
     let paths = answer["paths"].as_array().unwrap();
-    assert_eq!(paths.len(), 8);
+    assert_eq!(paths.len(), 9);
+    assert!(paths.iter().all(|path| path["method"] != "trex-e"), "it needs models");
     let trex = paths.iter().find(|path| path["method"] == "trex-i").unwrap();
     assert_eq!(trex["status"], "found");
     assert!(trex["path"].as_array().unwrap().len() > 1);
@@ -34,6 +35,11 @@ async fn the_plane_is_drawn_and_walked() {
         (
             json!({"at": [0, 0], "samples": 10, "sigma": 0.1, "tau": 0.6, "methods": ["magic"]}),
             "methods[0]",
+        ),
+        (
+            json!({"at": [0, 0], "samples": 10, "sigma": 0.1, "tau": 0.6,
+                "methods": ["nn", "trex-e"]}),
+            "methods[1]",
         ),
         (json!({"at": [0], "samples": 10, "sigma": 0.1, "tau": 0.6}), "at"),
     ] {

@@ -8,7 +8,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::counterfactual::field::{Logit, Reader};
+use crate::counterfactual::field::{Logit, Reader, logit};
 use crate::counterfactual::search::neighbours::Neighbours;
 use crate::counterfactual::search::{Candidate, Test, min_cost};
 use crate::counterfactual::{Answer, Factual, Meter, Method, Problem};
@@ -35,7 +35,7 @@ impl Default for MinCost {
     }
 }
 
-/// The margin above a logit of 0, so that rounding cannot take it below.
+/// The margin above the threshold, as a logit, so that rounding cannot take a step below.
 const MARGIN: f64 = 1e-3;
 /// `m >= 0.5`, as a logit.
 pub(super) const ACCEPTED: Test = Test { threshold: 0.0 };
@@ -66,45 +66,58 @@ impl Spec for MinCost {
     }
 
     fn prepare<'a>(&self, problem: &Problem<'a>, _: Seed) -> Result<Box<dyn Method + 'a>> {
-        if self.steps == 0 {
-            return Err(Error::param("steps", 0, "at least 1"));
-        }
-        let gauge = || Gauge::new(Prediction {}, problem.model, &unread(problem.model)?);
-        Ok(Box::new(Prepared {
-            problem: *problem,
-            search: min_cost::MinCost {
-                norm: problem.norm,
-                steps: self.steps,
-                margin: MARGIN,
-                precision: min_cost::Precision::FINE,
-            },
-            gauge: gauge()?,
-            neighbours: Neighbours::new(problem, gauge()?),
-        }))
+        closest(problem, self.steps, 0.5)
     }
 }
 
-struct Prepared<'a> {
+/// The search for the closest point with `m >= score`; the score is between 0 and 1.
+pub(super) fn closest<'a>(
+    problem: &Problem<'a>,
+    steps: usize,
+    score: f64,
+) -> Result<Box<dyn Method + 'a>> {
+    if steps == 0 {
+        return Err(Error::param("steps", 0, "at least 1"));
+    }
+    let gauge = || Gauge::new(Prediction {}, problem.model, &unread(problem.model)?);
+    Ok(Box::new(Closest {
+        problem: *problem,
+        search: min_cost::MinCost {
+            norm: problem.norm,
+            steps,
+            margin: MARGIN,
+            precision: min_cost::Precision::FINE,
+        },
+        score,
+        gauge: gauge()?,
+        neighbours: Neighbours::above(problem, gauge()?, score),
+    }))
+}
+
+struct Closest<'a> {
     problem: Problem<'a>,
     search: min_cost::MinCost,
+    /// The least score of an answer.
+    score: f64,
     gauge: Gauge<'a>,
     neighbours: Neighbours<'a>,
 }
 
-impl Method for Prepared<'_> {
+impl Method for Closest<'_> {
     fn find(&self, factual: &Factual, meter: &mut Meter) -> Result<Answer> {
         let norm = self.problem.norm;
+        let test = Test { threshold: logit(self.score) };
         let mut field = Logit(Reader::new(&self.gauge));
-        let passing = |found: Option<Candidate>| found.filter(|c| ACCEPTED.passes(c.reading));
+        let passing = |found: Option<Candidate>| found.filter(|c| test.passes(c.reading));
         let cost = |candidate: &Candidate| norm.distance(&candidate.point, factual.point);
         let origin = meter.path.mark();
-        let mut best = self.search.search(&mut field, factual, ACCEPTED, factual.point, meter)?;
-        let start =
-            self.neighbours.nearest(&factual.relaxed(), norm, Test { threshold: 0.5 }, 1, meter);
+        let mut best = self.search.search(&mut field, factual, test, factual.point, meter)?;
+        let near = Test { threshold: self.score };
+        let start = self.neighbours.nearest(&factual.relaxed(), norm, near, 1, meter);
         let reached = passing(best.clone()).map_or(f64::INFINITY, |found| cost(&found));
         if let Some(start) = start.filter(|start| cost(start) < reached) {
             let first = meter.path.cut(origin);
-            let again = self.search.search(&mut field, factual, ACCEPTED, &start.point, meter)?;
+            let again = self.search.search(&mut field, factual, test, &start.point, meter)?;
             let again = passing(again).filter(|found| cost(found) < reached);
             if again.is_none() {
                 meter.path.cut(origin);
@@ -112,7 +125,7 @@ impl Method for Prepared<'_> {
             }
             best = again.or(best);
         }
-        conclude(&self.problem, factual, &mut field, ACCEPTED, best, Finish::Trim, meter)
+        conclude(&self.problem, factual, &mut field, test, best, Finish::Trim, meter)
     }
 }
 

@@ -1,6 +1,7 @@
 //! The catalogue of methods: a method is a file, and its line in the list below.
 
 mod elastic_net;
+mod margin;
 mod min_cost;
 mod nn;
 mod params;
@@ -35,6 +36,7 @@ catalogue! {
         trex_o::TrexO,
         nn::TrexNn,
         min_cost::MinCost,
+        margin::Margin,
         nn::Nn,
         sns::Sns,
         roar::Roar,

@@ -38,7 +38,7 @@ fn unread(points: &Points) -> Arc<Readings> {
     Arc::new(points.rows().map(|_| OnceLock::new()).collect())
 }
 
-/// The data points that a model accepts, with their measures.
+/// The data points to which a model gives a least score, with their measures.
 pub(crate) struct Neighbours<'a> {
     points: &'a Points,
     accepted: Vec<usize>,
@@ -49,10 +49,15 @@ pub(crate) struct Neighbours<'a> {
 impl<'a> Neighbours<'a> {
     /// Finds the data points the model accepts.
     pub(crate) fn new(problem: &Problem<'a>, gauge: Gauge<'a>) -> Self {
+        Self::above(problem, gauge, f64::from(THRESHOLD))
+    }
+
+    /// Finds the data points with at least that score.
+    pub(crate) fn above(problem: &Problem<'a>, gauge: Gauge<'a>, score: f64) -> Self {
         let points = problem.data;
         let scores = problem.model.score(points);
         let accepted: Vec<usize> =
-            (0..points.len()).filter(|&index| scores[index] >= THRESHOLD).collect();
+            (0..points.len()).filter(|&index| f64::from(scores[index]) >= score).collect();
         let readings = match problem.memory {
             Some(memory) => memory.of(&gauge, problem.model, points),
             None => unread(points),

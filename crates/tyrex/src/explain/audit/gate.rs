@@ -9,7 +9,7 @@ use super::verdict::{
 };
 use super::written::{Read, WrittenPromise, ignored};
 use super::{AuditedPromise, RepairSummary, Repairs};
-use crate::counterfactual::{Reason, ReferenceUse, Tick};
+use crate::counterfactual::{MethodSpec, Reason, ReferenceUse, Tick};
 use crate::data::{Row, Value, listed};
 use crate::error::{Error, Result};
 use crate::explain::advice::changes;
@@ -103,6 +103,14 @@ impl Gate {
         }
         if !(self.confidence > 0.0 && self.confidence < 1.0) {
             return Err(Error::param("confidence", self.confidence, "a number between 0 and 1"));
+        }
+        if self.request.method.needs_models() {
+            let others = MethodSpec::listed(|method| !method.needs_models());
+            return Err(Error::param(
+                "method",
+                self.request.method.name(),
+                format!("{others}: a repair is found with the candidate alone"),
+            ));
         }
         for (index, grouping) in self.by.iter().enumerate() {
             if self.by[..index].contains(grouping) {

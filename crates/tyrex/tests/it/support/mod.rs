@@ -7,10 +7,27 @@ pub(crate) mod promises;
 pub(crate) mod rules;
 pub(crate) mod schemas;
 
+use std::ops::ControlFlow;
+
 use proptest::prelude::*;
 use rand::RngExt;
+use tyrex::change::ModelChange;
+use tyrex::explain::{Explainer, RetrainingTerms};
 use tyrex::model::{Activation, Dense, Mlp, Output};
 use tyrex::{Points, Seed};
+
+/// The explainer with a few retrained models, for the methods that search over models.
+pub(crate) fn with_search_models(explainer: &Explainer) -> Explainer {
+    let terms = RetrainingTerms {
+        change: ModelChange::with_params("reinitialise", "").unwrap(),
+        models: 9,
+        params: explainer.training_params().unwrap(),
+        seed: Seed(70),
+    };
+    let ensemble = explainer.retrain(&terms, |_, _| ControlFlow::Continue(())).unwrap();
+    let (search, tune) = ensemble.members().split_at(6);
+    explainer.with_search_models(search.to_vec(), tune.to_vec()).unwrap()
+}
 
 pub(crate) fn activate(activation: Activation, z: f64) -> f64 {
     let sigmoid = |z: f64| 1.0 / (1.0 + (-z).exp());

@@ -19,14 +19,16 @@ use serde::{Deserialize, Serialize};
 
 use crate::counterfactual::search::{Candidate, Test, min_cost};
 use crate::counterfactual::tail::{Tail, TailShape};
-use crate::counterfactual::{Answer, Factual, Meter, Method, Problem, Reason, SearchModels};
+use crate::counterfactual::{
+    Answer, Domain, Factual, Meter, Method, Problem, Reason, SearchModels,
+};
 use crate::error::{Error, Result};
 use crate::model::Committee;
 use crate::neighbourhood::normal;
 use crate::points::Points;
 use crate::seed::Seed;
 
-use super::{Finish, MethodSpec, Named, Protocol, ReferenceUse, Spec, conclude};
+use super::{Finish, MethodSpec, Named, Protocol, ReferenceUse, Spec, conclude, converged, found};
 
 /// Parameters of `trex-e`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -62,6 +64,8 @@ const DAMPING: f64 = 0.5;
 const LEAST_GAP: f64 = 0.05;
 /// The least increase of the margin, as a share of the standard deviation of the logits.
 const LEAST_RAISE: f64 = 0.1;
+/// The most data points that are tried as an answer, nearest first.
+const DATA_POINTS: usize = 400;
 /// The most data points that are tried as a start, nearest first.
 const STARTS: usize = 40;
 /// The margin of a step above the threshold, as a logit.
@@ -196,7 +200,10 @@ impl Method for Prepared<'_> {
                     start.clone_from(&counterfactual.point);
                     short_of = Some(counterfactual);
                 }
-                answer if meter.is_spent() || margin <= self.spec.margin => return Ok(answer),
+                answer if meter.is_spent() => return Ok(answer),
+                answer @ Answer::NotFound { .. } if margin <= self.spec.margin => {
+                    return Ok(self.from_data(&mut field, factual, meter)?.unwrap_or(answer));
+                }
                 Answer::NotFound { .. } => high = margin,
             }
             if margin >= high {
@@ -205,6 +212,9 @@ impl Method for Prepared<'_> {
             if high - low < LEAST_GAP {
                 break;
             }
+        }
+        if let Some(found) = self.from_data(&mut field, factual, meter)? {
+            return Ok(found);
         }
         Ok(Answer::NotFound { best: short_of, reason: Reason::PromiseOutOfReach })
     }
@@ -285,6 +295,50 @@ impl Prepared<'_> {
         let passes =
             |point: &Vec<f32>| meter.read(field, point).is_some_and(|reading| test.passes(reading));
         near.into_iter().take(STARTS).map(|(.., point)| point).find(passes)
+    }
+
+    /// The nearest data point that search and tuning models accept, moved into the feasible set and
+    /// then as close to the factual as its own tail allows.
+    fn from_data(
+        &self,
+        field: &mut Tail<'_>,
+        factual: &Factual,
+        meter: &mut Meter,
+    ) -> Result<Option<Answer>> {
+        let (norm, data) = (self.problem.norm, self.problem.data);
+        let passing = (0..data.len()).filter(|&index| self.values[index] >= self.spec.margin);
+        let mut near: Vec<(f64, usize)> =
+            passing.map(|index| (norm.distance(data.row(index), factual.point), index)).collect();
+        near.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+        for (_, index) in near.into_iter().take(DATA_POINTS) {
+            let (row, point) = match factual.domain {
+                Domain::Relaxed => {
+                    let mut point = data.row(index).to_vec();
+                    factual.set.project(&mut point);
+                    (None, point)
+                }
+                Domain::Encodable => match factual.set.settle(data.row(index)) {
+                    Some((row, point)) => (Some(row), point),
+                    None => continue,
+                },
+            };
+            let Some(reading) = meter.read(field, &point) else { break };
+            let least = Test { threshold: self.spec.margin };
+            if !least.passes(reading) || self.raise(&point, meter).is_some() {
+                continue;
+            }
+            // Whatever keeps the tail of this point, tuning models accept about as often.
+            let test = Test { threshold: reading.value - STEP_MARGIN };
+            if let Answer::Found { counterfactual, stopped } =
+                self.cheapest(field, factual, test, &point, meter)?
+                && self.raise(&counterfactual.point, meter).is_none()
+            {
+                return Ok(Some(Answer::Found { counterfactual, stopped }));
+            }
+            let candidate = Candidate { point, reading, row };
+            return Ok(Some(found(&self.problem, factual, candidate, converged(meter))));
+        }
+        Ok(None)
     }
 
     /// The logit that the tuning models are short of at a point; `None` if enough accept it, if

@@ -655,8 +655,8 @@ def test_a_promise_is_certified_by_models_that_did_not_choose_the_advice(
     assert advice.found
     for each in advice.found:
         # 9 models certify 0.5 at 0.9 with 2 that reject; the other 21 chose the advice.
-        (claim,) = [one for one in each.certificate["claims"] if one["tier"] == "ensemble"]
-        assert (claim["models"], claim["confidence"]) == (9, 0.9)
+        (tier,) = [one for one in each.certificate["tiers"] if one["tier"] == "ensemble"]
+        assert (tier["models"], tier["confidence"]) == (9, 0.9)
     again = explainer.explain(limit=4, promise=0.5, confidence=0.9, certify=models)
     assert again.to_json() == advice.to_json()
 

@@ -56,7 +56,7 @@ fn without_a_limit_the_file_has_everyone_and_the_screen_the_first_five() {
 /// A network of the loans, and many that differ in their seed.
 fn with_retrained(models: &str) -> Place {
     let place = Place::with_loans();
-    let small = ["--epochs", "40", "--hidden", "8", "--models", models, "--out", "fresh"];
+    let small = ["--epochs", "300", "--hidden", "16", "--models", models, "--out", "fresh"];
     place.done(&[&["retrain"], &small[..], &LOANS[..]].concat());
     place
 }

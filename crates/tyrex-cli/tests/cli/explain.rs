@@ -56,7 +56,7 @@ fn without_a_limit_the_file_has_everyone_and_the_screen_the_first_five() {
 /// A network of the loans, and many that differ in their seed.
 fn with_retrained(models: &str) -> Place {
     let place = Place::with_loans();
-    let small = ["--epochs", "40", "--hidden", "8", "--models", models, "--out", "fresh"];
+    let small = ["--epochs", "300", "--hidden", "16", "--models", models, "--out", "fresh"];
     place.done(&[&["retrain"], &small[..], &LOANS[..]].concat());
     place
 }
@@ -75,7 +75,7 @@ fn a_search_over_models_takes_them_from_a_folder() {
         if applicant["advice"]["status"] == "found" {
             // A third of the models is fresh: 20 of 30 have chosen the advice.
             let certificate = &applicant["advice"]["certificate"];
-            assert_eq!(certificate["retraining"]["members"].as_array().unwrap().len(), 10);
+            assert_eq!(certificate["retraining"]["models"].as_array().unwrap().len(), 10);
         }
     }
 }
@@ -92,8 +92,8 @@ fn a_promise_is_certified_by_models_that_did_not_choose_the_advice() {
     let mut kept = 0;
     for applicant in document["rejected"].as_array().unwrap() {
         let Some(certificate) = applicant["advice"].get("certificate") else { continue };
-        let claims = certificate["claims"].as_array().unwrap();
-        let tier = claims.iter().find(|claim| claim["tier"] == "ensemble").unwrap();
+        let tiers = certificate["tiers"].as_array().unwrap();
+        let tier = tiers.iter().find(|tier| tier["tier"] == "ensemble").unwrap();
         // 9 models certify 0.5 at 0.9 with 2 that reject.
         assert_eq!((&tier["models"], &tier["confidence"]), (&9.into(), &0.9.into()), "{tier}");
         kept += usize::from(tier["probability"].as_f64().unwrap() >= 0.5);

@@ -301,6 +301,9 @@ fn what_cannot_be_audited_is_refused() {
         error.to_string(),
         "parameter `protocol` is paper, expected product, since promises are rows"
     );
+    let over_models = Request::new("trex-e", Protocol::Product, Norm::L1, Seed(4)).unwrap();
+    let error = Gate::new(over_models).judge(&candidates, &written(&given), GO_ON).unwrap_err();
+    assert!(error.to_string().contains("a repair is found with the candidate alone"), "{error}");
     // A row of another schema cannot be read, and counts as broken.
     let other = Values::from([("x".to_owned(), 1.0.into())]);
     let name = "row 7".to_owned();

@@ -146,10 +146,10 @@ fn likeness(explainer: &Explainer, ensemble: &Ensemble) -> Likeness {
 
 /// Certificates of rows that the model accepts, from retrained models alone.
 fn certificates(explainer: &Explainer, ensemble: &Ensemble) -> Vec<Certificate> {
-    let rows: Vec<usize> = (0..explainer.points().len())
-        .filter(|&row| explainer.scores()[row] >= 0.8)
-        .take(30)
-        .collect();
+    let scores = explainer.scores();
+    let mut rows: Vec<usize> = (0..scores.len()).filter(|&row| scores[row] >= 0.5).collect();
+    rows.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]).then(a.cmp(&b)));
+    rows.truncate(30);
     let likeness = likeness(explainer, ensemble);
     let fresh = Fresh { ensemble, steered: false, likeness: &likeness };
     let terms = Terms { delta: None, ..Terms::default() };

@@ -202,7 +202,7 @@ impl Method for Prepared<'_> {
                 }
                 answer if meter.is_spent() => return Ok(answer),
                 answer @ Answer::NotFound { .. } if margin <= self.spec.margin => {
-                    return Ok(self.from_data(&mut field, factual, meter)?.unwrap_or(answer));
+                    return Ok(self.data_answer(&mut field, factual, meter)?.unwrap_or(answer));
                 }
                 Answer::NotFound { .. } => high = margin,
             }
@@ -213,7 +213,7 @@ impl Method for Prepared<'_> {
                 break;
             }
         }
-        if let Some(found) = self.from_data(&mut field, factual, meter)? {
+        if let Some(found) = self.data_answer(&mut field, factual, meter)? {
             return Ok(found);
         }
         Ok(Answer::NotFound { best: short_of, reason: Reason::PromiseOutOfReach })
@@ -299,7 +299,7 @@ impl Prepared<'_> {
 
     /// The nearest data point that search and tuning models accept, moved into the feasible set and
     /// then as close to the factual as its own tail allows.
-    fn from_data(
+    fn data_answer(
         &self,
         field: &mut Tail<'_>,
         factual: &Factual,

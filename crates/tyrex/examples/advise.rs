@@ -1,0 +1,42 @@
+//! Advice from Rust: a model file, a table of applicants and the rows of the reference in, one
+//! JSON document per rejected applicant out.
+//!
+//! `cargo run --release --example advise -- model.onnx applicants.csv reference.csv trex-o`
+
+use std::io::Write as _;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use tyrex::data::Table;
+use tyrex::explain::{Answered, Applicant, Ask, Explainer, Reference, embedded_schema, import};
+use tyrex::model::onnx::{ImportOptions, OnnxModel};
+
+fn main() -> anyhow::Result<()> {
+    let arguments: Vec<String> = std::env::args().collect();
+    let [_, model, applicants, reference, method] = arguments.as_slice() else {
+        anyhow::bail!(
+            "expected a model that tyrex wrote, a table of applicants, the table of the reference, \
+             and a method"
+        );
+    };
+    let (model, options) = (Path::new(model), ImportOptions::default());
+    let schema = embedded_schema(&OnnxModel::read(model, &options)?)?;
+    let schema = schema.ok_or_else(|| anyhow::anyhow!("the model file holds no schema"))?;
+    let data = Reference::read(&schema, Table::read(Path::new(reference))?)?;
+    let explainer = Explainer::with_model(data, import(model, &schema, &options)?)?;
+
+    let mut applicants = explainer.read_applicants(&Table::read(Path::new(applicants))?)?;
+    applicants.retain(Applicant::is_rejected);
+    let ask = Ask { method: Some(method.clone()), ..Ask::default() };
+    let Answered { adviser, advice, certificates } =
+        explainer.answer(&applicants, &ask, None, |_| ControlFlow::Continue(()))?;
+    let mut out = std::io::stdout().lock();
+    for (advice, certificate) in advice.iter().zip(certificates) {
+        let tries = ask.tries(applicants.len());
+        let document =
+            adviser.explained(advice, certificate, tries, |_| ControlFlow::Continue(()))?;
+        serde_json::to_writer(&mut out, &document)?;
+        out.write_all(b"\n")?;
+    }
+    Ok(())
+}

@@ -95,7 +95,7 @@ pub enum Command {
     /// if the schema names no split. A model that tyrex wrote contains its schema; new applicants
     /// then need no label column, and models are retrained as it was trained, unless the training
     /// flags differ. The answer is "no" (exit code 1) if nothing is found for any applicant.
-    Explain(ExplainArgs),
+    Explain(Box<ExplainArgs>),
     /// Train a network and write it as an ONNX file
     ///
     /// The file holds the schema, the encoding and the training parameters too, so `explain` needs

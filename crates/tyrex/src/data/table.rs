@@ -222,7 +222,7 @@ impl Table {
 
     /// The numbers of the rows in the file: from 0, unless the table is a batch.
     #[must_use]
-    pub(crate) fn row_numbers(&self) -> Range<usize> {
+    pub fn row_numbers(&self) -> Range<usize> {
         let first = self.batch.unwrap_or(0);
         first..first + self.rows
     }

@@ -97,7 +97,7 @@ impl Promise {
         high
     }
 
-    /// The share of accepting models at which the test succeeds with probability [`SUCCESS`].
+    /// The share of accepting models at which the test succeeds with probability 0.9.
     #[must_use]
     pub fn aim(self) -> f64 {
         let models = self.fresh_models();

@@ -25,7 +25,7 @@ pub fn is_inlier(factor: f64) -> bool {
 /// - `d_k(x')`, the distance from the training point `x'` to its `k`-th nearest other one,
 /// - `L_k(x)`, the `k` training points nearest to `x`; for a training point the others.
 ///
-/// About 1 inside the data, above [`INLIER`] for an outlier, never below 0. Equal to
+/// About 1 inside the data, above 1.5 for an outlier, never below 0. Equal to
 /// scikit-learn's `-LocalOutlierFactor(n_neighbors=k, novelty=True).score_samples(x)`, but for
 /// ties: where several points are at the distance of the `k`-th, the earliest are taken here
 /// and any of them there.

@@ -171,7 +171,7 @@ fn who_asks_too_often_is_told_to_wait() {
     }
     std::thread::sleep(Duration::from_millis(500));
     assert_eq!(server.get("/v1/models").status, 200);
-    // Whoever watches over the service is not counted.
+    // Health checks do not count against the limit.
     for _ in 0..20 {
         assert_eq!(server.get("/healthz").status, 200);
     }

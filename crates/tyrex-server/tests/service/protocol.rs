@@ -120,7 +120,7 @@ fn a_thousand_idle_connections_are_in_nobodys_way() {
         });
     }
     assert!(begin.elapsed() < Duration::from_secs(5), "{:?}", begin.elapsed());
-    // One place is left, again a moment after the answer. Who takes it leaves none to others.
+    // One connection is left, a moment after the answer. The client that takes it uses up the limit.
     let mut last = None;
     crate::support::eventually("the last place", || {
         let mut stream = server.connect();

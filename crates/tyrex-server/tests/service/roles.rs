@@ -1,5 +1,5 @@
-//! Who may see what: every operation with every role, and the stored applicants' values looked
-//! for in the bytes of the answer.
+//! The table of roles: the test calls every operation with every role, and searches the bytes of
+//! the answer for the values of stored applicants.
 
 use std::collections::BTreeSet;
 use std::time::{Duration, Instant};

@@ -34,7 +34,7 @@ pub const TUNING_MODELS: usize = 30;
 pub const DISSENTING: usize = 2;
 /// The probability of the test at the share of accepting models that the tuning models aim at.
 const SUCCESS: f64 = 0.9;
-/// The largest promise, for which 6,296 fresh models are needed at the confidence 0.95.
+/// The largest promise and confidence: more would need more fresh models than can be trained.
 const MOST: f64 = 0.999;
 
 /// The probability that the next model accepts the advice, and the confidence in it.

@@ -128,7 +128,7 @@ fn an_interrupted_job_goes_on_where_it_was() {
                 });
                 world.engine.park().await;
                 assert_eq!(world.get(&path).await.ok()["state"], "parked");
-                // Whoever follows it is let go.
+                // Streams that follow the job end.
                 tokio::time::timeout(Duration::from_secs(5), stream).await.unwrap().unwrap();
                 let refused =
                     world.post("/v1/explain", &json!({"indices": [0], "wait": false})).await;

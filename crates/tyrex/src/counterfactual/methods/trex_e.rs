@@ -25,7 +25,6 @@ use crate::counterfactual::{
 use crate::error::{Error, Result};
 use crate::model::Committee;
 use crate::neighbourhood::normal;
-use crate::points::Points;
 use crate::seed::Seed;
 
 use super::{Finish, MethodSpec, Named, Protocol, ReferenceUse, Spec, conclude, converged, found};
@@ -121,10 +120,8 @@ impl Spec for TrexE {
             let problem = "trex-e needs search models with gradients";
             return Err(Error::InvalidModel(problem.to_owned()));
         }
-        let shape = TailShape {
-            share: self.tail,
-            temperature: SMOOTHING * spread(committee, problem.data),
-        };
+        let logits = committee.logits_of(problem.data);
+        let shape = TailShape { share: self.tail, temperature: SMOOTHING * spread(&logits) };
         Ok(Box::new(Prepared {
             problem: *problem,
             committee,
@@ -137,7 +134,7 @@ impl Spec for TrexE {
                 precision: min_cost::Precision::COARSE,
             },
             shape,
-            values: values(committee, shape, problem.data),
+            values: values(committee, shape, &logits),
         }))
     }
 }
@@ -155,29 +152,27 @@ struct Prepared<'a> {
 
 /// The mean over data points of the standard deviation of the search models' logits; 1 without
 /// data points.
-fn spread(committee: &Committee, data: &Points) -> f64 {
-    let some = data.select(&(0..data.len()).take(SPREAD_POINTS).collect::<Vec<_>>());
-    let logits = committee.logits_of(&some);
+fn spread(logits: &[Vec<f32>]) -> f64 {
+    let points = logits[0].len().min(SPREAD_POINTS);
     let deviation = |index: usize| {
         let of_models = logits[1..].iter().map(|of_model| f64::from(of_model[index]));
         let count = of_models.len() as f64;
         let mean = of_models.clone().sum::<f64>() / count;
         (of_models.map(|z| (z - mean).powi(2)).sum::<f64>() / count).sqrt()
     };
-    let mean = (0..some.len()).map(deviation).sum::<f64>() / some.len() as f64;
+    let mean = (0..points).map(deviation).sum::<f64>() / points as f64;
     if mean.is_finite() && mean > 0.0 { mean } else { 1.0 }
 }
 
 /// The field at every data point.
-fn values(committee: &Committee, shape: TailShape, data: &Points) -> Vec<f64> {
-    let logits = committee.logits_of(data);
+fn values(committee: &Committee, shape: TailShape, logits: &[Vec<f32>]) -> Vec<f64> {
     let mut field = Tail::new(committee, shape);
     let mut of_models = vec![0.0; logits.len()];
     let value = |index: usize| {
-        of_models.iter_mut().zip(&logits).for_each(|(to, of_model)| *to = of_model[index]);
+        of_models.iter_mut().zip(logits).for_each(|(to, of_model)| *to = of_model[index]);
         field.value(&of_models)
     };
-    (0..data.len()).map(value).collect()
+    (0..logits[0].len()).map(value).collect()
 }
 
 impl Method for Prepared<'_> {

@@ -7,7 +7,7 @@ use tyrex::counterfactual::{Budget, MethodSpec, Protocol, Stopped};
 use tyrex::data::{Table, TableWriter};
 use tyrex::explain::{
     Advice, Advised, Adviser, Applicant, Ask, CALIBRATED_ROWS, ChangeWords, Counter, Explained,
-    Fresh, Part, Performance, Request, Stage, check_advice_names,
+    Part, Performance, Request, Stage, check_advice_names,
 };
 use tyrex::{Error, Result, Seed};
 
@@ -60,15 +60,13 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
         check_advice_names(explainer.schema())?;
     }
     let given =
-        args.ensemble.as_deref().map(|folder| explainer.read_ensemble(folder)).transpose()?;
+        args.ensemble.as_deref().map(|folder| explainer.retraining().read(folder)).transpose()?;
     let bars = context.stages();
-    let calibrated = ask.is_calibrated();
-    if calibrated {
+    let asked = ask.clone();
+    if ask.is_calibrated() {
         let first = batches.first_rejected(CALIBRATED_ROWS)?;
         ask = explainer.calibrated(&first, &ask, given.as_ref(), &|at| bars.at(at))?;
     }
-    // Models that chose the threshold are not fresh.
-    let steered = calibrated && given.is_some();
     let (explainer, given) = explainer.for_search(&ask, given.as_ref(), &|at| bars.at(at))?;
     let adviser = explainer.adviser(&ask)?;
     let everyone = args.out.is_some() || recording.is_some();
@@ -88,17 +86,9 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
         })?,
     };
     let certified = &searched.advice;
-    let ensemble = match given {
-        None if certified.iter().any(|advice| advice.found().is_some()) => {
-            explainer.retrained(&ask, &|at| bars.at(at))?
-        }
-        given => given,
-    };
-    let likeness = ensemble.as_ref().map(|own| explainer.likeness(own, &|at| bars.at(at)));
-    let likeness = likeness.transpose()?;
-    let fresh = ensemble.as_ref().zip(likeness.as_ref());
-    let fresh = fresh.map(|(ensemble, likeness)| Fresh { ensemble, steered, likeness });
-    let certificates = adviser.certify(certified, fresh, &ask, |at| bars.at(at))?;
+    let found = certified.iter().any(|advice| advice.found().is_some());
+    let fresh = if found { explainer.fresh(&asked, given, &|at| bars.at(at))? } else { None };
+    let certificates = adviser.certify(certified, fresh.as_ref(), &ask, |at| bars.at(at))?;
     drop(bars);
     let recorded = recording
         .map(|recording: Recording<'_>| {

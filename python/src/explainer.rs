@@ -343,10 +343,10 @@ impl Explainer {
             }
             None => self.inner.clone(),
         };
-        let ask = ask(options, self.inner.usual_method())?.for_model(&self.inner);
+        let given = ensemble.map(|ensemble| &*ensemble.0);
+        let ask = ask(options, self.inner.usual_method())?.for_model(&explainer, given);
         // Checked before any work, on this thread.
         ask.request().or_raise()?;
-        let given = ensemble.map(|ensemble| &*ensemble.0);
         let ended = self.run(py, progress, |watch| {
             let mut applicants = self.asked(rows)?;
             applicants.truncate(limit.unwrap_or(usize::MAX));
@@ -357,7 +357,7 @@ impl Explainer {
             };
             explainer.answer(&applicants, &ask, given, report)
         })?;
-        let Ended { value: Answered { adviser, advice, certificates }, interrupt } = ended;
+        let Ended { value: Answered { adviser, advice, certificates, fresh }, interrupt } = ended;
         let stopped = advice.iter().any(|each| each.outcome.reason() == Some(Reason::Cancelled));
         if let Some(other) = interrupt.filter(|error| !is_interrupt(py, error)) {
             return Err(other);
@@ -368,7 +368,8 @@ impl Explainer {
                 // After Ctrl-C the remaining stages are skipped.
                 let going = !stopped && watch.go_on().is_continue();
                 let tries = if going { tries } else { 0 };
-                adviser.explained(each, certificate, tries, |tick| self.tick(watch, tick))
+                let tick = |tick| self.tick(watch, tick);
+                adviser.explained(each, certificate, fresh.as_deref(), tries, tick)
             };
             advice.iter().zip(certificates).map(document).collect::<tyrex::Result<Vec<_>>>()
         })?;
@@ -516,7 +517,9 @@ impl Explainer {
     ) -> PyResult<String> {
         let goal: Goal = error::from_json("options", goal)?;
         let taus = taus.unwrap_or_else(|| TAUS.to_vec());
-        let ask = ask(options, self.inner.usual_method())?.for_model(&self.inner);
+        let usual = self.inner.usual_method();
+        let mut ask = ask(options, usual)?;
+        ask.method.get_or_insert_with(|| usual.to_owned());
         let request = ask.request().or_raise()?;
         let factuals = factuals.unwrap_or(CALIBRATED_ROWS);
         let terms = CalibrationTerms { goal, taus, request, factuals };

@@ -7,6 +7,9 @@ import { counted, day, title, two } from "./format.js";
 import { changeTable, letter, letterDocument } from "./letter.js";
 import { COST, adviceSentence, certificateWords, stabilitySentence, verdictMeaning } from "./words.js";
 
+/** The promises of the curve. */
+const PROMISES = [0.5, 0.7, 0.8, 0.9, 0.95, 0.99];
+
 /**
  * The question: the applicant, and the locked features.
  * @typedef {{row: number | null, values: Record<string, unknown>, keep: string[]}} Question
@@ -14,7 +17,7 @@ import { COST, adviceSentence, certificateWords, stabilitySentence, verdictMeani
 
 /**
  * An answer that has been checked against the retrained models.
- * @typedef {{method: string, document: any, explained: any, survives: number, models: number}} Answer
+ * @typedef {{method: string, promise?: number, document: any, explained: any, survives: number, models: number}} Answer
  */
 
 /**
@@ -23,28 +26,37 @@ import { COST, adviceSentence, certificateWords, stabilitySentence, verdictMeani
  */
 export function advicePanel(context, on) {
   const { model } = context;
-  /** The service has no models for methods that search over models. */
-  const methods = model.methods.filter((method) => !method.needs_models);
+  const { methods } = model;
   const usual = methods[0].name;
+  /** The promises of the curve, if the default method has a promise. */
+  const promises = model.promise ? PROMISES.filter((promise) => promise <= model.promise.most) : [];
   const body = h("div", { class: "advice" });
   const stale = h("p", { class: "stale", hidden: true }, "The values have changed. ", h("button", { type: "button", class: "quiet", onclick: () => ask() }, "Ask again"));
+  const curve = h("div");
   const comparison = h("div");
   /** @type {Question | null} */
   let question = null;
   /** @type {Map<string, Answer>} */
   let answers = new Map();
+  /** @type {Map<number, Answer>} answers of the default method by their promise */
+  let promised = new Map();
   let chosen = usual;
+  let promise = model.promise?.usual;
   let asking = new AbortController();
 
-  const bodyOf = (method, certify) => ({
+  const searches = (method) => methods.some(({ name, needs_models }) => name === method && needs_models);
+  const bodyOf = (method, certify, promise) => ({
     model: model.id, rows: [question.values], keep: question.keep, method, certify,
+    ...(searches(method) ? { promise } : {}),
   });
 
   /** One method's answer to the question. */
-  async function answer(method, certify, signal) {
-    const document = await post("/v1/explain", bodyOf(method, certify), { signal });
+  async function answer(method, certify, signal, promise) {
+    const document = await post("/v1/explain", bodyOf(method, certify, promise), { signal });
     const [explained] = document.rows;
-    const result = { method, document, explained, survives: 0, models: 0 };
+    const result = { method, promise, document, explained, survives: 0, models: 0 };
+    const shown = explained.advice.promise;
+    if (shown) return { ...result, survives: shown.accepting, models: shown.models };
     if (explained.advice.status === "found" && context.model.ensemble.models > 0) {
       const rows = [explained.advice.counterfactual];
       const survival = await post("/v1/survival", { model: model.id, rows }, { signal });
@@ -60,9 +72,20 @@ export function advicePanel(context, on) {
     const { signal } = asking;
     question = on.current();
     answers = new Map();
+    promised = new Map();
+    promise = model.promise?.usual;
     stale.hidden = true;
+    replace(curve);
     replace(comparison);
-    await take(usual, signal);
+    await take(usual, promise, signal);
+    for (const other of promises) {
+      if (signal.aborted || answers.size === 0) return;
+      if (promised.has(other)) continue;
+      const result = await answer(usual, true, signal, other).catch(() => null);
+      if (signal.aborted) return;
+      if (result) promised.set(other, result);
+      showCurve();
+    }
     for (const { name } of methods) {
       if (signal.aborted || answers.size === 0) return;
       if (answers.has(name)) continue;
@@ -74,19 +97,21 @@ export function advicePanel(context, on) {
   }
 
   /** Shows one method's answer as the advice. */
-  async function take(method, signal = asking.signal) {
+  async function take(method, asked, signal = asking.signal) {
     const before = [...body.children];
     if (answers.size === 0) replace(body, loading("Searching for the cheapest robust change…"));
     else body.classList.add("waiting");
     try {
-      const result = await answer(method, true, signal);
+      const result = promised.get(asked) ?? await answer(method, true, signal, asked);
       if (signal.aborted) return;
       answers.set(method, result);
-      chosen = method;
+      if (asked) promised.set(asked, result);
+      [chosen, promise] = [method, asked];
       show(result);
+      showCurve();
       compare();
     } catch (error) {
-      if (!signal.aborted) replace(body, failure(error, () => take(method)), ...(answers.size > 0 ? before : []));
+      if (!signal.aborted) replace(body, failure(error, () => take(method, asked)), ...(answers.size > 0 ? before : []));
     } finally {
       body.classList.remove("waiting");
     }
@@ -107,6 +132,7 @@ export function advicePanel(context, on) {
     replace(
       body,
       h("p", { class: "lead" }, sentence),
+      h("p", { class: "promise" }, advice.promise?.sentence ?? "Nothing about retraining was measured."),
       changeTable(advice.changes),
       h(
         "div",
@@ -121,6 +147,27 @@ export function advicePanel(context, on) {
       recordForm(answer),
     );
     announce(`Advice by ${answer.method}: ${sentence}`);
+  }
+
+  /** The plot of promise against cost: every mark is advice that can be chosen. */
+  function showCurve() {
+    const found = [...promised].filter(([, { explained }]) => explained.advice.status === "found");
+    if (found.length < 2) return;
+    const places = found.map(([asked, { explained: { advice }, survives, models }]) => ({
+      name: two(asked), asked, robust: true, cost: advice.cost.l1, survives, models,
+      sentence: adviceSentence(advice.changes),
+    }));
+    const none = [...promised].filter(([, { explained }]) => explained.advice.status !== "found").map(([asked]) => two(asked));
+    const line = h("p", { class: "look" }, "Point at a promise to read its advice; select it to use the advice.");
+    const look = ({ name, sentence }) => replace(line, h("strong", {}, `Promise ${name}`), ": ", h("q", {}, sentence));
+    replace(
+      curve,
+      h("h3", {}, "A higher promise costs more"),
+      h("p", { class: "soft" }, "Each mark is advice for the named promise: its cost, and how many of the models retrained to check it accept it."),
+      tradeoff(places, places[0].models, chosen === usual ? two(promise) : "", { look, take: ({ asked }) => take(usual, asked) }, Math.max(280, curve.clientWidth), "Promises: cost against survival"),
+      line,
+      none.length > 0 && h("p", { class: "soft" }, `No advice keeps a promise of ${none.join(", ")}.`),
+    );
   }
 
   /** The plot of all methods that have answered, and the list of those that found nothing. */
@@ -147,7 +194,7 @@ export function advicePanel(context, on) {
       comparison,
       h("h3", {}, "Comparison of the methods"),
       h("p", { class: "soft" }, "Higher is more robust, further left is cheaper. Methods with round marks test the stability of their advice, those with square marks do not."),
-      tradeoff(places, models, chosen, { look, take: ({ name }) => take(name) }, Math.max(280, comparison.clientWidth)),
+      tradeoff(places, models, chosen, { look, take: ({ name }) => take(name, searches(name) ? model.promise.usual : undefined) }, Math.max(280, comparison.clientWidth)),
       better && h("p", { class: "note" }, `For this applicant ${better.name} is cheaper and more retrained models accept it: ${better.survives} of ${models}, at a cost of ${two(better.cost)}. Consider using it.`),
       line,
       none.length > 0 && h("p", { class: "soft" }, `Nothing found by ${none.join(", ")}.`),
@@ -157,7 +204,7 @@ export function advicePanel(context, on) {
   }
 
   /** The button that records advice as a promise. */
-  function recordForm({ method }) {
+  function recordForm({ method, promise }) {
     const said = h("div", { role: "status" });
     const subject = h("input", { id: "subject", required: true, maxlength: 200, autocomplete: "off", value: question.row === null ? null : `row-${question.row}` });
     const days = h("input", { id: "days", type: "number", min: 1, max: 3650, value: 90, required: true });
@@ -168,7 +215,7 @@ export function advicePanel(context, on) {
       replace(said, loading("Recording…"));
       try {
         const record = { subjects: [subject.value.trim()], holds_days: days.valueAsNumber };
-        const { recorded } = await post("/v1/explain", { ...bodyOf(method, true), record }, { once: true });
+        const { recorded } = await post("/v1/explain", { ...bodyOf(method, true, promise), record }, { once: true });
         const until = day(Date.now() + 86_400_000 * days.valueAsNumber);
         replace(said, h("p", {}, `Recorded as promise ${recorded[0]}. It is valid until ${until}. `, h("a", { href: "#update" }, "See all promises")));
       } catch (error) {
@@ -196,8 +243,10 @@ export function advicePanel(context, on) {
     asking.abort();
     question = null;
     answers = new Map();
+    promised = new Map();
     stale.hidden = true;
     document.querySelector(".letter")?.remove();
+    replace(curve);
     replace(comparison);
     replace(
       body,
@@ -214,6 +263,7 @@ export function advicePanel(context, on) {
       h("h2", { id: "advice-title" }, "What should change?"),
       stale,
       body,
+      curve,
       comparison,
     ),
     clear,
@@ -241,30 +291,23 @@ function facts({ explained: { advice }, survives, models }) {
   );
 }
 
-/** The certificate and its assumptions. */
+/** The certificate and its assumptions, folded. */
 function certificatePanel(certificate) {
   if (!certificate) return h("p", { class: "soft" }, "There is no certificate.");
   const { verdict, claims, assumptions, omitted } = certificateWords(certificate);
-  const [first, ...others] = claims;
   return h(
-    "section",
-    { class: "certificate", "aria-label": "Certificate" },
-    h("h3", {}, "How certain is this?"),
-    h("p", {}, h("span", { class: "verdict-word", "data-verdict": verdict, title: verdictMeaning(verdict) }, verdict), " ", first?.sentence),
+    "details",
+    { class: "certificate" },
+    h("summary", {}, "How certain is this? ", h("span", { class: "verdict-word", "data-verdict": verdict, title: verdictMeaning(verdict) }, verdict)),
+    h(
+      "ul",
+      {},
+      claims.map(({ title, verdict, sentence }) => h("li", {}, h("strong", {}, title), ` (${verdict}: ${verdictMeaning(verdict)}). `, sentence)),
+      omitted.map(({ title, reason }) => h("li", {}, h("strong", {}, title), `: ${reason}`)),
+    ),
     assumptions.length > 0 && h("p", { class: "soft" }, "Assumptions:"),
     h("ul", { class: "assumptions" }, assumptions.map(({ sentence, standing, meaning }) =>
       h("li", {}, sentence, " ", h("span", { class: "standing", title: meaning }, standing)))),
-    h(
-      "details",
-      {},
-      h("summary", {}, "Other certificates"),
-      h(
-        "ul",
-        {},
-        others.map(({ title, verdict, sentence }) => h("li", {}, h("strong", {}, title), ` (${verdict}: ${verdictMeaning(verdict)}). `, sentence)),
-        omitted.map(({ title, reason }) => h("li", {}, h("strong", {}, title), `: ${reason}`)),
-      ),
-    ),
   );
 }
 

@@ -264,18 +264,18 @@ function decisionPanel(tau) {
       const known = label == null ? "" : ` · labelled ${label}`;
       replace(who, row === null ? "Entered by hand" : `Row ${row}${known}`);
     },
-    survival({ score: today, scores = [], survives = 0 }, ensemble) {
+    survival({ score: today, scores = [], searched = [], survives = 0 }, ensemble) {
       const models = scores.length;
       const accepted = today >= 0.5;
-      strip.show(scores, today);
+      strip.show(scores, today, searched);
       replace(verdict, accepted ? "Accepted" : "Rejected");
       verdict.dataset.accepted = String(accepted);
       replace(scored, score(today));
       const training = ensemble.state === "training";
       progress.hidden = !training;
       progress.max = ensemble.wanted;
-      progress.value = models;
-      const coming = training ? ` ${ensemble.wanted - models} more are being trained.` : "";
+      progress.value = ensemble.models;
+      const coming = training ? ` ${ensemble.wanted - ensemble.models} more are being trained.` : "";
       const why = ensemble.state === "none" || ensemble.state === "failed" ? ` ${ensemble.sentence}` : "";
       const text = survivalSentence(survives, models) + coming + why;
       replace(sentence, text);

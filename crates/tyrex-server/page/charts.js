@@ -39,6 +39,8 @@ export class Strip {
   #today = svg("g", { class: "today" });
   #frame = svg("g");
   #scores = [];
+  /** Dots of models that a search uses; they follow the others. */
+  #searched = 0;
   #score = null;
   #size = { width: 0, height: 0 };
 
@@ -54,17 +56,20 @@ export class Strip {
    * Moves the dots.
    * @param {number[]} scores of the retrained models
    * @param {number} today the score of the model in use
+   * @param {number[]} searched scores of the models that searches use, which do not count
    */
-  show(scores, today) {
-    this.#scores = scores;
+  show(scores, today, searched = []) {
     this.#score = today;
     const accepting = scores.filter((value) => value >= 0.5).length;
     this.root.setAttribute(
       "aria-label",
       `Scores of ${scores.length} retrained models from 0 to 1: ${accepting} at 0.5 or above. The model in use: ${score(today)}.`,
     );
-    while (this.#dots.childElementCount > scores.length) this.#dots.lastChild.remove();
-    while (this.#dots.childElementCount < scores.length) {
+    this.#scores = [...scores, ...searched];
+    this.#searched = searched.length;
+    const number = this.#scores.length;
+    while (this.#dots.childElementCount > number) this.#dots.lastChild.remove();
+    while (this.#dots.childElementCount < number) {
       this.#dots.append(svg("g", { class: "dot" }, svg("circle"), svg("path"), svg("title")));
     }
     this.#layOut();
@@ -98,13 +103,15 @@ export class Strip {
     [...this.#dots.children].forEach((dot, index) => {
       const value = this.#scores[index];
       const { x, y } = places[index];
+      const counts = index < number - this.#searched;
       dot.classList.toggle("accepting", value >= 0.5);
+      dot.classList.toggle("searched", !counts);
       dot.style.transform = `translate(${x.toFixed(1)}px, ${(middle + y).toFixed(1)}px)`;
       const [circle, diamond, label] = dot.children;
       circle.setAttribute("r", radius);
       const reach = radius * 1.15;
       diamond.setAttribute("d", `M0 ${-reach}L${reach} 0L0 ${reach}L${-reach} 0Z`);
-      label.textContent = `Retrained model ${index + 1}: ${score(value)}`;
+      label.textContent = `${counts ? `Retrained model ${index + 1}` : "A model that searches use"}: ${score(value)}`;
     });
     if (this.#score === null) return;
     replace(this.#today, svg("line", { y1: 0, y2: top - bottom }), svg("path", { d: "M0 0L6 9H-6Z" }), svg("title", {}, "The model in use"));
@@ -115,7 +122,7 @@ export class Strip {
 /** The legend of the strip. */
 export function stripLegend() {
   const today = svg("g", { class: "today" }, svg("path", { d: "M0 -5L6 5H-6Z" }));
-  return h("ul", { class: "legend" }, named("accepts", mark(true)), named("rejects", mark(false)), named("the model in use", today));
+  return h("ul", { class: "legend" }, named("accepts", mark(true)), named("rejects", mark(false)), named("the model in use", today), named("used by searches, does not count", svg("g", { class: "dot accepting searched" }, CIRCLE())));
 }
 
 /**
@@ -134,8 +141,9 @@ export function stripLegend() {
  * @param {string} chosen
  * @param {{look: (method: Placed) => void, take: (method: Placed) => void}} on
  * @param {number} width in pixels
+ * @param {string} [about] the name of the chart
  */
-export function tradeoff(methods, models, chosen, on, width) {
+export function tradeoff(methods, models, chosen, on, width, about = "Methods: cost against survival") {
   const [height, left, right, top, bottom] = [310, 48, 18, 34, 44];
   const most = 1.12 * Math.max(1, ...methods.map(({ cost }) => cost));
   const x = (cost) => left + (cost / most) * (width - left - right);
@@ -148,7 +156,7 @@ export function tradeoff(methods, models, chosen, on, width) {
   const marks = labelled(methods.map((method) => ({ ...method, x: x(method.cost), y: y(method.survives) })), width - 4);
   return svg(
     "svg",
-    { class: "tradeoff", viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": "Methods: cost against survival" },
+    { class: "tradeoff", viewBox: `0 0 ${width} ${height}`, role: "group", "aria-label": about },
     shares.map((share) => [
       svg("line", { class: "grid", x1: left, x2: width - right, y1: y(share * models), y2: y(share * models) }),
       svg("text", { class: "axis", x: left - 8, y: y(share * models) + 4, "text-anchor": "end" }, percent(share)),

@@ -28,13 +28,13 @@ fn main() -> anyhow::Result<()> {
     let mut applicants = explainer.read_applicants(&Table::read(Path::new(applicants))?)?;
     applicants.retain(Applicant::is_rejected);
     let ask = Ask { method: Some(method.clone()), ..Ask::default() };
-    let Answered { adviser, advice, certificates } =
+    let Answered { adviser, advice, certificates, fresh } =
         explainer.answer(&applicants, &ask, None, |_| ControlFlow::Continue(()))?;
     let mut out = std::io::stdout().lock();
     for (advice, certificate) in advice.iter().zip(certificates) {
         let tries = ask.tries(applicants.len());
-        let document =
-            adviser.explained(advice, certificate, tries, |_| ControlFlow::Continue(()))?;
+        let go_on = |_| ControlFlow::Continue(());
+        let document = adviser.explained(advice, certificate, fresh.as_deref(), tries, go_on)?;
         serde_json::to_writer(&mut out, &document)?;
         out.write_all(b"\n")?;
     }

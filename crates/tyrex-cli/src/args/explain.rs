@@ -16,8 +16,8 @@ use super::{
 #[command(after_help = "\
 Examples:
   tyrex explain --dataset german
+  tyrex explain --dataset german --promise 0.95 --limit 3 --details
   tyrex explain --dataset german --method trex-i --norm l2 --tau 0.9
-  tyrex explain --dataset german --promise 0.9 --limit 3
   tyrex explain --dataset german --vary duration,credit_amount --limit 20
   tyrex explain --data loans.csv --schema loans.toml --tau auto --out advice.csv
   tyrex explain --data applicants.csv --model loans.onnx --out advice.parquet --json
@@ -37,8 +37,9 @@ pub struct ExplainArgs {
     /// Search options.
     #[command(flatten)]
     pub search: SearchArgs,
-    /// Probability with which the next model must accept the advice, such as 0.9: the search runs
-    /// over retrained models (trex-e), and others certify it
+    /// Probability with which the next model must accept the advice: the search runs over retrained
+    /// models (trex-e), and others certify it [default: 0.9 where models can be retrained and no
+    /// other method is chosen]
     #[arg(long, value_name = "P", allow_negative_numbers = true, conflicts_with_all = ["tau", "k", "sigma"], help_heading = "Search")]
     pub promise: Option<f64>,
     /// Confidence of certificates, and of the promise [default: 0.95]
@@ -50,8 +51,8 @@ pub struct ExplainArgs {
     /// How models that are trained now differ.
     #[command(flatten)]
     pub change: ChangeArgs,
-    /// Models to retrain for the certificates [default: 20, or none for a model file; 61 for a
-    /// promise of 0.9]
+    /// Models to retrain for the certificates [default: 61 for a promise of 0.9; without a promise
+    /// 20, or none for a model file]
     #[arg(long, value_name = "N", value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "Change")]
     pub models: Option<usize>,
     /// Training parameters.
@@ -63,6 +64,9 @@ pub struct ExplainArgs {
     /// Rejected applicants to advise [default: 5 to show, all to write or record]
     #[arg(long, value_name = "N", value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "Output")]
     pub limit: Option<usize>,
+    /// Show scores, costs, stability and certificates as well
+    #[arg(long, help_heading = "Output")]
+    pub details: bool,
     /// Write the advice to a .csv, .jsonl, .ndjson or .parquet file
     #[arg(long, value_name = "FILE", help_heading = "Output")]
     pub out: Option<PathBuf>,
@@ -75,7 +79,8 @@ pub struct ExplainArgs {
 #[derive(Debug, clap::Args)]
 #[command(next_help_heading = "Search")]
 pub struct SearchArgs {
-    /// Method [default: trex-o; trex-nn for a model without gradients]
+    /// Method [default: trex-e with a promise; else trex-o, or trex-nn for a model without
+    /// gradients]
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(MethodSpec::NAMES))]
     pub method: Option<String>,
     /// Norm that measures the cost of a change [default: l1]

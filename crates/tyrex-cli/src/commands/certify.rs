@@ -4,6 +4,7 @@ mod verify;
 
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
@@ -61,7 +62,7 @@ fn certify(
     let fresh = match (&args.ensemble, args.models) {
         (Some(folder), _) => {
             let given = explainer.retraining().read(folder)?;
-            Some(reference.retraining().fresh(given, args.steered, &|at| bars.at(at))?)
+            Some(Arc::new(reference.retraining().fresh(given, args.steered, &|at| bars.at(at))?))
         }
         (None, Some(models)) => {
             let change = retrain::change(&args.change)?;
@@ -73,7 +74,7 @@ fn certify(
     drop(bars);
     // As `explain` and the service derive it: the same seed gives the same certificate.
     let seed = Ask { seed: args.seed, ..Ask::default() }.certificate_seed();
-    let certificates = with_progress(context, &explainer, fresh.as_ref(), &terms(args), seed)?;
+    let certificates = with_progress(context, &explainer, fresh.as_deref(), &terms(args), seed)?;
     if let Some(path) = &args.out {
         let count = certificates.len().min(args.limit.unwrap_or(usize::MAX));
         let (rows, written) = (&given.factuals[..count], &certificates[..count]);
@@ -89,7 +90,7 @@ fn certify(
         found_for: given.model.filter(|model| !model.is_empty() && *model != own),
         model: ModelSummary::of(explainer.model()),
         favourable_class: class,
-        ensemble: fresh.as_ref().map(|Fresh { ensemble, steered, .. }| EnsembleSummary {
+        ensemble: fresh.as_deref().map(|Fresh { ensemble, steered, .. }| EnsembleSummary {
             change: ensemble.change().description(),
             models: ensemble.members().len(),
             steered: *steered,

@@ -3,11 +3,11 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
-use tyrex::counterfactual::{Budget, MethodSpec, Protocol, Stopped};
+use tyrex::counterfactual::{Budget, MethodSpec, Protocol};
 use tyrex::data::{Table, TableWriter};
 use tyrex::explain::{
-    Advice, Advised, Adviser, Applicant, Ask, CALIBRATED_ROWS, ChangeWords, Counter, Explained,
-    Part, Performance, Request, Stage, check_advice_names,
+    Advice, Advised, Adviser, Applicant, Ask, CALIBRATED_ROWS, Counter, Explained, Part,
+    Performance, Request, ShownPromise, Stage, Unchanged, check_advice_names,
 };
 use tyrex::{Error, Result, Seed};
 
@@ -47,7 +47,6 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
     let reference = args.reference.reference.as_deref();
     let subject = source::subject(context, &args.source, &args.model, reference, training, seed)?;
     let explainer = &subject.explainer;
-    ask = ask.for_model(explainer);
     // Rows and model are sound, so a ledger may be made; the search has not begun.
     let mut batches = subject.batches()?;
     let recording = record::open(&args.record, &args.source)?;
@@ -61,6 +60,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
     }
     let given =
         args.ensemble.as_deref().map(|folder| explainer.retraining().read(folder)).transpose()?;
+    ask = ask.for_model(explainer, given.as_ref());
     let bars = context.stages();
     let asked = ask.clone();
     if ask.is_calibrated() {
@@ -86,9 +86,12 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
         })?,
     };
     let certified = &searched.advice;
-    let found = certified.iter().any(|advice| advice.found().is_some());
-    let fresh = if found { explainer.fresh(&asked, given, &|at| bars.at(at))? } else { None };
-    let certificates = adviser.certify(certified, fresh.as_ref(), &ask, |at| bars.at(at))?;
+    let fresh = match certified.len() {
+        0 => None,
+        _ => explainer.fresh(&asked, given, &|at| bars.at(at))?,
+    };
+    let fresh = fresh.as_deref();
+    let certificates = adviser.certify(certified, fresh, &ask, |at| bars.at(at))?;
     drop(bars);
     let recorded = recording
         .map(|recording: Recording<'_>| {
@@ -101,7 +104,8 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
         .iter()
         .zip(certificates)
         .map(|(advice, certificate)| {
-            adviser.explained(advice, certificate, tries, |_| std::ops::ControlFlow::Continue(()))
+            let go_on = |_| std::ops::ControlFlow::Continue(());
+            adviser.explained(advice, certificate, fresh, tries, go_on)
         })
         .collect::<Result<_>>()?;
     let report = ExplainReport {
@@ -120,6 +124,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
         rejected,
         out: args.out.as_deref().map(shown),
         recorded,
+        details: args.details,
         pairs: subject.pairs(&batches.summary(&title)),
     };
     let answer = if searched.found > 0 || searched.asked == 0 { Answer::Yes } else { Answer::No };
@@ -241,58 +246,60 @@ struct ExplainReport<'a> {
     out: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     recorded: Option<RecordReport>,
+    /// Whether people see all details.
+    #[serde(skip)]
+    details: bool,
     // The same seed gives the same document, so times are for people only.
     #[serde(skip)]
     pairs: Vec<(&'static str, String)>,
 }
 
-/// One applicant, for people.
-fn applicant_page(page: &mut Page, applicant: &Explained<'_>) {
+/// One applicant, for people: the advice and its promise, and on request all that is known of them.
+fn applicant_page(page: &mut Page, applicant: &Explained<'_>, details: bool) {
     let label = applicant.label.map(|label| format!(", labelled {label}")).unwrap_or_default();
     page.title(&format!(
         "Row {}: rejected with a score of {:.3}{label}",
         applicant.row, applicant.score
     ));
+    let mut pairs = vec![("advice", applicant.sentence.clone())];
     match &applicant.advice {
-        Advised::NotFound { sentence, relaxations, .. } => {
-            let mut pairs = vec![("advice", format!("none: {sentence}"))];
+        Advised::NotFound { relaxations, .. } => {
             if let Some(relaxations) = relaxations {
                 pairs.push(("rules", relaxations.to_string()));
             }
-            page.pairs(&pairs);
+            if let Some(Unchanged { accepting, models }) = applicant.unchanged {
+                let unchanged = format!(
+                    "{accepting} of {models} retrained models accept the applicant without any \
+                     change."
+                );
+                pairs.push(("promise", unchanged));
+            }
         }
-        Advised::Found {
-            changes, score, stability, cost, promise, certificate, stopped, ..
-        } => {
-            let mut pairs: Vec<(&str, String)> = Vec::new();
-            for change in *changes {
-                let title = if pairs.is_empty() { "change" } else { "" };
-                let ChangeWords { from, to, .. } = &change.words;
-                pairs.push((title, format!("{} from {from} to {to}", change.feature)));
+        Advised::Found { score, stability, cost, promise, certificate, .. } => {
+            let sentence = promise.as_ref().map(|promise| promise.sentence.as_str());
+            let sentence = sentence.unwrap_or(ShownPromise::NOT_MEASURED);
+            pairs.push(("promise", sentence.to_owned()));
+            if details {
+                let stability =
+                    stability.map(|r| format!(", stability {r:.3}")).unwrap_or_default();
+                let cost = cost
+                    .map(|cost| format!("; cost {:.3} in L1, {:.3} in L2", cost.l1, cost.l2))
+                    .unwrap_or_default();
+                pairs.push(("then", format!("a score of {score:.3}{stability}{cost}")));
+                if let Some(certificate) = certificate {
+                    pairs.push(("sure", certificate.words.sentence.clone()));
+                }
             }
-            let stability = stability.map(|r| format!(", stability {r:.3}")).unwrap_or_default();
-            let cost = cost
-                .map(|cost| format!("; cost {:.3} in L1, {:.3} in L2", cost.l1, cost.l2))
-                .unwrap_or_default();
-            pairs.push(("then", format!("a score of {score:.3}{stability}{cost}")));
-            if *stopped == Stopped::BudgetSpent {
-                let note = "the budget was spent: a longer search may find cheaper advice";
-                pairs.push(("note", note.to_owned()));
-            }
-            if let Some(promise) = promise {
-                pairs.push(("promise", promise.sentence.clone()));
-            } else if let Some(certificate) = certificate {
-                pairs.push(("sure", certificate.words.sentence.clone()));
-            }
-            page.pairs(&pairs);
         }
     }
+    page.pairs(&pairs);
 }
 
 impl ExplainReport<'_> {
     /// The search, in words.
     fn search(&self) -> String {
         let Request { method, norm, protocol, .. } = self.request;
+        let promise = self.ask.promise.map(|promise| format!(", a promise of {promise}"));
         let test = method.robustness().map(|test| {
             format!(", stability at least {} (k {}, sigma {})", test.tau, test.samples, test.sigma)
         });
@@ -300,7 +307,8 @@ impl ExplainReport<'_> {
             Protocol::Product => "",
             Protocol::Paper | Protocol::Reference => "; answers are points, not rows",
         };
-        format!("{}, cost in {}{}{answers}", method.name(), norm.name(), test.unwrap_or_default())
+        let required = promise.or(test).unwrap_or_default();
+        format!("{}, cost in {}{required}{answers}", method.name(), norm.name())
     }
 }
 
@@ -331,7 +339,7 @@ impl Report for ExplainReport<'_> {
             ("found", format!("advice for {} of {asked}", counted(self.found, "applicant"))),
         ]);
         for applicant in &self.rejected {
-            applicant_page(page, applicant);
+            applicant_page(page, applicant, self.details);
         }
         if let Some(out) = &self.out {
             page.title(&format!("Wrote {out}"));

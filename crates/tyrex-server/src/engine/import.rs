@@ -11,14 +11,17 @@ use tyrex::change::ModelChange;
 use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::data::schema::Split;
 use tyrex::data::{Catalogue, Schema, Table, TableLimits};
-use tyrex::explain::{Applicant, Ask, Reference, UnlabelledRows, embedded_schema, import_bytes};
+use tyrex::explain::{
+    Applicant, Ask, PROMISE, Promise, Reference, RetrainingTerms, SEARCH_MODELS, TUNING_MODELS,
+    UnlabelledRows, embedded_schema, import_bytes,
+};
 use tyrex::model::TrainParams;
 use tyrex::model::onnx::{Favourable, ImportOptions, OnnxModel};
 use tyrex::{Explainer, Seed};
 
 use super::Engine;
 use super::error::{Error, Result};
-use super::served::{Retraining, Served};
+use super::served::{Retraining, SearchSet, Served};
 use super::store::StoredModel;
 use crate::rows;
 
@@ -164,10 +167,11 @@ fn check_ensemble(explainer: &Explainer, models: usize) -> Result<()> {
         return Err(Error::field("ensemble", problem));
     }
     let weights = explainer.model().summary().parameters();
-    match weights.checked_mul(models) {
+    let search = SEARCH_MODELS + TUNING_MODELS;
+    match weights.checked_mul(models + search) {
         Some(all) if all <= MOST_RETRAINED => Ok(()),
         _ => {
-            let most = MOST_RETRAINED / weights.max(1);
+            let most = (MOST_RETRAINED / weights.max(1)).saturating_sub(search);
             let problem = format!("expected at most {most} for a model of this size");
             Err(Error::field("ensemble", problem))
         }
@@ -244,24 +248,23 @@ impl Engine {
             return Err(Error::Conflict(problem));
         }
         let alone = self.model_reading_permit()?;
-        let (upload, explainer, applicants, params) = self
+        let (upload, explainer, applicants, retraining) = self
             .run_now(move |_| {
                 let _alone = alone;
                 let (explainer, applicants) = upload.read(rows::UPLOADED)?;
                 check_ensemble(&explainer, upload.ensemble)?;
-                let params = match upload.ensemble {
+                let retraining = match upload.ensemble {
                     0 => None,
-                    _ => {
-                        let own = explainer.retraining().params().map_err(at("ensemble"))?;
-                        Some(own.with(&upload.training)?)
+                    models => {
+                        explainer.retraining().params().map_err(at("ensemble"))?;
+                        Some(retraining(&explainer.with_training(&upload.training)?, models)?)
                     }
                 };
-                Ok((upload, explainer, applicants, params))
+                Ok((upload, explainer, applicants, retraining))
             })
             .await?;
         let fingerprint = explainer.fingerprint().to_string();
         let name = upload.name.unwrap_or_else(|| fingerprint.chars().take(12).collect());
-        let retraining = params.map(|params| retraining(upload.ensemble, params));
         let stored = StoredModel {
             id: name.clone(),
             created: Self::now(),
@@ -354,9 +357,7 @@ impl Engine {
                 .await?;
             let retraining = match self.config.ensemble {
                 0 => None,
-                models => {
-                    Some(retraining(models.min(MOST_MODELS), explainer.retraining().params()?))
-                }
+                models => Some(retraining(&explainer, models.min(MOST_MODELS))?),
             };
             let stored = StoredModel {
                 id: name.clone(),
@@ -382,14 +383,21 @@ impl Engine {
     }
 }
 
-/// How the models of an ensemble are made: as `tyrex explain` makes them for its certificates.
-fn retraining(models: usize, params: TrainParams) -> Retraining {
-    Retraining {
+/// How the models of an ensemble are made: as `tyrex explain` makes them for its certificates and
+/// its searches. The parameters are those of the explainer.
+fn retraining(explainer: &Explainer, models: usize) -> Result<Retraining> {
+    let ask = Ask::default();
+    let search = ask.search_terms(explainer)?;
+    let set = |RetrainingTerms { models, seed, .. }| SearchSet { models, seed };
+    // Models to search over are of use only if the promise of an answer can be shown.
+    let can_promise = Promise::new(PROMISE, ask.confidence)?.can_be_shown(models);
+    Ok(Retraining {
         change: ModelChange::default(),
         models,
-        params,
-        seed: Ask::default().certificate_seed(),
-    }
+        params: explainer.retraining().params()?,
+        seed: ask.certificate_seed(),
+        search: if can_promise { search.map(set).into() } else { Vec::new() },
+    })
 }
 
 fn named(name: &str, data_dir: Option<&Path>) -> Result<tyrex::data::Dataset> {

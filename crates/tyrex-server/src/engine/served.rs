@@ -30,7 +30,7 @@ const MOST_NUMBERS: usize = 32 << 20;
 #[derive(Debug)]
 pub struct Served {
     id: String,
-    explainer: Explainer,
+    explainer: Arc<Explainer>,
     fingerprint: String,
     origin: String,
     created: Timestamp,
@@ -57,12 +57,36 @@ pub(super) struct Retraining {
     pub(super) models: usize,
     pub(super) params: TrainParams,
     pub(super) seed: tyrex::Seed,
+    /// The models to search over and to tune with; none in databases of earlier versions.
+    #[serde(default)]
+    pub(super) search: Vec<SearchSet>,
+}
+
+/// A set of models that a search uses.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub(super) struct SearchSet {
+    pub(super) models: usize,
+    pub(super) seed: tyrex::Seed,
 }
 
 impl Retraining {
-    pub(super) fn terms(&self) -> RetrainingTerms {
-        let Self { change, models, params, seed } = self.clone();
-        RetrainingTerms { change, models, params, seed }
+    /// The terms of the fresh models, and of the two sets that a search uses, if there are any. The
+    /// members of all sets are numbered in this order.
+    pub(super) fn terms(&self) -> Vec<RetrainingTerms> {
+        let Self { change, models, params, seed, search } = self;
+        let terms = |models, seed| RetrainingTerms {
+            change: change.clone(),
+            models,
+            params: params.clone(),
+            seed,
+        };
+        let search = search.iter().map(|set| terms(set.models, set.seed));
+        std::iter::once(terms(*models, *seed)).chain(search).collect()
+    }
+
+    /// The number of models of all sets.
+    pub(super) fn all_models(&self) -> usize {
+        self.models + self.search.iter().map(|set| set.models).sum::<usize>()
     }
 }
 
@@ -70,9 +94,10 @@ impl Retraining {
 #[derive(Debug, Clone)]
 pub(super) enum Training {
     None,
-    /// Some are missing; the finished ones.
-    Under(Option<Arc<Fresh>>),
-    Ready(Arc<Fresh>),
+    /// Some are missing: the number of finished ones, and the fresh ones among them.
+    Under(usize, Option<Arc<Fresh>>),
+    /// The fresh models, and the explainer that searches over the others.
+    Ready(Arc<Fresh>, Option<Arc<Explainer>>),
     Failed(String),
 }
 
@@ -128,12 +153,12 @@ impl Served {
             applicants,
             apart,
             ensemble: RwLock::new(match retraining {
-                Some(_) => Training::Under(None),
+                Some(_) => Training::Under(0, None),
                 None => Training::None,
             }),
             retraining,
             numbers: explainer.model().dim() + width,
-            explainer,
+            explainer: Arc::new(explainer),
             gauges: Kept::new(GAUGES, KEPT_NUMBERS),
             advisers: Kept::new(ADVISERS, KEPT_NUMBERS),
             removed: Stop::default(),
@@ -229,7 +254,7 @@ impl Served {
     /// The retrained models, if all are trained.
     pub(crate) fn fresh(&self) -> Option<Arc<Fresh>> {
         match self.training() {
-            Training::Ready(fresh) => Some(fresh),
+            Training::Ready(fresh, _) => Some(fresh),
             _ => None,
         }
     }
@@ -237,8 +262,8 @@ impl Served {
     /// The retrained models available now, or the reason why there are none.
     pub(crate) fn fresh_so_far(&self) -> Result<Arc<Fresh>> {
         match self.training() {
-            Training::Ready(fresh) | Training::Under(Some(fresh)) => Ok(fresh),
-            Training::Under(None) => Err(Error::Busy {
+            Training::Ready(fresh, _) | Training::Under(_, Some(fresh)) => Ok(fresh),
+            Training::Under(_, None) => Err(Error::Busy {
                 what: "the first retrained models are not ready yet",
                 retry_after: std::time::Duration::from_secs(1),
             }),
@@ -250,21 +275,64 @@ impl Served {
         }
     }
 
+    /// Whether there are, or will be, models for searches over models.
+    pub(crate) fn can_promise(&self) -> bool {
+        let planned = self.retraining.as_ref().is_some_and(|own| !own.search.is_empty());
+        planned && !matches!(self.training(), Training::Failed(_))
+    }
+
+    /// The number of fresh models, when all are trained.
+    pub(crate) fn fresh_models(&self) -> usize {
+        self.retraining.as_ref().map_or(0, |retraining| retraining.models)
+    }
+
+    /// The explainer with models to search over; the plain one while there are none.
+    pub(crate) fn searching(&self) -> Arc<Explainer> {
+        match self.training() {
+            Training::Ready(_, Some(searching)) => searching,
+            _ => Arc::clone(&self.explainer),
+        }
+    }
+
+    /// The explainer for a request: the one with models to search over, if the method needs them.
+    fn explainer_for(&self, request: &Request) -> Result<Arc<Explainer>> {
+        if !request.method.needs_models() {
+            return Ok(Arc::clone(&self.explainer));
+        }
+        match self.training() {
+            Training::Ready(_, Some(searching)) => Ok(searching),
+            Training::Under(..) if self.can_promise() => Err(Error::Busy {
+                what: "the retrained models to search over are not ready yet",
+                retry_after: std::time::Duration::from_secs(1),
+            }),
+            _ => Err(Error::Conflict(format!(
+                "the model `{}` has no retrained models to search over",
+                self.id
+            ))),
+        }
+    }
+
     /// The progress of the retrained models.
     pub(crate) fn ensemble_summary(&self) -> EnsembleSummary {
-        let wanted = self.retraining.as_ref().map_or(0, |retraining| retraining.models);
+        let wanted = self.retraining.as_ref().map_or(0, Retraining::all_models);
         let change = self.retraining.as_ref().map(|retraining| retraining.change.description());
         let change = change.unwrap_or_default();
         let (state, models, sentence) = match self.training() {
             Training::None => (EnsembleState::None, 0, "None were requested.".to_owned()),
-            Training::Under(so_far) => {
-                let done = so_far.map_or(0, |fresh| fresh.ensemble.members().len());
+            Training::Under(done, _) => {
                 let sentence = format!("{done} of {wanted} models so far, {change}.");
                 (EnsembleState::Training, done, sentence)
             }
-            Training::Ready(fresh) => {
+            Training::Ready(fresh, search) => {
                 let count = fresh.ensemble.members().len();
-                (EnsembleState::Ready, count, format!("{count} models, {change}."))
+                let sentence = match search {
+                    Some(_) => format!(
+                        "{count} models to certify advice, {} to search for it, {change}.",
+                        wanted - count
+                    ),
+                    None => format!("{count} models, {change}."),
+                };
+                (EnsembleState::Ready, wanted, sentence)
             }
             Training::Failed(reason) => (EnsembleState::Failed, 0, reason),
         };
@@ -291,12 +359,13 @@ impl Served {
 
     /// The prepared method of a request, from the cache or prepared now.
     pub(super) fn adviser(&self, request: &Request) -> Result<Arc<Adviser>> {
+        let explainer = self.explainer_for(request)?;
         // About as many neighbours as all its gauges have.
         let samples = request.method.robustness().map_or(1, |test| 10 * test.samples);
         Ok(self.advisers.get(
             |adviser| adviser.request() == request,
             |_| self.numbers * samples,
-            || Adviser::new(&self.explainer, request.clone()),
+            || Adviser::new(&explainer, request.clone()),
         )?)
     }
 }

@@ -1,8 +1,10 @@
 //! Retraining of models in the background.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
+use tyrex::Explainer;
 use tyrex::explain::{Fresh, RetrainingTerms};
 use tyrex::model::Mlp;
 use tyrex::model::onnx::{self, ExportMetadata, ImportOptions, OnnxModel};
@@ -16,7 +18,7 @@ impl Engine {
     /// restart continues from there.
     pub(super) async fn train(self: Arc<Self>, served: Arc<Served>) {
         match self.trained(&served).await {
-            Ok(ensemble) => served.set_training(Training::Ready(Arc::new(ensemble))),
+            Ok((fresh, searching)) => served.set_training(Training::Ready(fresh, searching)),
             Err(_) if self.parking.is_set() || served.removed.is_set() => {}
             Err(error) => {
                 tracing::error!(model = served.id(), %error, "cannot retrain the model");
@@ -30,29 +32,64 @@ impl Engine {
         }
     }
 
-    async fn trained(&self, served: &Arc<Served>) -> Result<Fresh> {
+    /// Trains the fresh models, then those that searches use.
+    async fn trained(&self, served: &Arc<Served>) -> Result<(Arc<Fresh>, Option<Arc<Explainer>>)> {
         let Some(retraining) = served.retraining() else {
             return Err(Error::Broken("no retrained models were requested".to_owned()));
         };
-        let terms = Arc::new(retraining.terms());
-        let mut members: Vec<Option<Mlp>> = vec![None; terms.models];
-        for (number, onnx) in self.store.members(served.id()).await? {
-            if let Some(member) = members.get_mut(number) {
-                *member = Some(read(onnx)?);
+        let mut stored = self.store.members(served.id()).await?.into_iter().collect();
+        let (mut first, mut sets) = (0, Vec::new());
+        let mut fresh = None;
+        for terms in retraining.terms().into_iter().map(Arc::new) {
+            let next = first + terms.models;
+            sets.push(self.trained_set(served, &terms, first, &mut stored, &fresh).await?);
+            if fresh.is_none() {
+                let made = self.compared(served, &terms, sets.remove(0)).await?;
+                fresh = Some(Arc::new(made));
             }
+            first = next;
+        }
+        let fresh = fresh.ok_or_else(|| Error::Broken("no set of models".to_owned()))?;
+        let searching = match <[Vec<Mlp>; 2]>::try_from(sets) {
+            Ok([search, tune]) => {
+                let served = Arc::clone(served);
+                let prepare = move || Ok(served.explainer().with_search_models(search, tune)?);
+                Some(Arc::new(self.pool.run_in_background(prepare).await?))
+            }
+            Err(_) => None,
+        };
+        Ok((fresh, searching))
+    }
+
+    /// One set of models: the stored ones, and those that are missing. Its numbers start at `first`.
+    /// `fresh` are the fresh models, if this is another set.
+    async fn trained_set(
+        &self,
+        served: &Arc<Served>,
+        terms: &Arc<RetrainingTerms>,
+        first: usize,
+        stored: &mut BTreeMap<usize, Vec<u8>>,
+        fresh: &Option<Arc<Fresh>>,
+    ) -> Result<Vec<Mlp>> {
+        let mut members: Vec<Option<Mlp>> = vec![None; terms.models];
+        for (number, member) in members.iter_mut().enumerate() {
+            *member = stored.remove(&(first + number)).map(read).transpose()?;
         }
         let mut missing: Vec<usize> =
             (0..members.len()).filter(|&number| members[number].is_none()).collect();
         while !missing.is_empty() {
             let so_far: Vec<Mlp> = members.iter().flatten().cloned().collect();
-            if !so_far.is_empty() {
-                let so_far = self.compared(served, &terms, so_far).await?;
-                served.set_training(Training::Under(Some(Arc::new(so_far))));
-            }
+            let done = first + so_far.len();
+            let known = match fresh {
+                Some(fresh) => Some(Arc::clone(fresh)),
+                None if so_far.is_empty() => None,
+                None => Some(Arc::new(self.compared(served, terms, so_far).await?)),
+            };
+            served.set_training(Training::Under(done, known));
             let some: Vec<usize> =
                 missing.drain(..missing.len().min(self.pool.threads())).collect();
             let (numbers, served_now, terms_now) =
-                (some.clone(), Arc::clone(served), Arc::clone(&terms));
+                (some.clone(), Arc::clone(served), Arc::clone(terms));
             let parking = self.parking.clone();
             let made = self.pool.run_in_background(move || {
                 let watch = |_, _: &_| match (parking.go_on(), served_now.removed.go_on()) {
@@ -63,11 +100,11 @@ impl Engine {
             });
             for (number, member) in some.into_iter().zip(made.await?) {
                 let onnx = onnx::write(&member, &ExportMetadata::default());
-                self.store.add_member(served.id(), number, &onnx).await?;
+                self.store.add_member(served.id(), first + number, &onnx).await?;
                 members[number] = Some(member);
             }
         }
-        self.compared(served, &terms, members.into_iter().flatten().collect()).await
+        Ok(members.into_iter().flatten().collect())
     }
 
     /// The ensemble of these models, compared with the model.

@@ -147,7 +147,7 @@ fn gate(
     let served = served.or_else(|| state.engine.active()).ok_or_else(|| {
         Problem::conflict("no model is active, and the search options depend on it")
     })?;
-    let mut gate = Gate::new(request(&served, ask)?);
+    let mut gate = Gate::new(request(&served, ask, false)?);
     gate.by = options.by.unwrap_or_default();
     let allow = options.allow.unwrap_or_default();
     if !(0.0..=1.0).contains(&allow) {

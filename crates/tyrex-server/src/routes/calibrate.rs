@@ -93,7 +93,7 @@ pub(crate) async fn calibrate(
         );
         return Err(Problem::field("models", problem));
     }
-    let request = request(&served, &ask)?;
+    let request = request(&served, &ask, false)?;
     if request.method.robustness().is_none() {
         let robust = MethodSpec::listed(MethodSpec::is_robust);
         let problem = format!("expected a method with a threshold: {robust}");

@@ -121,7 +121,7 @@ pub(crate) async fn explain(
         (Some(table), Some(record)) => taken_subjects(table, record)?,
         _ => None,
     };
-    let request = request(&served, &ask)?;
+    let request = request(&served, &ask, true)?;
     check_advice_names(served.explainer().schema())?;
     let limits = &state.config.limits;
     let rows =

@@ -9,7 +9,7 @@ use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use tyrex::counterfactual::{MethodSpec, Protocol};
 use tyrex::data::FeatureValue;
-use tyrex::explain::{Applicant, FeatureDocument, Named, Performance};
+use tyrex::explain::{Applicant, CONFIDENCE, FeatureDocument, Named, PROMISE, Performance};
 use utoipa::{IntoParams, ToSchema};
 
 use crate::access::{Admin, Explaining, Reader};
@@ -89,12 +89,38 @@ pub(crate) struct ModelDetail {
     origin: String,
     /// Its retrained versions.
     ensemble: EnsembleSummary,
+    /// The promises that its retrained models can show, if it has models to search over.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    promise: Option<PromiseRange>,
     /// The label that it predicts.
     label: LabelDocument,
     /// The methods that support it; the first is the default.
     methods: Vec<MethodDocument>,
     /// Its accuracy on its rows.
     performances: Vec<Performance>,
+}
+
+/// The promises that the retrained models of a model can show.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct PromiseRange {
+    /// The default.
+    #[schema(example = 0.9)]
+    usual: f64,
+    /// Its default confidence.
+    #[schema(example = 0.95)]
+    confidence: f64,
+    /// The highest at that confidence, if all fresh models accept.
+    #[schema(example = 0.952)]
+    most: f64,
+}
+
+impl PromiseRange {
+    fn of(served: &Served) -> Option<Self> {
+        let models = served.fresh_models();
+        // All of `n` models accept with probability `p^n`, which is at least `1 - confidence`.
+        let most = (1.0 - CONFIDENCE).powf(1.0 / models.max(1) as f64);
+        served.can_promise().then_some(Self { usual: PROMISE, confidence: CONFIDENCE, most })
+    }
 }
 
 /// The label that a model predicts.
@@ -118,8 +144,7 @@ pub(crate) struct MethodDocument {
     name: &'static str,
     /// Whether it requires stability.
     robust: bool,
-    /// Whether it searches over retrained models, which the service does not have: a question with
-    /// it is refused.
+    /// Whether it searches over retrained models, and its answers have a promise.
     needs_models: bool,
     /// The required stability.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -168,6 +193,7 @@ impl ModelDetail {
             created: served.created(),
             origin: served.origin().to_owned(),
             ensemble: served.ensemble_summary(),
+            promise: PromiseRange::of(served),
             label: LabelDocument {
                 column: label.column.clone(),
                 favourable: label.favourable.clone(),
@@ -184,7 +210,9 @@ fn methods(served: &Served) -> Result<Vec<MethodDocument>, Problem> {
     let mut methods = Vec::new();
     for name in MethodSpec::NAMES {
         let method = MethodSpec::named(name, Protocol::Product)?;
-        if method.needs_gradients() && !has_gradients {
+        if method.needs_gradients() && !has_gradients
+            || method.needs_models() && !served.can_promise()
+        {
             continue;
         }
         let test = method.robustness();
@@ -198,8 +226,8 @@ fn methods(served: &Served) -> Result<Vec<MethodDocument>, Problem> {
             sentence: method.sentence(),
         });
     }
-    // The first is the default, so it is one that the service answers with.
-    methods.sort_by_key(|method| method.needs_models);
+    // The first is the default: the method with a promise, if there are models for it.
+    methods.sort_by_key(|method| !method.needs_models);
     Ok(methods)
 }
 

@@ -23,10 +23,12 @@ const FEW: usize = 64;
 const OWN_MODELS: &str = "the service certifies with the models that it has retrained already";
 
 /// Why a question cannot have a promise, and no method that searches over models.
-const NO_SEARCH_MODELS: &str = "the service has no retrained models to search over";
+const NO_SEARCH_MODELS: &str = "the model has no retrained models to search over";
 
-/// The library's request for a client's question.
-pub(super) fn request(served: &Served, ask: &Ask) -> Result<Request, Problem> {
+/// The library's request for a client's question. `promises` says whether the answers may have a
+/// promise: an audit and a calibration have none.
+pub(super) fn request(served: &Served, ask: &Ask, promises: bool) -> Result<Request, Problem> {
+    let can_promise = promises && served.can_promise();
     ask.check_features(served.explainer().schema())?;
     check_neighbours(served, "k", ask.k, ask.sigma)?;
     match ask.tau {
@@ -48,7 +50,7 @@ pub(super) fn request(served: &Served, ask: &Ask) -> Result<Request, Problem> {
             "the service returns rows; expected `product`",
         ),
         ("params", !ask.params.is_empty(), "parameters of methods cannot be set over HTTP"),
-        ("promise", ask.promise.is_some(), NO_SEARCH_MODELS),
+        ("promise", ask.promise.is_some() && !can_promise, NO_SEARCH_MODELS),
         ("models", ask.models.is_some(), OWN_MODELS),
         ("change", ask.change != usual.change, OWN_MODELS),
     ];
@@ -58,7 +60,7 @@ pub(super) fn request(served: &Served, ask: &Ask) -> Result<Request, Problem> {
         }
     }
     ask.budget.check()?;
-    let request = ask.for_model(served.explainer()).request()?;
+    let request = ask.settled(served.explainer(), can_promise).request()?;
     if request.method.needs_gradients() && served.explainer().differentiable().is_none() {
         let problem = format!(
             "it needs gradients, which trees do not have; expected {}",
@@ -66,7 +68,16 @@ pub(super) fn request(served: &Served, ask: &Ask) -> Result<Request, Problem> {
         );
         return Err(Problem::field("method", problem));
     }
-    if request.method.needs_models() {
+    let fresh = served.fresh_models();
+    if let Some(promise) = request.promise.filter(|promise| !promise.can_be_shown(fresh)) {
+        let problem = format!(
+            "it takes {} fresh models to show it, and the model has {fresh}; expected a lower \
+             promise, or a service that is started with a larger `--ensemble`",
+            promise.least_models()
+        );
+        return Err(Problem::field("promise", problem));
+    }
+    if request.method.needs_models() && !can_promise {
         let others = MethodSpec::listed(|method| !method.needs_models());
         return Err(Problem::field("method", format!("{NO_SEARCH_MODELS}; expected {others}")));
     }

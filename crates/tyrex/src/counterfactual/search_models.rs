@@ -39,4 +39,11 @@ impl SearchModels {
         }
         Ok(Self { search, tune })
     }
+
+    /// The retrained models: those to search over, then those that choose the margin.
+    pub(crate) fn retrained(&self) -> Vec<&dyn Model> {
+        let tune = self.tune.iter().flat_map(Committee::models);
+        // The first is the model in use.
+        self.search.models().iter().skip(1).chain(tune).map(|model| &**model).collect()
+    }
 }

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::adviser::answers_are_rows;
 use super::ask::no_test;
 use super::table::check_names;
-use super::{Adviser, Applicant, ChangeWords, Explainer, FORMAT_VERSION, Meaning};
+use super::{Adviser, Applicant, ChangeWords, Explainer, FORMAT_VERSION, Meaning, Promise};
 use crate::action::Overrides;
 use crate::counterfactual::{
     Budget, Counterfactual, MethodSpec, Norm, Outcome, Protocol, Reason, Tick,
@@ -34,6 +34,9 @@ pub struct Request {
     pub overrides: Overrides,
     /// The seed of the search.
     pub seed: Seed,
+    /// The promise that the answers have to keep.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub promise: Option<Promise>,
     /// Whether `R^` is computed for the answers of methods that do not test it.
     #[serde(default = "yes", skip_serializing_if = "Clone::clone")]
     pub stability: bool,
@@ -53,6 +56,7 @@ impl Request {
             budget: Budget::default(),
             overrides: Overrides::default(),
             seed,
+            promise: None,
             stability: true,
         })
     }

@@ -10,9 +10,7 @@ use std::sync::Arc;
 use self_cell::self_cell;
 
 use super::advice::changes;
-use super::{
-    Advice, Applicant, Ask, Costs, Counter, Explainer, Fresh, Progress, Promise, Request, Stage,
-};
+use super::{Advice, Applicant, Ask, Costs, Counter, Explainer, Fresh, Progress, Request, Stage};
 use crate::action::{Actions, FeasibleSet, Overrides};
 use crate::certificate::{Certificate, Terms};
 use crate::counterfactual::{
@@ -36,7 +34,6 @@ pub struct Adviser {
     method: PreparedMethod,
     space: Space,
     stability: StabilityReport,
-    promise: Option<Promise>,
 }
 
 /// The source of the `R^` of answers.
@@ -92,8 +89,7 @@ impl Explainer {
             return Err(Error::param("tau", "auto", "a number, chosen by a calibration"));
         }
         ask.check_features(self.schema())?;
-        let adviser = Adviser::new(self, ask.for_model(self).request()?)?;
-        Ok(Adviser { promise: ask.promised()?, ..adviser })
+        Adviser::new(self, ask.for_model(self, None).request()?)
     }
 }
 
@@ -139,19 +135,13 @@ impl Adviser {
             _ => StabilityReport::Omitted,
         };
         let explainer = explainer.clone();
-        Ok(Self { explainer, request, method, space, stability, promise: None })
+        Ok(Self { explainer, request, method, space, stability })
     }
 
     /// The explainer.
     #[must_use]
     pub fn explainer(&self) -> &Explainer {
         &self.explainer
-    }
-
-    /// The promise that the question asks for.
-    #[must_use]
-    pub fn promise(&self) -> Option<Promise> {
-        self.promise
     }
 
     /// The request.

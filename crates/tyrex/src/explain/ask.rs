@@ -8,11 +8,13 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{CONFIDENCE, Explainer, Promise, Request, RetrainingTerms};
+use super::{
+    CONFIDENCE, Explainer, PROMISE, Promise, Request, RetrainingTerms, SEARCH_MODELS, TUNING_MODELS,
+};
 use crate::action::Overrides;
 use crate::calibrate::{Goal, TAUS, usual_models};
 use crate::catalogue::Named as _;
-use crate::change::ModelChange;
+use crate::change::{Ensemble, ModelChange};
 use crate::counterfactual::{Budget, MethodSpec, Norm, Protocol, TrexE};
 use crate::data::nearest_name;
 use crate::data::schema::{Action, Schema};
@@ -21,12 +23,12 @@ use crate::explain::CalibrationTerms;
 use crate::fields;
 use crate::seed::Seed;
 
-/// The default method.
+/// The default method of a question without a promise.
 pub const METHOD: &str = "trex-o";
 /// Models retrained for the certificates of a model that was trained here.
 pub const MODELS: usize = 20;
-/// Models that a service retrains for each model it serves.
-pub const SERVED_MODELS: usize = 50;
+/// Fresh models that a service retrains for each model it serves: enough for the default promise.
+pub const SERVED_MODELS: usize = 61;
 /// Rules that are relaxed, one at a time, for an applicant without advice.
 pub const TRIES: usize = 24;
 /// The largest batch for which rules are relaxed by default.
@@ -40,10 +42,10 @@ pub const PROMISE_DAYS: u32 = 90;
 ///
 /// | name | default | meaning |
 /// |---|---|---|
-/// | `method` | `trex-o`; `trex-nn` without gradients | the method, by its name in the catalogue |
+/// | `method` | `trex-e` with a promise; else `trex-o`, or `trex-nn` without gradients | the method, by its name in the catalogue |
 /// | `protocol` | `product` | the set of parameters, and whether answers are rows or points |
 /// | `norm` | `l1` | the cost of a change |
-/// | `promise` | none | the probability that the next model accepts the advice |
+/// | `promise` | 0.9, where models can be retrained and no other method or test is chosen | the probability that the next model accepts the advice |
 /// | `confidence` | 0.95 | the confidence of certificates, and of the promise |
 /// | `tau` | the protocol's | the least stability of an answer, or `auto` |
 /// | `k` | the protocol's | neighbours in the test of stability |
@@ -56,15 +58,15 @@ pub const PROMISE_DAYS: u32 = 90;
 /// | `seed` | 0 | the source of all randomness |
 /// | `certify` | yes | whether answers get certificates |
 /// | `stability` | yes | whether `R^` is computed for answers of methods that do not test it |
-/// | `models` | 20, or 0 for a model file | models retrained for the certificates |
+/// | `models` | enough for the promise; else 20, or 0 for a model file | models retrained for the certificates |
 /// | `change` | `reinitialise` | how those models differ from the model |
 /// | `relax` | for up to 20 rows | whether to name the rule that prevents advice |
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields, default, expecting = "an object")]
 pub struct Ask {
-    /// The method, by its name in the catalogue. If absent, `trex-o`, or `trex-nn` for a model
-    /// without gradients.
+    /// The method, by its name in the catalogue. If absent, `trex-e` with a promise; without one
+    /// `trex-o`, or `trex-nn` for a model without gradients.
     #[cfg_attr(feature = "openapi", schema(example = "trex-o"))]
     pub method: Option<String>,
     /// The set of parameters, and whether answers are rows or points.
@@ -74,7 +76,8 @@ pub struct Ask {
     #[cfg_attr(feature = "openapi", schema(required = false))]
     pub norm: Norm,
     /// The least probability that the next model accepts the advice. It requires models that can be
-    /// retrained; the default method is then `trex-e`.
+    /// retrained. If absent, 0.9 where they can be, unless the question names another method than
+    /// `trex-e`, parameters of a method, or a test of stability.
     #[cfg_attr(feature = "openapi", schema(exclusive_minimum = 0.0, maximum = 0.999))]
     pub promise: Option<f64>,
     /// The confidence of certificates, and of the promise.
@@ -113,8 +116,9 @@ pub struct Ask {
     /// `min-cost` takes half the time.
     #[cfg_attr(feature = "openapi", schema(required = false, default = true))]
     pub stability: bool,
-    /// Models retrained for the certificates. If absent, 20 for a model that was trained here and
-    /// none for a model from a file. A service uses the models it has retrained already.
+    /// Models retrained for the certificates. If absent, enough for the promise; without a promise
+    /// 20 for a model that was trained here and none for a model from a file. A service uses the
+    /// models it has retrained already.
     pub models: Option<usize>,
     /// How the retrained models differ from the model.
     #[cfg_attr(feature = "openapi", schema(required = false, value_type = Object))]
@@ -283,6 +287,17 @@ impl Ask {
                 return Err(Error::param("method", other.name(), expected));
             }
         }
+        if let Some((promise, models)) = promise.zip(self.models.filter(|&models| models > 0))
+            && !promise.can_be_shown(models)
+        {
+            let least = promise.least_models();
+            let expected = format!(
+                "at least {least} for a promise of {}: it cannot be shown with fewer",
+                promise.probability()
+            );
+            return Err(Error::param("models", models, expected));
+        }
+        request.promise = promise;
         if !self.params.is_empty() {
             request.method = request.method.with_params(&self.params)?;
         }
@@ -303,15 +318,42 @@ impl Ask {
         Ok(request)
     }
 
-    /// The same question, with the default method of a model if it names none.
+    /// The same question, with the default promise and the default method for a model. `given` are
+    /// the retrained models to use in place of new ones.
     #[must_use]
-    pub fn for_model(&self, explainer: &Explainer) -> Self {
-        let usual = || match self.promise {
+    pub fn for_model(&self, explainer: &Explainer, given: Option<&Ensemble>) -> Self {
+        let usual = Promise::new(PROMISE, self.confidence).ok();
+        self.settled(explainer, usual.is_some_and(|usual| explainer.can_promise(usual, given)))
+    }
+
+    /// The same, if it is known whether there are models for the default promise.
+    #[must_use]
+    pub fn settled(&self, explainer: &Explainer, can_promise: bool) -> Self {
+        let mut settled = self.clone();
+        if can_promise && self.leaves_promise_open() {
+            let usual = Promise::new(PROMISE, self.confidence).ok();
+            settled.promise = usual
+                .filter(|usual| self.models.is_none_or(|models| usual.can_be_shown(models)))
+                .map(Promise::probability);
+        }
+        let usual = match settled.promise {
             Some(_) => TrexE::NAME,
             None => explainer.usual_method(),
         };
-        let method = self.method.clone().unwrap_or_else(|| usual().to_owned());
-        Self { method: Some(method), ..self.clone() }
+        settled.method.get_or_insert_with(|| usual.to_owned());
+        settled
+    }
+
+    /// Whether the question neither asks for a promise nor chooses a search without one.
+    fn leaves_promise_open(&self) -> bool {
+        let Self { method, protocol, promise, tau, k, sigma, params, .. } = self;
+        promise.is_none()
+            && *protocol == Protocol::Product
+            && method.as_deref().is_none_or(|method| method == TrexE::NAME)
+            && params.is_empty()
+            && tau.is_none()
+            && k.is_none()
+            && sigma.is_none()
     }
 
     /// The promise, if the question has one.
@@ -361,6 +403,19 @@ impl Ask {
         }
     }
 
+    /// The models to retrain for a search over models: those it runs over, and those that choose its
+    /// margin.
+    pub fn search_terms(&self, explainer: &Explainer) -> Result<[RetrainingTerms; 2]> {
+        let params = explainer.retraining().params()?;
+        let terms = |models: usize, purpose: &str| RetrainingTerms {
+            change: self.change.clone(),
+            models,
+            params: params.clone(),
+            seed: Seed(self.seed).derive(purpose),
+        };
+        Ok([terms(SEARCH_MODELS, "search models"), terms(TUNING_MODELS, "tuning models")])
+    }
+
     /// The goal of `tau = auto`, the thresholds it tries and the rows it tries them on.
     pub fn calibration(&self) -> Result<CalibrationTerms> {
         let (goal, taus) = (Goal::default(), TAUS.to_vec());
@@ -380,7 +435,7 @@ impl Ask {
 }
 
 impl Explainer {
-    /// The default method for the model: [`METHOD`], or `trex-nn` for a model without gradients.
+    /// The default method for the model without a promise: [`METHOD`], or `trex-nn` for a model without gradients.
     #[must_use]
     pub fn usual_method(&self) -> &'static str {
         if self.differentiable().is_some() { METHOD } else { "trex-nn" }

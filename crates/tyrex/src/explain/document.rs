@@ -6,13 +6,15 @@ use serde::{Serialize, Serializer};
 #[cfg(feature = "openapi")]
 use utoipa::{PartialSchema as _, ToSchema as _};
 
-use super::{Advice, Adviser, Costs, Explainer, FeatureChange, Promise, ShownPromise};
+use super::{Advice, Adviser, Costs, Explainer, FeatureChange, Fresh, ShownPromise};
 use crate::certificate::{Certificate, CertificateDocument};
 use crate::counterfactual::{Answer, Reason, Relaxations, Stopped, Tick};
 #[cfg(feature = "openapi")]
 use crate::data::Value;
 use crate::data::{Row, Schema};
 use crate::error::Result;
+use crate::model::{Mlp, Model as _, THRESHOLD};
+use crate::points::Points;
 
 /// A row, with its advice.
 #[derive(Debug, Serialize)]
@@ -28,10 +30,23 @@ pub struct Explained<'a> {
     pub favourable: Option<bool>,
     /// Its values.
     pub features: Named<'a>,
+    /// The fresh models that accept the row without any change, if there are fresh models.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub unchanged: Option<Unchanged>,
     /// The advice as a sentence.
     pub sentence: String,
     /// The advice.
     pub advice: Advised<'a>,
+}
+
+/// How fresh models judge a row without any change.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Unchanged {
+    /// The number of models that accept it.
+    pub accepting: usize,
+    /// The number of models.
+    pub models: usize,
 }
 
 /// The advice.
@@ -53,7 +68,7 @@ pub enum Advised<'a> {
         cost: Option<Costs>,
         /// Why the search stopped. After `budget-spent` cheaper advice may exist.
         stopped: Stopped,
-        /// The promise that the question asked for, and the fresh models that judged it.
+        /// The promise: the judgement of fresh models, and the probability that was asked for.
         #[serde(skip_serializing_if = "Option::is_none")]
         promise: Option<ShownPromise>,
         /// Its certificate.
@@ -115,13 +130,15 @@ impl utoipa::ToSchema for Named<'_> {
 
 impl Adviser {
     /// The document of one answer. For an applicant without advice, at most `tries` rules are
-    /// relaxed, one at a time, to find those that prevent it.
+    /// relaxed, one at a time, to find those that prevent it. `fresh` are the models of the
+    /// certificate.
     ///
     /// `watch` is called during these searches; a `Break` is an error.
     pub fn explained<'a>(
         &'a self,
         advice: &'a Advice,
         certificate: Option<Certificate>,
+        fresh: Option<&Fresh>,
         tries: usize,
         watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
     ) -> Result<Explained<'a>> {
@@ -135,15 +152,31 @@ impl Adviser {
             ) if tries > 0 => self.relaxations(&applicant.values, tries, watch)?,
             _ => None,
         };
+        let unchanged = fresh.map(|fresh| Unchanged::of(&applicant.point, fresh));
+        let accepting = unchanged.map_or(0, |unchanged| unchanged.accepting);
+        let promise = certificate
+            .as_ref()
+            .and_then(|made| ShownPromise::of(self.request().promise, made, accepting));
         Ok(Explained {
+            unchanged,
             row: applicant.row,
             score: applicant.score,
             label: applicant.label.as_deref(),
             favourable: applicant.favourable,
             features: Named::Row(schema, &applicant.values),
             sentence: advice.sentence(),
-            advice: self.explainer().advised(advice, self.promise(), certificate, relaxations),
+            advice: self.explainer().advised(advice, promise, certificate, relaxations),
         })
+    }
+}
+
+impl Unchanged {
+    fn of(point: &[f32], fresh: &Fresh) -> Self {
+        let mut alone = Points::new(point.len());
+        alone.push(point);
+        let members = fresh.ensemble.members();
+        let accepts = |member: &&Mlp| member.score(&alone).iter().all(|&score| score >= THRESHOLD);
+        Self { accepting: members.iter().filter(accepts).count(), models: members.len() }
     }
 }
 
@@ -152,7 +185,7 @@ impl Explainer {
     pub(super) fn advised<'a>(
         &'a self,
         advice: &'a Advice,
-        promise: Option<Promise>,
+        promise: Option<ShownPromise>,
         certificate: Option<Certificate>,
         relaxations: Option<Relaxations>,
     ) -> Advised<'a> {
@@ -167,9 +200,7 @@ impl Explainer {
                 stability: advice.stability,
                 cost: advice.cost,
                 stopped: *stopped,
-                promise: promise
-                    .zip(certificate.as_ref())
-                    .and_then(|(promise, made)| ShownPromise::of(promise, made)),
+                promise,
                 certificate: certificate.map(|certificate| Box::new(certificate.into())),
             },
             Answer::NotFound { reason, .. } => {

@@ -40,13 +40,15 @@ pub use audit::{
 };
 pub use calibrate::CalibrationTerms;
 pub use certify::{AdviceRows, verify_certificates};
-pub use document::{Advised, Explained, Named};
+pub use document::{Advised, Explained, Named, Unchanged};
 pub use feature::{FeatureDocument, FeatureForm};
 pub use import::{embedded_schema, import, import_bytes};
 pub use meaning::Meaning;
 pub use performance::{Part, Performance, PerformanceTally};
 pub use pipeline::{Answered, Counter, Progress, Stage};
-pub use promise::{CONFIDENCE, DISSENTING, Promise, SEARCH_MODELS, ShownPromise, TUNING_MODELS};
+pub use promise::{
+    CONFIDENCE, DISSENTING, PROMISE, Promise, SEARCH_MODELS, ShownPromise, TUNING_MODELS,
+};
 pub use recipe::Recipe;
 pub use reference::{Reference, UnlabelledRows};
 pub use retrain::{Fresh, Retraining, RetrainingTerms};
@@ -60,6 +62,7 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use promise::MadeModels;
 use serde::Serialize;
 
 use crate::counterfactual::SearchModels;
@@ -93,6 +96,8 @@ pub struct Explainer {
     reference_points: Arc<Points>,
     /// Models retrained for searches over models.
     search_models: Option<Arc<SearchModels>>,
+    /// Models retrained for the last question.
+    made: Arc<MadeModels>,
 }
 
 /// How a model was trained by this crate.
@@ -231,6 +236,7 @@ impl Explainer {
             scores: scores.into(),
             reference_points,
             search_models: None,
+            made: Arc::default(),
         })
     }
 

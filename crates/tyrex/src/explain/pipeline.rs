@@ -4,6 +4,7 @@
 //! [`Explainer::answer`] runs all of them.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{Advice, Adviser, Applicant, Ask, Explainer, Fresh, Threshold};
@@ -46,6 +47,8 @@ pub struct Answered {
     pub advice: Vec<Advice>,
     /// The certificate of every advice that was found, if requested.
     pub certificates: Vec<Option<Certificate>>,
+    /// The retrained models of the certificates.
+    pub fresh: Option<Arc<Fresh>>,
 }
 
 /// Counts the units of a stage, and reports every one of them.
@@ -98,7 +101,7 @@ impl Explainer {
             trained = self.retraining().train(&terms, |_, _| counter.add(1))?;
             &trained
         };
-        let terms = ask.for_model(self).calibration()?;
+        let terms = ask.for_model(self, given).calibration()?;
         let searches = terms.searched(applicants).len() * terms.taus.len();
         let counter = Counter::new(Stage::Calibrating, searches as u64, watch);
         let calibration =
@@ -118,25 +121,6 @@ impl Explainer {
         Ok(Ask { tau: Some(Threshold::Given(tau)), ..ask.clone() })
     }
 
-    /// The retrained models for the certificates of a question's answers: the given ones, or models
-    /// trained now, if the question requires them.
-    pub fn fresh(
-        &self,
-        ask: &Ask,
-        given: Option<Ensemble>,
-        watch: &(impl Fn(Progress) -> ControlFlow<()> + Sync),
-    ) -> Result<Option<Fresh>> {
-        let retraining = self.retraining();
-        if let Some(given) = given {
-            // Given models that chose the threshold are not fresh.
-            return retraining.fresh(given, ask.is_calibrated(), watch).map(Some);
-        }
-        let Some(terms) = ask.retraining(self)? else { return Ok(None) };
-        let counter = Counter::new(Stage::Retraining, terms.epochs(), watch);
-        let trained = retraining.train(&terms, |_, _| counter.add(1))?;
-        retraining.fresh(trained, false, watch).map(Some)
-    }
-
     /// All answers to a question: the threshold is calibrated, advice is searched for, models are
     /// retrained, and the advice is certified.
     ///
@@ -151,6 +135,7 @@ impl Explainer {
         given: Option<&Ensemble>,
         watch: impl Fn(Progress) -> ControlFlow<()> + Sync,
     ) -> Result<Answered> {
+        let ask = &ask.for_model(self, given);
         let settled = self.calibrated(applicants, ask, given, &watch)?;
         let (explainer, given) = self.for_search(&settled, given, &watch)?;
         let adviser = explainer.adviser(&settled)?;
@@ -159,13 +144,13 @@ impl Explainer {
         // A `Break` also skips the certificates.
         let whole = !advice.iter().any(|each| each.outcome.reason() == Some(Reason::Cancelled));
         let certify = ask.certify && whole;
+        let judged = certify && !advice.is_empty();
+        let fresh = if judged { self.fresh(ask, given, &watch)? } else { None };
         let certificates = if certify {
-            let found = advice.iter().any(|advice| advice.found().is_some());
-            let fresh = if found { self.fresh(ask, given, &watch)? } else { None };
-            adviser.certify(&advice, fresh.as_ref(), ask, &watch)?
+            adviser.certify(&advice, fresh.as_deref(), ask, &watch)?
         } else {
             advice.iter().map(|_| None).collect()
         };
-        Ok(Answered { adviser, advice, certificates })
+        Ok(Answered { adviser, advice, certificates, fresh })
     }
 }

@@ -11,19 +11,20 @@
 //! of accepting models for which the test succeeds with probability [`SUCCESS`].
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
-use super::{Ask, Counter, Explainer, Progress, RetrainingTerms, Stage};
+use super::{Ask, Counter, Explainer, Fresh, Progress, RetrainingTerms, Stage};
 use crate::certificate::{Certificate, EnsembleTier, Verdict, at_least};
 use crate::change::Ensemble;
 use crate::counterfactual::{MethodSpec, SearchModels};
 use crate::error::{Error, Result};
 use crate::model::{Mlp, Model};
-use crate::seed::Seed;
 use crate::statistics::{Proportion, binomial_cumulative};
 
+/// The default promise.
+pub const PROMISE: f64 = 0.9;
 /// The default confidence of a promise.
 pub const CONFIDENCE: f64 = 0.95;
 /// Models retrained to search over.
@@ -38,10 +39,28 @@ const SUCCESS: f64 = 0.9;
 const MOST: f64 = 0.999;
 
 /// The probability that the next model accepts the advice, and the confidence in it.
-#[derive(Debug, Clone, Copy, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(try_from = "PromiseFields")]
 pub struct Promise {
     probability: f64,
     confidence: f64,
+}
+
+/// A promise that is not checked yet.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct PromiseFields {
+    probability: f64,
+    confidence: f64,
+}
+
+impl TryFrom<PromiseFields> for Promise {
+    type Error = Error;
+
+    fn try_from(fields: PromiseFields) -> Result<Self> {
+        Self::new(fields.probability, fields.confidence)
+    }
 }
 
 impl Promise {
@@ -70,8 +89,27 @@ impl Promise {
         self.confidence
     }
 
+    /// Whether this number of fresh models keeps the promise if all of them accept.
+    #[must_use]
+    pub fn can_be_shown(self, models: usize) -> bool {
+        self.is_kept(models, models).unwrap_or(false)
+    }
+
+    /// The least number of fresh models that keep the promise if all of them accept: `p^n` is at
+    /// most `1 - confidence`.
+    #[must_use]
+    pub fn least_models(self) -> usize {
+        let ratio = (1.0 - self.confidence).ln() / self.probability.ln();
+        let mut models = (ratio.floor() as usize).max(1);
+        // The bound rises with the number of models, and reaches every promise.
+        while !self.can_be_shown(models) {
+            models += 1;
+        }
+        models
+    }
+
     /// Whether the promise is kept if this number of fresh models accept.
-    pub fn is_kept(self, accepting: usize, models: usize) -> Result<bool> {
+    fn is_kept(self, accepting: usize, models: usize) -> Result<bool> {
         let bound = Proportion::new(accepting, models)?.lower(1.0 - self.confidence)?;
         Ok(bound >= self.probability)
     }
@@ -118,12 +156,12 @@ impl Promise {
     }
 }
 
-/// The promise of one answer, and the fresh models that were asked about it.
+/// What the fresh models say about one answer: the promise in numbers and in words.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ShownPromise {
     /// The probability that the question asked for.
-    pub asked: f64,
+    pub asked: Option<f64>,
     /// The probability that was shown: the next model accepts with at least this probability.
     pub shown: f64,
     /// The confidence of that statement.
@@ -132,36 +170,75 @@ pub struct ShownPromise {
     pub models: usize,
     /// The number of them that accept.
     pub accepting: usize,
-    /// Whether the shown probability is at least the one that was asked for, and certified.
+    /// The number of them that accept the applicant without any change.
+    pub unchanged: usize,
+    /// Whether the statement is certified, and its probability is at least the one asked for.
     pub kept: bool,
     /// The promise as a sentence.
     pub sentence: String,
 }
 
 impl ShownPromise {
-    /// The promise of a certified point; `None` without fresh models.
-    pub(super) fn of(promise: Promise, certificate: &Certificate) -> Option<Self> {
+    /// The sentence of an answer that no retrained model has judged.
+    pub const NOT_MEASURED: &'static str = "Nothing about retraining was measured.";
+
+    /// The promise of a certified point; `None` without fresh models. `unchanged` is the number of
+    /// them that accept the applicant without any change.
+    pub(super) fn of(
+        promise: Option<Promise>,
+        certificate: &Certificate,
+        unchanged: usize,
+    ) -> Option<Self> {
         let tier = certificate.ensemble()?;
-        let Promise { probability: asked, confidence } = promise;
-        let EnsembleTier { models, valid: accepting, probability: shown, verdict, .. } = *tier;
-        let kept = shown >= asked && verdict == Verdict::Certified;
-        let seen = format!("{accepting} of {models} models retrained to check this accept it");
-        let sentence = if kept {
-            format!(
-                "{seen}: at least {} for the next one, confidence {confidence}.",
-                at_least(shown)
-            )
-        } else if shown >= asked {
-            format!("{seen}, but an assumption of the certificate does not hold.")
-        } else {
-            format!(
-                "{seen}: at least {} for the next one, confidence {confidence}; {asked} was asked \
-                 for and is not shown.",
-                at_least(shown)
-            )
-        };
-        Some(Self { asked, shown, confidence, models, accepting, kept, sentence })
+        let asked = promise.map(Promise::probability);
+        let EnsembleTier { models, valid: accepting, probability: shown, confidence, .. } = *tier;
+        let enough = asked.is_none_or(|asked| shown >= asked);
+        let kept = enough && tier.verdict == Verdict::Certified;
+        let mut sentence =
+            format!("{accepting} of {models} models retrained to check this accept it");
+        let bound =
+            format!(": at least {} for the next one, confidence {confidence}", at_least(shown));
+        match asked {
+            Some(asked) if !enough => {
+                sentence += &format!("{bound}; {asked} was asked for and is not shown.");
+            }
+            _ if kept => sentence += &format!("{bound}."),
+            _ if tier.verdict == Verdict::Vacuous => sentence += ": no promise.",
+            _ => sentence += ", but an assumption of the certificate does not hold.",
+        }
+        if unchanged >= accepting {
+            sentence += &format!(
+                " {unchanged} of them accept the applicant without any change, so for the next \
+                 model the advice is no better than doing nothing."
+            );
+        }
+        Some(Self { asked, shown, confidence, models, accepting, unchanged, kept, sentence })
     }
+}
+
+/// Retrained models that were made for an earlier question. The next one with the same terms uses
+/// them again.
+#[derive(Debug, Default)]
+pub(super) struct MadeModels {
+    search: Mutex<Option<([RetrainingTerms; 2], Arc<SearchModels>)>>,
+    fresh: Mutex<Option<(RetrainingTerms, Arc<Fresh>)>>,
+}
+
+/// The models of these terms, from the last question or made now.
+fn made<K: PartialEq, T>(
+    last: &Mutex<Option<(K, Arc<T>)>>,
+    terms: K,
+    make: impl FnOnce(&K) -> Result<T>,
+) -> Result<Arc<T>> {
+    let lock = || last.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((made_for, models)) = &*lock()
+        && *made_for == terms
+    {
+        return Ok(Arc::clone(models));
+    }
+    let models = Arc::new(make(&terms)?);
+    *lock() = Some((terms, Arc::clone(&models)));
+    Ok(models)
 }
 
 impl Explainer {
@@ -175,7 +252,8 @@ impl Explainer {
         given: Option<&Ensemble>,
         watch: &(impl Fn(Progress) -> ControlFlow<()> + Sync),
     ) -> Result<(Self, Option<Ensemble>)> {
-        let method = ask.for_model(self).request()?.method;
+        let ask = &ask.for_model(self, given);
+        let method = ask.request()?.method;
         if !method.needs_models() || self.search_models.is_some() {
             return Ok((self.clone(), given.cloned()));
         }
@@ -187,43 +265,67 @@ impl Explainer {
                 MethodSpec::listed(|method| !method.needs_gradients())
             )));
         }
-        let (search, tune, fresh) = match given {
-            Some(given) => {
-                self.retraining().check(given)?;
-                let fresh =
-                    ask.promised()?.map_or(given.members().len() / 3, Promise::fresh_models);
-                let (search, tune, rest) = split(given, fresh)?;
-                (search, tune, Some(rest))
-            }
-            None => {
-                let total = [SEARCH_MODELS, TUNING_MODELS];
-                let terms = |models: usize, purpose: &str| -> Result<RetrainingTerms> {
-                    Ok(RetrainingTerms {
-                        change: ask.change.clone(),
-                        models,
-                        params: self.retraining().params()?,
-                        seed: Seed(ask.seed).derive(purpose),
-                    })
-                };
-                let [search, tune] =
-                    [terms(total[0], "search models")?, terms(total[1], "tuning models")?];
+        let Some(given) = given else {
+            let terms = ask.search_terms(self)?;
+            let models = made(&self.made.search, terms, |[search, tune]| {
                 let epochs = search.epochs() + tune.epochs();
                 let counter = Counter::new(Stage::Retraining, epochs, watch);
-                let search = self.retraining().train(&search, |_, _| counter.add(1))?;
-                let tune = self.retraining().train(&tune, |_, _| counter.add(1))?;
-                (search.members().to_vec(), tune.members().to_vec(), None)
-            }
+                let train = |terms| self.retraining().train(terms, |_, _| counter.add(1));
+                let [search, tune] = [train(search)?, train(tune)?];
+                self.search_models(search.members().to_vec(), tune.members().to_vec())
+            })?;
+            return Ok((Self { search_models: Some(models), ..self.clone() }, None));
         };
-        Ok((self.with_search_models(search, tune)?, fresh))
+        self.retraining().check(given)?;
+        let fresh = ask.promised()?.map_or(given.members().len() / 3, Promise::fresh_models);
+        let (search, tune, rest) = split(given, fresh)?;
+        Ok((self.with_search_models(search, tune)?, Some(rest)))
+    }
+
+    /// The retrained models for the certificates of a question's answers: the given ones, or models
+    /// trained now, if the question requires them.
+    pub fn fresh(
+        &self,
+        ask: &Ask,
+        given: Option<Ensemble>,
+        watch: &(impl Fn(Progress) -> ControlFlow<()> + Sync),
+    ) -> Result<Option<Arc<Fresh>>> {
+        let retraining = self.retraining();
+        if let Some(given) = given {
+            // Given models that chose the threshold are not fresh.
+            return Ok(Some(Arc::new(retraining.fresh(given, ask.is_calibrated(), watch)?)));
+        }
+        let Some(terms) = ask.retraining(self)? else { return Ok(None) };
+        let fresh = made(&self.made.fresh, terms, |terms| {
+            let counter = Counter::new(Stage::Retraining, terms.epochs(), watch);
+            let trained = retraining.train(terms, |_, _| counter.add(1))?;
+            retraining.fresh(trained, false, watch)
+        })?;
+        Ok(Some(fresh))
+    }
+
+    /// Whether models can be made, or are there, for a promise.
+    pub(super) fn can_promise(&self, promise: Promise, given: Option<&Ensemble>) -> bool {
+        let enough = |given: &Ensemble| given.members().len() >= promise.fresh_models() + LEAST_OWN;
+        match given {
+            _ if self.search_models.is_some() => true,
+            _ if self.network().is_none() => false,
+            Some(given) => enough(given),
+            None => self.retraining().is_possible(),
+        }
     }
 
     /// The same explainer with models to search over and models to choose the margin.
     pub fn with_search_models(&self, search: Vec<Mlp>, tune: Vec<Mlp>) -> Result<Self> {
+        let models = Arc::new(self.search_models(search, tune)?);
+        Ok(Self { search_models: Some(models), ..self.clone() })
+    }
+
+    fn search_models(&self, search: Vec<Mlp>, tune: Vec<Mlp>) -> Result<SearchModels> {
         let shared = |networks: Vec<Mlp>| -> Vec<Arc<dyn Model>> {
             networks.into_iter().map(|network| Arc::new(network) as Arc<dyn Model>).collect()
         };
-        let models = SearchModels::new(Arc::clone(&self.model), shared(search), shared(tune))?;
-        Ok(Self { search_models: Some(Arc::new(models)), ..self.clone() })
+        SearchModels::new(Arc::clone(&self.model), shared(search), shared(tune))
     }
 }
 
@@ -265,10 +367,18 @@ mod tests {
         for (probability, models) in [(0.9, 61), (0.95, 124), (0.99, 628), (0.5, 11)] {
             let promise = Promise::new(probability, 0.95).unwrap();
             assert_eq!(promise.fresh_models(), models, "{probability}");
+            let least = promise.least_models();
+            assert!(promise.can_be_shown(least) && !promise.can_be_shown(least - 1));
             assert!(promise.is_kept(models - 2, models).unwrap());
             assert!(!promise.is_kept(models - 3, models - 1).unwrap());
             assert!(!promise.is_kept(models - 3, models).unwrap());
         }
+    }
+
+    #[test]
+    fn a_service_has_fresh_models_for_the_default_promise() {
+        let usual = Promise::new(PROMISE, CONFIDENCE).unwrap();
+        assert_eq!(usual.fresh_models(), crate::explain::SERVED_MODELS);
     }
 
     #[test]

@@ -5,6 +5,7 @@ use serde::Serialize;
 
 use super::{Applicant, Explainer};
 use crate::change::Ensemble;
+use crate::counterfactual::SearchModels;
 use crate::error::{Error, Result};
 use crate::model::{Model as _, THRESHOLD};
 use crate::points::Points;
@@ -21,6 +22,10 @@ pub struct RowSurvival {
     pub scores: Vec<f32>,
     /// The number of models that accept it: `M(x) >= 0.5`.
     pub survives: usize,
+    /// The scores under the models that searches use, if there are any. They do not count: advice
+    /// is chosen so that most of them accept it.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub searched: Vec<f32>,
 }
 
 impl Explainer {
@@ -38,11 +43,15 @@ impl Explainer {
         }
         let by_model: Vec<Vec<f32>> =
             ensemble.members().par_iter().map(|member| member.score(&points)).collect();
+        let search = self.search_models.as_deref().map(SearchModels::retrained).unwrap_or_default();
+        let by_search: Vec<Vec<f32>> =
+            search.par_iter().map(|model| model.score(&points)).collect();
         applicants
             .iter()
             .enumerate()
             .map(|(index, applicant)| {
                 let scores: Vec<f32> = by_model.iter().map(|scores| scores[index]).collect();
+                let searched = by_search.iter().map(|scores| scores[index]).collect();
                 if let Some(member) = scores.iter().position(|score| !score.is_finite()) {
                     return Err(Error::InvalidModel(format!(
                         "the score of row {} under retrained model {member} is {}, expected a \
@@ -51,7 +60,8 @@ impl Explainer {
                     )));
                 }
                 let survives = scores.iter().filter(|&&score| score >= THRESHOLD).count();
-                Ok(RowSurvival { row: applicant.row, score: applicant.score, scores, survives })
+                let Applicant { row, score, .. } = *applicant;
+                Ok(RowSurvival { row, score, scores, survives, searched })
             })
             .collect()
     }

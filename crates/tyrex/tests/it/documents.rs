@@ -83,7 +83,7 @@ fn advice_of_every_method() {
                     let made = explainer.certify(&point, Some(&fresh), &terms, Seed(2), on);
                     made.unwrap().remove(0)
                 });
-                let document = adviser.explained(each, certificate, 4, on).unwrap();
+                let document = adviser.explained(each, certificate, Some(&fresh), 4, on).unwrap();
                 let value = check::<Explained<'_>>(&document);
                 assert!(value["sentence"].as_str().unwrap().ends_with('.'));
                 if let Some(certificate) = value["advice"].get("certificate") {
@@ -111,7 +111,7 @@ fn rules_that_stand_in_the_way() {
     let advice = adviser.advise(&rejected[..6], on).unwrap();
     let mut relaxed = 0;
     for each in &advice {
-        let document = adviser.explained(each, None, 24, on).unwrap();
+        let document = adviser.explained(each, None, None, 24, on).unwrap();
         let value = check::<Explained<'_>>(&document);
         relaxed += usize::from(value["advice"]["relaxations"]["helpful"][0].is_object());
     }

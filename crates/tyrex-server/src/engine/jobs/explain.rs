@@ -101,6 +101,9 @@ pub(crate) struct ExplainAnswer {
 impl Engine {
     pub(super) async fn run_explain(&self, entry: &Arc<Entry>, work: &ExplainWork) -> Result<()> {
         let served = self.model_of(entry, &work.fingerprint)?;
+        if work.request.method.needs_models() {
+            self.awaited_ensemble(entry, &served).await?;
+        }
         let advising = Arc::new(Advising {
             request: work.request.clone(),
             certifying: match &work.certifying {
@@ -213,7 +216,7 @@ impl Engine {
 
     /// Waits for the retrained models.
     async fn awaited_ensemble(&self, entry: &Entry, served: &Served) -> Result<Arc<Fresh>> {
-        while matches!(served.training(), Training::Under(_)) {
+        while matches!(served.training(), Training::Under(..)) {
             if entry.stop.is_set() || self.parking.is_set() {
                 let what = "the retrained models were not ready yet".to_owned();
                 return Err(LibraryError::Cancelled(what).into());

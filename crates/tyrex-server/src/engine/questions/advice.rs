@@ -66,10 +66,12 @@ impl Advising {
             Some(certifying) => certifying.certify(model, points, go_on)?.into_iter(),
             None => Vec::new().into_iter(),
         };
+        let fresh = self.certifying.as_ref().and_then(|certifying| certifying.fresh.as_deref());
         let tries = if self.examining { TRIES } else { 0 };
         let document = |advice: Advice| {
             let certificate = advice.found().and_then(|_| certificates.next());
-            let explained = adviser.explained(&advice, certificate.clone(), tries, |_| go_on())?;
+            let made = certificate.clone();
+            let explained = adviser.explained(&advice, made, fresh, tries, |_| go_on())?;
             let document = to_raw_value(&explained)
                 .map_err(|error| Error::Broken(format!("a document without text: {error}")))?;
             Ok(Found { advice, certificate, document })

@@ -29,6 +29,6 @@ impl Question for Surviving {
         applicants: &[Applicant],
         _: &(dyn Fn() -> ControlFlow<()> + Sync),
     ) -> Result<Vec<RowSurvival>> {
-        Ok(model.explainer().survival(applicants, &self.0.ensemble)?)
+        Ok(model.searching().survival(applicants, &self.0.ensemble)?)
     }
 }

@@ -11,6 +11,7 @@ mod examples;
 mod initial;
 mod params;
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use rand::RngExt;
@@ -168,16 +169,7 @@ impl<'a> Trainer<'a> {
         let held_out = match params.early_stopping {
             None => None,
             Some(stopping) => {
-                rows.shuffle(&mut seed.derive("held-out").rng());
-                let count = ((rows.len() as f64 * stopping.fraction).round() as usize).max(1);
-                if count >= rows.len() {
-                    return Err(Error::Training(format!(
-                        "early stopping would hold out {count} of {} rows; give more rows or a \
-                         smaller fraction",
-                        rows.len()
-                    )));
-                }
-                let held = rows.split_off(rows.len() - count);
+                let held = hold_out(&mut rows, stopping, seed.derive("held-out"))?;
                 let labels = held.iter().map(|&row| examples.labels[row]).collect();
                 Some((examples.points.select(&held), labels))
             }
@@ -461,6 +453,26 @@ impl<'a> Trainer<'a> {
         self.head.weights.step(weight_step, &mut self.network.head.weights);
         self.head.bias.step(bias_step, &mut self.network.head.bias);
     }
+}
+
+/// Removes a share of the rows, drawn by seed, and returns them.
+fn hold_out(rows: &mut Vec<usize>, stopping: EarlyStopping, seed: Seed) -> Result<Vec<usize>> {
+    // A bootstrap has copies of rows. A row is held out with all of them: it is not trained on, and
+    // it counts once in the loss.
+    let mut seen = HashSet::new();
+    let mut distinct: Vec<usize> = rows.iter().copied().filter(|row| seen.insert(*row)).collect();
+    let count = ((distinct.len() as f64 * stopping.fraction).round() as usize).max(1);
+    if count >= distinct.len() {
+        return Err(Error::Training(format!(
+            "early stopping would hold out {count} of {} rows; give more rows or a smaller fraction",
+            distinct.len()
+        )));
+    }
+    distinct.shuffle(&mut seed.rng());
+    let held = distinct.split_off(distinct.len() - count);
+    let out: HashSet<usize> = held.iter().copied().collect();
+    rows.retain(|row| !out.contains(row));
+    Ok(held)
 }
 
 fn diverged(epoch: usize, params: &TrainParams) -> Error {

@@ -173,7 +173,8 @@ class Explainer:
         return self._native.rejected(part)
 
     def performance(self) -> list[dict[str, Any]]:
-        """Accuracy, loss and rejected rows for each part; needs labels."""
+        """For each part: `accuracy`, `auc` (ties count half), `calibration_error` (the expected
+        one, over ten bins of equal mass), `loss` and `rejected` rows; needs labels."""
         parts: list[dict[str, Any]] = json.loads(self._native.performance())
         return parts
 

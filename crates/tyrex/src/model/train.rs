@@ -548,6 +548,24 @@ mod tests {
         total / examples.points.len() as f64
     }
 
+    #[test]
+    fn no_held_out_row_is_trained_on() {
+        let stopping = EarlyStopping { fraction: 0.2, ..EarlyStopping::default() };
+        // Rows 0 to 49, row r with r % 4 copies.
+        let copies = || (0..50).flat_map(|row| std::iter::repeat_n(row, row % 4));
+        for seed in 0..20 {
+            let mut rows: Vec<usize> = copies().collect();
+            let held = hold_out(&mut rows, stopping, Seed(seed)).unwrap();
+            // A fifth of the 37 rows with copies, each once; all copies of the others remain.
+            assert_eq!(held.len(), 7);
+            assert_eq!(held.iter().collect::<HashSet<_>>().len(), 7);
+            let rest: Vec<usize> = copies().filter(|row| !held.contains(row)).collect();
+            assert_eq!(rows, rest);
+        }
+        let error = hold_out(&mut vec![3; 5], stopping, Seed(0)).unwrap_err().to_string();
+        assert!(error.contains("hold out 1 of 1 rows"), "{error}");
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(20))]
 
@@ -573,7 +591,7 @@ mod tests {
                     _ => OutputLayer::Softmax { classes, favourable: 0 },
                 },
                 batch: count,
-                ..TrainParams::default()
+                ..TrainParams::paper()
             };
             let mut trainer = Trainer::new(examples, &params, Seed(seed)).unwrap();
             // With a rate of 0 the step fills the gradients and changes no weight.

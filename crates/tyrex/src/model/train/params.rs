@@ -358,7 +358,7 @@ mod tests {
     fn parameters_are_changed_by_name() {
         let changed =
             |params: &TrainParams, text: &str| params.with(&serde_json::from_str(text).unwrap());
-        let usual = TrainParams::default();
+        let usual = TrainParams::paper();
         assert_eq!(changed(&usual, "{}").unwrap(), usual);
         let text = r#"{"l2": 0.01, "early-stopping": {"patience": 9}, "hidden": [4]}"#;
         let params = changed(&usual, text).unwrap();
@@ -370,15 +370,65 @@ mod tests {
         let params = changed(&params, r#"{"schedule": {"cosine": {"floor": 0.1}}}"#).unwrap();
         let params = changed(&params, r#"{"schedule": {"exponential": {"factor": 0.9}}}"#).unwrap();
         assert_eq!(params.schedule, Schedule::Exponential { factor: 0.9 });
-        assert_eq!(changed(&params, r#"{"early-stopping": null}"#).unwrap().early_stopping, None);
+        for none in [r#"{"early-stopping": null}"#, r#"{"early-stopping": "none"}"#] {
+            assert_eq!(changed(&params, none).unwrap().early_stopping, None);
+        }
         for (wrong, problem) in [
             (r#"{"epoch": 3}"#, "unknown field `epoch`"),
             (r#"{"epochs": "many"}"#, "invalid type"),
             (r#"{"epochs": 0}"#, "parameter `epochs` is 0"),
             (r#"{"early-stopping": {"waits": 1}}"#, "unknown field `waits`"),
+            (r#"{"early-stopping": "never"}"#, "expected `none`, or fields such as `patience`"),
+            (r#"{"early-stopping": 5}"#, "expected `none`, or fields such as `patience`"),
         ] {
             let error = changed(&usual, wrong).unwrap_err().to_string();
             assert!(error.contains(problem), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_parameter_that_a_recipe_lacks_is_the_papers() {
+        let read = |text: &str| serde_json::from_str::<TrainParams>(text).unwrap();
+        assert_eq!(read("{}"), TrainParams::paper());
+        assert_ne!(TrainParams::default(), TrainParams::paper());
+        let early = EarlyStopping { fraction: 0.1, patience: 9, min_delta: 0.0 };
+        let expected = TrainParams { early_stopping: Some(early), ..TrainParams::paper() };
+        assert_eq!(read(r#"{"early-stopping": {"patience": 9}}"#), expected);
+        // Written in full, as recipes are.
+        for params in [TrainParams::default(), TrainParams::paper()] {
+            assert_eq!(read(&serde_json::to_string(&params).unwrap()), params);
+        }
+        let paper = serde_json::to_value(TrainParams::paper()).unwrap();
+        let first = r#"{"hidden":[128,128],"activation":"relu","output":"sigmoid",
+            "initialisation":"glorot-uniform","epochs":50,"batch":32,"learning-rate":0.001,
+            "beta1":0.9,"beta2":0.999,"epsilon":1e-7,"schedule":"constant","l2":0.0,"dropout":0.0,
+            "class-weights":"none","early-stopping":null}"#;
+        assert_eq!(paper, serde_json::from_str::<Value>(first).unwrap());
+    }
+
+    #[test]
+    fn a_file_changes_the_parameters_that_it_names() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("train.toml");
+        let read = |base: &TrainParams, text: &str| {
+            std::fs::write(&path, text).unwrap();
+            base.with_file(&path)
+        };
+        for base in [TrainParams::default(), TrainParams::paper()] {
+            assert_eq!(read(&base, "").unwrap(), base);
+            let none = read(&base, "early-stopping = \"none\"\nbatch = 8").unwrap();
+            assert_eq!(none, TrainParams { batch: 8, early_stopping: None, ..base.clone() });
+        }
+        let patient = read(&TrainParams::default(), "early-stopping = { patience = 3 }").unwrap();
+        let expected = EarlyStopping { fraction: 0.2, patience: 3, min_delta: 0.0 };
+        assert_eq!(patient.early_stopping, Some(expected));
+        for (wrong, problem) in [
+            ("epoch = 3", "unknown field `epoch`"),
+            ("batch = 8\nepochs = \"many\"", "line 2"),
+            ("epochs = 0", "parameter `epochs` is 0"),
+        ] {
+            let error = read(&TrainParams::default(), wrong).unwrap_err().to_string();
+            assert!(error.contains(problem) && error.contains("train.toml"), "{error}");
         }
     }
 

@@ -189,7 +189,8 @@ impl Explainer {
         seed: u64,
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
-        let params: TrainParams = error::from_json("training parameters", params)?;
+        let changes: Map<String, Value> = error::from_json("training parameters", params)?;
+        let params = TrainParams::default().with(&changes).or_raise()?;
         let tyrex::explain::Reference::Labelled(dataset) = &data.0 else {
             return Err(error::parameter("training needs rows with labels"));
         };

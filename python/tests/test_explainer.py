@@ -436,6 +436,35 @@ def test_labels_are_matched_by_their_index(numbers: pd.DataFrame, german: pd.Dat
         )
 
 
+def test_auc_and_calibration_error_are_scikit_learns() -> None:
+    from sklearn.calibration import calibration_curve
+    from sklearn.metrics import roc_auc_score
+
+    draws = np.random.default_rng(3)
+    truth = draws.integers(2, size=1000)
+    distinct = draws.permutation(np.linspace(0.01, 0.7, 1000)) + 0.2 * truth
+    frame = pd.DataFrame({"row": np.arange(1000)})
+    for given in (distinct, distinct.round(1), np.full(1000, 0.25), 1 - truth, truth):
+        scores = np.asarray(given, dtype=np.float32)
+        explainer = tyrex.Explainer(
+            lambda x, scores=scores: scores[x["row"].round().astype(int)],
+            frame,
+            label=truth,
+            favourable=1,
+        )
+        (part,) = explainer.performance()
+        assert part["auc"] == pytest.approx(roc_auc_score(truth, scores), abs=1e-12)
+        if given is distinct:
+            # All scores differ, so the bins are scikit-learn's, with 100 rows each.
+            assert len(np.unique(scores)) == 1000
+            shares, means = calibration_curve(
+                truth, scores.astype(float), n_bins=10, strategy="quantile"
+            )
+            expected = np.abs(shares - means).mean()
+            assert part["calibration_error"] == pytest.approx(expected, abs=1e-12)
+    assert part["auc"] == 1.0 and part["calibration_error"] == 0.0
+
+
 def test_floats_are_numbers_and_large_ones_too() -> None:
     frame = pd.DataFrame({"price": np.arange(100.0) * 10, "mass": np.linspace(1, 2, 100) * 1e30})
     explainer = tyrex.Explainer(lambda x: (x["price"] / 1000).to_numpy(), frame)

@@ -305,7 +305,7 @@ pub struct ForceArgs {
 Examples:
   tyrex train --dataset german --out german.onnx
   tyrex train --data loans.csv --schema loans.toml --out loans.onnx --hidden 64,32 --epochs 100
-  tyrex train --dataset german --out german.onnx --class-weights balanced --early-stopping
+  tyrex train --dataset german --out german.onnx --class-weights balanced --early-stopping 20
   tyrex train --dataset german --out german.onnx --params train.toml --seed 7")]
 pub struct TrainArgs {
     /// The source of the rows.
@@ -337,7 +337,7 @@ pub struct TrainingArgs {
     /// Activation of the hidden layers [default: relu]
     #[arg(long, value_name = "NAME", value_parser = choice::<Activation>())]
     pub activation: Option<Activation>,
-    /// Passes over the training rows [default: 50]
+    /// Passes over the training rows, at most [default: 100]
     #[arg(long, value_name = "N", value_parser = whole::<usize>, allow_negative_numbers = true)]
     pub epochs: Option<usize>,
     /// Rows per step [default: 32]
@@ -346,7 +346,7 @@ pub struct TrainingArgs {
     /// Step size of Adam [default: 0.001]
     #[arg(long, value_name = "RATE", allow_negative_numbers = true)]
     pub learning_rate: Option<f64>,
-    /// Penalty on squared weights [default: 0]
+    /// Penalty on squared weights [default: 0.0001]
     #[arg(long, value_name = "PENALTY", allow_negative_numbers = true)]
     pub l2: Option<f64>,
     /// Dropout: share of hidden units left out of each step [default: 0]
@@ -356,10 +356,10 @@ pub struct TrainingArgs {
     /// class first [default: none]
     #[arg(long, value_name = "WEIGHTS", value_parser = weights)]
     pub class_weights: Option<Weights>,
-    /// Hold out a tenth of the training rows and stop after this many epochs without a lower loss
-    /// on them; keep the best network
-    #[arg(long, value_name = "EPOCHS", num_args = 0..=1, default_missing_value = "5")]
-    pub early_stopping: Option<NonZeroUsize>,
+    /// Hold out a fifth of the training rows, stop after this many epochs without a lower loss on
+    /// them, and keep the best network [default: 10]; `none` trains all epochs on all rows
+    #[arg(long, value_name = "EPOCHS", num_args = 0..=1, default_missing_value = "10", value_parser = patience)]
+    pub early_stopping: Option<Patience>,
 }
 
 /// A parser for a library enum: one of its words, each with its help text.
@@ -418,6 +418,18 @@ fn weights(text: &str) -> Result<Weights, String> {
         .filter(|numbers| numbers.len() == 2 && numbers.iter().all(|number| number.is_finite()))
         .map(Weights::Given)
         .ok_or_else(|| "expected `none`, `balanced`, or two numbers such as 1,2.5".to_owned())
+}
+
+/// Epochs without improvement before stopping; `None` for no early stopping.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Patience(pub Option<NonZeroUsize>);
+
+fn patience(text: &str) -> Result<Patience, String> {
+    if text == "none" {
+        return Ok(Patience(None));
+    }
+    let epochs = text.parse().map(|epochs| Patience(Some(epochs)));
+    epochs.map_err(|_| "expected a whole number of at least 1, or `none`".to_owned())
 }
 
 /// Commands for data sets.

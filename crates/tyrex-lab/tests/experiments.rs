@@ -35,7 +35,7 @@ fn the_tables_of_the_paper_have_its_setting() {
         let world = &table.world;
         assert_eq!((world.reinitialise, world.leave_out), (50, 50));
         assert!(world.bases >= 3);
-        assert_eq!(world.training, tyrex::model::TrainParams::default());
+        assert_eq!(world.training, tyrex::model::TrainParams::paper());
         let Task::Comparison(task) = &table.task else { panic!("{dataset} is no comparison") };
         assert_eq!((task.protocol, task.norms.len()), (Protocol::Paper, 2));
         let contenders = task.contenders().unwrap();

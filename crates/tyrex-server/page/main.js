@@ -148,10 +148,18 @@ function showModel({ models }) {
     element("about"),
     `Model ${model.id}, fingerprint `, h("code", {}, short(model.fingerprint)),
     `: ${count(model.rows)} rows, `,
-    tested && `accuracy ${percent(tested.accuracy)} on the ${tested.part} rows; `,
+    tested && quality(tested),
     ensemble.sentence, " ",
     h("a", { href: "openapi.json" }, "API"),
   );
+}
+
+/** The performance of the model on labelled rows, in words; nothing without labels. */
+function quality({ part, accuracy, auc, calibration_error: error }) {
+  if (accuracy === null) return "";
+  const ranked = auc === null ? "" : `AUC ${auc.toFixed(3)}, `;
+  const calibrated = `calibration error ${error.toFixed(3)}`;
+  return `accuracy ${percent(accuracy)}, ${ranked}${calibrated} on the ${part} rows; `;
 }
 
 /** Keeps the model's detail up to date while its ensemble is trained. */

@@ -24,7 +24,7 @@ fn rows(count: usize) -> (Points, Vec<u32>) {
 
 fn training(criterion: &mut Criterion) {
     let (points, labels) = rows(2048);
-    let params = TrainParams::default();
+    let params = TrainParams::paper();
     let mut trainer =
         Trainer::new(Examples::new(&points, &labels), &params, Seed(2)).expect("fine parameters");
     let mut group = criterion.benchmark_group("train");
@@ -35,7 +35,7 @@ fn training(criterion: &mut Criterion) {
 
 fn scoring(criterion: &mut Criterion) {
     let (points, labels) = rows(1000);
-    let params = TrainParams { epochs: 2, ..TrainParams::default() };
+    let params = TrainParams { epochs: 2, ..TrainParams::paper() };
     let network = train(Examples::new(&points, &labels), &params, Seed(2)).expect("fine").network;
     // On one thread: more threads would measure the machine's other work.
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("one thread");
@@ -60,7 +60,7 @@ fn scoring(criterion: &mut Criterion) {
 /// What every search does at every step.
 fn stability(criterion: &mut Criterion) {
     let (points, labels) = rows(1000);
-    let params = TrainParams { epochs: 2, ..TrainParams::default() };
+    let params = TrainParams { epochs: 2, ..TrainParams::paper() };
     let network = train(Examples::new(&points, &labels), &params, Seed(2)).expect("fine").network;
     let mut group = criterion.benchmark_group("stability");
     for samples in [256, 1000] {

@@ -43,7 +43,7 @@ fn main() -> Result<()> {
         Catalogue::new(folder.as_deref()).load(&name, Variant::Reference, Direction::Favourable)?;
     let labels: Vec<u32> = data.labels().iter().map(|&label| u32::from(label)).collect();
     let examples = Examples::new(data.points(), &labels).with_rows(data.train());
-    let mut params = TrainParams::default();
+    let mut params = TrainParams::paper();
     if regularised {
         params.early_stopping = Some(EarlyStopping { patience: 5, ..EarlyStopping::default() });
         params.l2 = 1e-4;

@@ -26,7 +26,7 @@ fn main() -> Result<()> {
         points.push(&[point.x1 as f32, point.x2 as f32]);
     }
     let labels: Vec<u32> = sample.iter().map(|point| u32::from(!point.lower)).collect();
-    let params = TrainParams { epochs: 150, learning_rate: 5e-3, ..TrainParams::default() };
+    let params = TrainParams { epochs: 150, learning_rate: 5e-3, ..TrainParams::paper() };
     let models: Vec<Mlp> = (0..5)
         .map(|seed| Ok(train(Examples::new(&points, &labels), &params, Seed(seed))?.network))
         .collect::<Result<_>>()?;

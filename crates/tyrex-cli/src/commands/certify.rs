@@ -13,6 +13,7 @@ use tyrex::certificate::{
 };
 use tyrex::data::{Schema, Table};
 use tyrex::explain::{AdviceRows, Ask, Explainer, Fresh, Reference, embedded_schema, import};
+use tyrex::model::TrainParams;
 use tyrex::model::onnx::OnnxModel;
 use tyrex::{Result, Seed};
 
@@ -121,7 +122,7 @@ fn reference(
     let Some(path) = &args.reference else { return Ok(None) };
     let rows = Reference::read(schema, Table::read(path)?)?;
     let explainer = Explainer::with_model(rows, model.clone())?;
-    Ok(Some(explainer.with_training(&train::changes(&args.training)?)?))
+    Ok(Some(explainer.with_training(&train::changes(&args.training, &TrainParams::default())?)?))
 }
 
 /// The schema that was given, or the model's own.

@@ -7,6 +7,7 @@ use std::pin::pin;
 use anyhow::Context as _;
 use serde::Serialize;
 use tokio::runtime::Builder;
+use tyrex::model::TrainParams;
 use tyrex_ledger::database::Database;
 use tyrex_ledger::ledger::Ledger;
 use tyrex_server::config::{Config, Limits, TlsFiles};
@@ -89,7 +90,7 @@ async fn start(
         dataset: args.dataset.clone(),
         data_dir: context.global.data_dir.clone(),
         ensemble: args.models,
-        training: train::changes(&args.training)?,
+        training: train::changes(&args.training, &TrainParams::default())?,
         ..usual
     };
     let engine = Engine::start(engine, database.clone(), Ledger::new(database.clone()));

@@ -9,7 +9,6 @@ use tyrex::data::catalogue::Direction;
 use tyrex::data::schema::Split;
 use tyrex::data::{Catalogue, Dataset, Schema, Table};
 use tyrex::explain::{Explainer, Reference, UnlabelledRows, embedded_schema, import};
-use tyrex::model::TrainParams;
 use tyrex::model::onnx::{Favourable, ImportOptions, OnnxModel};
 use tyrex::{Result, Seed};
 
@@ -64,7 +63,9 @@ pub(super) fn subject(
     training: Option<&TrainingArgs>,
     seed: Seed,
 ) -> anyhow::Result<Subject> {
-    let changes = training.map(train::changes).transpose()?.unwrap_or_default();
+    let usual = source.protocol.training();
+    let changes = training.map(|training| train::changes(training, &usual)).transpose()?;
+    let changes = changes.unwrap_or_default();
     let Some(path) = &model.model else {
         // Rows that train are the reference, wherever they come from.
         let trained_on = match reference {
@@ -75,7 +76,7 @@ pub(super) fn subject(
             None => dataset(context, source)?,
         };
         let applicants = reference.and_then(|_| source.data.clone());
-        let params = TrainParams::default().with(&changes)?;
+        let params = usual.with(&changes)?;
         let (explainer, time) = train::with_progress(context, trained_on, &params, seed)?;
         return Ok(Subject { explainer, applicants, class: None, time: Some(time) });
     };

@@ -146,7 +146,7 @@ pub(super) fn name_of(value: &impl Serialize) -> String {
     }
 }
 
-/// The accuracy of the model on each part.
+/// The performance of the model on each part.
 pub(super) fn performance_table(page: &mut Page, performances: &[Performance]) {
     let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |v| format!("{v:.3}"));
     let rows: Vec<Vec<String>> = performances
@@ -156,14 +156,23 @@ pub(super) fn performance_table(page: &mut Page, performances: &[Performance]) {
                 name_of(&performance.part),
                 performance.rows.to_string(),
                 number(performance.accuracy),
+                number(performance.auc),
+                number(performance.calibration_error),
                 number(performance.loss),
                 performance.rejected.to_string(),
             ]
         })
         .collect();
     let right = |name| (name, Stand::Right);
-    let header =
-        [("part", Stand::Left), right("rows"), right("accuracy"), right("loss"), right("rejected")];
+    let header = [
+        ("part", Stand::Left),
+        right("rows"),
+        right("accuracy"),
+        right("AUC"),
+        right("calibration error"),
+        right("loss"),
+        right("rejected"),
+    ];
     page.table(&header, &rows);
 }
 

@@ -14,7 +14,7 @@ use tyrex::{Error, Result, Seed};
 
 use super::summary::{DataSummary, ModelSummary, counted, performance_table, shown};
 use super::{Context, source};
-use crate::args::{SourceArgs, TrainArgs, TrainingArgs, Weights};
+use crate::args::{Patience, SourceArgs, TrainArgs, TrainingArgs, Weights};
 use crate::help::Usage;
 use crate::interrupt;
 use crate::printer::{Page, Report};
@@ -22,7 +22,8 @@ use crate::progress::Unit;
 
 pub(crate) fn run(context: &mut Context<'_>, args: &TrainArgs) -> anyhow::Result<()> {
     let title = source::title(&args.source)?;
-    let params = params(&args.training)?;
+    let usual = args.source.protocol.training();
+    let params = usual.with(&changes(&args.training, &usual)?)?;
     let overwrite = args.force.overwrite();
     // Checked before the training, so that the error does not come minutes later.
     let SourceArgs { data, schema, .. } = &args.source;
@@ -72,10 +73,13 @@ pub(super) fn with_progress(
 }
 
 /// The parameters of the flags, by their names in files. Those of the file, if there is one, come
-/// first.
-pub(super) fn changes(args: &TrainingArgs) -> anyhow::Result<Map<String, Value>> {
+/// first; parameters that it does not name are the usual ones.
+pub(super) fn changes(
+    args: &TrainingArgs,
+    usual: &TrainParams,
+) -> anyhow::Result<Map<String, Value>> {
     let mut changes = match &args.params {
-        Some(path) => match serde_json::to_value(TrainParams::read(path)?)? {
+        Some(path) => match serde_json::to_value(usual.with_file(path)?)? {
             Value::Object(all) => all,
             _ => Map::new(),
         },
@@ -99,18 +103,16 @@ pub(super) fn changes(args: &TrainingArgs) -> anyhow::Result<Map<String, Value>>
     }
     let weights = args.class_weights.as_ref().map(class_weights);
     add("class-weights", weights.map(serde_json::to_value).transpose()?);
-    if let Some(patience) = args.early_stopping {
-        let own = changes.get("early-stopping").cloned().filter(Value::is_object);
-        let mut stopping = own.unwrap_or_else(|| json!({}));
-        stopping["patience"] = patience.get().into();
+    if let Some(Patience(patience)) = args.early_stopping {
+        let stopping = patience.map_or(Value::Null, |patience| {
+            let own = changes.get("early-stopping").cloned().filter(Value::is_object);
+            let mut stopping = own.unwrap_or_else(|| json!({}));
+            stopping["patience"] = patience.get().into();
+            stopping
+        });
         changes.insert("early-stopping".to_owned(), stopping);
     }
     Ok(changes)
-}
-
-/// The parameters of a network that this command trains.
-pub(super) fn params(args: &TrainingArgs) -> anyhow::Result<TrainParams> {
-    Ok(TrainParams::default().with(&changes(args)?)?)
 }
 
 fn class_weights(weights: &Weights) -> ClassWeights {

@@ -59,6 +59,7 @@ fn certify_answers() {
 fn calibrate_answers() {
     let place = place();
     let calibrate = ["calibrate", "--data", "loans.csv", "--schema", "loans.toml"];
+    let calibrate = [&calibrate[..], &["--early-stopping", "none"]].concat();
     let goal = ["--target", "0.7", "--confidence", "0.8", "--tau", "0.5", "--k", "50"];
     let small = [&calibrate[..], &goal].concat();
     assert_answers(&place, &[&small[..], &["--models", "4"]].concat(), 1);

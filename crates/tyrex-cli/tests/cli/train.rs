@@ -10,9 +10,16 @@ fn the_report_has_loss_accuracy_and_fingerprint() {
     let place = Place::with_loans();
     let arguments = [&["train"], &LOANS[..], &["--out", "m.onnx", "--epochs", "3"]].concat();
     let text = without_times(&place.done(&arguments));
-    for piece in
-        ["3 epochs in [time] s, seed 0", "accuracy", "loss", "train", "test", "Wrote m.onnx"]
-    {
+    for piece in [
+        "3 epochs in [time] s, seed 0",
+        "accuracy",
+        "AUC",
+        "calibration error",
+        "loss",
+        "train",
+        "test",
+        "Wrote m.onnx",
+    ] {
         assert!(text.contains(piece), "{piece}: {text}");
     }
     let document = place.json(&[&arguments[..], &["--force"]].concat());
@@ -42,7 +49,7 @@ fn every_flag_reaches_the_training() {
         &["--l2", "0.1"],
         &["--dropout", "0.5"],
         &["--class-weights", "1,3"],
-        &["--early-stopping"],
+        &["--early-stopping", "none"],
         &["--seed", "1"],
     ];
     for flag in flags {
@@ -73,6 +80,32 @@ fn a_file_of_parameters_is_read_and_flags_win() {
     assert_eq!(params["hidden"][0], 6);
     assert_eq!(params["epochs"], 3);
     assert_eq!(params["activation"]["elu"]["alpha"], 0.5);
+}
+
+#[test]
+fn the_default_is_for_use_and_the_papers_protocols_train_as_the_paper() {
+    let place = Place::with_loans();
+    let params = |flags: &[&str]| {
+        let train = ["train", "--dataset", "german", "--out", "m.onnx", "--force", "--hidden", "4"];
+        place.json(&[&train[..], flags].concat())["training"]["params"].clone()
+    };
+    let usual = params(&[]);
+    assert_eq!((&usual["epochs"], &usual["l2"]), (&100.into(), &1e-4.into()));
+    assert_eq!(usual["early-stopping"]["fraction"], 0.2);
+    assert_eq!(usual["early-stopping"]["patience"], 10);
+    assert_eq!(params(&["--early-stopping", "none"])["early-stopping"], serde_json::Value::Null);
+    let patient = params(&["--early-stopping", "3"]);
+    assert_eq!(patient["early-stopping"]["fraction"], 0.2);
+    assert_eq!(patient["early-stopping"]["patience"], 3);
+    for protocol in ["paper", "reference"] {
+        let paper = params(&["--protocol", protocol]);
+        assert_eq!((&paper["epochs"], &paper["l2"]), (&50.into(), &0.0.into()));
+        assert_eq!(paper["early-stopping"], serde_json::Value::Null);
+        // A file that does not name a parameter leaves that of the protocol.
+        place.write("train.toml", "batch = 16\n");
+        let given = params(&["--protocol", protocol, "--params", "train.toml"]);
+        assert_eq!((&given["epochs"], &given["batch"]), (&50.into(), &16.into()));
+    }
 }
 
 #[test]
@@ -125,7 +158,7 @@ fn make_pipe(place: &Place, name: &str) {
 fn an_interrupt_leaves_no_file_behind() {
     let place = Place::with_loans();
     make_pipe(&place, "params");
-    let endless = ["--epochs", "100000000", "--params", "params"];
+    let endless = ["--epochs", "100000000", "--params", "params", "--early-stopping", "none"];
     let arguments = [&["train", "--out", "m.onnx"], &LOANS[..], &endless].concat();
     let child = place.command(&arguments).stdout(Stdio::null()).spawn().unwrap();
     // Writing waits for the program to read, so now it runs and training is next.

@@ -135,7 +135,7 @@ pub struct World {
     #[serde(default)]
     pub direction: Direction,
     /// How models are trained.
-    #[serde(default)]
+    #[serde(default = "TrainParams::paper")]
     pub training: TrainParams,
     /// Models trained again from new weights; the first of them are bases, too.
     #[serde(default = "fifty")]

@@ -211,7 +211,7 @@ impl Moons {
             hidden: vec![64, 64],
             epochs: 100,
             learning_rate: 3e-3,
-            ..TrainParams::default()
+            ..TrainParams::paper()
         };
         let go_on = |_: &_| ControlFlow::Continue(());
         let explainer = Explainer::train(dataset, &params, Seed(0), go_on)?;

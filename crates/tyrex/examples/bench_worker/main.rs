@@ -81,7 +81,7 @@ fn train(options: &Options) -> Result<()> {
     let file = options.rows.as_ref().context("train needs --rows")?;
     let (points, labels) = read_rows(file)?;
     let examples = Examples::new(&points, &labels);
-    let params = TrainParams::default();
+    let params = TrainParams::paper();
     rayon::ThreadPoolBuilder::new().num_threads(options.threads).build_global()?;
 
     let mut spare = Trainer::new(examples, &params, options.seed)?;

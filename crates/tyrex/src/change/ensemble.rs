@@ -140,7 +140,19 @@ impl<'a> Plan<'a> {
             given_up.set(next.is_break());
             next
         })?;
-        if given_up.get() { Err(self.cancelled()) } else { Ok(trained.network) }
+        if given_up.get() {
+            return Err(self.cancelled());
+        }
+        // Epochs that early stopping left out are done, too: a caller that counts to the expected
+        // number gets there.
+        if let Some(last) = trained.history.last() {
+            for _ in trained.history.len()..training.params.epochs {
+                if watch(last).is_break() {
+                    return Err(self.cancelled());
+                }
+            }
+        }
+        Ok(trained.network)
     }
 
     fn cancelled(&self) -> Error {
@@ -168,6 +180,7 @@ impl Ensemble {
     /// Makes the members.
     ///
     /// `watch` is called after every epoch of every member, from any thread. A `Break` is an error.
+    /// For epochs that early stopping leaves out it is called with the last report of the member.
     pub fn train(
         base: Mlp,
         plan: &Plan<'_>,

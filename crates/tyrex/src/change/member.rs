@@ -88,7 +88,7 @@ pub(super) mod tests {
                 network: network.expect("one layer that fits"),
                 rows: (0..rows).map(|row| 2 * row).collect(),
                 fresh: (0..rows).map(|row| 2 * row + 1).collect(),
-                params: TrainParams { hidden: vec![], ..TrainParams::default() },
+                params: TrainParams { hidden: vec![], ..TrainParams::paper() },
             }
         }
 

@@ -3,6 +3,7 @@
 use serde::Serialize;
 
 use super::Explainer;
+use crate::metric::{auc, calibration_error};
 use crate::model::THRESHOLD;
 
 /// Scores are kept this far from 0 and 1 before their logarithm is taken, as Keras does.
@@ -35,6 +36,10 @@ pub struct Performance {
     pub accuracy: Option<f64>,
     /// The mean cross-entropy, `-ln m(x)` or `-ln(1 - m(x))`, of the same rows.
     pub loss: Option<f64>,
+    /// The area under the ROC curve; ties count half. `None` if a class has no rows.
+    pub auc: Option<f64>,
+    /// The expected calibration error over ten bins of equal mass.
+    pub calibration_error: Option<f64>,
 }
 
 impl Explainer {
@@ -59,12 +64,13 @@ impl Explainer {
     }
 }
 
-/// Adds up a [`Performance`] row by row.
-#[derive(Debug, Clone, Copy, Default)]
+/// Adds up a [`Performance`] row by row. It keeps the scores of rows with labels, four bytes each.
+#[derive(Debug, Clone, Default)]
 pub struct PerformanceTally {
     rows: usize,
     rejected: usize,
-    labelled: usize,
+    favourable: Vec<f32>,
+    unfavourable: Vec<f32>,
     right: f64,
     loss: f64,
 }
@@ -75,7 +81,7 @@ impl PerformanceTally {
         self.rows += 1;
         self.rejected += usize::from(score < THRESHOLD);
         let Some(label) = favourable else { return };
-        self.labelled += 1;
+        if label { &mut self.favourable } else { &mut self.unfavourable }.push(score);
         self.right += f64::from(u8::from((score >= THRESHOLD) == label));
         let score = f64::from(score).clamp(CLAMP, 1.0 - CLAMP);
         self.loss += -libm::log(if label { score } else { 1.0 - score });
@@ -84,13 +90,16 @@ impl PerformanceTally {
     /// The performance on the rows so far.
     #[must_use]
     pub fn performance(&self, part: Part) -> Performance {
-        let mean = |sum: f64| (self.labelled > 0).then(|| sum / self.labelled as f64);
+        let labelled = self.favourable.len() + self.unfavourable.len();
+        let mean = |sum: f64| (labelled > 0).then(|| sum / labelled as f64);
         Performance {
             part,
             rows: self.rows,
             rejected: self.rejected,
             accuracy: mean(self.right),
             loss: mean(self.loss),
+            auc: auc(&self.favourable, &self.unfavourable),
+            calibration_error: calibration_error(&self.favourable, &self.unfavourable),
         }
     }
 }

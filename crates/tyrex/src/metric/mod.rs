@@ -1,11 +1,14 @@
-//! Metrics of outcomes: cost, validity under changed models, and plausibility.
+//! Metrics of outcomes: cost, validity under changed models, and plausibility; and of models.
 //!
 //! A metric of one counterfactual is a number; [`Metrics`] computes all of them for many pairs of
 //! factual and counterfactual. A metric of a method is the mean of such numbers with its spread and
-//! its interval: a [`Summary`]. [`Validity`] is a metric of counterfactuals under models.
+//! its interval: a [`Summary`]. [`Validity`] is a metric of counterfactuals under models. [`auc`]
+//! and [`calibration_error`] are metrics of the scores of a model on labelled rows.
 //!
 //! `docs/metrics.md` has the formulas side by side.
 
+mod auc;
+mod calibration_error;
 mod cost;
 mod density;
 mod lof;
@@ -15,6 +18,8 @@ mod neighbours;
 mod summary;
 mod validity;
 
+pub use auc::auc;
+pub use calibration_error::calibration_error;
 pub use cost::{MedianDeviations, changed_columns, changed_features};
 pub use density::Density;
 pub use lof::{LocalOutlierFactor, is_inlier};

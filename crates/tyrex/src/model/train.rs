@@ -11,6 +11,7 @@ mod examples;
 mod initial;
 mod params;
 
+use std::collections::HashSet;
 use std::ops::ControlFlow;
 
 use rand::RngExt;
@@ -168,16 +169,7 @@ impl<'a> Trainer<'a> {
         let held_out = match params.early_stopping {
             None => None,
             Some(stopping) => {
-                rows.shuffle(&mut seed.derive("held-out").rng());
-                let count = ((rows.len() as f64 * stopping.fraction).round() as usize).max(1);
-                if count >= rows.len() {
-                    return Err(Error::Training(format!(
-                        "early stopping would hold out {count} of {} rows; give more rows or a \
-                         smaller fraction",
-                        rows.len()
-                    )));
-                }
-                let held = rows.split_off(rows.len() - count);
+                let held = hold_out(&mut rows, stopping, seed.derive("held-out"))?;
                 let labels = held.iter().map(|&row| examples.labels[row]).collect();
                 Some((examples.points.select(&held), labels))
             }
@@ -463,6 +455,26 @@ impl<'a> Trainer<'a> {
     }
 }
 
+/// Removes a share of the rows, drawn by seed, and returns them.
+fn hold_out(rows: &mut Vec<usize>, stopping: EarlyStopping, seed: Seed) -> Result<Vec<usize>> {
+    // A bootstrap has copies of rows. A row is held out with all of them: it is not trained on, and
+    // it counts once in the loss.
+    let mut seen = HashSet::new();
+    let mut distinct: Vec<usize> = rows.iter().copied().filter(|row| seen.insert(*row)).collect();
+    let count = ((distinct.len() as f64 * stopping.fraction).round() as usize).max(1);
+    if count >= distinct.len() {
+        return Err(Error::Training(format!(
+            "early stopping would hold out {count} of {} rows; give more rows or a smaller fraction",
+            distinct.len()
+        )));
+    }
+    distinct.shuffle(&mut seed.rng());
+    let held = distinct.split_off(distinct.len() - count);
+    let out: HashSet<usize> = held.iter().copied().collect();
+    rows.retain(|row| !out.contains(row));
+    Ok(held)
+}
+
 fn diverged(epoch: usize, params: &TrainParams) -> Error {
     Error::Training(format!(
         "the loss is no longer a number after epoch {}; lower the learning rate (now {}) or scale \
@@ -536,6 +548,24 @@ mod tests {
         total / examples.points.len() as f64
     }
 
+    #[test]
+    fn no_held_out_row_is_trained_on() {
+        let stopping = EarlyStopping { fraction: 0.2, ..EarlyStopping::default() };
+        // Rows 0 to 49, row r with r % 4 copies.
+        let copies = || (0..50).flat_map(|row| std::iter::repeat_n(row, row % 4));
+        for seed in 0..20 {
+            let mut rows: Vec<usize> = copies().collect();
+            let held = hold_out(&mut rows, stopping, Seed(seed)).unwrap();
+            // A fifth of the 37 rows with copies, each once; all copies of the others remain.
+            assert_eq!(held.len(), 7);
+            assert_eq!(held.iter().collect::<HashSet<_>>().len(), 7);
+            let rest: Vec<usize> = copies().filter(|row| !held.contains(row)).collect();
+            assert_eq!(rows, rest);
+        }
+        let error = hold_out(&mut vec![3; 5], stopping, Seed(0)).unwrap_err().to_string();
+        assert!(error.contains("hold out 1 of 1 rows"), "{error}");
+    }
+
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(20))]
 
@@ -561,7 +591,7 @@ mod tests {
                     _ => OutputLayer::Softmax { classes, favourable: 0 },
                 },
                 batch: count,
-                ..TrainParams::default()
+                ..TrainParams::paper()
             };
             let mut trainer = Trainer::new(examples, &params, Seed(seed)).unwrap();
             // With a rate of 0 the step fills the gradients and changes no weight.

@@ -45,7 +45,7 @@ fn table() -> Table {
 
 fn explainer() -> Explainer {
     let dataset = Dataset::load(&Schema::from_toml(SCHEMA).unwrap(), table()).unwrap();
-    let params = TrainParams { hidden: vec![12], epochs: 30, ..TrainParams::default() };
+    let params = TrainParams { hidden: vec![12], epochs: 30, ..TrainParams::paper() };
     Explainer::train(dataset, &params, Seed(2), |_| ControlFlow::Continue(())).unwrap()
 }
 

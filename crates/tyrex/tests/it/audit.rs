@@ -26,7 +26,7 @@ fn german() -> Dataset {
 }
 
 fn trained(seed: u64) -> Explainer {
-    let params = TrainParams { hidden: vec![16], epochs: 25, ..TrainParams::default() };
+    let params = TrainParams { hidden: vec![16], epochs: 25, ..TrainParams::paper() };
     Explainer::train(german(), &params, Seed(seed), |_| ControlFlow::Continue(())).unwrap()
 }
 

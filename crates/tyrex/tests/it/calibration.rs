@@ -154,7 +154,7 @@ fn a_search_is_calibrated_on_retrained_networks() {
     let points = Points::from_rows(2, coordinates).unwrap();
     let labels: Vec<u32> = sample.iter().map(|p| u32::from(!p.lower)).collect();
     let examples = Examples::new(&points, &labels);
-    let params = TrainParams { hidden: vec![16, 16], epochs: 40, ..TrainParams::default() };
+    let params = TrainParams { hidden: vec![16, 16], epochs: 40, ..TrainParams::paper() };
     let base = train(examples, &params, Seed(0)).unwrap().network;
     let change = ModelChange::Reinitialise(Reinitialise {});
     let plan =

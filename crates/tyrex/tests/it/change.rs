@@ -45,7 +45,7 @@ fn clouds(count: usize) -> (Points, Vec<u32>) {
 }
 
 fn small() -> TrainParams {
-    TrainParams { hidden: vec![8], epochs: 5, ..TrainParams::default() }
+    TrainParams { hidden: vec![8], epochs: 5, ..TrainParams::paper() }
 }
 
 fn quietly(_: usize, _: &EpochReport) -> ControlFlow<()> {
@@ -128,7 +128,7 @@ fn leaving_rows_out_is_training_without_them() {
 
 #[test]
 fn every_change_moves_scores_on_the_data_a_little() {
-    let params = TrainParams { hidden: vec![16, 16], epochs: 80, ..TrainParams::default() };
+    let params = TrainParams { hidden: vec![16, 16], epochs: 80, ..TrainParams::paper() };
     let workshop = Workshop::new(250, params);
     for change in &changes() {
         let observed = workshop.ensemble(change, 8).observed_change(&workshop.points).unwrap();
@@ -142,7 +142,7 @@ fn every_change_moves_scores_on_the_data_a_little() {
 
 #[test]
 fn fine_tuning_and_noise_stay_closer_than_training_anew() {
-    let params = TrainParams { hidden: vec![16, 16], epochs: 30, ..TrainParams::default() };
+    let params = TrainParams { hidden: vec![16, 16], epochs: 30, ..TrainParams::paper() };
     let workshop = Workshop::new(250, params);
     let moved = |name: &str| {
         let ensemble = workshop.ensemble(&ModelChange::named(name).unwrap(), 8);

@@ -26,7 +26,7 @@ fn german(seed: u64) -> Explainer {
     let catalogue = Catalogue::with_folders(Vec::new());
     let german = catalogue.load("german", Variant::Product, Direction::Favourable).unwrap();
     // Two hidden layers, as the paper's: widths that fill no vector register and no block.
-    let params = TrainParams { hidden: vec![20, 9], epochs: 15, ..TrainParams::default() };
+    let params = TrainParams { hidden: vec![20, 9], epochs: 15, ..TrainParams::paper() };
     Explainer::train(german, &params, Seed(seed), |_| ControlFlow::Continue(())).unwrap()
 }
 

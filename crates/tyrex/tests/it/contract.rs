@@ -100,7 +100,7 @@ fn moon_networks(activation: Activation, hidden: &[usize]) -> (Mlp, Vec<Mlp>) {
         activation,
         epochs: 60,
         learning_rate: 5e-3,
-        ..TrainParams::default()
+        ..TrainParams::paper()
     };
     trained(Examples::new(&points, &labels), &params, 1)
 }
@@ -132,7 +132,7 @@ fn german() -> World {
     let data =
         Catalogue::new(None).load("german", Variant::Product, Direction::Favourable).unwrap();
     let labels: Vec<u32> = data.labels().iter().map(|&label| u32::from(label)).collect();
-    let params = TrainParams { hidden: vec![32, 32], epochs: 15, ..TrainParams::default() };
+    let params = TrainParams { hidden: vec![32, 32], epochs: 15, ..TrainParams::paper() };
     let examples = Examples::new(data.points(), &labels).with_rows(data.train());
     let (network, retrained) = trained(examples, &params, 0);
     let actions = Actions::new(data.schema(), data.encoder()).unwrap();

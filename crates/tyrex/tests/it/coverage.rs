@@ -314,7 +314,7 @@ fn of_retrained_networks_each_in_turn_being_the_new_one_few_break_the_promise() 
     let coordinates = sample.iter().flat_map(|p| [p.x1 as f32, p.x2 as f32]).collect();
     let data = Points::from_rows(2, coordinates).unwrap();
     let labels: Vec<u32> = sample.iter().map(|p| u32::from(!p.lower)).collect();
-    let params = TrainParams { hidden: vec![16, 16], epochs: 40, ..TrainParams::default() };
+    let params = TrainParams { hidden: vec![16, 16], epochs: 40, ..TrainParams::paper() };
     let retrain = |seed| train(Examples::new(&data, &labels), &params, Seed(seed)).unwrap().network;
     let base = retrain(0);
     let retrained: Vec<Mlp> = (1..=MODELS as u64).map(retrain).collect();

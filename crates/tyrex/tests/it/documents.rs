@@ -40,7 +40,7 @@ fn on<T>(_: T) -> ControlFlow<()> {
 fn german(seed: u64) -> Explainer {
     let catalogue = Catalogue::with_folders(Vec::new());
     let german = catalogue.load("german", Variant::Product, Direction::Favourable).unwrap();
-    let params = TrainParams { hidden: vec![12], epochs: 20, ..TrainParams::default() };
+    let params = TrainParams { hidden: vec![12], epochs: 20, ..TrainParams::paper() };
     Explainer::train(german, &params, Seed(seed), |_| on(())).unwrap()
 }
 
@@ -144,7 +144,7 @@ fn features_of_a_schema_that_says_much() {
     let schema = Schema::from_toml(include_str!("../schemas/form.toml")).unwrap();
     let csv = "income,home,paid\n-9,own,yes\n100.5,rent,no\n,own,yes\n7,rent,no\n80,own,yes\n";
     let table = Table::from_csv("people.csv".as_ref(), csv.as_bytes()).unwrap();
-    let params = TrainParams { hidden: vec![2], epochs: 1, ..TrainParams::default() };
+    let params = TrainParams { hidden: vec![2], epochs: 1, ..TrainParams::paper() };
     let dataset = Dataset::load(&schema, table).unwrap();
     let explainer = Explainer::train(dataset, &params, Seed(0), |_| on(())).unwrap();
     let documents: Vec<Value> = explainer.features().iter().map(check::<FeatureDocument>).collect();

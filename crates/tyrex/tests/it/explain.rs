@@ -26,7 +26,7 @@ fn german() -> Dataset {
 }
 
 fn trained(seed: u64) -> Explainer {
-    let params = TrainParams { hidden: vec![16], epochs: 10, ..TrainParams::default() };
+    let params = TrainParams { hidden: vec![16], epochs: 10, ..TrainParams::paper() };
     Explainer::train(german(), &params, Seed(seed), |_| ControlFlow::Continue(())).unwrap()
 }
 
@@ -60,7 +60,7 @@ fn training_beats_always_saying_good_and_counts_agree() {
 
 #[test]
 fn watching_can_end_the_training() {
-    let params = TrainParams { hidden: vec![4], epochs: 50, ..TrainParams::default() };
+    let params = TrainParams { hidden: vec![4], epochs: 50, ..TrainParams::paper() };
     let explainer = Explainer::train(german(), &params, Seed(0), |report| {
         if report.epoch == 2 { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     })
@@ -72,7 +72,7 @@ fn watching_can_end_the_training() {
 fn a_softmax_must_fit_the_labels_of_a_data_set() {
     let train = |classes, favourable| {
         let output = OutputLayer::Softmax { classes, favourable };
-        let params = TrainParams { hidden: vec![4], epochs: 1, output, ..TrainParams::default() };
+        let params = TrainParams { hidden: vec![4], epochs: 1, output, ..TrainParams::paper() };
         Explainer::train(german(), &params, Seed(0), |_| ControlFlow::Continue(()))
     };
     assert!(train(2, 1).is_ok());

@@ -229,7 +229,7 @@ proptest! {
         let largest = certifier.largest_delta(x).unwrap();
         let delta = share * largest.max(0.02);
         let lowest = certifier.lowest_score(x, delta).unwrap();
-        let params = TrainParams::default();
+        let params = TrainParams::paper();
         let plan = Plan {
             examples: Examples::new(&point, &[0]),
             fresh: &[],

@@ -110,7 +110,7 @@ fn local_bounds_tighten_as_the_region_shrinks_and_meet_the_gradient() {
 fn sound_bounds_hold_on_trained_networks() {
     let points = points(400, 5, 7);
     let labels: Vec<u32> = points.rows().map(|x| u32::from(x[0] * x[1] + x[2] > 0.1)).collect();
-    let params = TrainParams { hidden: vec![32, 32], epochs: 30, ..TrainParams::default() };
+    let params = TrainParams { hidden: vec![32, 32], epochs: 30, ..TrainParams::paper() };
     for seed in 0..5 {
         let network = train(Examples::new(&points, &labels), &params, Seed(seed)).unwrap().network;
         let global = spectral(&network).value;

@@ -104,7 +104,7 @@ fn turned_sobol_points_save_three_quarters_of_the_samples() {
         let rows = dataset.points().select(dataset.train());
         let labels: Vec<u32> =
             dataset.train().iter().map(|&row| u32::from(dataset.labels()[row])).collect();
-        let params = TrainParams { epochs: 20, ..TrainParams::default() };
+        let params = TrainParams { epochs: 20, ..TrainParams::paper() };
         let network = train(Examples::new(&rows, &labels), &params, Seed(1)).unwrap().network;
         let points = dataset.points().select(&dataset.test()[..8]);
         let turned = Neighbourhood::for_model(Sampling::Sobol, &network, 64, 0.1, Seed(9)).unwrap();

@@ -16,7 +16,7 @@ const GO_ON: fn(Tick) -> ControlFlow<()> = |_| ControlFlow::Continue(());
 fn explainer(dataset: &str, epochs: usize) -> Explainer {
     let catalogue = Catalogue::with_folders(Vec::new());
     let dataset = catalogue.load(dataset, Variant::Product, Direction::Favourable).unwrap();
-    let params = TrainParams { hidden: vec![16], epochs, ..TrainParams::default() };
+    let params = TrainParams { hidden: vec![16], epochs, ..TrainParams::paper() };
     Explainer::train(dataset, &params, Seed(0), |_| ControlFlow::Continue(())).unwrap()
 }
 

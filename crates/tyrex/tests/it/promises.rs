@@ -27,7 +27,7 @@ fn german() -> Dataset {
 }
 
 fn trained() -> Explainer {
-    let params = TrainParams { hidden: vec![8], epochs: 4, ..TrainParams::default() };
+    let params = TrainParams { hidden: vec![8], epochs: 4, ..TrainParams::paper() };
     Explainer::train(german(), &params, Seed(0), |_| ControlFlow::Continue(())).unwrap()
 }
 
@@ -67,7 +67,7 @@ fn an_ensemble_of_another_model_is_refused() {
     let file = folder.path().join("member-0001.onnx");
     let model = OnnxModel::read(&file, &ImportOptions::default()).unwrap();
     assert!(embedded_schema(&model).unwrap().is_some());
-    let params = TrainParams { hidden: vec![8], epochs: 4, ..TrainParams::default() };
+    let params = TrainParams { hidden: vec![8], epochs: 4, ..TrainParams::paper() };
     let other =
         Explainer::train(german(), &params, Seed(9), |_| ControlFlow::Continue(())).unwrap();
     let error = other.retraining().read(folder.path()).unwrap_err().to_string();

@@ -56,7 +56,7 @@ fn unusual() -> TrainParams {
         dropout: 0.1,
         class_weights: ClassWeights::Given(vec![1.0, 0.7]),
         early_stopping: Some(EarlyStopping { fraction: 0.2, patience: 2, min_delta: 1e-4 }),
-        ..TrainParams::default()
+        ..TrainParams::paper()
     }
 }
 
@@ -181,11 +181,12 @@ fn retrained_models_that_are_not_like_the_model_certify_nothing() {
         hidden: vec![32],
         l2: 0.003,
         early_stopping: Some(EarlyStopping::default()),
-        ..TrainParams::default()
+        ..TrainParams::paper()
     };
+    let plain = TrainParams { hidden: vec![32], ..TrainParams::paper() };
     let bytes = trained(&regularised).to_onnx().unwrap();
     let own = from_file(bytes);
-    let old = from_file(without_recipe(&own));
+    let old = from_file(without_recipe(&own)).with_training_params(plain).unwrap();
     for change in ["reinitialise", "leave-out"] {
         let change = ModelChange::named(change).unwrap();
         let ensemble = retrained(&own, change.clone(), 20);
@@ -205,7 +206,7 @@ fn retrained_models_that_are_not_like_the_model_certify_nothing() {
         let ensemble = retrained(&old, change, 20);
         let compared = likeness(&old, &ensemble);
         assert!(compared.is_refuted(), "{compared:?}");
-        assert_eq!(compared.recipe, RecipeSource::Assumed);
+        assert_eq!(compared.recipe, RecipeSource::Given);
         for each in certificates(&old, &ensemble) {
             assert_eq!(standing(&each), Standing::Broken);
             assert!(each.verdict() < Verdict::Certified);
@@ -224,7 +225,7 @@ fn retrained_models_that_are_not_like_the_model_certify_nothing() {
 
 #[test]
 fn a_comparison_that_is_not_possible_says_why() {
-    let params = TrainParams { hidden: vec![4], epochs: 10, ..TrainParams::default() };
+    let params = TrainParams { hidden: vec![4], epochs: 10, ..TrainParams::paper() };
     let explainer = trained(&params);
     let reason =
         |explainer: &Explainer, ensemble: &Ensemble| match likeness(explainer, ensemble).test {

@@ -75,7 +75,7 @@ fn stability_is_no_protection_against_it() {
     let coordinates = sample.iter().flat_map(|p| [p.x1 as f32, p.x2 as f32]).collect();
     let data = Points::from_rows(2, coordinates).unwrap();
     let labels: Vec<u32> = sample.iter().map(|p| u32::from(!p.lower)).collect();
-    let params = TrainParams { hidden: vec![32, 32], ..TrainParams::default() };
+    let params = TrainParams { hidden: vec![32, 32], ..TrainParams::paper() };
     let before = train(Examples::new(&data, &labels), &params, Seed(0)).unwrap().network;
 
     // In the middle of the upper moon, as stable as a point can be.

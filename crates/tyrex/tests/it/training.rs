@@ -23,7 +23,7 @@ fn exclusive_or(count: usize, seed: u64) -> (Points, Vec<u32>) {
 }
 
 fn small() -> TrainParams {
-    TrainParams { hidden: vec![16, 16], epochs: 60, learning_rate: 0.01, ..TrainParams::default() }
+    TrainParams { hidden: vec![16, 16], epochs: 60, learning_rate: 0.01, ..TrainParams::paper() }
 }
 
 fn accuracy(trained: &Trained, points: &Points, labels: &[u32]) -> f64 {

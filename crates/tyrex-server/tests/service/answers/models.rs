@@ -69,7 +69,7 @@ pub(super) fn written(neurons: usize) -> (Vec<u8>, Vec<u8>) {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("german.csv");
     dataset.table().write(&file, tyrex::Overwrite::Refuse).unwrap();
-    let params = TrainParams { hidden: vec![neurons], epochs: 1, ..TrainParams::default() };
+    let params = TrainParams { hidden: vec![neurons], epochs: 1, ..TrainParams::paper() };
     let go_on = |_: &_| ControlFlow::Continue(());
     let explainer = Explainer::train(dataset, &params, Seed(3), go_on).unwrap();
     (explainer.to_onnx().unwrap(), std::fs::read(&file).unwrap())

@@ -214,7 +214,7 @@ fn other_model() -> Vec<u8> {
     use tyrex::{Explainer, Seed, data::Catalogue, model::TrainParams};
     let dataset =
         Catalogue::new(None).load("german", Variant::Product, Direction::Favourable).unwrap();
-    let params = TrainParams { hidden: vec![8], epochs: 5, ..TrainParams::default() };
+    let params = TrainParams { hidden: vec![8], epochs: 5, ..TrainParams::paper() };
     let go_on = |_: &_| ControlFlow::Continue(());
     Explainer::train(dataset, &params, Seed(9), go_on).unwrap().to_onnx().unwrap()
 }

@@ -24,7 +24,7 @@ use crate::choice::Choice as _;
 use crate::data::catalogue::Variant;
 use crate::error::{Error, Result};
 use crate::measure::{Neighbourhood, Sampling};
-use crate::model::Model;
+use crate::model::{Model, TrainParams};
 use crate::points::Points;
 use crate::seed::Seed;
 
@@ -144,6 +144,15 @@ impl Protocol {
         match self {
             Self::Product => Variant::Product,
             Self::Paper | Self::Reference => Variant::Reference,
+        }
+    }
+
+    /// How networks are trained.
+    #[must_use]
+    pub fn training(self) -> TrainParams {
+        match self {
+            Self::Product => TrainParams::default(),
+            Self::Paper | Self::Reference => TrainParams::paper(),
         }
     }
 

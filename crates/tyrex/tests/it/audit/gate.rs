@@ -246,7 +246,7 @@ fn candidates_are_ranked_by_what_they_keep() {
 #[test]
 fn of_equals_the_more_stable_one_is_first() {
     let train = |seed| {
-        let params = TrainParams { hidden: vec![8], epochs: 30, ..TrainParams::default() };
+        let params = TrainParams { hidden: vec![8], epochs: 30, ..TrainParams::paper() };
         let catalogue = tyrex::data::Catalogue::with_folders(Vec::new());
         let german = catalogue
             .load(

@@ -3,7 +3,9 @@
 use jiff::Timestamp;
 use serde_json::Value;
 use tyrex::certificate::Certificate;
-use tyrex::explain::{Advice, Explainer, Meaning, Request, WrittenPromise};
+use tyrex::explain::{
+    Advice, Explainer, Meaning, Promise, PromisedProbability, Request, WrittenPromise,
+};
 use uuid::Uuid;
 
 use super::entry::{Document, Entry};
@@ -31,13 +33,14 @@ pub struct NewPromise {
 }
 
 impl NewPromise {
-    /// The advice of an explainer, with a new id. `None` if there is no advice, or if it is a point
-    /// and not a row.
+    /// The advice of an explainer, with a new id. `promise` is the one that the question asked for.
+    /// `None` if there is no advice, or if it is a point and not a row.
     #[must_use]
     pub fn of(
         explainer: &Explainer,
         advice: &Advice,
         certificate: Option<&Certificate>,
+        promise: Option<Promise>,
         request: &Request,
         subject: impl Into<String>,
         holds_until: Option<Timestamp>,
@@ -57,6 +60,9 @@ impl NewPromise {
                 cost_l2: advice.cost.map(|cost| cost.l2),
                 certificate: certificate.and_then(|each| serde_json::to_value(each).ok()),
                 meaning: Some(Meaning::of(schema)),
+                promised: promise
+                    .zip(certificate)
+                    .and_then(|(promise, made)| PromisedProbability::of(promise, made)),
             },
             request: serde_json::to_value(request).unwrap_or_default(),
             model: explainer.fingerprint().to_string(),
@@ -104,6 +110,7 @@ impl Entry {
             factual: Some(values(&given.document.factual)),
             advised: values(&given.document.advised),
             meaning: given.document.meaning.clone(),
+            promised: given.document.promised,
         })
     }
 }

@@ -42,6 +42,8 @@ impl Engine {
                 served.explainer(),
                 &found.advice,
                 found.certificate.as_ref(),
+                // The service refuses questions with a promise.
+                None,
                 request,
                 subject,
                 holds_until,

@@ -7,16 +7,19 @@ mod gate;
 mod group;
 mod repair;
 mod table;
+mod updates;
 mod verdict;
 mod written;
 
 use serde::{Deserialize, Serialize};
 
 pub use gate::{Candidate, Gate};
+pub(super) use group::Partition;
 pub use group::Grouping;
+pub use updates::{Update, Updates};
 pub use verdict::{
     GateReport, GateVerdict, Group, GroupTable, JudgedCandidate, JudgedPromise, PromiseRepairs,
-    PromiseStatus, Repair, RepairSearch, Tally,
+    PromiseStatus, Repair, RepairSearch, Stated, Tally,
 };
 pub use written::{Values, WrittenPromise};
 

@@ -6,7 +6,9 @@
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{Advice, Adviser, Applicant, Ask, Explainer, Fresh, Threshold};
+use super::{
+    Advice, Adviser, Applicant, Ask, Explainer, Fresh, PromisedPoints, QuestionPortfolio, Threshold,
+};
 use crate::calibrate::Goal;
 use crate::certificate::Certificate;
 use crate::change::Ensemble;
@@ -46,6 +48,8 @@ pub struct Answered {
     pub advice: Vec<Advice>,
     /// The certificate of every advice that was found, if requested.
     pub certificates: Vec<Option<Certificate>>,
+    /// All promises at once, if the question asks for a promise and there are any.
+    pub portfolio: Option<QuestionPortfolio>,
 }
 
 /// Counts the units of a stage, and reports every one of them.
@@ -171,6 +175,14 @@ impl Explainer {
         } else {
             advice.iter().map(|_| None).collect()
         };
-        Ok(Answered { adviser, advice, certificates })
+        let portfolio = match adviser.promise() {
+            Some(promise) => {
+                let mut promised = PromisedPoints::new(self.encoder().dim());
+                promised.add(&advice);
+                self.portfolio(&promised, fresh, promise)?
+            }
+            None => None,
+        };
+        Ok(Answered { adviser, advice, certificates, portfolio })
     }
 }

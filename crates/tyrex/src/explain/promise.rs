@@ -13,7 +13,7 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::{Ask, Counter, Explainer, Progress, RetrainingTerms, Stage};
 use crate::certificate::{Certificate, EnsembleTier, Verdict, at_least};
@@ -124,10 +124,14 @@ impl Promise {
 pub struct ShownPromise {
     /// The probability that the question asked for.
     pub asked: f64,
-    /// The probability that was shown: the next model accepts with at least this probability.
+    /// The probability that was shown: the next model accepts with at least this probability, a
+    /// statement at the confidence.
     pub shown: f64,
     /// The confidence of that statement.
     pub confidence: f64,
+    /// The predictive probability that the next model accepts, `accepting / (models + 1)`: over the
+    /// draw of the fresh models and the next one together, without a confidence.
+    pub predictive: f64,
     /// The number of fresh models.
     pub models: usize,
     /// The number of them that accept.
@@ -140,27 +144,68 @@ pub struct ShownPromise {
 
 impl ShownPromise {
     /// The promise of a certified point; `None` without fresh models.
-    pub(super) fn of(promise: Promise, certificate: &Certificate) -> Option<Self> {
+    #[must_use]
+    pub fn of(promise: Promise, certificate: &Certificate) -> Option<Self> {
         let tier = certificate.ensemble()?;
         let Promise { probability: asked, confidence } = promise;
         let EnsembleTier { models, valid: accepting, probability: shown, verdict, .. } = *tier;
         let kept = shown >= asked && verdict == Verdict::Certified;
+        let predictive = accepting as f64 / (models + 1) as f64;
         let seen = format!("{accepting} of {models} models retrained to check this accept it");
         let sentence = if kept {
             format!(
-                "{seen}: at least {} for the next one, confidence {confidence}.",
-                at_least(shown)
+                "{seen}: at least {} for the next one, confidence {confidence}; predictive {}.",
+                at_least(shown),
+                at_least(predictive)
             )
         } else if shown >= asked {
             format!("{seen}, but an assumption of the certificate does not hold.")
         } else {
             format!(
-                "{seen}: at least {} for the next one, confidence {confidence}; {asked} was asked \
-                 for and is not shown.",
-                at_least(shown)
+                "{seen}: at least {} for the next one, confidence {confidence}; predictive {}; \
+                 {asked} was asked for and is not shown.",
+                at_least(shown),
+                at_least(predictive)
             )
         };
-        Some(Self { asked, shown, confidence, models, accepting, kept, sentence })
+        Some(Self { asked, shown, confidence, predictive, models, accepting, kept, sentence })
+    }
+}
+
+/// The probability that recorded advice was given with.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct PromisedProbability {
+    /// The next model accepts with at least this probability, a statement at the confidence.
+    pub probability: f64,
+    /// The confidence of that statement.
+    pub confidence: f64,
+    /// The predictive probability that the next model accepts.
+    pub predictive: f64,
+}
+
+impl PromisedProbability {
+    /// The probability of a certified point. `None` if nothing was promised, or if the certificate
+    /// does not certify it.
+    #[must_use]
+    pub fn of(promise: Promise, certificate: &Certificate) -> Option<Self> {
+        certificate.ensemble().filter(|tier| tier.verdict == Verdict::Certified)?;
+        let ShownPromise { shown: probability, confidence, predictive, .. } =
+            ShownPromise::of(promise, certificate)?;
+        Some(Self { probability, confidence, predictive })
+    }
+
+    /// Checks that all numbers are probabilities, for documents of others.
+    pub(super) fn check(&self) -> Result<()> {
+        let Self { probability, confidence, predictive } = *self;
+        for (name, value) in
+            [("probability", probability), ("confidence", confidence), ("predictive", predictive)]
+        {
+            if !(0.0..=1.0).contains(&value) {
+                return Err(Error::param(name, value, "a number between 0 and 1"));
+            }
+        }
+        Ok(())
     }
 }
 

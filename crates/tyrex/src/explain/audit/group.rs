@@ -92,13 +92,13 @@ impl From<Grouping> for String {
 
 /// Promises in groups: each is in exactly one.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Partition {
-    pub(super) feature: String,
+pub(in crate::explain) struct Partition {
+    pub(in crate::explain) feature: String,
     pub(super) unit: Option<String>,
     /// The names of the groups, in the order of the table.
-    pub(super) names: Vec<String>,
+    pub(in crate::explain) names: Vec<String>,
     /// For each promise, its group.
-    pub(super) group_of: Vec<usize>,
+    pub(in crate::explain) group_of: Vec<usize>,
 }
 
 impl Partition {
@@ -119,7 +119,15 @@ impl Partition {
         if values.iter().all(Option::is_none) && !promises.is_empty() {
             return Err(unknown(&grouping.feature, promises));
         }
-        let texts: Vec<Option<String>> = values.iter().map(|value| known(*value)).collect();
+        Self::of_texts(grouping, values.iter().map(|value| known(*value)).collect(), feature)
+    }
+
+    /// The groups of values, each `None` if it is not known.
+    pub(in crate::explain) fn of_texts(
+        grouping: &Grouping,
+        texts: Vec<Option<String>>,
+        feature: Option<&Feature>,
+    ) -> Result<Self> {
         let numbers: Vec<Option<f64>> =
             texts.iter().map(|text| text.as_deref().and_then(parse_number)).collect();
         let (names, group_of) = if !grouping.edges.is_empty() {
@@ -293,6 +301,7 @@ mod tests {
             factual: value.map(|value| [(feature.to_owned(), value)].into()),
             advised: std::collections::BTreeMap::new(),
             meaning: None,
+            promised: None,
         };
         values.into_iter().enumerate().map(promise).collect()
     }

@@ -70,7 +70,7 @@ fn promise(index: usize, income: f64) -> WrittenPromise {
         name: format!("row {index}"),
         factual: Some(row(3.0)),
         advised: row(income),
-        meaning: None,
+        meaning: None, promised: None,
     }
 }
 
@@ -275,7 +275,7 @@ fn of_equals_the_more_stable_one_is_first() {
                 name: format!("row {}", row.row),
                 factual: None,
                 advised,
-                meaning: None,
+                meaning: None, promised: None,
             }
         })
         .collect();
@@ -587,7 +587,7 @@ fn nothing_from_data_is_read_as_html() {
             } else {
                 row(f64::from(index))
             },
-            meaning: None,
+            meaning: None, promised: None,
         })
         .collect();
     #[derive(Debug)]

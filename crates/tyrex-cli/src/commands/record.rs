@@ -108,6 +108,7 @@ impl Recording<'_> {
                 adviser.explainer(),
                 advice,
                 certificate.as_ref(),
+                adviser.promise(),
                 adviser.request(),
                 subject,
                 self.holds_until,

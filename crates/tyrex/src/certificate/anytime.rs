@@ -51,13 +51,14 @@ impl KeptShares {
     /// `ln K_t(m)`, for a positive `m`.
     #[must_use]
     pub fn log_capital(&self, m: f64) -> f64 {
+        let ratios: Vec<f64> = self.shares.iter().map(|share| share / m).collect();
         let logs: Vec<f64> = (0..STAKES)
             .map(|index| {
                 let stake = (index as f64 + 0.5) / STAKES as f64;
                 let product = |block: &[f64]| {
-                    block.iter().map(|share| 1.0 - stake + stake * share / m).product::<f64>()
+                    block.iter().map(|ratio| 1.0 - stake + stake * ratio).product::<f64>()
                 };
-                self.shares.chunks(BLOCK).map(|block| libm::log(product(block))).sum()
+                ratios.chunks(BLOCK).map(|block| libm::log(product(block))).sum()
             })
             .collect();
         let largest = logs.iter().copied().fold(f64::NEG_INFINITY, f64::max);

@@ -330,8 +330,9 @@ impl Certificate {
     }
 }
 
-/// A lower bound as text.
-pub(crate) fn at_least(bound: f64) -> String {
+/// A lower bound as text, rounded down to three digits: rounding up would claim too much.
+#[must_use]
+pub fn at_least(bound: f64) -> String {
     rounded_down(bound, 3)
 }
 

@@ -14,8 +14,8 @@ mod written;
 use serde::{Deserialize, Serialize};
 
 pub use gate::{Candidate, Gate};
-pub(super) use group::Partition;
 pub use group::Grouping;
+pub(super) use group::Partition;
 pub use updates::{Update, Updates};
 pub use verdict::{
     GateReport, GateVerdict, Group, GroupTable, JudgedCandidate, JudgedPromise, PromiseRepairs,

@@ -36,8 +36,8 @@ pub use ask::{
 };
 pub use audit::{
     Candidate, Gate, GateReport, GateVerdict, Group, GroupTable, Grouping, JudgedCandidate,
-    JudgedPromise, PromiseRepairs, PromiseStatus, Repair, RepairSearch, RepairSummary, Stated, Tally,
-    Update, Updates, Values, WrittenPromise,
+    JudgedPromise, PromiseRepairs, PromiseStatus, Repair, RepairSearch, RepairSummary, Stated,
+    Tally, Update, Updates, Values, WrittenPromise,
 };
 pub use calibrate::CalibrationTerms;
 pub use certify::{AdviceRows, Fresh, verify_certificates};
@@ -49,7 +49,8 @@ pub use performance::{Part, Performance, PerformanceTally};
 pub use pipeline::{Answered, Counter, Progress, Stage};
 pub use portfolio::{PortfolioDocument, PortfolioTerms, PromisedPoints, QuestionPortfolio};
 pub use promise::{
-    CONFIDENCE, DISSENTING, Promise, PromisedProbability, SEARCH_MODELS, ShownPromise, TUNING_MODELS,
+    CONFIDENCE, DISSENTING, Promise, PromisedProbability, SEARCH_MODELS, ShownPromise,
+    TUNING_MODELS,
 };
 pub use recipe::Recipe;
 pub use reference::{Reference, UnlabelledRows};

@@ -150,11 +150,11 @@ impl ShownPromise {
         let Promise { probability: asked, confidence } = promise;
         let EnsembleTier { models, valid: accepting, probability: shown, verdict, .. } = *tier;
         let kept = shown >= asked && verdict == Verdict::Certified;
-        let predictive = accepting as f64 / (models + 1) as f64;
+        let predictive = Proportion::new(accepting, models).ok()?.predictive();
         let seen = format!("{accepting} of {models} models retrained to check this accept it");
         let sentence = if kept {
             format!(
-                "{seen}: at least {} for the next one, confidence {confidence}; predictive {}.",
+                "{seen}: at least {} for the next one, confidence {confidence}; predictive probability {}.",
                 at_least(shown),
                 at_least(predictive)
             )
@@ -162,7 +162,7 @@ impl ShownPromise {
             format!("{seen}, but an assumption of the certificate does not hold.")
         } else {
             format!(
-                "{seen}: at least {} for the next one, confidence {confidence}; predictive {}; \
+                "{seen}: at least {} for the next one, confidence {confidence}; predictive probability {}; \
                  {asked} was asked for and is not shown.",
                 at_least(shown),
                 at_least(predictive)

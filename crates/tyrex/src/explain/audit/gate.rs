@@ -3,11 +3,11 @@
 use std::ops::ControlFlow;
 
 use super::group::{Grouping, Partition};
+use super::updates::Updates;
 use super::verdict::{
     GateReport, GateVerdict, Group, GroupTable, JudgedCandidate, JudgedPromise, PromiseRepairs,
     PromiseStatus, Repair, RepairSearch, Tally,
 };
-use super::updates::Updates;
 use super::written::{Read, WrittenPromise, ignored};
 use super::{AuditedPromise, RepairSummary, Repairs};
 use crate::counterfactual::{MethodSpec, Reason, ReferenceUse, Tick};

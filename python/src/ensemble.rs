@@ -38,7 +38,7 @@ impl Ensemble {
     /// Reads an ensemble of this explainer's model from its folder.
     #[staticmethod]
     fn read(py: Python<'_>, explainer: &Explainer, folder: PathBuf) -> PyResult<Self> {
-        let read = || explainer.inner.read_ensemble(&folder);
+        let read = || explainer.inner.retraining().read(&folder);
         py.detach(read).or_raise().map(|ensemble| Self(Arc::new(ensemble)))
     }
 
@@ -52,7 +52,7 @@ impl Ensemble {
         overwrite: bool,
     ) -> PyResult<()> {
         let overwrite = if overwrite { Overwrite::Force } else { Overwrite::Refuse };
-        py.detach(|| explainer.inner.write_ensemble(&self.0, &folder, overwrite)).or_raise()
+        py.detach(|| explainer.inner.retraining().write(&self.0, &folder, overwrite)).or_raise()
     }
 
     /// An ensemble from the files of its models, the base first, and its plan.

@@ -14,8 +14,8 @@ use tyrex::certificate::{Certificate, CertificateDocument, Terms, WrittenCertifi
 use tyrex::change::ModelChange;
 use tyrex::counterfactual::{MethodSpec, Reason, Tick};
 use tyrex::explain::{
-    Answered, Applicant, Ask, CALIBRATED_ROWS, CalibrationTerms, Fresh, MODELS, Part, Progress,
-    Request, RetrainingTerms, RowStability, StabilityTerms,
+    Answered, Applicant, Ask, CALIBRATED_ROWS, CalibrationTerms, MODELS, Part, Progress, Request,
+    RetrainingTerms, RowStability, StabilityTerms,
 };
 use tyrex::model::TrainParams;
 use tyrex::{Points, Seed};
@@ -152,7 +152,7 @@ impl Explainer {
         ensemble: &tyrex::change::Ensemble,
         rows: &Table,
     ) -> tyrex::Result<Points> {
-        self.inner.check_ensemble(ensemble)?;
+        self.inner.retraining().check(ensemble)?;
         let applicants = self.read(rows)?;
         if applicants.len() < rows.0.rows() {
             return Err(tyrex::Error::Dimension {
@@ -306,7 +306,7 @@ impl Explainer {
 
     /// How the model was trained or would be retrained, as JSON.
     fn training_params(&self) -> PyResult<String> {
-        error::json(&self.inner.training_params().or_raise()?)
+        error::json(&self.inner.retraining().params().or_raise()?)
     }
 
     /// The network as an ONNX file, with the schema and the encoder in its metadata.
@@ -433,7 +433,7 @@ impl Explainer {
         let change = change.unwrap_or(usual.name());
         let change = ModelChange::with_params(change, change_params).or_raise()?;
         let models = models.unwrap_or(MODELS);
-        let own = self.inner.training_params().or_raise()?;
+        let own = self.inner.retraining().params().or_raise()?;
         let params = match params {
             Some(changes) => {
                 let changes: Map<String, Value> = error::from_json("training parameters", changes)?;
@@ -444,7 +444,7 @@ impl Explainer {
         let terms = RetrainingTerms { change, models, params, seed: Seed(seed) };
         let trained = self.run(py, progress, |watch| {
             watch.expect(usize::try_from(terms.epochs()).unwrap_or(usize::MAX));
-            self.inner.retrain(&terms, |_, _| watch.count())
+            self.inner.retraining().train(&terms, |_, _| watch.count())
         })?;
         Ok(Ensemble(Arc::new(trained.whole()?)))
     }
@@ -467,13 +467,14 @@ impl Explainer {
         let certified = self.run(py, progress, |watch| {
             let applicants = self.read(rows)?;
             watch.expect(applicants.len());
-            let likeness = ensemble.map(|own| self.inner.likeness(&own.0, &|_| watch.go_on()));
-            let likeness = likeness.transpose()?;
-            let fresh = ensemble.zip(likeness.as_ref());
-            let fresh = fresh.map(|(own, likeness)| Fresh { ensemble: &own.0, steered, likeness });
+            let fresh = |own: &Ensemble| {
+                let models = (*own.0).clone();
+                self.inner.retraining().fresh(models, steered, &|_| watch.go_on())
+            };
+            let fresh = ensemble.map(fresh).transpose()?;
             let points = self.points(&applicants);
             let certificates =
-                self.inner.certify(&points, fresh, &terms, seed, || watch.count())?;
+                self.inner.certify(&points, fresh.as_ref(), &terms, seed, || watch.count())?;
             Ok((applicants, certificates))
         })?;
         let (applicants, certificates) = certified.whole()?;

@@ -26,9 +26,9 @@ pub(crate) fn run(context: &mut Context<'_>, args: &CalibrateArgs) -> anyhow::Re
     let applicants = batches.first_rejected(terms.factuals)?;
     let bars = context.stages();
     let ensemble = if let Some(folder) = &args.ensemble {
-        explainer.read_ensemble(folder)?
+        explainer.retraining().read(folder)?
     } else {
-        let params = explainer.training_params()?;
+        let params = explainer.retraining().params()?;
         // With the minimum number in two halves, a single failure would be too many.
         let models = args.models.unwrap_or(usual);
         // Not the models that `retrain` makes from this seed: those may test the threshold chosen
@@ -37,7 +37,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &CalibrateArgs) -> anyhow::Re
         let terms = RetrainingTerms { change, models, params, seed };
         let watch = |at| bars.at(at);
         let counter = Counter::new(Stage::Retraining, terms.epochs(), &watch);
-        explainer.retrain(&terms, |_, _| counter.add(1))?
+        explainer.retraining().train(&terms, |_, _| counter.add(1))?
     };
     let watch = |at| bars.at(at);
     let searches = (applicants.len() * terms.taus.len()) as u64;

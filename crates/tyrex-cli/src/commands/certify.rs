@@ -58,24 +58,22 @@ fn certify(
     let explainer = Explainer::with_model(given.data, model)?;
     let reference = trained_on.as_ref().unwrap_or(&explainer);
     let bars = context.stages();
-    let ensemble = match (&args.ensemble, args.models) {
-        (Some(folder), _) => Some(explainer.read_ensemble(folder)?),
+    let fresh = match (&args.ensemble, args.models) {
+        (Some(folder), _) => {
+            let given = explainer.retraining().read(folder)?;
+            Some(reference.retraining().fresh(given, args.steered, &|at| bars.at(at))?)
+        }
         (None, Some(models)) => {
             let change = retrain::change(&args.change)?;
             let ask = Ask { seed: args.seed, models: Some(models), change, ..Ask::default() };
-            reference.retrained(&ask, &|at| bars.at(at))?
+            reference.fresh(&ask, None, &|at| bars.at(at))?
         }
         (None, None) => None,
     };
-    let likeness = ensemble.as_ref().map(|own| reference.likeness(own, &|at| bars.at(at)));
-    let likeness = likeness.transpose()?;
     drop(bars);
-    let fresh = ensemble.as_ref().zip(likeness.as_ref());
-    let fresh =
-        fresh.map(|(ensemble, likeness)| Fresh { ensemble, steered: args.steered, likeness });
     // As `explain` and the service derive it: the same seed gives the same certificate.
     let seed = Ask { seed: args.seed, ..Ask::default() }.certificate_seed();
-    let certificates = with_progress(context, &explainer, fresh, &terms(args), seed)?;
+    let certificates = with_progress(context, &explainer, fresh.as_ref(), &terms(args), seed)?;
     if let Some(path) = &args.out {
         let count = certificates.len().min(args.limit.unwrap_or(usize::MAX));
         let (rows, written) = (&given.factuals[..count], &certificates[..count]);
@@ -91,10 +89,10 @@ fn certify(
         found_for: given.model.filter(|model| !model.is_empty() && *model != own),
         model: ModelSummary::of(explainer.model()),
         favourable_class: class,
-        ensemble: ensemble.as_ref().map(|ensemble| EnsembleSummary {
+        ensemble: fresh.as_ref().map(|Fresh { ensemble, steered, .. }| EnsembleSummary {
             change: ensemble.change().description(),
             models: ensemble.members().len(),
-            steered: args.steered,
+            steered: *steered,
         }),
         verdicts: Verdicts::of(&certificates),
         required,
@@ -163,7 +161,7 @@ fn terms(args: &CertifyArgs) -> Terms {
 fn with_progress(
     context: &Context<'_>,
     explainer: &Explainer,
-    fresh: Option<Fresh<'_>>,
+    fresh: Option<&Fresh>,
     terms: &Terms,
     seed: Seed,
 ) -> Result<Vec<Certificate>> {

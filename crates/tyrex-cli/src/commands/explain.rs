@@ -8,7 +8,7 @@ use tyrex::counterfactual::{Budget, MethodSpec, Protocol, Stopped};
 use tyrex::data::{Table, TableWriter};
 use tyrex::explain::{
     Advice, Advised, Adviser, Applicant, Ask, CALIBRATED_ROWS, ChangeWords, Counter, Explained,
-    Fresh, Part, Performance, PortfolioDocument, PortfolioTerms, PromisedPoints, Request, Stage,
+    Part, Performance, PortfolioDocument, PortfolioTerms, PromisedPoints, Request, Stage,
     check_advice_names,
 };
 use tyrex::{Error, Result, Seed};
@@ -66,15 +66,13 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
         check_advice_names(explainer.schema())?;
     }
     let given =
-        args.ensemble.as_deref().map(|folder| explainer.read_ensemble(folder)).transpose()?;
+        args.ensemble.as_deref().map(|folder| explainer.retraining().read(folder)).transpose()?;
     let bars = context.stages();
-    let calibrated = ask.is_calibrated();
-    if calibrated {
+    let asked = ask.clone();
+    if ask.is_calibrated() {
         let first = batches.first_rejected(CALIBRATED_ROWS)?;
         ask = explainer.calibrated(&first, &ask, given.as_ref(), &|at| bars.at(at))?;
     }
-    // Models that chose the threshold are not fresh.
-    let steered = calibrated && given.is_some();
     let (explainer, given) = explainer.for_search(&ask, given.as_ref(), &|at| bars.at(at))?;
     let adviser = explainer.adviser(&ask)?;
     let everyone = args.out.is_some() || recording.is_some();
@@ -104,19 +102,12 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
         })?,
     };
     let certified = &searched.advice;
-    let needs_models = certified.iter().any(|advice| advice.found().is_some())
-        || (adviser.promise().is_some() && searched.found > 0);
-    let ensemble = match given {
-        None if needs_models => explainer.retrained(&ask, &|at| bars.at(at))?,
-        given => given,
-    };
-    let likeness = ensemble.as_ref().map(|own| explainer.likeness(own, &|at| bars.at(at)));
-    let likeness = likeness.transpose()?;
-    let fresh = ensemble.as_ref().zip(likeness.as_ref());
-    let fresh = fresh.map(|(ensemble, likeness)| Fresh { ensemble, steered, likeness });
-    let certificates = adviser.certify(certified, fresh, &ask, |at| bars.at(at))?;
-    let portfolio = match adviser.promise() {
-        Some(promise) => explainer.portfolio(&promised, fresh, promise)?,
+    // The promise is about all advice, also about answers that are not shown.
+    let found = certified.iter().any(|advice| advice.found().is_some()) || !promised.is_empty();
+    let fresh = if found { explainer.fresh(&asked, given, &|at| bars.at(at))? } else { None };
+    let certificates = adviser.certify(certified, fresh.as_ref(), &ask, |at| bars.at(at))?;
+    let portfolio = match adviser.promise().zip(fresh.as_ref()) {
+        Some((promise, fresh)) => promised.judged(fresh, promise)?,
         None => None,
     };
     let portfolio = portfolio.map(|all| all.document(&terms, batches.table(), explainer.schema()));

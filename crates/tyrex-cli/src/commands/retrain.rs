@@ -29,14 +29,14 @@ pub(crate) fn run(context: &mut Context<'_>, args: &RetrainArgs) -> anyhow::Resu
     // A model is retrained on the rows it was trained on.
     let reference = args.model.model.as_ref().and(args.source.data.as_deref());
     let subject = source::subject(context, &args.source, &args.model, reference, training, seed)?;
-    let params = subject.explainer.training_params()?;
+    let params = subject.explainer.retraining().params()?;
     let terms = RetrainingTerms { change, models: args.models, params, seed };
     let progress = EpochProgress::new(context, &terms);
     // An interrupt waits for files that are being written; the next run continues from the finished
     // ones.
     let ensemble = interrupt::whole(|| {
         let watch = |_: usize, _: &EpochReport| progress.epoch();
-        subject.explainer.retrain_into(&args.out, &terms, overwrite, watch)
+        subject.explainer.retraining().train_into(&args.out, &terms, overwrite, watch)
     });
     let time = progress.finish();
     context.printer.show(&RetrainReport::of(title, subject, &ensemble?, shown(&args.out), time)?)

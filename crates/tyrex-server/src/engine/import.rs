@@ -158,7 +158,7 @@ fn check_ensemble(explainer: &Explainer, models: usize) -> Result<()> {
     if models == 0 {
         return Ok(());
     }
-    if !explainer.can_retrain() {
+    if !explainer.retraining().is_possible() {
         let problem = "expected 0, or labelled rows that the model was trained on: send them as \
                        `reference`, or a schema with a split";
         return Err(Error::field("ensemble", problem));
@@ -252,7 +252,7 @@ impl Engine {
                 let params = match upload.ensemble {
                     0 => None,
                     _ => {
-                        let own = explainer.training_params().map_err(at("ensemble"))?;
+                        let own = explainer.retraining().params().map_err(at("ensemble"))?;
                         Some(own.with(&upload.training)?)
                     }
                 };
@@ -354,7 +354,9 @@ impl Engine {
                 .await?;
             let retraining = match self.config.ensemble {
                 0 => None,
-                models => Some(retraining(models.min(MOST_MODELS), explainer.training_params()?)),
+                models => {
+                    Some(retraining(models.min(MOST_MODELS), explainer.retraining().params()?))
+                }
             };
             let stored = StoredModel {
                 id: name.clone(),

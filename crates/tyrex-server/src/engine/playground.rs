@@ -221,7 +221,7 @@ impl Moons {
             params,
             seed: Seed(0),
         };
-        let ensemble = explainer.retrain(&terms, |_, _| ControlFlow::Continue(()))?;
+        let ensemble = explainer.retraining().train(&terms, |_, _| ControlFlow::Continue(()))?;
         Ok(Self { explainer, ensemble })
     }
 

@@ -1,15 +1,13 @@
 //! A served model.
 
-use std::ops::Deref;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use tyrex::Explainer;
-use tyrex::certificate::Likeness;
-use tyrex::change::{Ensemble, ModelChange};
+use tyrex::change::ModelChange;
 use tyrex::explain::{
-    Adviser, Applicant, Part, Performance, PerformanceTally, Request, RetrainingTerms,
+    Adviser, Applicant, Fresh, Part, Performance, PerformanceTally, Request, RetrainingTerms,
     StabilityGauge, StabilityTerms,
 };
 use tyrex::model::TrainParams;
@@ -73,24 +71,9 @@ impl Retraining {
 pub(super) enum Training {
     None,
     /// Some are missing; the finished ones.
-    Under(Option<Arc<Compared>>),
-    Ready(Arc<Compared>),
+    Under(Option<Arc<Fresh>>),
+    Ready(Arc<Fresh>),
     Failed(String),
-}
-
-/// Retrained models, compared with the model.
-#[derive(Debug)]
-pub(crate) struct Compared {
-    pub(crate) ensemble: Ensemble,
-    pub(crate) likeness: Likeness,
-}
-
-impl Deref for Compared {
-    type Target = Ensemble;
-
-    fn deref(&self) -> &Ensemble {
-        &self.ensemble
-    }
 }
 
 /// The progress of the retrained models, for display.
@@ -244,17 +227,17 @@ impl Served {
     }
 
     /// The retrained models, if all are trained.
-    pub(crate) fn ensemble(&self) -> Option<Arc<Compared>> {
+    pub(crate) fn fresh(&self) -> Option<Arc<Fresh>> {
         match self.training() {
-            Training::Ready(ensemble) => Some(ensemble),
+            Training::Ready(fresh) => Some(fresh),
             _ => None,
         }
     }
 
     /// The retrained models available now, or the reason why there are none.
-    pub(crate) fn ensemble_so_far(&self) -> Result<Arc<Compared>> {
+    pub(crate) fn fresh_so_far(&self) -> Result<Arc<Fresh>> {
         match self.training() {
-            Training::Ready(ensemble) | Training::Under(Some(ensemble)) => Ok(ensemble),
+            Training::Ready(fresh) | Training::Under(Some(fresh)) => Ok(fresh),
             Training::Under(None) => Err(Error::Busy {
                 what: "the first retrained models are not ready yet",
                 retry_after: std::time::Duration::from_secs(1),
@@ -275,12 +258,12 @@ impl Served {
         let (state, models, sentence) = match self.training() {
             Training::None => (EnsembleState::None, 0, "None were requested.".to_owned()),
             Training::Under(so_far) => {
-                let done = so_far.map_or(0, |ensemble| ensemble.members().len());
+                let done = so_far.map_or(0, |fresh| fresh.ensemble.members().len());
                 let sentence = format!("{done} of {wanted} models so far, {change}.");
                 (EnsembleState::Training, done, sentence)
             }
-            Training::Ready(ensemble) => {
-                let count = ensemble.members().len();
+            Training::Ready(fresh) => {
+                let count = fresh.ensemble.members().len();
                 (EnsembleState::Ready, count, format!("{count} models, {change}."))
             }
             Training::Failed(reason) => (EnsembleState::Failed, 0, reason),

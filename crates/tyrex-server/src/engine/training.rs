@@ -3,13 +3,13 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use tyrex::explain::RetrainingTerms;
+use tyrex::explain::{Fresh, RetrainingTerms};
 use tyrex::model::Mlp;
 use tyrex::model::onnx::{self, ExportMetadata, ImportOptions, OnnxModel};
 
 use super::Engine;
 use super::error::{Error, Result};
-use super::served::{Compared, Served, Training};
+use super::served::{Served, Training};
 
 impl Engine {
     /// Trains the missing retrained models. Each is stored as soon as it is trained, so that a
@@ -30,7 +30,7 @@ impl Engine {
         }
     }
 
-    async fn trained(&self, served: &Arc<Served>) -> Result<Compared> {
+    async fn trained(&self, served: &Arc<Served>) -> Result<Fresh> {
         let Some(retraining) = served.retraining() else {
             return Err(Error::Broken("no retrained models were requested".to_owned()));
         };
@@ -59,7 +59,7 @@ impl Engine {
                     (ControlFlow::Continue(()), go_on) => go_on,
                     (stop, _) => stop,
                 };
-                Ok(served_now.explainer().retrain_members(&terms_now, &numbers, watch)?)
+                Ok(served_now.explainer().retraining().members(&terms_now, &numbers, watch)?)
             });
             for (number, member) in some.into_iter().zip(made.await?) {
                 let onnx = onnx::write(&member, &ExportMetadata::default());
@@ -76,13 +76,13 @@ impl Engine {
         served: &Arc<Served>,
         terms: &Arc<RetrainingTerms>,
         members: Vec<Mlp>,
-    ) -> Result<Compared> {
+    ) -> Result<Fresh> {
         let (served, terms) = (Arc::clone(served), Arc::clone(terms));
         let parking = self.parking.clone();
         let compare = move || {
-            let ensemble = served.explainer().ensemble_of(&terms, members)?;
-            let likeness = served.explainer().likeness(&ensemble, &|_| parking.go_on())?;
-            Ok(Compared { ensemble, likeness })
+            let retraining = served.explainer().retraining();
+            let ensemble = retraining.ensemble(&terms, members)?;
+            Ok(retraining.fresh(ensemble, false, &|_| parking.go_on())?)
         };
         self.pool.run_in_background(compare).await
     }

@@ -99,7 +99,7 @@ pub(crate) async fn calibrate(
         let problem = format!("expected a method with a threshold: {robust}");
         return Err(Problem::field("method", problem));
     }
-    if !served.explainer().can_retrain() {
+    if !served.explainer().retraining().is_possible() {
         let problem = "a calibration retrains the model, which needs the labelled rows that it \
                        was trained on; upload it with them as `reference`";
         return Err(Problem::field("model", problem));

@@ -85,10 +85,10 @@ pub(crate) async fn certify(
     let rows = Rows::of(&served, &state.config.limits, &caller, rows, indices, table)?;
     let applicants = applicants(&state, &served, &Arc::new(rows)).await?;
     let numbers: Vec<usize> = applicants.iter().map(|applicant| applicant.row).collect();
-    let ensemble = served.ensemble();
-    let models = ensemble.as_ref().map_or(0, |ensemble| ensemble.members().len());
+    let fresh = served.fresh();
+    let models = fresh.as_ref().map_or(0, |fresh| fresh.ensemble.members().len());
     let ask = Ask { seed: seed.unwrap_or_default(), ..Ask::default() };
-    let question = Certifying { terms, seed: ask.certificate_seed(), ensemble };
+    let question = Certifying { terms, seed: ask.certificate_seed(), fresh };
     let certificates = state.engine.ask(&served, question, applicants).await?;
     if wants_arrow {
         let table = served.explainer().certificate_table(
@@ -162,12 +162,9 @@ pub(crate) async fn verify(
     let verified = state
         .engine
         .run_now(move |stop| {
-            let ensemble = served.ensemble();
-            Ok(served.explainer().verify(
-                &written,
-                ensemble.as_deref().map(|own| &own.ensemble),
-                || stop.go_on(),
-            )?)
+            let fresh = served.fresh();
+            let ensemble = fresh.as_deref().map(|fresh| &fresh.ensemble);
+            Ok(served.explainer().verify(&written, ensemble, || stop.go_on())?)
         })
         .await?;
     let confirmed = verified.iter().filter(|each| each.confirmed).count();

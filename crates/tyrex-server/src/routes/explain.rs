@@ -131,7 +131,7 @@ pub(crate) async fn explain(
     let certifying = ask.certify.then(|| Certifying {
         terms: Terms { confidence: ask.confidence, ..Terms::default() },
         seed: ask.certificate_seed(),
-        ensemble: served.ensemble(),
+        fresh: served.fresh(),
     });
     let advising = Advising { request, certifying, examining: ask.tries(rows.len()) > 0 };
     if question.wait == Some(false) || rows.len() > limits.rows_at_once {
@@ -192,7 +192,7 @@ async fn submit(
         certifying: certifying.map(|certifying| KeptCertifying {
             terms: certifying.terms,
             seed: certifying.seed,
-            ensemble: certifying.ensemble.is_some(),
+            ensemble: certifying.fresh.is_some(),
         }),
         examining,
         recording,

@@ -57,11 +57,11 @@ pub(crate) async fn survive(
 ) -> Result<Response, Problem> {
     let SurvivalQuestion { model, rows, indices } = question;
     let served = state.engine.model(model.as_deref())?;
-    let ensemble = served.ensemble_so_far()?;
-    let models = ensemble.members().len();
+    let fresh = served.fresh_so_far()?;
+    let models = fresh.ensemble.members().len();
     let rows = Rows::of(&served, &state.config.limits, &caller, rows, indices, table)?;
     let applicants = applicants(&state, &served, &Arc::new(rows)).await?;
-    let rows = state.engine.ask(&served, Surviving(ensemble), applicants).await?;
+    let rows = state.engine.ask(&served, Surviving(fresh), applicants).await?;
     if wants_arrow {
         return arrow(&as_table(&rows, models)?);
     }

@@ -226,7 +226,7 @@ impl Adviser {
     pub fn certify(
         &self,
         advice: &[Advice],
-        fresh: Option<Fresh<'_>>,
+        fresh: Option<&Fresh>,
         ask: &Ask,
         watch: impl Fn(Progress) -> ControlFlow<()> + Sync,
     ) -> Result<Vec<Option<Certificate>>> {

@@ -355,7 +355,7 @@ impl Ask {
             models => Ok(Some(RetrainingTerms {
                 change: self.change.clone(),
                 models,
-                params: explainer.training_params()?,
+                params: explainer.retraining().params()?,
                 seed: self.certificate_seed(),
             })),
         }
@@ -373,7 +373,7 @@ impl Ask {
         Ok(RetrainingTerms {
             change: self.change.clone(),
             models: usual_models(validity, confidence)?,
-            params: explainer.training_params()?,
+            params: explainer.retraining().params()?,
             seed: Seed(self.seed).derive("calibration"),
         })
     }

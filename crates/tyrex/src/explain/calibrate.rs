@@ -47,7 +47,7 @@ impl Explainer {
         ensemble: &Ensemble,
         watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
     ) -> Result<Calibration> {
-        self.check_ensemble(ensemble)?;
+        self.retraining().check(ensemble)?;
         let mut request = terms.request.clone();
         if request.method.robustness().is_none() {
             let robust = MethodSpec::listed(MethodSpec::is_robust);

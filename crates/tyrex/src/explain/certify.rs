@@ -7,10 +7,9 @@ use rayon::prelude::*;
 
 use super::retrain::check_base;
 use super::table::table;
-use super::{Explainer, FORMAT_VERSION, Reference, UnlabelledRows};
+use super::{Explainer, FORMAT_VERSION, Fresh, Reference, UnlabelledRows};
 use crate::certificate::{
-    Certificate, Certifier, Likeness, Retrained, Retraining, Terms, Tier, Verified,
-    WrittenCertificate,
+    Certificate, Certifier, Retrained, Retraining, Terms, Tier, Verified, WrittenCertificate,
 };
 use crate::change::Ensemble;
 use crate::data::{Column, Schema, Table};
@@ -18,17 +17,6 @@ use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::points::Points;
 use crate::seed::Seed;
-
-/// Retrained models for certificates.
-#[derive(Debug, Clone, Copy)]
-pub struct Fresh<'a> {
-    /// The models.
-    pub ensemble: &'a Ensemble,
-    /// Whether the search used them; then the certificates state that they are not fresh.
-    pub steered: bool,
-    /// Whether the model looks like one of them ([`Explainer::likeness`]).
-    pub likeness: &'a Likeness,
-}
 
 /// The counterfactuals of a file of advice.
 #[derive(Debug, Clone)]
@@ -155,12 +143,12 @@ impl Explainer {
     pub fn certify(
         &self,
         points: &Points,
-        fresh: Option<Fresh<'_>>,
+        fresh: Option<&Fresh>,
         terms: &Terms,
         seed: Seed,
         watch: impl Fn() -> ControlFlow<()> + Sync,
     ) -> Result<Vec<Certificate>> {
-        fresh.map(|fresh| self.check_ensemble(fresh.ensemble)).transpose()?;
+        fresh.map(|fresh| self.retraining().check(&fresh.ensemble)).transpose()?;
         let members: Vec<&dyn Model> = fresh
             .iter()
             .flat_map(|fresh| fresh.ensemble.members())
@@ -170,7 +158,7 @@ impl Explainer {
         let retrained = fresh.map(|Fresh { steered, likeness, .. }| Retrained {
             models: &members,
             family: &family,
-            steered,
+            steered: *steered,
             likeness: Some(likeness),
         });
         let certifier = Certifier::new(self.model(), retrained, terms.clone())?;

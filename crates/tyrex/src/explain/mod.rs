@@ -40,7 +40,7 @@ pub use audit::{
     Tally, Update, Updates, Values, WrittenPromise,
 };
 pub use calibrate::CalibrationTerms;
-pub use certify::{AdviceRows, Fresh, verify_certificates};
+pub use certify::{AdviceRows, verify_certificates};
 pub use document::{Advised, Explained, Named};
 pub use feature::{FeatureDocument, FeatureForm};
 pub use import::{embedded_schema, import, import_bytes};
@@ -54,7 +54,7 @@ pub use promise::{
 };
 pub use recipe::Recipe;
 pub use reference::{Reference, UnlabelledRows};
-pub use retrain::RetrainingTerms;
+pub use retrain::{Fresh, Retraining, RetrainingTerms};
 pub use sentence::ChangeWords;
 pub use siblings::{LEAST_SIBLINGS, LEVEL, ROWS, SIBLINGS};
 pub use stability::{RowStability, StabilityGauge, StabilityTerms};
@@ -268,12 +268,6 @@ impl Explainer {
     #[must_use]
     pub fn reference_rows(&self) -> usize {
         self.reference_points.len()
-    }
-
-    /// Whether the reference has rows with labels, to retrain the model on.
-    #[must_use]
-    pub fn can_retrain(&self) -> bool {
-        self.reference_rows() > 0 && self.reference().has_labels()
     }
 
     /// The points of the training rows.

@@ -99,7 +99,7 @@ impl Explainer {
         } else {
             let terms = ask.calibration_models(self)?;
             let counter = Counter::new(Stage::Retraining, terms.epochs(), watch);
-            trained = self.retrain(&terms, |_, _| counter.add(1))?;
+            trained = self.retraining().train(&terms, |_, _| counter.add(1))?;
             &trained
         };
         let terms = ask.for_model(self).calibration()?;
@@ -122,15 +122,23 @@ impl Explainer {
         Ok(Ask { tau: Some(Threshold::Given(tau)), ..ask.clone() })
     }
 
-    /// Trains the models that the question requires for its certificates.
-    pub fn retrained(
+    /// The retrained models for the certificates of a question's answers: the given ones, or models
+    /// trained now, if the question requires them.
+    pub fn fresh(
         &self,
         ask: &Ask,
+        given: Option<Ensemble>,
         watch: &(impl Fn(Progress) -> ControlFlow<()> + Sync),
-    ) -> Result<Option<Ensemble>> {
+    ) -> Result<Option<Fresh>> {
+        let retraining = self.retraining();
+        if let Some(given) = given {
+            // Given models that chose the threshold are not fresh.
+            return retraining.fresh(given, ask.is_calibrated(), watch).map(Some);
+        }
         let Some(terms) = ask.retraining(self)? else { return Ok(None) };
         let counter = Counter::new(Stage::Retraining, terms.epochs(), watch);
-        self.retrain(&terms, |_, _| counter.add(1)).map(Some)
+        let trained = retraining.train(&terms, |_, _| counter.add(1))?;
+        retraining.fresh(trained, false, watch).map(Some)
     }
 
     /// All answers to a question: the threshold is calibrated, advice is searched for, models are
@@ -149,39 +157,24 @@ impl Explainer {
     ) -> Result<Answered> {
         let settled = self.calibrated(applicants, ask, given, &watch)?;
         let (explainer, given) = self.for_search(&settled, given, &watch)?;
-        let given = given.as_ref();
         let adviser = explainer.adviser(&settled)?;
         let counter = Counter::new(Stage::Searching, applicants.len() as u64, &watch);
         let advice = adviser.advise(applicants, |tick| counter.tick(tick))?;
         // A `Break` also skips the certificates.
         let whole = !advice.iter().any(|each| each.outcome.reason() == Some(Reason::Cancelled));
         let certify = ask.certify && whole;
-        let steered = ask.is_calibrated() && given.is_some();
-        let trained;
-        let ensemble = match given {
-            Some(given) => Some(given),
-            None if certify && advice.iter().any(|advice| advice.found().is_some()) => {
-                trained = self.retrained(ask, &watch)?;
-                trained.as_ref()
-            }
-            None => None,
-        };
-        let ensemble = ensemble.filter(|_| certify);
-        let likeness = ensemble.map(|own| self.likeness(own, &watch)).transpose()?;
-        let fresh = ensemble.zip(likeness.as_ref());
-        let fresh = fresh.map(|(ensemble, likeness)| Fresh { ensemble, steered, likeness });
+        let mut portfolio = None;
         let certificates = if certify {
-            adviser.certify(&advice, fresh, ask, &watch)?
-        } else {
-            advice.iter().map(|_| None).collect()
-        };
-        let portfolio = match adviser.promise() {
-            Some(promise) => {
+            let found = advice.iter().any(|advice| advice.found().is_some());
+            let fresh = if found { self.fresh(ask, given, &watch)? } else { None };
+            if let Some((promise, fresh)) = adviser.promise().zip(fresh.as_ref()) {
                 let mut promised = PromisedPoints::new(self.encoder().dim());
                 promised.add(&advice);
-                self.portfolio(&promised, fresh, promise)?
+                portfolio = promised.judged(fresh, promise)?;
             }
-            None => None,
+            adviser.certify(&advice, fresh.as_ref(), ask, &watch)?
+        } else {
+            advice.iter().map(|_| None).collect()
         };
         Ok(Answered { adviser, advice, certificates, portfolio })
     }

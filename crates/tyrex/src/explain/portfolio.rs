@@ -4,7 +4,7 @@
 use serde::Serialize;
 
 use super::audit::Partition;
-use super::{Advice, Explainer, Fresh, Grouping, Promise};
+use super::{Advice, Fresh, Grouping, Promise};
 use crate::certificate::{Portfolio, PortfolioGroup, PortfolioStatement, Retrained, Verdict};
 use crate::data::value::parse_number;
 use crate::data::{Schema, Table};
@@ -102,24 +102,20 @@ impl PromisedPoints {
             self.points.push(&found.point);
         }
     }
-}
 
-impl Explainer {
+    /// Whether there are no promises.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
     /// The promises, judged by fresh models. `None` if there are no promises, no models, or if the
     /// search used the models.
-    pub fn portfolio(
-        &self,
-        promised: &PromisedPoints,
-        fresh: Option<Fresh<'_>>,
-        promise: Promise,
-    ) -> Result<Option<QuestionPortfolio>> {
-        let Some(Fresh { ensemble, likeness, .. }) = fresh.filter(|fresh| !fresh.steered) else {
-            return Ok(None);
-        };
-        self.check_ensemble(ensemble)?;
+    pub fn judged(&self, fresh: &Fresh, promise: Promise) -> Result<Option<QuestionPortfolio>> {
+        let Fresh { ensemble, steered, likeness } = fresh;
         let models: Vec<&dyn Model> =
             ensemble.members().iter().map(|member| member as &dyn Model).collect();
-        if models.is_empty() || promised.rows.is_empty() {
+        if *steered || models.is_empty() || self.is_empty() {
             return Ok(None);
         }
         let retrained = Retrained {
@@ -129,8 +125,8 @@ impl Explainer {
             likeness: Some(likeness),
         };
         Ok(Some(QuestionPortfolio {
-            rows: promised.rows.clone(),
-            portfolio: Portfolio::of(&promised.points, &retrained)?,
+            rows: self.rows.clone(),
+            portfolio: Portfolio::of(&self.points, &retrained)?,
             confidence: promise.confidence(),
         }))
     }

@@ -234,7 +234,7 @@ impl Explainer {
         }
         let (search, tune, fresh) = match given {
             Some(given) => {
-                self.check_ensemble(given)?;
+                self.retraining().check(given)?;
                 let fresh =
                     ask.promised()?.map_or(given.members().len() / 3, Promise::fresh_models);
                 let (search, tune, rest) = split(given, fresh)?;
@@ -246,7 +246,7 @@ impl Explainer {
                     Ok(RetrainingTerms {
                         change: ask.change.clone(),
                         models,
-                        params: self.training_params()?,
+                        params: self.retraining().params()?,
                         seed: Seed(ask.seed).derive(purpose),
                     })
                 };
@@ -254,8 +254,8 @@ impl Explainer {
                     [terms(total[0], "search models")?, terms(total[1], "tuning models")?];
                 let epochs = search.epochs() + tune.epochs();
                 let counter = Counter::new(Stage::Retraining, epochs, watch);
-                let search = self.retrain(&search, |_, _| counter.add(1))?;
-                let tune = self.retrain(&tune, |_, _| counter.add(1))?;
+                let search = self.retraining().train(&search, |_, _| counter.add(1))?;
+                let tune = self.retraining().train(&tune, |_, _| counter.add(1))?;
                 (search.members().to_vec(), tune.members().to_vec(), None)
             }
         };

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::Explainer;
+use super::{Explainer, Retraining};
 use crate::certificate::RecipeSource;
 use crate::error::{Error, Result};
 use crate::model::onnx::RECIPE_KEY;
@@ -58,20 +58,31 @@ impl Recipe {
     }
 }
 
+impl Retraining<'_> {
+    /// The parameters to retrain the model: those that were given, those it was trained with, or,
+    /// for a model file without a recipe, its layers and the default training.
+    pub fn params(self) -> Result<TrainParams> {
+        match &self.explainer.params {
+            Some(params) => Ok((**params).clone()),
+            None => self.explainer.own_params(),
+        }
+    }
+
+    /// The source of [`params`](Self::params).
+    #[must_use]
+    pub fn source(self) -> RecipeSource {
+        match &self.explainer.params {
+            Some(_) => RecipeSource::Given,
+            None => self.explainer.own_source(),
+        }
+    }
+}
+
 impl Explainer {
     /// How the model was trained, if this crate trained it, now or before it was written to a file.
     #[must_use]
     pub fn recipe(&self) -> Option<&Recipe> {
         self.recipe.as_deref()
-    }
-
-    /// The source of [`training_params`](Self::training_params).
-    #[must_use]
-    pub fn recipe_source(&self) -> RecipeSource {
-        match &self.params {
-            Some(_) => RecipeSource::Given,
-            None => self.own_source(),
-        }
     }
 
     /// The source of parameters of retrained models: given, unless they are the model's own.
@@ -108,16 +119,8 @@ impl Explainer {
         Fingerprint::of_examples(&examples) == recipe.digest
     }
 
-    /// The parameters to retrain the model: those that were given, those it was trained with, or,
-    /// for a model file without a recipe, its layers and the default training.
-    pub fn training_params(&self) -> Result<TrainParams> {
-        match &self.params {
-            Some(params) => Ok((**params).clone()),
-            None => self.own_params(),
-        }
-    }
-
-    /// The same without the given ones.
+    /// The parameters to retrain the model, without those that were given: those it was trained
+    /// with, or, for a model file without a recipe, its layers and the default training.
     fn own_params(&self) -> Result<TrainParams> {
         if let Some(training) = self.training() {
             return Ok(training.params.clone());
@@ -144,7 +147,7 @@ impl Explainer {
         if changes.is_empty() {
             return Ok(self.clone());
         }
-        self.with_training_params(self.training_params()?.with(changes)?)
+        self.with_training_params(self.retraining().params()?.with(changes)?)
     }
 
     /// The same explainer, whose model is retrained with these parameters.

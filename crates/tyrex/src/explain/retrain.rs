@@ -3,7 +3,8 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use super::{Explainer, check_output};
+use super::{Explainer, Progress, check_output};
+use crate::certificate::Likeness;
 use crate::change::{Ensemble, ModelChange, Plan};
 use crate::error::{Error, Result};
 use crate::file::Overwrite;
@@ -32,23 +33,54 @@ impl RetrainingTerms {
     }
 }
 
+/// The retraining of an explainer's model: its parameters, and the ensembles that it makes.
+#[derive(Debug, Clone, Copy)]
+pub struct Retraining<'a> {
+    pub(super) explainer: &'a Explainer,
+}
+
+/// Retrained models that no search has used, to certify answers with.
+#[derive(Debug, Clone)]
+pub struct Fresh {
+    /// The models.
+    pub ensemble: Ensemble,
+    /// Whether a search has used them after all; then the certificates say so.
+    pub steered: bool,
+    /// Whether the model looks like one of them.
+    pub likeness: Likeness,
+}
+
 impl Explainer {
+    /// The retraining of the model.
+    #[must_use]
+    pub fn retraining(&self) -> Retraining<'_> {
+        Retraining { explainer: self }
+    }
+}
+
+impl Retraining<'_> {
+    /// Whether the reference has rows with labels to train on.
+    #[must_use]
+    pub fn is_possible(self) -> bool {
+        self.explainer.reference_rows() > 0 && self.explainer.reference().has_labels()
+    }
+
     /// Retrains the model many times on its training rows, or on all rows if the data name none. A
     /// change that adds rows draws them from the other rows with a label.
     ///
     /// `watch` is called after every epoch of every model, from any thread.
-    pub fn retrain(
-        &self,
+    pub fn train(
+        self,
         terms: &RetrainingTerms,
         watch: impl Fn(usize, &EpochReport) -> ControlFlow<()> + Sync,
     ) -> Result<Ensemble> {
         self.with_plan(terms, |base, plan| Ensemble::train(base, plan, watch))
     }
 
-    /// Some of the models that [`retrain`](Self::retrain) makes, by their indices. A model has the
+    /// Some of the models that [`train`](Self::train) makes, by their indices. A model has the
     /// same bits whether it is trained alone or with others.
-    pub fn retrain_members(
-        &self,
+    pub fn members(
+        self,
         terms: &RetrainingTerms,
         members: &[usize],
         watch: impl Fn(usize, &EpochReport) -> ControlFlow<()> + Sync,
@@ -56,69 +88,71 @@ impl Explainer {
         self.with_plan(terms, |base, plan| plan.make_members(&base, members, watch))
     }
 
-    /// The ensemble of models that [`retrain_members`](Self::retrain_members) made.
-    pub fn ensemble_of(&self, terms: &RetrainingTerms, members: Vec<Mlp>) -> Result<Ensemble> {
+    /// The ensemble of models that [`members`](Self::members) made.
+    pub fn ensemble(self, terms: &RetrainingTerms, members: Vec<Mlp>) -> Result<Ensemble> {
         let RetrainingTerms { change, params, seed, .. } = terms.clone();
-        Ensemble::from_parts(self.base()?.clone(), members, change, seed, params)
+        Ensemble::from_parts(self.explainer.base()?.clone(), members, change, seed, params)
     }
 
     /// All of them, with every model written to a folder as soon as it is trained, together with
     /// the schema and the encoder. After an interruption the same call continues; see
     /// [`Ensemble::train_into`].
-    pub fn retrain_into(
-        &self,
+    pub fn train_into(
+        self,
         folder: &Path,
         terms: &RetrainingTerms,
         overwrite: Overwrite,
         watch: impl Fn(usize, &EpochReport) -> ControlFlow<()> + Sync,
     ) -> Result<Ensemble> {
-        let metadata = self.export_metadata()?;
+        let metadata = self.explainer.export_metadata()?;
         self.with_plan(terms, |base, plan| {
             Ensemble::train_into(folder, base, plan, &metadata, overwrite, watch)
         })
     }
 
     fn with_plan<T>(
-        &self,
+        self,
         terms: &RetrainingTerms,
         carry_out: impl FnOnce(Mlp, &Plan<'_>) -> Result<T>,
     ) -> Result<T> {
         let RetrainingTerms { change, models, params, seed } = terms;
+        let explainer = self.explainer;
         check_output(params)?;
-        let base = self.base()?.clone();
-        let rows = self.training_rows();
+        let base = self.explainer.base()?.clone();
+        let rows = explainer.training_rows();
         if rows.is_empty() {
             return Err(Error::Table {
-                file: self.reference().source().to_owned(),
+                file: explainer.reference().source().to_owned(),
                 problem: format!(
                     "no row to train on, expected labels in column `{}` of the reference",
-                    self.schema().label.column
+                    explainer.schema().label.column
                 ),
             });
         }
-        let mut labels = vec![0; self.points().len()];
-        let mut fresh = vec![true; self.points().len()];
+        let mut labels = vec![0; explainer.points().len()];
+        let mut fresh = vec![true; explainer.points().len()];
         for &row in &rows {
-            let favourable = self.reference().is_favourable(row).ok_or_else(|| Error::Table {
-                file: self.reference().source().to_owned(),
-                problem: format!(
-                    "row {} has no label, expected one in column `{}` of every row that trains",
-                    self.reference().table_rows()[row],
-                    self.schema().label.column
-                ),
-            })?;
+            let favourable =
+                explainer.reference().is_favourable(row).ok_or_else(|| Error::Table {
+                    file: explainer.reference().source().to_owned(),
+                    problem: format!(
+                        "row {} has no label, expected one in column `{}` of every row that trains",
+                        explainer.reference().table_rows()[row],
+                        explainer.schema().label.column
+                    ),
+                })?;
             labels[row] = u32::from(favourable);
             fresh[row] = false;
         }
         let mut others = Vec::new();
         for row in (0..fresh.len()).filter(|&row| fresh[row]) {
-            if let Some(favourable) = self.reference().is_favourable(row) {
+            if let Some(favourable) = explainer.reference().is_favourable(row) {
                 labels[row] = u32::from(favourable);
                 others.push(row);
             }
         }
         let plan = Plan {
-            examples: Examples::new(self.points(), &labels).with_rows(&rows),
+            examples: Examples::new(explainer.points(), &labels).with_rows(&rows),
             fresh: &others,
             params,
             change,
@@ -130,19 +164,14 @@ impl Explainer {
 
     /// Writes an ensemble of this model into a folder, with the schema and the encoder in every
     /// model file.
-    pub fn write_ensemble(
-        &self,
-        ensemble: &Ensemble,
-        folder: &Path,
-        overwrite: Overwrite,
-    ) -> Result<()> {
-        ensemble.write(folder, &self.export_metadata()?, overwrite)
+    pub fn write(self, ensemble: &Ensemble, folder: &Path, overwrite: Overwrite) -> Result<()> {
+        ensemble.write(folder, &self.explainer.export_metadata()?, overwrite)
     }
 
     /// Reads an ensemble from its folder, which must be one of this model.
-    pub fn read_ensemble(&self, folder: &Path) -> Result<Ensemble> {
+    pub fn read(self, folder: &Path) -> Result<Ensemble> {
         let ensemble = Ensemble::read(folder)?;
-        self.check_ensemble(&ensemble).map_err(|error| match error {
+        self.check(&ensemble).map_err(|error| match error {
             Error::InvalidModel(problem) => Error::Model { file: folder.to_owned(), problem },
             other => other,
         })?;
@@ -150,10 +179,25 @@ impl Explainer {
     }
 
     /// Rejects an ensemble of another model.
-    pub fn check_ensemble(&self, ensemble: &Ensemble) -> Result<()> {
-        check_base(self.model(), ensemble)
+    pub fn check(self, ensemble: &Ensemble) -> Result<()> {
+        check_base(self.explainer.model(), ensemble)
     }
 
+    /// The models of an ensemble, to certify answers with: the model is compared with them
+    /// ([`likeness`](Self::likeness)). `steered` says that a search has used them.
+    pub fn fresh(
+        self,
+        ensemble: Ensemble,
+        steered: bool,
+        watch: &(impl Fn(Progress) -> ControlFlow<()> + Sync),
+    ) -> Result<Fresh> {
+        let likeness = self.likeness(&ensemble, watch)?;
+        Ok(Fresh { ensemble, steered, likeness })
+    }
+}
+
+impl Explainer {
+    /// The network to train again.
     pub(super) fn base(&self) -> Result<&Mlp> {
         self.network().ok_or_else(|| {
             Error::InvalidModel(

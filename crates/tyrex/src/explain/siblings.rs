@@ -13,7 +13,7 @@ use std::ops::ControlFlow;
 
 use rayon::prelude::*;
 
-use super::{Counter, Explainer, Progress, RetrainingTerms, Stage};
+use super::{Counter, Explainer, Progress, Retraining, RetrainingTerms, Stage};
 use crate::certificate::{Deviation, Likeness, LikenessTest, Statistic};
 use crate::change::{Ensemble, ModelChange};
 use crate::error::Result;
@@ -35,21 +35,22 @@ const CLAMP: f64 = 1e-7;
 const STATISTICS: [Statistic; 4] =
     [Statistic::CrossEntropy, Statistic::Score, Statistic::Accepted, Statistic::Disagreement];
 
-impl Explainer {
+impl Retraining<'_> {
     /// Compares the model with the models that were retrained from it.
     ///
     /// The members of an ensemble of the change `reinitialise` are the siblings. For other changes
     /// that train, [`SIBLINGS`] models are trained now with the parameters of the ensemble; `watch`
     /// is called after every epoch, and a `Break` is an error.
     pub fn likeness(
-        &self,
+        self,
         ensemble: &Ensemble,
         watch: &(impl Fn(Progress) -> ControlFlow<()> + Sync),
     ) -> Result<Likeness> {
-        self.check_ensemble(ensemble)?;
-        let recipe = self.source_of(ensemble.params());
+        self.check(ensemble)?;
+        let explainer = self.explainer;
+        let recipe = explainer.source_of(ensemble.params());
         let not_tested = |reason: &str| Ok(Likeness::not_tested(recipe, reason));
-        let (rows, labels) = self.compared_rows();
+        let (rows, labels) = compared_rows(explainer);
         if rows.is_empty() {
             return not_tested("the reference has no labelled rows");
         }
@@ -59,10 +60,10 @@ impl Explainer {
             ensemble.members()
         } else if ensemble.change().epochs(ensemble.params()) == 0.0 {
             return not_tested("this change does not train models");
-        } else if self
+        } else if explainer
             .training_rows()
             .iter()
-            .any(|&row| self.reference().is_favourable(row).is_none())
+            .any(|&row| explainer.reference().is_favourable(row).is_none())
         {
             return not_tested("a training row has no label");
         } else {
@@ -73,16 +74,16 @@ impl Explainer {
                 seed: ensemble.seed().derive("siblings"),
             };
             let counter = Counter::new(Stage::Retraining, terms.epochs(), watch);
-            trained = self.retrain(&terms, |_, _| counter.add(1))?;
+            trained = self.train(&terms, |_, _| counter.add(1))?;
             trained.members()
         };
         if siblings.len() < LEAST_SIBLINGS {
             return not_tested(&format!("fewer than {LEAST_SIBLINGS} models were retrained"));
         }
-        let points = self.points().select(&rows);
+        let points = explainer.points().select(&rows);
         let scores: Vec<Vec<f32>> =
             siblings.par_iter().map(|sibling: &Mlp| sibling.score(&points)).collect();
-        let own: Vec<f32> = rows.iter().map(|&row| self.scores()[row]).collect();
+        let own: Vec<f32> = rows.iter().map(|&row| explainer.scores()[row]).collect();
         let (own, others) = statistics(&own, &scores, &labels);
         let test = LikenessTest::Tested {
             level: LEVEL,
@@ -92,13 +93,13 @@ impl Explainer {
         };
         Ok(Likeness { recipe, test })
     }
+}
 
-    /// The labelled rows, at most [`ROWS`] of them, and whether each label is favourable.
-    fn compared_rows(&self) -> (Vec<usize>, Vec<bool>) {
-        let label = |row| Some((row, self.reference().is_favourable(row)?));
-        let labelled: Vec<(usize, bool)> = (0..self.points().len()).filter_map(label).collect();
-        labelled.iter().step_by(labelled.len().div_ceil(ROWS).max(1)).copied().unzip()
-    }
+/// The labelled rows, at most [`ROWS`] of them, and whether each label is favourable.
+fn compared_rows(explainer: &Explainer) -> (Vec<usize>, Vec<bool>) {
+    let label = |row| Some((row, explainer.reference().is_favourable(row)?));
+    let labelled: Vec<(usize, bool)> = (0..explainer.points().len()).filter_map(label).collect();
+    labelled.iter().step_by(labelled.len().div_ceil(ROWS).max(1)).copied().unzip()
 }
 
 /// The statistics of the model and of each sibling, from their scores of the same rows.

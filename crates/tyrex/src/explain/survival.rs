@@ -31,7 +31,7 @@ impl Explainer {
         applicants: &[Applicant],
         ensemble: &Ensemble,
     ) -> Result<Vec<RowSurvival>> {
-        self.check_ensemble(ensemble)?;
+        self.retraining().check(ensemble)?;
         let mut points = Points::new(self.points().dim());
         for applicant in applicants {
             points.push(&applicant.point);

@@ -10,8 +10,8 @@ use tyrex::counterfactual::{MethodSpec, Norm, Protocol, Tick};
 use tyrex::data::Catalogue;
 use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::explain::{
-    Advice, Applicant, Candidate, Explainer, Fresh, Gate, Part, Request, RetrainingTerms,
-    StabilityTerms, WrittenPromise,
+    Advice, Applicant, Candidate, Explainer, Gate, Part, Request, RetrainingTerms, StabilityTerms,
+    WrittenPromise,
 };
 use tyrex::measure::{Gamma, Gauge, Mean, Measure, Neighbourhood, RelaxedStability, Stability};
 use tyrex::model::TrainParams;
@@ -32,9 +32,9 @@ fn german(seed: u64) -> Explainer {
 
 fn ensemble(explainer: &Explainer) -> Ensemble {
     let change = ModelChange::with_params("reinitialise", "").unwrap();
-    let params = TrainParams { epochs: 3, ..explainer.training_params().unwrap() };
+    let params = TrainParams { epochs: 3, ..explainer.retraining().params().unwrap() };
     let terms = RetrainingTerms { change, models: 7, params, seed: Seed(7) };
-    explainer.retrain(&terms, |_, _| ControlFlow::Continue(())).unwrap()
+    explainer.retraining().train(&terms, |_, _| ControlFlow::Continue(())).unwrap()
 }
 
 /// Answers for all rows together, for each alone, for all shuffled, and by one thread: the same.
@@ -133,14 +133,14 @@ fn advice_of_every_method() {
 fn certificates() {
     let explainer = german(0);
     let ensemble = ensemble(&explainer);
-    let likeness = explainer.likeness(&ensemble, &|_| ControlFlow::Continue(())).unwrap();
+    let watch = |_| ControlFlow::Continue(());
+    let fresh = explainer.retraining().fresh(ensemble, false, &watch).unwrap();
     let rows = &explainer.applicants(Part::Test)[..5];
     same_in_any_company(rows, |rows| {
         let mut points = Points::new(explainer.points().dim());
         rows.iter().for_each(|row| points.push(&row.point));
-        let fresh = Some(Fresh { ensemble: &ensemble, steered: false, likeness: &likeness });
         let on = || ControlFlow::Continue(());
-        explainer.certify(&points, fresh, &Terms::default(), Seed(6), on).unwrap()
+        explainer.certify(&points, Some(&fresh), &Terms::default(), Seed(6), on).unwrap()
     });
 }
 

@@ -46,9 +46,9 @@ fn german(seed: u64) -> Explainer {
 
 fn ensemble(explainer: &Explainer, models: usize) -> Ensemble {
     let change = ModelChange::with_params("reinitialise", "").unwrap();
-    let params = TrainParams { epochs: 5, ..explainer.training_params().unwrap() };
+    let params = TrainParams { epochs: 5, ..explainer.retraining().params().unwrap() };
     let terms = RetrainingTerms { change, models, params, seed: Seed(7) };
-    explainer.retrain(&terms, |_, _| ControlFlow::Continue(())).unwrap()
+    explainer.retraining().train(&terms, |_, _| ControlFlow::Continue(())).unwrap()
 }
 
 /// The document is what the schema of `T` says, and its null cannot be a number that was lost.
@@ -66,7 +66,8 @@ fn advice_of_every_method() {
     rejected.truncate(3);
     rejected.push(explainer.applicants(Part::Test).into_iter().find(|a| !a.is_rejected()).unwrap());
     let ensemble = ensemble(&explainer, 4);
-    let likeness = explainer.likeness(&ensemble, &|_| ControlFlow::Continue(())).unwrap();
+    let fresh = explainer.retraining().fresh(ensemble, false, &|_| ControlFlow::Continue(()));
+    let fresh = fresh.unwrap();
     for protocol in [Protocol::Product, Protocol::Paper] {
         for name in MethodSpec::NAMES {
             let mut request = Request::new(name, protocol, Norm::L1, Seed(1)).unwrap();
@@ -78,10 +79,8 @@ fn advice_of_every_method() {
                 let certificate = each.found().map(|found| {
                     let mut point = Points::new(found.point.len());
                     point.push(&found.point);
-                    let fresh =
-                        Some(Fresh { ensemble: &ensemble, steered: false, likeness: &likeness });
-                    let on = || ControlFlow::Continue(());
-                    let made = explainer.certify(&point, fresh, &Terms::default(), Seed(2), on);
+                    let (terms, on) = (Terms::default(), || ControlFlow::Continue(()));
+                    let made = explainer.certify(&point, Some(&fresh), &terms, Seed(2), on);
                     made.unwrap().remove(0)
                 });
                 let document = adviser.explained(each, certificate, 4, on).unwrap();
@@ -183,7 +182,7 @@ fn certificates_on_every_footing() {
         theorem(given, Shift::Measured),
         None,
     ];
-    let own = explainer.likeness(&ensemble, &|_| ControlFlow::Continue(())).unwrap();
+    let own = explainer.retraining().likeness(&ensemble, &|_| ControlFlow::Continue(())).unwrap();
     let within = Deviation { statistic: Statistic::Score, model: 0.7, mean: 0.5, within: 0.1 };
     let tested = |recipe, differs| Likeness {
         recipe,
@@ -197,8 +196,9 @@ fn certificates_on_every_footing() {
     for (index, theorem) in all.into_iter().enumerate() {
         let terms = Terms { theorem, delta: (index != 1).then_some(0.01), ..Terms::default() };
         check::<Terms>(&terms);
-        let (steered, likeness) = (index == 0, &likenesses[index % likenesses.len()]);
-        for fresh in [None, Some(Fresh { ensemble: &ensemble, steered, likeness })] {
+        let likeness = likenesses[index % likenesses.len()].clone();
+        let fresh = Fresh { ensemble: ensemble.clone(), steered: index == 0, likeness };
+        for fresh in [None, Some(&fresh)] {
             let on = || ControlFlow::Continue(());
             let certificate =
                 explainer.certify(&points, fresh, &terms, Seed(3), on).unwrap().remove(0);

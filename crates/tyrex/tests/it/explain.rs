@@ -537,7 +537,7 @@ fn a_black_box_is_explained_by_its_answers_alone() {
     }
     let error = opaque.advise(rows, &request("trex-i"), go_on).unwrap_err().to_string();
     assert!(error.contains("trex-i needs gradients"), "{error}");
-    let error = opaque.training_params().unwrap_err().to_string();
+    let error = opaque.retraining().params().unwrap_err().to_string();
     assert!(error.contains("black boxes"), "{error}");
 }
 

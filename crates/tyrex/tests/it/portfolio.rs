@@ -210,10 +210,10 @@ fn networks_that_are_trained_again_keep_the_statements() {
     let terms = RetrainingTerms {
         change: ModelChange::Reinitialise(Reinitialise {}),
         models: 2 * SETS * FRESH,
-        params: explainer.training_params().unwrap(),
+        params: explainer.retraining().params().unwrap(),
         seed: Seed(7),
     };
-    let ensemble = explainer.retrain(&terms, |_, _| ControlFlow::Continue(())).unwrap();
+    let ensemble = explainer.retraining().train(&terms, |_, _| ControlFlow::Continue(())).unwrap();
     let (fresh, judges) = ensemble.members().split_at(SETS * FRESH);
     let judges = judged(&points, judges);
     let amounts = explainer.schema().position("credit_amount").unwrap();
@@ -309,10 +309,11 @@ fn answered(explainer: &Explainer, terms: &PortfolioTerms) -> tyrex::Result<Port
     let retraining = RetrainingTerms {
         change: ModelChange::Reinitialise(Reinitialise {}),
         models: 40,
-        params: explainer.training_params().unwrap(),
+        params: explainer.retraining().params().unwrap(),
         seed: Seed(5),
     };
-    let ensemble = explainer.retrain(&retraining, |_, _| ControlFlow::Continue(())).unwrap();
+    let ensemble =
+        explainer.retraining().train(&retraining, |_, _| ControlFlow::Continue(())).unwrap();
     let mut rejected = explainer.rejected(Part::Test);
     rejected.truncate(12);
     let answered = explainer.answer(&rejected, &ask, Some(&ensemble), go_on).unwrap();

@@ -10,8 +10,8 @@ use tyrex::counterfactual::{Counterfactual, Norm, Protocol, Relaxation};
 use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::data::{Catalogue, Column, Dataset, Table};
 use tyrex::explain::{
-    AdviceRows, Applicant, CalibrationTerms, Explainer, Fresh, Part, Reference, Request,
-    RetrainingTerms, StabilityTerms, UnlabelledRows, embedded_schema,
+    AdviceRows, Applicant, CalibrationTerms, Explainer, Part, Reference, Request, RetrainingTerms,
+    StabilityTerms, UnlabelledRows, embedded_schema,
 };
 use tyrex::measure::Gamma;
 use tyrex::model::onnx::{ImportOptions, OnnxModel};
@@ -32,9 +32,9 @@ fn trained() -> Explainer {
 }
 
 fn ensemble(explainer: &Explainer, models: usize) -> Ensemble {
-    let params = explainer.training_params().unwrap();
+    let params = explainer.retraining().params().unwrap();
     let terms = RetrainingTerms { change: reinitialise(), models, params, seed: Seed(1) };
-    explainer.retrain(&terms, |_, _| ControlFlow::Continue(())).unwrap()
+    explainer.retraining().train(&terms, |_, _| ControlFlow::Continue(())).unwrap()
 }
 
 fn reinitialise() -> ModelChange {
@@ -49,7 +49,7 @@ fn an_ensemble_learns_from_the_training_rows_as_the_model_did() {
     let labels: Vec<u32> = dataset.labels().iter().map(|&label| u32::from(label)).collect();
     let examples =
         tyrex::model::Examples::new(dataset.points(), &labels).with_rows(dataset.train());
-    let params = explainer.training_params().unwrap();
+    let params = explainer.retraining().params().unwrap();
     assert_eq!(params, explainer.training().unwrap().params);
     let seed = Seed(1).derive("reinitialise").index(0);
     assert_eq!(ensemble.members()[0], train(examples, &params, seed).unwrap().network);
@@ -61,8 +61,8 @@ fn an_ensemble_of_another_model_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let explainer = trained();
     let written = ensemble(&explainer, 2);
-    explainer.write_ensemble(&written, folder.path(), Overwrite::Refuse).unwrap();
-    assert_eq!(explainer.read_ensemble(folder.path()).unwrap(), written);
+    explainer.retraining().write(&written, folder.path(), Overwrite::Refuse).unwrap();
+    assert_eq!(explainer.retraining().read(folder.path()).unwrap(), written);
     // Its files are models with a schema, like any that is trained.
     let file = folder.path().join("member-0001.onnx");
     let model = OnnxModel::read(&file, &ImportOptions::default()).unwrap();
@@ -70,7 +70,7 @@ fn an_ensemble_of_another_model_is_refused() {
     let params = TrainParams { hidden: vec![8], epochs: 4, ..TrainParams::default() };
     let other =
         Explainer::train(german(), &params, Seed(9), |_| ControlFlow::Continue(())).unwrap();
-    let error = other.read_ensemble(folder.path()).unwrap_err().to_string();
+    let error = other.retraining().read(folder.path()).unwrap_err().to_string();
     assert!(error.contains("expected one of this model"), "{error}");
 }
 
@@ -88,11 +88,14 @@ fn rows_without_labels_cannot_train() {
     let data = Reference::Unlabelled(UnlabelledRows::read(&schema, table).unwrap());
     let explainer = Explainer::with_model(data, model).unwrap();
     // A model from a file is trained again with its own layers.
-    let params = explainer.training_params().unwrap();
+    let params = explainer.retraining().params().unwrap();
     assert_eq!(params.hidden, [8]);
     let terms = RetrainingTerms { change: reinitialise(), models: 1, params, seed: Seed(0) };
-    let error =
-        explainer.retrain(&terms, |_, _| ControlFlow::Continue(())).unwrap_err().to_string();
+    let error = explainer
+        .retraining()
+        .train(&terms, |_, _| ControlFlow::Continue(()))
+        .unwrap_err()
+        .to_string();
     assert!(error.starts_with("applicants.csv: row 0 has no label"), "{error}");
 }
 
@@ -146,10 +149,12 @@ fn certificates_come_in_order_whatever_the_threads_and_can_be_verified() {
     let ensemble = ensemble(&explainer, 12);
     let points = accepted(&explainer, 6);
     let terms = Terms::default();
-    let likeness = explainer.likeness(&ensemble, &|_| ControlFlow::Continue(())).unwrap();
+    let likeness =
+        explainer.retraining().likeness(&ensemble, &|_| ControlFlow::Continue(())).unwrap();
     let certify = |steered| -> Vec<Certificate> {
-        let fresh = Some(Fresh { ensemble: &ensemble, steered, likeness: &likeness });
-        explainer.certify(&points, fresh, &terms, Seed(3), GO_ON).unwrap()
+        let watch = |_| ControlFlow::Continue(());
+        let fresh = explainer.retraining().fresh(ensemble.clone(), steered, &watch).unwrap();
+        explainer.certify(&points, Some(&fresh), &terms, Seed(3), GO_ON).unwrap()
     };
     let certificates = certify(false);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();

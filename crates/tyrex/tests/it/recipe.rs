@@ -11,7 +11,7 @@ use tyrex::change::{Ensemble, ModelChange};
 use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::data::{Catalogue, Dataset};
 use tyrex::explain::{
-    Explainer, Fresh, Reference, RetrainingTerms, SIBLINGS, UnlabelledRows, embedded_schema,
+    Explainer, Reference, RetrainingTerms, SIBLINGS, UnlabelledRows, embedded_schema,
 };
 use tyrex::model::onnx::{ExportMetadata, ImportOptions, OnnxModel, write};
 use tyrex::model::train::{ClassWeights, EarlyStopping, Schedule};
@@ -63,14 +63,14 @@ fn unusual() -> TrainParams {
 #[test]
 fn a_file_says_how_its_network_was_trained() {
     let explainer = trained(&unusual());
-    assert_eq!(explainer.recipe_source(), RecipeSource::Known);
+    assert_eq!(explainer.retraining().source(), RecipeSource::Known);
     let again = from_file(explainer.to_onnx().unwrap());
     assert_eq!(again.fingerprint(), explainer.fingerprint());
-    assert_eq!(again.training_params().unwrap(), unusual());
+    assert_eq!(again.retraining().params().unwrap(), unusual());
     let recipe = again.recipe().unwrap();
     assert_eq!(Some(recipe), explainer.recipe());
     assert_eq!((recipe.seed, recipe.rows), (Seed(5), 670));
-    assert_eq!(again.recipe_source(), RecipeSource::Known);
+    assert_eq!(again.retraining().source(), RecipeSource::Known);
     // It stays there if the file is written again.
     assert_eq!(again.to_onnx().unwrap(), explainer.to_onnx().unwrap());
     // Its parameters and its seed repeat the training.
@@ -87,24 +87,24 @@ fn another_reference_is_no_error_but_known() {
     let schema = embedded_schema(&model).unwrap().unwrap();
     let rows = UnlabelledRows::read(&schema, german().table().clone()).unwrap();
     let other = Explainer::with_model(Reference::Unlabelled(rows), model).unwrap();
-    assert_eq!(other.training_params().unwrap(), unusual());
-    assert_eq!(other.recipe_source(), RecipeSource::OtherRows);
+    assert_eq!(other.retraining().params().unwrap(), unusual());
+    assert_eq!(other.retraining().source(), RecipeSource::OtherRows);
 }
 
 #[test]
 fn without_a_recipe_the_layers_and_the_default_training_are_assumed() {
     let old = from_file(without_recipe(&trained(&unusual())));
     assert_eq!(old.recipe(), None);
-    assert_eq!(old.recipe_source(), RecipeSource::Assumed);
+    assert_eq!(old.retraining().source(), RecipeSource::Assumed);
     let assumed =
         TrainParams { hidden: vec![6, 4], activation: Activation::Tanh, ..TrainParams::default() };
-    assert_eq!(old.training_params().unwrap(), assumed);
+    assert_eq!(old.retraining().params().unwrap(), assumed);
     let given = old.with_training_params(unusual()).unwrap();
-    assert_eq!(given.recipe_source(), RecipeSource::Given);
-    assert_eq!(given.training_params().unwrap(), unusual());
+    assert_eq!(given.retraining().source(), RecipeSource::Given);
+    assert_eq!(given.retraining().params().unwrap(), unusual());
     // Parameters that repeat the assumption do not make it more certain.
     let repeated = given.with_training_params(assumed).unwrap();
-    assert_eq!(repeated.recipe_source(), RecipeSource::Assumed);
+    assert_eq!(repeated.retraining().source(), RecipeSource::Assumed);
     let wrong = TrainParams { epochs: 0, ..unusual() };
     assert!(old.with_training_params(wrong).unwrap_err().to_string().contains("epochs"));
 }
@@ -122,7 +122,7 @@ fn a_damaged_recipe_is_reported_and_that_of_another_tool_ignored() {
         let mut foreign = model;
         foreign.metadata.remove("tyrex_version");
         let read = Explainer::with_model(Reference::Labelled(german()), foreign).unwrap();
-        assert_eq!(read.recipe_source(), RecipeSource::Assumed);
+        assert_eq!(read.retraining().source(), RecipeSource::Assumed);
     }
 }
 
@@ -131,17 +131,20 @@ fn a_training_that_was_ended_early_has_no_recipe() {
     let stop = |_: &_| ControlFlow::Break(());
     let explainer = Explainer::train(german(), &unusual(), Seed(5), stop).unwrap();
     assert_eq!(explainer.recipe(), None);
-    assert_eq!(from_file(explainer.to_onnx().unwrap()).recipe_source(), RecipeSource::Assumed);
+    assert_eq!(
+        from_file(explainer.to_onnx().unwrap()).retraining().source(),
+        RecipeSource::Assumed
+    );
 }
 
 fn retrained(explainer: &Explainer, change: ModelChange, models: usize) -> Ensemble {
-    let params = explainer.training_params().unwrap();
+    let params = explainer.retraining().params().unwrap();
     let terms = RetrainingTerms { change, models, params, seed: Seed(1) };
-    explainer.retrain(&terms, |_, _| ControlFlow::Continue(())).unwrap()
+    explainer.retraining().train(&terms, |_, _| ControlFlow::Continue(())).unwrap()
 }
 
 fn likeness(explainer: &Explainer, ensemble: &Ensemble) -> Likeness {
-    explainer.likeness(ensemble, &|_| ControlFlow::Continue(())).unwrap()
+    explainer.retraining().likeness(ensemble, &|_| ControlFlow::Continue(())).unwrap()
 }
 
 /// Certificates of rows that the model accepts, from retrained models alone.
@@ -150,12 +153,12 @@ fn certificates(explainer: &Explainer, ensemble: &Ensemble) -> Vec<Certificate> 
     let mut rows: Vec<usize> = (0..scores.len()).filter(|&row| scores[row] >= 0.5).collect();
     rows.sort_by(|&a, &b| scores[b].total_cmp(&scores[a]).then(a.cmp(&b)));
     rows.truncate(30);
-    let likeness = likeness(explainer, ensemble);
-    let fresh = Fresh { ensemble, steered: false, likeness: &likeness };
+    let watch = |_| ControlFlow::Continue(());
+    let fresh = explainer.retraining().fresh(ensemble.clone(), false, &watch).unwrap();
     let terms = Terms { delta: None, ..Terms::default() };
     let points = explainer.points().select(&rows);
     let on = || ControlFlow::Continue(());
-    let made = explainer.certify(&points, Some(fresh), &terms, Seed(3), on).unwrap();
+    let made = explainer.certify(&points, Some(&fresh), &terms, Seed(3), on).unwrap();
     // The comparison is taken from the certificate.
     let text = serde_json::to_string(&made).unwrap();
     let written = WrittenCertificate::all_in(&text).unwrap();

@@ -30,7 +30,7 @@ impl CalibrateWork {
         Ok(RetrainingTerms {
             change: ModelChange::default(),
             models: self.models,
-            params: served.explainer().training_params()?,
+            params: served.explainer().retraining().params()?,
             seed: self.seed.derive("calibration"),
         })
     }
@@ -56,10 +56,11 @@ impl Engine {
                 ControlFlow::Continue(()) => own.stop.go_on(),
                 stop @ ControlFlow::Break(()) => stop,
             };
-            let ensemble = served.explainer().retrain(&work.retraining(&served)?, |_, _| {
-                own.step();
-                go_on()
-            })?;
+            let ensemble =
+                served.explainer().retraining().train(&work.retraining(&served)?, |_, _| {
+                    own.step();
+                    go_on()
+                })?;
             let applicants = served.all_applicants();
             let explainer = served.explainer();
             let calibration = explainer.calibrate(applicants, &work.terms, &ensemble, |tick| {

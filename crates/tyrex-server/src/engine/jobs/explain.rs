@@ -9,14 +9,14 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tyrex::counterfactual::Tick;
 use tyrex::data::{Column, Table};
-use tyrex::explain::{Applicant, Request};
+use tyrex::explain::{Applicant, Fresh, Request};
 use tyrex::{Error as LibraryError, Seed};
 use uuid::Uuid;
 
 use super::{Entry, Pace};
 use crate::engine::error::{Error, Result};
 use crate::engine::questions::{Advising, Certifying, Found};
-use crate::engine::served::{Compared, Training};
+use crate::engine::served::Training;
 use crate::engine::store::StoredRow;
 use crate::engine::{Engine, Recording, Served};
 
@@ -108,7 +108,7 @@ impl Engine {
                 Some(kept) => Some(Certifying {
                     terms: kept.terms.clone(),
                     seed: kept.seed,
-                    ensemble: if kept.ensemble {
+                    fresh: if kept.ensemble {
                         Some(self.awaited_ensemble(entry, &served).await?)
                     } else {
                         None
@@ -212,7 +212,7 @@ impl Engine {
     }
 
     /// Waits for the retrained models.
-    async fn awaited_ensemble(&self, entry: &Entry, served: &Served) -> Result<Arc<Compared>> {
+    async fn awaited_ensemble(&self, entry: &Entry, served: &Served) -> Result<Arc<Fresh>> {
         while matches!(served.training(), Training::Under(_)) {
             if entry.stop.is_set() || self.parking.is_set() {
                 let what = "the retrained models were not ready yet".to_owned();
@@ -220,7 +220,7 @@ impl Engine {
             }
             tokio::time::sleep(Duration::from_millis(100)).await;
         }
-        served.ensemble_so_far()
+        served.fresh_so_far()
     }
 
     /// The result of a job that gives advice.

@@ -10,19 +10,18 @@ use tyrex::{Points, Seed};
 use crate::engine::Served;
 use crate::engine::error::Result;
 use crate::engine::pool::Question;
-use crate::engine::served::Compared;
 
 /// Certificates with these terms and retrained models.
 #[derive(Debug, Clone)]
 pub(crate) struct Certifying {
     pub(crate) terms: Terms,
     pub(crate) seed: Seed,
-    pub(crate) ensemble: Option<Arc<Compared>>,
+    pub(crate) fresh: Option<Arc<Fresh>>,
 }
 
 impl PartialEq for Certifying {
     fn eq(&self, other: &Self) -> bool {
-        let same_models = match (&self.ensemble, &other.ensemble) {
+        let same_models = match (&self.fresh, &other.fresh) {
             (None, None) => true,
             (Some(own), Some(other)) => Arc::ptr_eq(own, other),
             _ => false,
@@ -41,11 +40,7 @@ impl Certifying {
     ) -> Result<Vec<Certificate>> {
         let mut all = Points::new(model.explainer().points().dim());
         points.for_each(|point| all.push(point));
-        let fresh = self.ensemble.as_deref().map(|Compared { ensemble, likeness }| Fresh {
-            ensemble,
-            steered: false,
-            likeness,
-        });
+        let fresh = self.fresh.as_deref();
         Ok(model.explainer().certify(&all, fresh, &self.terms, self.seed, go_on)?)
     }
 }

@@ -3,16 +3,15 @@
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use tyrex::explain::{Applicant, RowSurvival};
+use tyrex::explain::{Applicant, Fresh, RowSurvival};
 
 use crate::engine::Served;
 use crate::engine::error::Result;
 use crate::engine::pool::Question;
-use crate::engine::served::Compared;
 
 /// Scores of these retrained models.
 #[derive(Debug, Clone)]
-pub(crate) struct Surviving(pub(crate) Arc<Compared>);
+pub(crate) struct Surviving(pub(crate) Arc<Fresh>);
 
 impl PartialEq for Surviving {
     fn eq(&self, other: &Self) -> bool {
@@ -30,6 +29,6 @@ impl Question for Surviving {
         applicants: &[Applicant],
         _: &(dyn Fn() -> ControlFlow<()> + Sync),
     ) -> Result<Vec<RowSurvival>> {
-        Ok(model.explainer().survival(applicants, &self.0)?)
+        Ok(model.explainer().survival(applicants, &self.0.ensemble)?)
     }
 }

@@ -21,10 +21,10 @@ pub(crate) fn with_search_models(explainer: &Explainer) -> Explainer {
     let terms = RetrainingTerms {
         change: ModelChange::with_params("reinitialise", "").unwrap(),
         models: 9,
-        params: explainer.training_params().unwrap(),
+        params: explainer.retraining().params().unwrap(),
         seed: Seed(70),
     };
-    let ensemble = explainer.retrain(&terms, |_, _| ControlFlow::Continue(())).unwrap();
+    let ensemble = explainer.retraining().train(&terms, |_, _| ControlFlow::Continue(())).unwrap();
     let (search, tune) = ensemble.members().split_at(6);
     explainer.with_search_models(search.to_vec(), tune.to_vec()).unwrap()
 }

@@ -190,8 +190,8 @@ class Audit(Sequence[Promise]):
 
     @property
     def updates(self) -> dict[str, Any]:
-        """The candidates as successive updates, in the order given: the share that each keeps, and a
-        lower bound on the expected share that holds after every update."""
+        """The candidates as successive updates, in the order given: the share that each keeps, and
+        a lower bound on the expected share that holds after every update."""
         return dict(self.report.get("updates") or {})
 
     @property

@@ -138,6 +138,19 @@ mod tests {
         }
     }
 
+    /// By the package confseq: `tests/golden/make_anytime.py`.
+    #[test]
+    fn another_package_gives_the_same_bounds() {
+        let mixed = [0.982, 0.991, 1.0, 1.0, 0.991, 0.991];
+        for (shares, bound) in [
+            (&[1.0; 12][..], 0.693_871_612_3),
+            (&[1.0, 0.5, 0.0], 0.049_205_161_9),
+            (&mixed, 0.486_793_986_4),
+        ] {
+            assert!((lower(shares) - bound).abs() < 1e-8, "{shares:?}: {}", lower(shares));
+        }
+    }
+
     #[test]
     fn extreme_shares_have_a_bound() {
         assert_eq!(lower(&[]).to_bits(), 0.0_f64.to_bits());

@@ -172,10 +172,12 @@ impl QuestionPortfolio {
         add(None, &|_| true);
         for grouping in &terms.by {
             let column = table.column(grouping.feature())?;
-            let text = |&row: &usize| Some(table.cell(row, column).to_owned());
-            let texts = self.rows.iter().map(|row| text(row).filter(|text| !text.is_empty()));
+            let known = |&row: &usize| {
+                Some(table.cell(row, column).to_owned()).filter(|text| !text.is_empty())
+            };
+            let texts: Vec<Option<String>> = self.rows.iter().map(known).collect();
             let feature = schema.position(grouping.feature()).map(|place| &schema.features[place]);
-            let partition = Partition::of_texts(grouping, texts.collect(), feature)?;
+            let partition = Partition::of_texts(grouping, &texts, feature)?;
             for (number, name) in partition.names.iter().enumerate() {
                 let group =
                     PortfolioGroup { column: partition.feature.clone(), name: name.clone() };

@@ -119,24 +119,25 @@ impl Partition {
         if values.iter().all(Option::is_none) && !promises.is_empty() {
             return Err(unknown(&grouping.feature, promises));
         }
-        Self::of_texts(grouping, values.iter().map(|value| known(*value)).collect(), feature)
+        let texts: Vec<Option<String>> = values.iter().map(|value| known(*value)).collect();
+        Self::of_texts(grouping, &texts, feature)
     }
 
     /// The groups of values, each `None` if it is not known.
     pub(in crate::explain) fn of_texts(
         grouping: &Grouping,
-        texts: Vec<Option<String>>,
+        texts: &[Option<String>],
         feature: Option<&Feature>,
     ) -> Result<Self> {
         let numbers: Vec<Option<f64>> =
             texts.iter().map(|text| text.as_deref().and_then(parse_number)).collect();
         let (names, group_of) = if !grouping.edges.is_empty() {
             check_edges(grouping, feature, &numbers)?;
-            ranges(&grouping.edges, &texts, &numbers)
-        } else if are_numbers(feature, &texts, &numbers) {
-            ranges(&quartiles(&numbers), &texts, &numbers)
+            ranges(&grouping.edges, texts, &numbers)
+        } else if are_numbers(feature, texts, &numbers) {
+            ranges(&quartiles(&numbers), texts, &numbers)
         } else {
-            levels(&grouping.feature, feature, &texts)?
+            levels(&grouping.feature, feature, texts)?
         };
         let unit = feature.and_then(|feature| feature.unit.clone());
         Ok(Self { feature: grouping.feature.clone(), unit, names, group_of })

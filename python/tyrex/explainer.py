@@ -334,7 +334,7 @@ class Explainer:
             index=frame.index,
             interrupted=interrupted,
             kind=frame.kind,
-            portfolio=None if portfolio is None else json.loads(portfolio),
+            portfolio=json.loads(portfolio),
             certifier=lambda advice: _certify(self, advice, own),
         )
         if interrupted:

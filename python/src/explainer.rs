@@ -14,8 +14,8 @@ use tyrex::certificate::{Certificate, CertificateDocument, Terms, WrittenCertifi
 use tyrex::change::ModelChange;
 use tyrex::counterfactual::{MethodSpec, Reason, Tick};
 use tyrex::explain::{
-    Answered, Applicant, Ask, CALIBRATED_ROWS, CalibrationTerms, MODELS, Part, Progress, Request,
-    RetrainingTerms, RowStability, StabilityTerms,
+    Answered, Applicant, Ask, CALIBRATED_ROWS, CalibrationTerms, MODELS, Part, PortfolioTerms,
+    Progress, Request, RetrainingTerms, RowStability, StabilityTerms,
 };
 use tyrex::model::TrainParams;
 use tyrex::{Points, Seed};
@@ -324,19 +324,26 @@ impl Explainer {
     /// Advice for the rows of a table, or for the first own ones that are rejected: a document
     /// per row, the seconds each took, the request, and whether Ctrl-C ended the search. The
     /// ensemble is used for certificates and for `tau = auto`, in place of models trained now.
-    /// `training` are training parameters that replace those of the model's recipe.
-    #[pyo3(signature = (rows, options, limit = None, ensemble = None, training = None, progress = None))]
+    /// `training` are training parameters that replace those of the model's recipe. The last
+    /// element is the document of all promises at once, by the groups of `by` and weighted by the
+    /// column `amount`; `null` without a promise.
+    #[pyo3(signature = (rows, options, by, amount = None, limit = None, ensemble = None, training = None, progress = None))]
     #[expect(clippy::too_many_arguments, reason = "they are the keywords of the Python method")]
     fn explain(
         &self,
         py: Python<'_>,
         rows: Option<&Table>,
         options: &str,
+        by: Vec<String>,
+        amount: Option<String>,
         limit: Option<usize>,
         ensemble: Option<&Ensemble>,
         training: Option<&str>,
         progress: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<(String, Vec<f64>, String, bool)> {
+    ) -> PyResult<(String, Vec<f64>, String, bool, String)> {
+        let by = by.iter().map(|by| by.parse()).collect::<tyrex::Result<_>>().or_raise()?;
+        let terms = PortfolioTerms { by, amount };
+        let table = rows.map_or_else(|| self.inner.reference().table(), |table| &table.0);
         let explainer = match training {
             Some(changes) => {
                 let changes: Map<String, Value> = error::from_json("training parameters", changes)?;
@@ -351,6 +358,7 @@ impl Explainer {
         let ended = self.run(py, progress, |watch| {
             let mut applicants = self.asked(rows)?;
             applicants.truncate(limit.unwrap_or(usize::MAX));
+            terms.check(table, applicants.iter().map(|applicant| applicant.row))?;
             // One run for all stages, so that the searches notice a failure of a function.
             let report = |progress: Progress| {
                 watch.at(progress.done, progress.total);
@@ -358,7 +366,8 @@ impl Explainer {
             };
             explainer.answer(&applicants, &ask, given, report)
         })?;
-        let Ended { value: Answered { adviser, advice, certificates, fresh }, interrupt } = ended;
+        let Answered { adviser, advice, certificates, fresh, portfolio } = ended.value;
+        let interrupt = ended.interrupt;
         let stopped = advice.iter().any(|each| each.outcome.reason() == Some(Reason::Cancelled));
         if let Some(other) = interrupt.filter(|error| !is_interrupt(py, error)) {
             return Err(other);
@@ -380,7 +389,11 @@ impl Explainer {
         }
         let documents = error::json(&documents.value)?;
         let seconds = advice.iter().map(|each| each.outcome.seconds).collect();
-        Ok((documents, seconds, error::json(&RequestDocument::of(adviser.request()))?, stopped))
+        let request = error::json(&RequestDocument::of(adviser.request()))?;
+        let portfolio = portfolio
+            .map(|all| all.document(&terms, table, self.inner.schema()).or_raise())
+            .transpose()?;
+        Ok((documents, seconds, request, stopped, error::json(&portfolio)?))
     }
 
     /// The measures of the rows of a table, or of the own applicants: a column for each.

@@ -686,8 +686,47 @@ def test_a_promise_is_certified_by_models_that_did_not_choose_the_advice(
         # 9 models certify 0.5 at 0.9 with 2 that reject; the other 21 chose the advice.
         (tier,) = [one for one in each.certificate["tiers"] if one["tier"] == "ensemble"]
         assert (tier["models"], tier["confidence"]) == (9, 0.9)
+        # 7 of 9 models or more: the bound is a statement at 0.9, the predictive share is not.
+        assert each.promise["predictive"] == each.promise["accepting"] / 10
+        assert each.promise["shown"] < each.promise["predictive"]
+        assert tier["probability"] == each.promise["shown"]
+    whole = advice.portfolio["statements"][0]
+    assert whole["promises"] == len(advice.found)
+    assert (whole["probability"], whole["rank"], len(whole["shares"])) == (0.9, 1, 9)
+    assert whole["at_least"] == min(whole["shares"])
+    assert tyrex.Explanations.from_json(advice.to_json()).portfolio == advice.portfolio
     again = explainer.explain(limit=4, promise=0.5, confidence=0.9, certify=models)
     assert [each.to_dict() for each in again] == [each.to_dict() for each in advice]
+
+
+def test_the_portfolio_has_groups_and_amounts_of_any_column(
+    explainer: tyrex.Explainer, features: pd.DataFrame
+) -> None:
+    models = tyrex.retrain(explainer, 30, seed=5)
+    rows = features.iloc[:40].assign(branch=["a", "b"] * 20, loan=range(40))
+    asked = {"promise": 0.5, "confidence": 0.9, "certify": models}
+    advice = explainer.explain(rows, by={"branch": None, "age": [30]}, amount="loan", **asked)
+    statements = advice.portfolio["statements"]
+    counted = [each for each in statements if "amount" not in each]
+    groups = [(each["group"]["column"], each["group"]["name"]) for each in counted[1:]]
+    expected = [("branch", "a"), ("branch", "b"), ("age", "below 30"), ("age", "30 and above")]
+    assert groups == expected
+    assert sum(each["promises"] for each in counted[1:3]) == len(advice.found)
+    weighted = [each for each in statements if each.get("amount") == "loan"]
+    assert len(weighted) == len(counted)
+    assert weighted[0]["shares"] != counted[0]["shares"]
+    judged = tyrex.audit(explainer, advice)
+    assert judged.stated["promises"] == sum(e.promised is not None for e in advice.found)
+    assert judged.updates["updates"][0]["share_kept"] == judged.share_kept
+    for wrong, says in (
+        ({"amount": "branch"}, "expected an amount, at least 0"),
+        ({"amount": "lone"}, "did you mean `loan`"),
+        ({"by": "bench"}, "no column `bench`"),
+    ):
+        with pytest.raises(tyrex.TyrexError, match=re.escape(says)):
+            explainer.explain(rows, **wrong, **asked)
+    with pytest.raises(tyrex.ParameterError, match="are about promises"):
+        explainer.explain(rows, by="age")
 
 
 @pytest.mark.parametrize(

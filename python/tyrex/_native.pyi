@@ -105,12 +105,14 @@ class Explainer:
         A certificate for every row of a table that is not dropped, as JSON, each with its sentence,
         after its row.
         """
-    def explain(self, /, rows: Table | None, options: str, limit: SupportsIndex | None = None, ensemble: Ensemble | None = None, training: str | None = None, progress: Any | None = None) -> tuple[str, list[float], str, bool]:
+    def explain(self, /, rows: Table | None, options: str, by: SupportsGetItem[int, str], amount: str | None = None, limit: SupportsIndex | None = None, ensemble: Ensemble | None = None, training: str | None = None, progress: Any | None = None) -> tuple[str, list[float], str, bool, str]:
         """
         Advice for the rows of a table, or for the first own ones that are rejected: a document
         per row, the seconds each took, the request, and whether Ctrl-C ended the search. The
         ensemble is used for certificates and for `tau = auto`, in place of models trained now.
-        `training` are training parameters that replace those of the model's recipe.
+        `training` are training parameters that replace those of the model's recipe. The last
+        element is the document of all promises at once, by the groups of `by` and weighted by the
+        column `amount`; `null` without a promise.
         """
     @property
     def fingerprint(self, /) -> str:

@@ -17,7 +17,7 @@ from .errors import DataError, ParameterError
 from .explainer import Explainer
 from .explanation import Explanation
 from .explanations import Explanations
-from .parameters import names, numbers, real, to_json
+from .parameters import groupings, real, to_json
 from .progress import Progress, ProgressSetting
 from .request import options
 from .text import shown
@@ -182,6 +182,19 @@ class Audit(Sequence[Promise]):
         )
 
     @property
+    def stated(self) -> dict[str, Any] | None:
+        """The promises that state a probability, with the mean of the promised probabilities beside
+        the share kept; None if there are none."""
+        stated: dict[str, Any] | None = self._candidate["tally"].get("stated")
+        return stated
+
+    @property
+    def updates(self) -> dict[str, Any]:
+        """The candidates as successive updates, in the order given: the share that each keeps, and
+        a lower bound on the expected share that holds after every update."""
+        return dict(self.report.get("updates") or {})
+
+    @property
     def candidates(self) -> Columns:
         """A line per candidate, the best first."""
         return Columns(
@@ -303,16 +316,6 @@ def _restored(explainer: Explainer, candidate: dict[str, Any]) -> None:
             repairs[name] = explainer._source.restored_advice(repair)
 
 
-def _groupings(by: Any) -> list[str]:
-    """`sex`, `["sex", "age:25,40"]` or `{"sex": None, "age": [25, 40]}` as the gate reads it."""
-    if not isinstance(by, Mapping):
-        return names("by", by)
-    return [
-        name if edges is None else f"{name}:{','.join(f'{x!r}' for x in numbers('by', edges))}"
-        for name, edges in by.items()
-    ]
-
-
 def _people(advice: Sequence[Explanation], rows: Any) -> list[dict[str, Any]]:
     """The original rows, with the other columns of `rows`."""
     if rows is None:
@@ -392,7 +395,12 @@ def audit(
     first = next(iter(candidates.values()))
     asked = options(first.schema, method=method, tau=tau, norm=norm, seed=seed, **search)
     written = [
-        {"name": f"row {shown(each.label)}", "factual": factual, "advised": each.counterfactual}
+        {
+            "name": f"row {shown(each.label)}",
+            "factual": factual,
+            "advised": each.counterfactual,
+            "promised": each.promised,
+        }
         for each, factual in zip(promises, _people(promises, rows))
     ]
     with Progress(progress, "auditing") as bar:
@@ -400,7 +408,7 @@ def audit(
             [(str(name), each._native) for name, each in candidates.items()],
             to_json("advice", written),
             asked,
-            _groupings(by),
+            groupings(by),
             None if allow is None else real("allow", allow),
             None if confidence is None else real("confidence", confidence),
             bar,

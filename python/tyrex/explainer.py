@@ -15,7 +15,7 @@ from .assembly import Made, assemble, schema_of
 from .data import Frame
 from .errors import DataError, ModelError, ParameterError
 from .explanations import Explanations
-from .parameters import training_json, whole
+from .parameters import groupings, training_json, whole
 from .progress import Progress, ProgressSetting
 from .request import options
 from .source import Source, as_table
@@ -186,6 +186,8 @@ class Explainer:
         method: str | None = None,
         promise: float | None = None,
         confidence: float | None = None,
+        by: Any = (),
+        amount: str | None = None,
         tau: float | str | None = None,
         norm: Any = None,
         k: int | None = None,
@@ -226,6 +228,10 @@ class Explainer:
         confidence
             The confidence of certificates and of the promise; 0.95 by default. With elastic-net,
             that method's parameter.
+        by, amount
+            With a promise: columns of the rows whose groups, and whose amounts, `portfolio` of the
+            result also states the kept share for: `"sex"`, `["sex", "age:25,40"]` or
+            `{"sex": None, "age": [25, 40]}`, and one name.
         tau, k, sigma
             The required stability, the number of neighbours and their standard deviation; the
             protocol's by default. `tau="auto"` uses the lowest threshold that keeps 95 % of the
@@ -281,6 +287,9 @@ class Explainer:
                 f"parameter `certify` is {certify!r}, expected True, False or a tyrex.Ensemble"
             )
         limit = None if limit is None else whole("limit", limit)
+        groups = groupings(by)
+        if promise is None and (groups or amount is not None):
+            raise ParameterError("`by` and `amount` are about promises; give `promise` as well")
         asked = options(
             self.schema,
             method=method,
@@ -311,8 +320,8 @@ class Explainer:
         frame, table = (self.data, None) if rows is None else self._table(rows)
         recipe = None if training is None else training_json(training)
         with Progress(progress, "explaining") as bar:
-            texts, seconds, request, interrupted = self._native.explain(
-                table, asked, limit, ensemble, recipe, bar
+            texts, seconds, request, interrupted, portfolio = self._native.explain(
+                table, asked, groups, amount, limit, ensemble, recipe, bar
             )
         documents = json.loads(texts)
         for document in documents:
@@ -327,6 +336,7 @@ class Explainer:
             index=frame.index,
             interrupted=interrupted,
             kind=frame.kind,
+            portfolio=json.loads(portfolio),
             certifier=lambda advice: _certify(self, advice, own),
         )
         if interrupted:

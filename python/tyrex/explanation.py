@@ -86,6 +86,9 @@ class Explanation:
     cost_l2: float | None = None
     # The time of the search: the only part that differs between runs.
     seconds: float | None = field(default=None, compare=False)
+    promise: dict[str, Any] | None = None
+    """The promise that was asked for, and the fresh models that judged it: `shown` is a bound at
+    `confidence`, `predictive` a probability without a confidence."""
     certificate: dict[str, Any] | None = None
     stopped: str | None = None
     """Why the search ended. After `budget-spent` cheaper advice may exist."""
@@ -131,6 +134,7 @@ class Explanation:
             cost_l2=cost.get("l2"),
             # Files of earlier versions have them here.
             seconds=advice.get("seconds") if seconds is None else seconds,
+            promise=advice.get("promise"),
             certificate=advice.get("certificate"),
             stopped=advice.get("stopped"),
             reason=advice.get("reason"),
@@ -153,6 +157,7 @@ class Explanation:
                 "stability": self.stability,
                 "cost": {"l1": self.cost_l1, "l2": self.cost_l2},
                 "stopped": self.stopped,
+                **({} if self.promise is None else {"promise": self.promise}),
                 "certificate": self.certificate,
             }
         else:
@@ -175,6 +180,16 @@ class Explanation:
     def cost(self, norm: str) -> float | None:
         """The cost of the changes in a norm, `l1` or `l2`."""
         return self.cost_l2 if norm == "l2" else self.cost_l1
+
+    @property
+    def promised(self) -> dict[str, float] | None:
+        """The probability that was promised, if there is a promise and it is certified."""
+        tiers = (self.certificate or {}).get("tiers", ())
+        certified = [tier["verdict"] for tier in tiers if tier["tier"] == "ensemble"]
+        if self.promise is None or certified != ["certified"]:
+            return None
+        names = {"probability": "shown", "confidence": "confidence", "predictive": "predictive"}
+        return {name: self.promise[field] for name, field in names.items()}
 
     @property
     def verdict(self) -> str | None:

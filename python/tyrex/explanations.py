@@ -52,6 +52,7 @@ class Explanations(Sequence[Explanation]):
         interrupted: bool = False,
         kind: str = "pandas",
         certifier: Certifier | None = None,
+        portfolio: Mapping[str, Any] | None = None,
     ) -> None:
         self._items = list(explanations)
         self.certifier = certifier
@@ -64,6 +65,9 @@ class Explanations(Sequence[Explanation]):
         """The labels of the given rows, or None if they have none."""
         self.interrupted = interrupted
         """Whether the search was stopped before all rows were explained."""
+        self.portfolio = None if portfolio is None else dict(portfolio)
+        """All promises at once, if `explain` was called with a promise: `sentence` states the share
+        that the next model keeps, `statements` the same by group and weighted by amount."""
         self.kind = kind
         """The container of the given rows: pandas, polars, arrow, ..."""
 
@@ -244,6 +248,7 @@ class Explanations(Sequence[Explanation]):
             "fingerprint": self.fingerprint,
             "interrupted": self.interrupted,
             "index": None if self.labels is None else list(self.labels),
+            **({} if self.portfolio is None else {"portfolio": self.portfolio}),
             "explanations": [e.to_dict() for e in self],
             "seconds": [e.seconds for e in self],
         }
@@ -274,6 +279,7 @@ class Explanations(Sequence[Explanation]):
                 request=document["request"],
                 fingerprint=document["fingerprint"],
                 interrupted=document["interrupted"],
+                portfolio=document.get("portfolio"),
             )
         except json.JSONDecodeError as problem:
             raise DataError(f"the explanations are not JSON: {problem}") from problem

@@ -10,7 +10,7 @@ from typing import Any
 
 from .errors import ParameterError
 
-__all__ = ["names", "numbers", "real", "to_json", "whole"]
+__all__ = ["groupings", "names", "numbers", "real", "to_json", "whole"]
 
 # The range of the native side's integers.
 MOST = 2**63 - 1
@@ -70,6 +70,20 @@ def names(name: str, values: Any) -> list[str]:
     if not all(isinstance(value, str) for value in found):
         raise ParameterError(f"parameter `{name}` is {values!r}, expected names of columns")
     return found
+
+
+def groupings(by: Any) -> list[str]:
+    """`sex`, `["sex", "age:25,40"]` or `{"sex": None, "age": [25, 40]}` as the library reads it.
+
+    >>> groupings({"sex": None, "age": [25, 40]})
+    ['sex', 'age:25.0,40.0']
+    """
+    if not isinstance(by, Mapping):
+        return names("by", by)
+    return [
+        name if edges is None else f"{name}:{','.join(f'{x!r}' for x in numbers('by', edges))}"
+        for name, edges in by.items()
+    ]
 
 
 def to_json(what: str, document: Any) -> str:

@@ -28,7 +28,7 @@ fn main() -> anyhow::Result<()> {
     let mut applicants = explainer.read_applicants(&Table::read(Path::new(applicants))?)?;
     applicants.retain(Applicant::is_rejected);
     let ask = Ask { method: Some(method.clone()), ..Ask::default() };
-    let Answered { adviser, advice, certificates, fresh } =
+    let Answered { adviser, advice, certificates, fresh, .. } =
         explainer.answer(&applicants, &ask, None, |_| ControlFlow::Continue(()))?;
     let mut out = std::io::stdout().lock();
     for (advice, certificate) in advice.iter().zip(certificates) {

@@ -211,6 +211,13 @@ impl Proportion {
         Ok(beta_quantile(alpha, s + 0.5, failures + 0.5))
     }
 
+    /// `s / (n + 1)`: the probability that the next of `n + 1` exchangeable trials succeeds is on
+    /// average at least this, over the draw of all of them.
+    #[must_use]
+    pub fn predictive(self) -> f64 {
+        self.successes as f64 / (self.trials + 1) as f64
+    }
+
     fn counts(self) -> (f64, f64) {
         (self.successes as f64, (self.trials - self.successes) as f64)
     }

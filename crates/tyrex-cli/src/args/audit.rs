@@ -16,7 +16,8 @@ Examples:
   tyrex audit --ledger advice.db --model new.onnx
   tyrex audit --ledger postgres://host/advice --model new.onnx --allow 0.5% --out audit.html
   tyrex audit --counterfactuals cf.csv --data applicants.csv --model a.onnx --model b.onnx
-  tyrex audit --counterfactuals cf.csv --dataset german --model new.onnx --by sex --by age:25,40,60"
+  tyrex audit --counterfactuals cf.csv --dataset german --model new.onnx --by sex --by age:25,40,60
+  tyrex audit --ledger advice.db --model january.onnx --model february.onnx --model march.onnx"
 )]
 pub struct AuditArgs {
     /// Ledger with the promises: a file, or the URL of a PostgreSQL database; it is only read
@@ -36,7 +37,8 @@ pub struct AuditArgs {
     /// Schema of the features [default: the schema in each model file, then the data set's]
     #[arg(long, value_name = "FILE", help_heading = "Data")]
     pub schema: Option<PathBuf>,
-    /// ONNX file of a candidate model; may be repeated, to compare several
+    /// ONNX file of a candidate model; may be repeated, to compare several, or in the order of use
+    /// to bound the share that updates keep
     #[arg(long, value_name = "FILE", required = true, help_heading = "Model file")]
     pub model: Vec<PathBuf>,
     /// How to read the files.
@@ -56,7 +58,7 @@ pub struct AuditArgs {
     /// (age:25,40,60); may be repeated
     #[arg(long, value_name = "FEATURE[:EDGES]", value_parser = grouping, help_heading = "Gate")]
     pub by: Vec<Grouping>,
-    /// Confidence of the intervals, and of the test that compares groups
+    /// Confidence of the intervals, of the test that compares groups, and of the bound over updates
     #[arg(
         long,
         value_name = "P",
@@ -93,7 +95,7 @@ fn share(text: &str) -> Result<f64, String> {
     }
 }
 
-fn grouping(text: &str) -> Result<Grouping, String> {
+pub(super) fn grouping(text: &str) -> Result<Grouping, String> {
     text.parse::<Grouping>().map_err(|error| error.to_string())
 }
 

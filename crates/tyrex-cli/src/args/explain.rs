@@ -4,8 +4,9 @@ use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
 use tyrex::counterfactual::{MethodSpec, Norm};
-use tyrex::explain::Threshold;
+use tyrex::explain::{Grouping, Threshold};
 
+use super::audit::grouping;
 use super::{
     ChangeArgs, ForceArgs, ModelArgs, RecordArgs, ReferenceArgs, SourceArgs, TrainingArgs, choice,
     whole,
@@ -18,6 +19,7 @@ Examples:
   tyrex explain --dataset german
   tyrex explain --dataset german --promise 0.95 --limit 3 --details
   tyrex explain --dataset german --method trex-i --norm l2 --tau 0.9
+  tyrex explain --dataset german --limit 110 --by personal_status --amount credit_amount
   tyrex explain --dataset german --vary duration,credit_amount --limit 20
   tyrex explain --data loans.csv --schema loans.toml --tau auto --out advice.csv
   tyrex explain --data applicants.csv --model loans.onnx --out advice.parquet --json
@@ -42,6 +44,13 @@ pub struct ExplainArgs {
     /// other method is chosen]
     #[arg(long, value_name = "P", allow_negative_numbers = true, conflicts_with_all = ["tau", "k", "sigma"], help_heading = "Search")]
     pub promise: Option<f64>,
+    /// Also state the share of promises that the next model keeps by group: by a column's levels or
+    /// quartiles, or intervals between edges (age:25,40,60); may be repeated
+    #[arg(long, value_name = "COLUMN[:EDGES]", value_parser = grouping, help_heading = "Search")]
+    pub by: Vec<Grouping>,
+    /// Also state that share weighted by the amounts in a column
+    #[arg(long, value_name = "COLUMN", help_heading = "Search")]
+    pub amount: Option<String>,
     /// Confidence of certificates, and of the promise [default: 0.95]
     #[arg(long, value_name = "C", allow_negative_numbers = true, help_heading = "Search")]
     pub confidence: Option<f64>,

@@ -5,12 +5,13 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
+use tyrex::certificate::at_least;
 use tyrex::counterfactual::{Protocol, Reason, ReferenceUse, Tick};
 use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::data::{Catalogue, Dataset, Schema, Table};
 use tyrex::explain::{
     Candidate, Explainer, Gate, GateReport, GateVerdict, Group, JudgedCandidate, JudgedPromise,
-    Meaning, PromiseStatus, Reference, Repair, Request, UnlabelledRows, WrittenPromise,
+    Meaning, PromiseStatus, Reference, Repair, Request, UnlabelledRows, Updates, WrittenPromise,
     embedded_schema, import,
 };
 use tyrex::file::{check_writable, write_whole};
@@ -70,7 +71,8 @@ pub(crate) fn run(context: &mut Context<'_>, args: &AuditArgs) -> anyhow::Result
     for path in &args.out {
         write(&report, path, overwrite)?;
     }
-    let GateReport { verdict, allow, confidence, request, candidates, promises, .. } = &report;
+    let GateReport { verdict, allow, confidence, request, candidates, updates, promises, .. } =
+        &report;
     context.printer.show(&AuditReport {
         source: promise_source(args),
         verdict,
@@ -78,6 +80,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &AuditArgs) -> anyhow::Result
         confidence: *confidence,
         request,
         candidates,
+        updates: updates.as_ref(),
         promises,
         out: args.out.iter().map(|path| shown(path)).collect(),
     })?;
@@ -304,6 +307,8 @@ struct AuditReport<'a> {
     confidence: f64,
     request: &'a Request,
     candidates: &'a [JudgedCandidate],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    updates: Option<&'a Updates>,
     promises: &'a [WrittenPromise],
     out: Vec<String>,
 }
@@ -357,6 +362,36 @@ impl AuditReport<'_> {
         );
     }
 
+    /// The promised probability beside the share kept, if promises state one.
+    fn stated(&self, page: &mut Page) {
+        let stated = |each: &JudgedCandidate| {
+            let stated = each.tally.stated?;
+            Some(vec![
+                each.name.clone(),
+                stated.promises.to_string(),
+                format!("{:.3}", stated.mean_probability),
+                format!("{:.3}", stated.mean_predictive),
+                format!("{:.3}", stated.share_kept),
+            ])
+        };
+        let rows: Vec<Vec<String>> = self.candidates.iter().filter_map(stated).collect();
+        if rows.is_empty() {
+            return;
+        }
+        page.title("Promised and kept");
+        let right = |name| (name, Stand::Right);
+        page.table(
+            &[
+                ("model", Stand::Left),
+                right("promises with a probability"),
+                right("promised, mean"),
+                right("predictive, mean"),
+                right("share kept"),
+            ],
+            &rows,
+        );
+    }
+
     fn groups(&self, page: &mut Page, candidate: &JudgedCandidate) {
         for table in &candidate.groups {
             let unit = table.unit.as_ref().map(|unit| format!(" ({unit})")).unwrap_or_default();
@@ -379,6 +414,26 @@ impl AuditReport<'_> {
             );
         }
     }
+}
+
+/// The candidates as successive updates.
+fn updates_page(page: &mut Page, updates: &Updates) {
+    page.title("Update after update, in the order given");
+    let rows: Vec<Vec<String>> = updates
+        .updates
+        .iter()
+        .map(|update| {
+            let kept = format!("{:.3}", update.share_kept);
+            vec![update.name.clone(), kept, at_least(update.at_least)]
+        })
+        .collect();
+    let header = [
+        ("model", Stand::Left),
+        ("share kept", Stand::Right),
+        ("expected share, at least", Stand::Right),
+    ];
+    page.table(&header, &rows);
+    page.pairs(&[("bound", updates.sentence.clone())]);
 }
 
 fn group_cells(group: &Group) -> Vec<String> {
@@ -469,6 +524,10 @@ impl Report for AuditReport<'_> {
             }
             page.pairs(&sentences);
             self.ranking(page);
+            self.stated(page);
+            if let Some(updates) = self.updates.filter(|all| all.updates.len() > 1) {
+                updates_page(page, updates);
+            }
             for candidate in self.candidates {
                 self.groups(page, candidate);
             }

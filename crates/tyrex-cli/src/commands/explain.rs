@@ -3,11 +3,13 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
+use tyrex::certificate::{PortfolioStatement, at_least};
 use tyrex::counterfactual::{Budget, MethodSpec, Protocol};
 use tyrex::data::{Table, TableWriter};
 use tyrex::explain::{
     Advice, Advised, Adviser, Applicant, Ask, CALIBRATED_ROWS, Counter, Explained, Part,
-    Performance, Request, ShownPromise, Stage, Unchanged, check_advice_names,
+    Performance, PortfolioDocument, PortfolioTerms, PromisedPoints, Request, ShownPromise, Stage,
+    Unchanged, check_advice_names,
 };
 use tyrex::{Error, Result, Seed};
 
@@ -20,7 +22,7 @@ use super::{Answer, Context, retrain, source};
 use crate::args::{ExplainArgs, SearchArgs, SourceArgs};
 use crate::help::Usage;
 use crate::interrupt;
-use crate::printer::{Page, Report};
+use crate::printer::{Page, Report, Stand};
 use crate::progress::Stages;
 
 /// Applicants that fit a screen.
@@ -50,9 +52,13 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
     // Rows and model are sound, so a ledger may be made; the search has not begun.
     let mut batches = subject.batches()?;
     let recording = record::open(&args.record, &args.source)?;
-    if let Some(recording) = &recording {
-        // Every promise needs a subject, so all rows are read first.
+    let terms = PortfolioTerms { by: args.by.clone(), amount: args.amount.clone() };
+    if recording.is_some() || terms.needs_table() {
+        // Every promise needs a subject, a group and an amount, so all rows are read first.
         batches.whole()?;
+        terms.check(batches.table(), batches.rows_ahead())?;
+    }
+    if let Some(recording) = &recording {
         recording.check(&batches)?;
     }
     if args.out.is_some() && ask.protocol == Protocol::Product {
@@ -73,12 +79,22 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
     let most = args.limit.unwrap_or(if everyone { usize::MAX } else { SHOWN });
     let kept = if recording.is_some() { most } else { args.limit.unwrap_or(SHOWN) };
     let columns = explainer.advice_columns(adviser.request())?;
+    let mut promised = PromisedPoints::new(explainer.encoder().dim());
+    let mut count = |advice: &[Advice]| {
+        if adviser.request().promise.is_some() {
+            promised.add(advice);
+        }
+    };
     let searched = match &args.out {
-        None => search(&adviser, &mut batches, most, kept, &bars, |_| Ok(()))?,
+        None => search(&adviser, &mut batches, most, kept, &bars, |advice| {
+            count(advice);
+            Ok(())
+        })?,
         // An interrupt waits until the temporary file is gone.
         Some(path) => interrupt::whole(|| -> anyhow::Result<Searched> {
             let mut out = TableWriter::create(path, overwrite, &columns)?;
             let searched = search(&adviser, &mut batches, most, kept, &bars, |advice| {
+                count(advice);
                 out.write(&explainer.advice_table(advice, adviser.request())?)
             })?;
             out.finish()?;
@@ -86,12 +102,17 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
         })?,
     };
     let certified = &searched.advice;
-    let fresh = match certified.len() {
-        0 => None,
-        _ => explainer.fresh(&asked, given, &|at| bars.at(at))?,
-    };
+    // The portfolio is about all advice, also about answers that are not shown.
+    let fresh =
+        if searched.asked > 0 { explainer.fresh(&asked, given, &|at| bars.at(at))? } else { None };
     let fresh = fresh.as_deref();
     let certificates = adviser.certify(certified, fresh, &ask, |at| bars.at(at))?;
+    let portfolio = match adviser.request().promise.zip(fresh) {
+        Some((promise, fresh)) => promised.judged(fresh, promise)?,
+        None => None,
+    };
+    let portfolio = portfolio.map(|all| all.document(&terms, batches.table(), explainer.schema()));
+    let portfolio = portfolio.transpose()?;
     drop(bars);
     let recorded = recording
         .map(|recording: Recording<'_>| {
@@ -121,6 +142,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
         request: adviser.request(),
         asked: searched.asked,
         found: searched.found,
+        portfolio,
         rejected,
         out: args.out.as_deref().map(shown),
         recorded,
@@ -242,6 +264,9 @@ struct ExplainReport<'a> {
     request: &'a Request,
     asked: usize,
     found: usize,
+    /// The promises all at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    portfolio: Option<PortfolioDocument>,
     rejected: Vec<Explained<'a>>,
     out: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -295,6 +320,39 @@ fn applicant_page(page: &mut Page, applicant: &Explained<'_>, details: bool) {
     page.pairs(&pairs);
 }
 
+/// The statements about groups and amounts, for people: a line for all promises and for each group.
+fn portfolio_page(page: &mut Page, portfolio: &PortfolioDocument) {
+    let PortfolioDocument { statements, .. } = portfolio;
+    let Some(first) = statements.first().filter(|_| statements.len() > 1) else { return };
+    let amount = statements.iter().find_map(|statement| statement.amount.as_deref());
+    page.title(&format!(
+        "With probability {}, for each line alone, the next model keeps at least",
+        at_least(first.probability)
+    ));
+    let counted = statements.iter().filter(|statement| statement.amount.is_none());
+    let rows: Vec<Vec<String>> = counted
+        .map(|own| {
+            let group = own.group.as_ref();
+            let name = group.map_or("all".to_owned(), |of| format!("{} {}", of.column, of.name));
+            let mut cells = vec![name, own.promises.to_string(), at_least(own.at_least)];
+            if amount.is_some() {
+                // A group whose amounts are all zero has no statement about them.
+                let same = |other: &&PortfolioStatement| {
+                    other.amount.is_some() && other.group == own.group
+                };
+                let weighted = statements.iter().find(same);
+                cells.push(weighted.map_or("-".to_owned(), |other| at_least(other.at_least)));
+            }
+            cells
+        })
+        .collect();
+    let of_amount = format!("of {}", amount.unwrap_or_default());
+    let mut header =
+        vec![("", Stand::Left), ("promises", Stand::Right), ("of the promises", Stand::Right)];
+    header.extend(amount.map(|_| (of_amount.as_str(), Stand::Right)));
+    page.table(&header, &rows);
+}
+
 impl ExplainReport<'_> {
     /// The search, in words.
     fn search(&self) -> String {
@@ -333,11 +391,16 @@ impl Report for ExplainReport<'_> {
             asked if asked == self.rejected_rows => "all".to_owned(),
             asked => format!("the first {asked}"),
         };
-        page.pairs(&[
+        let mut pairs = vec![
             ("rejected", format!("{} of {all} {which} score below 0.5", self.rejected_rows)),
             ("search", self.search()),
             ("found", format!("advice for {} of {asked}", counted(self.found, "applicant"))),
-        ]);
+        ];
+        pairs.extend(self.portfolio.iter().map(|all| ("portfolio", all.sentence.clone())));
+        page.pairs(&pairs);
+        if let Some(portfolio) = &self.portfolio {
+            portfolio_page(page, portfolio);
+        }
         for applicant in &self.rejected {
             applicant_page(page, applicant, self.details);
         }

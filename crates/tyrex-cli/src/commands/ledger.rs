@@ -4,7 +4,9 @@ use std::io::IsTerminal as _;
 use std::path::PathBuf;
 
 use serde::Serialize;
+use tyrex::certificate::at_least;
 use tyrex::data::Table;
+use tyrex::explain::PromisedProbability;
 use tyrex_ledger::database::Database;
 use tyrex_ledger::ledger::{
     self, Closing, Content, Entry, Filter, Forgotten, Given, Head, Ledger, Promised, Timestamp,
@@ -288,6 +290,17 @@ fn promised_pairs(promised: &Promised) -> Vec<(&'static str, String)> {
             let stability = document.stability.map(|r| format!(", stability {r:.3}"));
             let stability = stability.unwrap_or_default();
             pairs.push(("then", format!("a score of {:.3}{stability}", document.score)));
+            if let Some(stated) = document.promised {
+                let PromisedProbability { probability, confidence, predictive } = stated;
+                pairs.push((
+                    "promised",
+                    format!(
+                        "at least {} at confidence {confidence}; predictive {}",
+                        at_least(probability),
+                        at_least(predictive)
+                    ),
+                ));
+            }
             if let Some(sentence) = certificate_sentence(given) {
                 pairs.push(("sure", sentence));
             }

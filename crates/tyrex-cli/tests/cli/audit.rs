@@ -88,6 +88,48 @@ fn people_read_what_became_of_the_promises() {
     assert_golden("audit_loans_broken.txt", &text);
 }
 
+/// Advice with a promise is recorded with its probability; six updates are judged in their order.
+#[test]
+fn promised_probabilities_stand_beside_the_share_kept_update_after_update() {
+    let place = Place::with_loans();
+    let small = ["--epochs", "300", "--hidden", "16", "--models", "30", "--out", "fresh"];
+    place.done(&[&["retrain"], &small[..], &LOANS[..]].concat());
+    let explain = ["explain", "--model", "fresh/base.onnx", "--ensemble", "fresh", "--limit", "6"];
+    let promise = ["--promise", "0.5", "--confidence", "0.9", "--ledger", "advice.db"];
+    let advice = place.json(&[&explain[..], &LOANS[..], &promise[..]].concat());
+    let files: Vec<String> = (1..=6).map(|n| format!("fresh/member-{n:04}.onnx")).collect();
+    let models: Vec<&str> = files.iter().flat_map(|file| ["--model", file.as_str()]).collect();
+    let audit = [&["audit", "--ledger", "advice.db", "--allow", "100%"], &models[..]].concat();
+    let document = place.json(&audit);
+    let certified: Vec<f64> = advice["rejected"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|each| each["advice"].get("promise"))
+        .filter(|promise| promise["kept"] == true)
+        .map(|promise| promise["shown"].as_f64().unwrap())
+        .collect();
+    assert!(!certified.is_empty(), "{advice}");
+    let mean = certified.iter().sum::<f64>() / certified.len() as f64;
+    for candidate in document["candidates"].as_array().unwrap() {
+        let stated = &candidate["tally"]["stated"];
+        assert_eq!(stated["promises"], certified.len());
+        assert!((stated["mean_probability"].as_f64().unwrap() - mean).abs() < 1e-12, "{stated}");
+    }
+    let updates = document["updates"]["updates"].as_array().unwrap();
+    let names: Vec<&str> = updates.iter().map(|each| each["name"].as_str().unwrap()).collect();
+    assert_eq!(names, files);
+    let bound = document["updates"]["at_least"].as_f64().unwrap();
+    assert!((0.2..0.5).contains(&bound), "{bound}");
+    let text = place.done(&[&audit[..], &["--out", "audit.html", "--out", "audit.json"]].concat());
+    for piece in ["Promised and kept", "Update after update, in the order given"] {
+        assert!(text.contains(piece), "{piece}: {text}");
+    }
+    assert!(place.read("audit.html").contains("Update after update"));
+    let written: Value = serde_json::from_str(&place.read("audit.json")).unwrap();
+    assert_eq!(written["updates"], document["updates"]);
+}
+
 #[test]
 fn the_document_has_everything() {
     let place = place();

@@ -161,6 +161,26 @@ fn about_arguments() -> Vec<Case> {
             &["`method` is trex-o", "trex-e if a promise is given"],
         ),
         case(
+            "groups of promises without a promise",
+            &["explain", "--dataset", "german", "--by", "age"],
+            &["--promise"],
+        ),
+        case(
+            "an amount that is in no column",
+            &["explain", "--dataset", "german", "--promise", "0.9", "--amount", "credit"],
+            &["no column `credit`", "credit_amount"],
+        ),
+        case(
+            "an amount that is no number",
+            &["explain", "--dataset", "german", "--promise", "0.9", "--amount", "purpose"],
+            &["row", "column `purpose`", "expected an amount, at least 0"],
+        ),
+        case(
+            "a group that is in no column",
+            &["explain", "--dataset", "german", "--promise", "0.9", "--by", "gender"],
+            &["no column `gender`"],
+        ),
+        case(
             "a promise and a threshold",
             &["explain", "--dataset", "german", "--promise", "0.9", "--tau", "0.8"],
             &["--promise", "cannot be used with", "--tau"],

@@ -32,7 +32,8 @@ fn json_and_file_hold_the_same_advice() {
         if advice["status"] == "found" {
             assert_eq!(advice["score"].to_string(), cells[7]);
             assert!(advice["score"].as_f64().unwrap() >= 0.5);
-            assert!(advice["stability"].as_f64().unwrap() >= 0.8);
+            assert_eq!(advice["promise"]["asked"], 0.9);
+            assert_eq!(advice["promise"]["models"], 61);
             assert_eq!(advice["changes"].as_array().unwrap().len().to_string(), cells[11]);
             let family = &advice["certificate"]["retraining"]["family"];
             assert_eq!(family, "trained again from new weights");
@@ -100,6 +101,40 @@ fn a_promise_is_certified_by_models_that_did_not_choose_the_advice() {
         kept += usize::from(tier["probability"].as_f64().unwrap() >= 0.5);
     }
     assert!(kept > 0, "{document}");
+    // All promises at once, by group and by amount.
+    let by = ["--confidence", "0.9", "--by", "housing", "--by", "age:30", "--amount", "income"];
+    let grouped = place.json(&[&explain("0.5")[..], &by].concat());
+    let statements = grouped["portfolio"]["statements"].as_array().unwrap();
+    assert_eq!(statements[0], document["portfolio"]["statements"][0]);
+    let whole = &statements[0];
+    assert_eq!((&whole["promises"], &whole["rank"]), (&document["found"], &1.into()));
+    assert_eq!(
+        (&whole["probability"], whole["shares"].as_array().unwrap().len()),
+        (&0.9.into(), 9)
+    );
+    let promises = |column: &str| -> u64 {
+        let own = statements
+            .iter()
+            .filter(|each| each["group"]["column"] == column && each.get("amount").is_none());
+        own.map(|each| each["promises"].as_u64().unwrap()).sum()
+    };
+    assert_eq!(
+        (promises("housing"), promises("age")),
+        (whole["promises"].as_u64().unwrap(), promises("housing"))
+    );
+    assert_eq!(
+        (&statements[1]["amount"], &statements[1]["promises"]),
+        (&"income".into(), &whole["promises"])
+    );
+    // The file has everyone, and so has the portfolio; the screen has the first five.
+    let everyone = ["--data", "loans.csv", "--reference", "loans.csv", "--out", "all.csv"];
+    let promise = ["--promise", "0.5", "--confidence", "0.9"];
+    let all = place.json(&[&RETRAINED[..], &everyone, &promise].concat());
+    assert_eq!(all["portfolio"]["statements"][0]["promises"], all["found"]);
+    assert!(all["found"].as_u64() > Some(5), "{}", all["found"]);
+    assert_eq!(all["rejected"].as_array().unwrap().len(), 5);
+    let text = place.done(&[&explain("0.5")[..], &by].concat());
+    assert_golden("explain_portfolio.txt", &without_times(&text));
     // Fewer models than the promise needs.
     let answer = place.run(&explain("0.9"));
     assert_eq!(answer.code, 2, "{}", answer.stdout);
@@ -157,7 +192,7 @@ fn no_advice_for_anyone_is_the_answer_no() {
     let answer = place.run(&[&["explain"], &LOANS[..], &arguments].concat());
     assert_eq!(answer.code, 1, "{}", answer.stderr);
     assert!(answer.stdout.contains("advice for 0 applicants"), "{}", answer.stdout);
-    assert!(answer.stdout.contains("none: "), "{}", answer.stdout);
+    assert!(answer.stdout.contains("  advice  No advice: "), "{}", answer.stdout);
     assert!(answer.stdout.contains("  rules "), "{}", answer.stdout);
 }
 

@@ -6,7 +6,7 @@ use serde_json::Value;
 use tyrex::choice::Choice as _;
 use tyrex::choices;
 use tyrex::data::{Feature, FeatureKind, Schema};
-use tyrex::explain::{FeatureChange, Meaning};
+use tyrex::explain::{FeatureChange, Meaning, PromisedProbability};
 use uuid::Uuid;
 
 use super::chain::{Hash, Line};
@@ -109,6 +109,9 @@ pub struct Document {
     /// The promised outcome. Entries of earlier versions do not have it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meaning: Option<Meaning>,
+    /// The probability that was promised, if the question asked for one and it was certified.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub promised: Option<PromisedProbability>,
 }
 
 /// The kinds of entries.

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde_json::Value;
 use tyrex::certificate::Certificate;
-use tyrex::explain::{Advice, Explainer, Meaning, Request, WrittenPromise};
+use tyrex::explain::{Advice, Explainer, Meaning, PromisedProbability, Request, WrittenPromise};
 use uuid::Uuid;
 
 use super::entry::{Document, Entry};
@@ -57,6 +57,10 @@ impl NewPromise {
                 cost_l2: advice.cost.map(|cost| cost.l2),
                 certificate: certificate.and_then(|each| serde_json::to_value(each).ok()),
                 meaning: Some(Meaning::of(schema)),
+                promised: request
+                    .promise
+                    .zip(certificate)
+                    .and_then(|(promise, made)| PromisedProbability::of(promise, made)),
             },
             request: serde_json::to_value(request).unwrap_or_default(),
             model: explainer.fingerprint().to_string(),
@@ -104,6 +108,7 @@ impl Entry {
             factual: Some(values(&given.document.factual)),
             advised: values(&given.document.advised),
             meaning: given.document.meaning.clone(),
+            promised: given.document.promised,
         })
     }
 }

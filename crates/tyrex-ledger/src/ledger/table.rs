@@ -21,7 +21,16 @@ const FRONT: [&str; 12] = [
     "promises",
 ];
 /// The columns after the features.
-const BACK: [&str; 5] = ["model", "request", "certificate", "previous", "hash"];
+const BACK: [&str; 8] = [
+    "promised_probability",
+    "promised_confidence",
+    "promised_predictive",
+    "model",
+    "request",
+    "certificate",
+    "previous",
+    "hash",
+];
 
 /// Entries as a table, one line each: what every entry has, then `factual.NAME` and `advised.NAME`
 /// for every feature that some promise names, then the assumptions. `promises` holds the sequences
@@ -89,7 +98,11 @@ fn cells(entry: &Entry, features: &[&str]) -> Vec<String> {
             }),
         );
     }
+    let stated = document.and_then(|document| document.promised);
     cells.extend([
+        number(stated.map(|stated| stated.probability)),
+        number(stated.map(|stated| stated.confidence)),
+        number(stated.map(|stated| stated.predictive)),
         text(promised.map(|promised| promised.model.clone())),
         text(promised.map(|promised| promised.request.to_string())),
         text(document.and_then(|it| Some(it.certificate.as_ref()?.to_string()))),

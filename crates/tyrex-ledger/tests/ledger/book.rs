@@ -7,6 +7,8 @@ use sqlx::{ConnectOptions as _, Connection as _};
 use tyrex_ledger::database::{self, Database};
 use tyrex_ledger::ledger::{Closing, Error, Filter, Ledger, Status, Timestamp};
 
+use tyrex::explain::PromisedProbability;
+
 use crate::common::promise;
 
 pub(super) async fn ledger(folder: &tempfile::TempDir) -> Ledger {
@@ -40,6 +42,54 @@ async fn what_is_recorded_comes_back() {
     assert!(verification.is_sound(), "{verification:?}");
     assert_eq!((verification.entries, verification.promises), (5, 5));
     assert_eq!(verification.head, recorded[4].hash);
+}
+
+#[tokio::test]
+async fn a_promised_probability_comes_back_and_reaches_the_audit() {
+    let folder = tempfile::tempdir().unwrap();
+    let ledger = ledger(&folder).await;
+    let (plain, mut stating) = (promise("plain", 1), promise("stating", 2));
+    let probability =
+        PromisedProbability { probability: 0.92, confidence: 0.95, predictive: 60.0 / 62.0 };
+    stating.document.promised = Some(probability);
+    ledger.record(&[plain, stating]).await.unwrap();
+    let entries = ledger.open_promises().await.unwrap();
+    let promised: Vec<_> = entries.iter().map(|each| each.written().unwrap().promised).collect();
+    assert_eq!(promised, [None, Some(probability)]);
+    // Advice without a promise is written as before.
+    let documents = entries.iter().map(|each| serde_json::to_value(each).unwrap());
+    let stated: Vec<_> = documents.map(|document| document["promised"].clone()).collect();
+    assert_eq!(stated[0], serde_json::Value::Null);
+    assert_eq!(stated[1]["probability"], 0.92);
+    let table = tyrex_ledger::ledger::table(&entries).unwrap();
+    let column = table.column("promised_probability").unwrap();
+    assert_eq!(column.cells().collect::<Vec<_>>(), ["", "0.92"]);
+    assert!(ledger.verify(None).await.unwrap().is_sound());
+}
+
+/// `old/0.1.0.db` was written by `tyrex explain --dataset german --method nn --models 0 --limit 2
+/// --ledger`, before promises had a probability, and made smaller with `PRAGMA page_size = 512`.
+#[tokio::test]
+async fn a_ledger_without_probabilities_is_read_and_continued() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("advice.db");
+    std::fs::write(&file, include_bytes!("old/0.1.0.db")).unwrap();
+    let ledger = Ledger::new(Database::open_existing(file.to_str().unwrap()).await.unwrap());
+    let head = "1771e1d1a700835a2b56b0685cba843f2fde6a6974c7ff9c5ff7dfa98092371b";
+    let verification = ledger.verify(None).await.unwrap();
+    assert!(verification.is_sound(), "{verification:?}");
+    assert_eq!((verification.promises, verification.head.to_string().as_str()), (2, head));
+    for entry in ledger.list(&Filter::default()).await.unwrap() {
+        assert_eq!(entry.written().unwrap().promised, None);
+    }
+    let mut next = promise("next", 3);
+    let predictive = 0.9;
+    next.document.promised =
+        Some(PromisedProbability { probability: 0.8, confidence: 0.95, predictive });
+    let recorded = ledger.record(&[next]).await.unwrap();
+    assert_eq!(recorded[0].sequence, 3);
+    let verification = ledger.verify(Some(&head.parse().unwrap())).await.unwrap();
+    assert!(verification.is_sound() && verification.entries == 3, "{verification:?}");
 }
 
 #[tokio::test]

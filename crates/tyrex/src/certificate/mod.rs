@@ -8,14 +8,19 @@
 //! | [`interval`] | every network whose weights differ by at most `delta` keeps the point valid |
 //! | [`ensemble`] | a lower bound on the probability that the point stays valid |
 //!
+//! Beside them, [`portfolio`] states the share of all promises that the next model keeps, and
+//! [`anytime`] bounds the share that successive updates keep.
+//!
 //! Only a [`Certifier`] makes certificates. It uses the exact point that is returned to the user,
 //! and its own draws. [`verify`] recomputes a certificate and compares.
 
+pub mod anytime;
 mod assumption;
 mod document;
 pub mod ensemble;
 pub mod interval;
 mod likeness;
+pub mod portfolio;
 mod terms;
 pub mod theorem;
 mod verify;
@@ -23,11 +28,13 @@ mod verify;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+pub use anytime::KeptShares;
 use assumption::rests_on;
 pub use assumption::{About, Assumption, Standing, Verdict};
 pub use document::{CertificateDocument, CertificateWords, Claim};
 pub use interval::IntervalCertifier;
 pub use likeness::{Deviation, Likeness, LikenessTest, RecipeSource, Statistic};
+pub use portfolio::{Portfolio, PortfolioGroup, PortfolioStatement};
 pub use terms::{Shift, Slope, Terms, TheoremTerms};
 pub use theorem::Statement;
 pub use verify::{Difference, Verified, WrittenCertificate, verify};
@@ -323,8 +330,9 @@ impl Certificate {
     }
 }
 
-/// A lower bound as text.
-pub(crate) fn at_least(bound: f64) -> String {
+/// A lower bound as text, rounded down to three digits: rounding up would claim too much.
+#[must_use]
+pub fn at_least(bound: f64) -> String {
     rounded_down(bound, 3)
 }
 

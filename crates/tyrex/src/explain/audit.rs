@@ -7,6 +7,7 @@ mod gate;
 mod group;
 mod repair;
 mod table;
+mod updates;
 mod verdict;
 mod written;
 
@@ -14,9 +15,11 @@ use serde::{Deserialize, Serialize};
 
 pub use gate::{Candidate, Gate};
 pub use group::Grouping;
+pub(super) use group::Partition;
+pub use updates::{Update, Updates};
 pub use verdict::{
     GateReport, GateVerdict, Group, GroupTable, JudgedCandidate, JudgedPromise, PromiseRepairs,
-    PromiseStatus, Repair, RepairSearch, Tally,
+    PromiseStatus, Repair, RepairSearch, Stated, Tally,
 };
 pub use written::{Values, WrittenPromise};
 

@@ -17,6 +17,7 @@ mod input;
 mod meaning;
 mod performance;
 mod pipeline;
+mod portfolio;
 mod promise;
 mod recipe;
 mod reference;
@@ -35,8 +36,8 @@ pub use ask::{
 };
 pub use audit::{
     Candidate, Gate, GateReport, GateVerdict, Group, GroupTable, Grouping, JudgedCandidate,
-    JudgedPromise, PromiseRepairs, PromiseStatus, Repair, RepairSearch, RepairSummary, Tally,
-    Values, WrittenPromise,
+    JudgedPromise, PromiseRepairs, PromiseStatus, Repair, RepairSearch, RepairSummary, Stated,
+    Tally, Update, Updates, Values, WrittenPromise,
 };
 pub use calibrate::CalibrationTerms;
 pub use certify::{AdviceRows, verify_certificates};
@@ -46,8 +47,10 @@ pub use import::{embedded_schema, import, import_bytes};
 pub use meaning::Meaning;
 pub use performance::{Part, Performance, PerformanceTally};
 pub use pipeline::{Answered, Counter, Progress, Stage};
+pub use portfolio::{PortfolioDocument, PortfolioTerms, PromisedPoints, QuestionPortfolio};
 pub use promise::{
-    CONFIDENCE, DISSENTING, PROMISE, Promise, SEARCH_MODELS, ShownPromise, TUNING_MODELS,
+    CONFIDENCE, DISSENTING, PROMISE, Promise, PromisedProbability, SEARCH_MODELS, ShownPromise,
+    TUNING_MODELS,
 };
 pub use recipe::Recipe;
 pub use reference::{Reference, UnlabelledRows};

@@ -7,7 +7,9 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::{Advice, Adviser, Applicant, Ask, Explainer, Fresh, Threshold};
+use super::{
+    Advice, Adviser, Applicant, Ask, Explainer, Fresh, PromisedPoints, QuestionPortfolio, Threshold,
+};
 use crate::calibrate::Goal;
 use crate::certificate::Certificate;
 use crate::change::Ensemble;
@@ -49,6 +51,8 @@ pub struct Answered {
     pub certificates: Vec<Option<Certificate>>,
     /// The retrained models of the certificates.
     pub fresh: Option<Arc<Fresh>>,
+    /// All promises at once, if the question asks for a promise and there are any.
+    pub portfolio: Option<QuestionPortfolio>,
 }
 
 /// Counts the units of a stage, and reports every one of them.
@@ -146,11 +150,19 @@ impl Explainer {
         let certify = ask.certify && whole;
         let judged = certify && !advice.is_empty();
         let fresh = if judged { self.fresh(ask, given, &watch)? } else { None };
+        let portfolio = match adviser.request().promise.zip(fresh.as_deref()) {
+            Some((promise, fresh)) => {
+                let mut promised = PromisedPoints::new(self.encoder().dim());
+                promised.add(&advice);
+                promised.judged(fresh, promise)?
+            }
+            None => None,
+        };
         let certificates = if certify {
             adviser.certify(&advice, fresh.as_deref(), ask, &watch)?
         } else {
             advice.iter().map(|_| None).collect()
         };
-        Ok(Answered { adviser, advice, certificates, fresh })
+        Ok(Answered { adviser, advice, certificates, fresh, portfolio })
     }
 }

@@ -162,10 +162,14 @@ impl Promise {
 pub struct ShownPromise {
     /// The probability that the question asked for.
     pub asked: Option<f64>,
-    /// The probability that was shown: the next model accepts with at least this probability.
+    /// The probability that was shown: the next model accepts with at least this probability, a
+    /// statement at the confidence.
     pub shown: f64,
     /// The confidence of that statement.
     pub confidence: f64,
+    /// The predictive probability that the next model accepts, `accepting / (models + 1)`: over the
+    /// draw of the fresh models and the next one together, without a confidence.
+    pub predictive: f64,
     /// The number of fresh models.
     pub models: usize,
     /// The number of them that accept.
@@ -194,6 +198,7 @@ impl ShownPromise {
         let EnsembleTier { models, valid: accepting, probability: shown, confidence, .. } = *tier;
         let enough = asked.is_none_or(|asked| shown >= asked);
         let kept = enough && tier.verdict == Verdict::Certified;
+        let predictive = Proportion::new(accepting, models).ok()?.predictive();
         let mut sentence =
             format!("{accepting} of {models} models retrained to check this accept it");
         let bound =
@@ -212,7 +217,54 @@ impl ShownPromise {
                  model the advice is no better than doing nothing."
             );
         }
-        Some(Self { asked, shown, confidence, models, accepting, unchanged, kept, sentence })
+        Some(Self {
+            asked,
+            shown,
+            confidence,
+            predictive,
+            models,
+            accepting,
+            unchanged,
+            kept,
+            sentence,
+        })
+    }
+}
+
+/// The probability that recorded advice was given with.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct PromisedProbability {
+    /// The next model accepts with at least this probability, a statement at the confidence.
+    pub probability: f64,
+    /// The confidence of that statement.
+    pub confidence: f64,
+    /// The predictive probability that the next model accepts.
+    pub predictive: f64,
+}
+
+impl PromisedProbability {
+    /// The probability of a certified point. `None` if nothing was promised, or if the certificate
+    /// does not certify it.
+    #[must_use]
+    pub fn of(promise: Promise, certificate: &Certificate) -> Option<Self> {
+        certificate.ensemble().filter(|tier| tier.verdict == Verdict::Certified)?;
+        let ShownPromise { shown: probability, confidence, predictive, .. } =
+            ShownPromise::of(Some(promise), certificate, 0)?;
+        Some(Self { probability, confidence, predictive })
+    }
+
+    /// Checks that all numbers are probabilities, for documents of others.
+    pub(super) fn check(&self) -> Result<()> {
+        let Self { probability, confidence, predictive } = *self;
+        for (name, value) in
+            [("probability", probability), ("confidence", confidence), ("predictive", predictive)]
+        {
+            if !(0.0..=1.0).contains(&value) {
+                return Err(Error::param(name, value, "a number between 0 and 1"));
+            }
+        }
+        Ok(())
     }
 }
 

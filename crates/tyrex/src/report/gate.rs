@@ -8,6 +8,7 @@ use super::document::{
 use super::number::{amount, counted, percent, two_digits};
 use super::scale::Scale;
 use super::svg::{Chart, Fill, Mark, Style, dot, open, text};
+use crate::certificate::at_least;
 use crate::counterfactual::Reason;
 use crate::data::Value;
 use crate::explain::{
@@ -32,6 +33,8 @@ pub(super) fn document(gate: &GateReport) -> Document {
     let mut sections = vec![verdict(gate)];
     if !gate.promises.is_empty() {
         sections.push(ranking(gate));
+        sections.extend(promised_and_kept(gate));
+        sections.extend(updates(gate));
         for candidate in &gate.candidates {
             sections.push(self::candidate(gate, candidate));
         }
@@ -157,6 +160,73 @@ fn ranking(gate: &GateReport) -> Section {
         rows: rows.collect(),
     });
     section
+}
+
+/// The promised probability beside the share kept, if promises state one.
+fn promised_and_kept(gate: &GateReport) -> Option<Section> {
+    let rows: Vec<Row> = gate
+        .candidates
+        .iter()
+        .filter_map(|candidate| {
+            let stated = candidate.tally.stated?;
+            Some(Row {
+                head: candidate.name.clone(),
+                cells: [
+                    stated.promises.to_string(),
+                    percent(stated.mean_probability),
+                    percent(stated.mean_predictive),
+                    percent(stated.share_kept),
+                ]
+                .map(TableCell::plain)
+                .to_vec(),
+                ..Row::default()
+            })
+        })
+        .collect();
+    if rows.is_empty() {
+        return None;
+    }
+    let mut section = Section::new("promised", "Promised and kept");
+    section.table(Table {
+        caption: "The promises that state a probability. The promised probability of each is a \
+                  lower bound at its confidence, the predictive one has no confidence; both are \
+                  means over these promises."
+            .to_owned(),
+        corner: "candidate".to_owned(),
+        beside: "",
+        columns: ["promises", "promised", "predictive", "share kept"]
+            .map(|title| Column::number("", title))
+            .to_vec(),
+        rows,
+    });
+    Some(section)
+}
+
+/// The candidates as successive updates, if there are several.
+fn updates(gate: &GateReport) -> Option<Section> {
+    let updates = gate.updates.as_ref().filter(|all| all.updates.len() > 1)?;
+    let mut section = Section::new("updates", "Update after update");
+    section.text(updates.sentence.clone());
+    let rows = updates.updates.iter().map(|update| Row {
+        head: update.name.clone(),
+        cells: [format!("{:.3}", update.share_kept), at_least(update.at_least)]
+            .map(TableCell::plain)
+            .to_vec(),
+        ..Row::default()
+    });
+    section.table(Table {
+        caption: "The candidates in the order given. The bound uses this update and those before \
+                  it, and holds after every update at once. It is meant for models that replaced \
+                  each other; for alternatives it says nothing."
+            .to_owned(),
+        corner: "update".to_owned(),
+        beside: "",
+        columns: ["share kept", "expected share, at least"]
+            .map(|title| Column::number("", title))
+            .to_vec(),
+        rows: rows.collect(),
+    });
+    Some(section)
 }
 
 fn share_cell(tally: &Tally) -> TableCell {

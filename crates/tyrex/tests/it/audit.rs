@@ -307,7 +307,8 @@ fn what_cannot_be_audited_is_refused() {
     // A row of another schema cannot be read, and counts as broken.
     let other = Values::from([("x".to_owned(), 1.0.into())]);
     let name = "row 7".to_owned();
-    let promise = WrittenPromise { name, factual: None, advised: other, meaning: None };
+    let promise =
+        WrittenPromise { name, factual: None, advised: other, meaning: None, promised: None };
     let report = judge(&explainer, &[promise], GO_ON);
     let judged = &report.candidates[0].promises[0];
     assert_eq!((judged.status, report.passes()), (PromiseStatus::Unreadable, false));

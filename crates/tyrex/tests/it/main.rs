@@ -26,6 +26,7 @@ mod metrics;
 mod neighbourhood;
 mod network;
 mod paths;
+mod portfolio;
 mod promise;
 mod promises;
 mod recipe;

@@ -31,6 +31,7 @@ pub(crate) fn promise(subject: &str, number: u32) -> NewPromise {
             cost_l1: Some(1.0 / 3.0),
             cost_l2: None,
             meaning: None,
+            promised: None,
             certificate: Some(json!({"verdict": "certified", "score": 0.83})),
         },
         request: json!({"method": {"method": "trex-i"}, "seed": number}),

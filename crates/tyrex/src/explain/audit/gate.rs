@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 
 use super::group::{Grouping, Partition};
+use super::updates::Updates;
 use super::verdict::{
     GateReport, GateVerdict, Group, GroupTable, JudgedCandidate, JudgedPromise, PromiseRepairs,
     PromiseStatus, Repair, RepairSearch, Tally,
@@ -14,7 +15,7 @@ use crate::data::{Row, Value, listed};
 use crate::error::{Error, Result};
 use crate::explain::advice::changes;
 use crate::explain::sentence::in_words;
-use crate::explain::{Advice, Explainer, FORMAT_VERSION, Meaning, Request};
+use crate::explain::{Advice, Explainer, FORMAT_VERSION, Meaning, PromisedProbability, Request};
 use crate::statistics::{Proportion, fisher_exact, holm, mean};
 
 /// A model that may replace the one that gave the promises.
@@ -70,6 +71,7 @@ impl Gate {
         watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
     ) -> Result<GateReport> {
         self.check(candidates)?;
+        promises.iter().filter_map(|each| each.promised).try_for_each(|it| it.check())?;
         check_meaning(candidates, promises)?;
         let schemas = candidates.iter().map(|candidate| candidate.explainer.schema());
         let partitions: Vec<Partition> = self
@@ -85,6 +87,7 @@ impl Gate {
             judged.push(one);
         }
         self.correct(&mut judged);
+        let updates = Updates::of(&judged, self.confidence)?;
         rank(&mut judged);
         Ok(GateReport {
             format_version: FORMAT_VERSION,
@@ -93,6 +96,7 @@ impl Gate {
             confidence: self.confidence,
             request: self.request.clone(),
             candidates: judged,
+            updates,
             promises: promises.to_vec(),
         })
     }
@@ -176,7 +180,11 @@ impl Gate {
             let audited = if read.is_ok() { readings.next() } else { None };
             promises.push(judged(explainer, written, read, audited));
         }
-        let statuses: Vec<PromiseStatus> = promises.iter().map(|promise| promise.status).collect();
+        let statuses: Vec<(PromiseStatus, Option<PromisedProbability>)> = promises
+            .iter()
+            .zip(written)
+            .map(|(judged, written)| (judged.status, written.promised))
+            .collect();
         let tally = Tally::of(statuses.iter().copied(), self.confidence)?;
         let groups = partitions.iter().map(|partition| self.groups(partition, &statuses));
         let stabilities: Vec<f64> = audited.iter().map(|each| each.stability).collect();
@@ -241,7 +249,11 @@ impl Gate {
         )
     }
 
-    fn groups(&self, partition: &Partition, statuses: &[PromiseStatus]) -> Result<GroupTable> {
+    fn groups(
+        &self,
+        partition: &Partition,
+        statuses: &[(PromiseStatus, Option<PromisedProbability>)],
+    ) -> Result<GroupTable> {
         let mut groups = Vec::with_capacity(partition.names.len());
         for (index, name) in partition.names.iter().enumerate() {
             let of = |inside: bool| {

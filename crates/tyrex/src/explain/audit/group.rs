@@ -92,13 +92,13 @@ impl From<Grouping> for String {
 
 /// Promises in groups: each is in exactly one.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Partition {
-    pub(super) feature: String,
+pub(in crate::explain) struct Partition {
+    pub(in crate::explain) feature: String,
     pub(super) unit: Option<String>,
     /// The names of the groups, in the order of the table.
-    pub(super) names: Vec<String>,
+    pub(in crate::explain) names: Vec<String>,
     /// For each promise, its group.
-    pub(super) group_of: Vec<usize>,
+    pub(in crate::explain) group_of: Vec<usize>,
 }
 
 impl Partition {
@@ -120,15 +120,24 @@ impl Partition {
             return Err(unknown(&grouping.feature, promises));
         }
         let texts: Vec<Option<String>> = values.iter().map(|value| known(*value)).collect();
+        Self::of_texts(grouping, &texts, feature)
+    }
+
+    /// The groups of values, each `None` if it is not known.
+    pub(in crate::explain) fn of_texts(
+        grouping: &Grouping,
+        texts: &[Option<String>],
+        feature: Option<&Feature>,
+    ) -> Result<Self> {
         let numbers: Vec<Option<f64>> =
             texts.iter().map(|text| text.as_deref().and_then(parse_number)).collect();
         let (names, group_of) = if !grouping.edges.is_empty() {
             check_edges(grouping, feature, &numbers)?;
-            ranges(&grouping.edges, &texts, &numbers)
-        } else if are_numbers(feature, &texts, &numbers) {
-            ranges(&quartiles(&numbers), &texts, &numbers)
+            ranges(&grouping.edges, texts, &numbers)
+        } else if are_numbers(feature, texts, &numbers) {
+            ranges(&quartiles(&numbers), texts, &numbers)
         } else {
-            levels(&grouping.feature, feature, &texts)?
+            levels(&grouping.feature, feature, texts)?
         };
         let unit = feature.and_then(|feature| feature.unit.clone());
         Ok(Self { feature: grouping.feature.clone(), unit, names, group_of })
@@ -293,6 +302,7 @@ mod tests {
             factual: value.map(|value| [(feature.to_owned(), value)].into()),
             advised: std::collections::BTreeMap::new(),
             meaning: None,
+            promised: None,
         };
         values.into_iter().enumerate().map(promise).collect()
     }

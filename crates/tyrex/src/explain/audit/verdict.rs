@@ -2,11 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::updates::Updates;
 use super::{RepairSummary, Values, WrittenPromise};
 use crate::counterfactual::Reason;
 use crate::error::Result;
-use crate::explain::{Costs, FeatureChange, Request};
-use crate::statistics::Proportion;
+use crate::explain::{Costs, FeatureChange, PromisedProbability, Request};
+use crate::statistics::{Proportion, mean};
 
 /// The results of all candidates.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -24,6 +25,10 @@ pub struct GateReport {
     pub request: Request,
     /// The candidates, the best first.
     pub candidates: Vec<JudgedCandidate>,
+    /// The candidates as successive updates, in the order in which they were given; absent without
+    /// promises, and in documents of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updates: Option<Updates>,
     /// The promises, as recorded.
     pub promises: Vec<WrittenPromise>,
 }
@@ -93,16 +98,53 @@ pub struct Tally {
     /// Clopper and Pearson's interval for the share in the population that the promises are drawn
     /// from.
     pub interval: (f64, f64),
+    /// The promises that state a probability, if there are any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub stated: Option<Stated>,
+}
+
+/// Promises that state a probability: the probability beside the share kept.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct Stated {
+    /// The number of these promises.
+    pub promises: usize,
+    /// Those that are kept.
+    pub kept: usize,
+    /// `kept / promises`
+    pub share_kept: f64,
+    /// The mean of the promised probabilities. Each is a lower bound at its confidence.
+    pub mean_probability: f64,
+    /// The mean of the predictive probabilities.
+    pub mean_predictive: f64,
+}
+
+impl Stated {
+    fn of(promises: &[(PromiseStatus, PromisedProbability)]) -> Option<Self> {
+        let kept = promises.iter().filter(|(status, _)| *status == PromiseStatus::Kept).count();
+        let mean = |number: fn(&PromisedProbability) -> f64| {
+            mean(&promises.iter().map(|(_, promised)| number(promised)).collect::<Vec<_>>())
+        };
+        Some(Self {
+            promises: promises.len(),
+            kept,
+            mean_probability: mean(|promised| promised.probability)?,
+            mean_predictive: mean(|promised| promised.predictive)?,
+            share_kept: kept as f64 / promises.len() as f64,
+        })
+    }
 }
 
 impl Tally {
-    /// The tally of promises by status.
+    /// The tally of promises by status, with the probability that each states.
     pub(super) fn of(
-        statuses: impl Iterator<Item = PromiseStatus>,
+        statuses: impl Iterator<Item = (PromiseStatus, Option<PromisedProbability>)>,
         confidence: f64,
     ) -> Result<Self> {
         let (mut promises, mut kept, mut unreadable) = (0, 0, 0);
-        for status in statuses {
+        let mut stated = Vec::new();
+        for (status, promised) in statuses {
+            stated.extend(promised.map(|promised| (status, promised)));
             promises += 1;
             kept += usize::from(status == PromiseStatus::Kept);
             unreadable += usize::from(status == PromiseStatus::Unreadable);
@@ -114,6 +156,7 @@ impl Tally {
             unreadable,
             share_kept: (promises > 0).then(|| kept as f64 / promises as f64),
             interval: Proportion::new(kept, promises)?.between(1.0 - confidence)?,
+            stated: Stated::of(&stated),
         })
     }
 

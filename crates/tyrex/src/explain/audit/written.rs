@@ -9,7 +9,7 @@ use crate::data::schema::MissingPolicy;
 use crate::data::{Column, Feature, Row, Schema, Table, Value, listed};
 use crate::error::{Error, Result};
 use crate::explain::certify::{check_rows, found_lines};
-use crate::explain::{Meaning, Reference, UnlabelledRows};
+use crate::explain::{Meaning, PromisedProbability, Reference, UnlabelledRows};
 
 /// Values under the names of their features.
 pub type Values = BTreeMap<String, Value>;
@@ -31,6 +31,9 @@ pub struct WrittenPromise {
     /// The promised outcome, if it was recorded.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub meaning: Option<Meaning>,
+    /// The probability that was promised, if the advice had one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub promised: Option<PromisedProbability>,
 }
 
 impl WrittenPromise {
@@ -79,7 +82,8 @@ impl WrittenPromise {
                 Some(parameters) => meaning(advice, parameters, line)?,
                 None => None,
             };
-            promises.push(Self { name: format!("row {row}"), factual, advised, meaning });
+            let name = format!("row {row}");
+            promises.push(Self { name, factual, advised, meaning, promised: None });
         }
         Ok(promises)
     }

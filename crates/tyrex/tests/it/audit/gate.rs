@@ -6,11 +6,12 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use proptest::prelude::*;
+use tyrex::certificate::KeptShares;
 use tyrex::counterfactual::{Norm, Protocol, Tick};
 use tyrex::data::{Schema, Table, Value};
 use tyrex::explain::{
-    Candidate, Explainer, Gate, GateReport, Part, PromiseStatus, Reference, Repair, Request, Tally,
-    UnlabelledRows, Values, WrittenPromise,
+    Candidate, Explainer, Gate, GateReport, Part, PromiseStatus, PromisedProbability, Reference,
+    Repair, Request, Tally, UnlabelledRows, Values, WrittenPromise,
 };
 use tyrex::model::{Model, TrainParams};
 use tyrex::report::gate_html;
@@ -71,6 +72,7 @@ fn promise(index: usize, income: f64) -> WrittenPromise {
         factual: Some(row(3.0)),
         advised: row(income),
         meaning: None,
+        promised: None,
     }
 }
 
@@ -151,6 +153,77 @@ fn all_none_and_some_are_counted_as_by_hand() {
     }
 }
 
+/// Every second promise states a probability.
+fn stating(count: usize) -> Vec<WrittenPromise> {
+    let mut all = promises(count);
+    for (index, promise) in all.iter_mut().enumerate().filter(|(index, _)| index % 2 == 0) {
+        promise.promised = Some(PromisedProbability {
+            probability: 0.8 + 0.01 * index as f64,
+            confidence: 0.95,
+            predictive: 0.9,
+        });
+    }
+    all
+}
+
+#[test]
+fn promised_probabilities_stand_beside_the_share_kept() {
+    let report = judged(&gate(), &[("m", limit(5.0))], &stating(12));
+    let stated = report.candidates[0].tally.stated.unwrap();
+    // Incomes 0, 2, ..., 10 state 0.8, 0.82, ..., 0.9; the model accepts 6, 8 and 10.
+    assert_eq!((stated.promises, stated.kept), (6, 3));
+    assert!((stated.share_kept - 0.5).abs() < 1e-12);
+    assert!((stated.mean_probability - 0.85).abs() < 1e-12);
+    assert!((stated.mean_predictive - 0.9).abs() < 1e-12);
+    // All of them are in the group of males.
+    let groups = &report.candidates[0].groups[0].groups;
+    assert_eq!(groups[0].tally.stated, Some(stated));
+    assert_eq!(groups[1].tally.stated, None);
+    let page = gate_html(&report);
+    assert!(page.contains("Promised and kept") && page.contains("85.0"), "{page}");
+    // Promises without a probability are reported as before.
+    let plain = judged(&gate(), &[("m", limit(5.0))], &promises(12));
+    let document = serde_json::to_value(&plain).unwrap();
+    assert!(document["candidates"][0]["tally"].get("stated").is_none());
+    assert!(!gate_html(&plain).contains("Promised and kept"));
+    // A document of an earlier version has neither.
+    let mut earlier = document;
+    earlier.as_object_mut().unwrap().remove("updates").unwrap();
+    let read: GateReport = serde_json::from_value(earlier).unwrap();
+    assert_eq!(read, GateReport { updates: None, ..plain });
+    let mut wrong = stating(2);
+    wrong[0].promised.as_mut().unwrap().probability = f64::NAN;
+    let error = gate().judge(&candidates(&[("m", limit(5.0))]), &wrong, GO_ON).unwrap_err();
+    assert!(error.to_string().contains("`probability` is NaN"), "{error}");
+}
+
+#[test]
+fn candidates_are_updates_in_the_order_given() {
+    let gate = Gate { allow: 1.0, ..Gate::new(request()) };
+    let all = [("c", limit(5.0)), ("a", limit(-1.0)), ("b", limit(3.0)), ("a again", limit(-1.0))];
+    let report = judged(&gate, &all, &stating(12));
+    let updates = report.updates.as_ref().unwrap();
+    // Ranked by promises kept, but updates keep their order; a repeated model is no update.
+    assert_eq!(report.candidates[0].name, "a");
+    let seen: Vec<_> = updates.updates.iter().map(|each| (&*each.name, each.share_kept)).collect();
+    assert_eq!(seen, [("c", 7.0 / 12.0), ("a", 1.0), ("b", 9.0 / 12.0)]);
+    let mut shares = Vec::new();
+    for update in &updates.updates {
+        shares.push(update.share_kept);
+        let bound = KeptShares::new(shares.clone()).unwrap().lower(0.95).unwrap();
+        assert_eq!(update.at_least.to_bits(), bound.to_bits());
+    }
+    assert_eq!(updates.at_least.to_bits(), updates.updates[2].at_least.to_bits());
+    assert!((updates.mean_kept - 28.0 / 36.0).abs() < 1e-12);
+    let said = "Over 3 updates in the order given the mean share kept is 0.778; promised with a \
+                mean probability of 0.850. With confidence 0.95";
+    assert!(updates.sentence.starts_with(said), "{}", updates.sentence);
+    let page = gate_html(&report);
+    assert!(page.contains("Update after update") && page.contains(said), "{page}");
+    // Without promises there is nothing to bound.
+    assert_eq!(judged(&gate, &all, &[]).updates, None);
+}
+
 #[test]
 fn repairs_start_from_either_row() {
     let report = judged(&gate(), &[("m", limit(5.0))], &promises(12));
@@ -200,6 +273,7 @@ fn the_border_of_what_is_allowed_passes() {
         unreadable: 0,
         share_kept: None,
         interval: (0.0, 1.0),
+        stated: None,
     };
     for promises in 1..400 {
         for broken in [0, 1, promises / 3, promises] {
@@ -276,6 +350,7 @@ fn of_equals_the_more_stable_one_is_first() {
                 factual: None,
                 advised,
                 meaning: None,
+                promised: None,
             }
         })
         .collect();
@@ -588,6 +663,7 @@ fn nothing_from_data_is_read_as_html() {
                 row(f64::from(index))
             },
             meaning: None,
+            promised: None,
         })
         .collect();
     #[derive(Debug)]

@@ -16,6 +16,7 @@ pub(crate) fn promise(schema: &Schema, advice: &Advice) -> Option<WrittenPromise
         factual: Some(values_of(schema, &advice.applicant.values)),
         advised: values_of(schema, advice.advised.as_ref()?),
         meaning: None,
+        promised: None,
     })
 }
 

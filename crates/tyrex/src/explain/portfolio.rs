@@ -1,0 +1,196 @@
+//! The promises of a question, all at once: the share that the next model keeps, for all of them,
+//! by group, and weighted by an amount.
+
+use serde::Serialize;
+
+use super::audit::Partition;
+use super::{Advice, Fresh, Grouping, Promise};
+use crate::certificate::{Portfolio, PortfolioGroup, PortfolioStatement, Retrained, Verdict};
+use crate::data::value::parse_number;
+use crate::data::{Schema, Table};
+use crate::error::{Error, Result};
+use crate::model::Model;
+use crate::points::Points;
+
+/// How promises are grouped and weighted.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct PortfolioTerms {
+    /// The groups, by columns of the applicants' table.
+    pub by: Vec<Grouping>,
+    /// The column with the amount of each applicant, such as the credit that is asked for.
+    pub amount: Option<String>,
+}
+
+/// The promises of a question: rows of applicants, and the points they were advised to become.
+#[derive(Debug, Clone)]
+pub struct PromisedPoints {
+    rows: Vec<usize>,
+    points: Points,
+}
+
+/// The promises of a question, and the fresh models that keep them.
+#[derive(Debug, Clone)]
+pub struct QuestionPortfolio {
+    rows: Vec<usize>,
+    portfolio: Portfolio,
+    confidence: f64,
+}
+
+/// The statements about all promises of a question, as a document.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct PortfolioDocument {
+    /// `certified`, or `empirical` if an assumption does not hold.
+    pub verdict: Verdict,
+    /// The statement about all promises as a sentence.
+    pub sentence: String,
+    /// The assumptions, each with its standing.
+    pub rests_on: Vec<String>,
+    /// The statements: about all promises, then about each group; each first counted, then weighted
+    /// by the amount, if there is one. Each holds with its own probability, not all at once.
+    pub statements: Vec<PortfolioStatement>,
+}
+
+impl PortfolioTerms {
+    /// Checks the columns, and the amounts of these rows, before the work.
+    pub fn check(&self, table: &Table, rows: impl IntoIterator<Item = usize>) -> Result<()> {
+        if !self.needs_table() {
+            return Ok(());
+        }
+        for (index, grouping) in self.by.iter().enumerate() {
+            table.column(grouping.feature())?;
+            if self.by[..index].contains(grouping) {
+                return Err(Error::param("by", grouping, "each grouping once"));
+            }
+        }
+        self.amount.as_deref().map(|amount| table.column(amount)).transpose()?;
+        for row in rows {
+            if !table.row_numbers().contains(&row) {
+                let problem = format!("it has no row {row}, expected the rows of all applicants");
+                return Err(Error::Table { file: table.source().to_owned(), problem });
+            }
+            self.amount.as_deref().map(|amount| amount_of(table, amount, row)).transpose()?;
+        }
+        Ok(())
+    }
+
+    /// Whether the applicants' table is needed.
+    #[must_use]
+    pub fn needs_table(&self) -> bool {
+        !self.by.is_empty() || self.amount.is_some()
+    }
+}
+
+/// The amount of a row.
+fn amount_of(table: &Table, name: &str, row: usize) -> Result<f64> {
+    let column = table.column(name)?;
+    let amount = parse_number(table.cell(row, column)).filter(|amount| *amount >= 0.0);
+    amount.ok_or_else(|| table.cell_error(row, column, "an amount, at least 0".to_owned()))
+}
+
+impl PromisedPoints {
+    /// No promises yet, of points with this many coordinates.
+    #[must_use]
+    pub fn new(dim: usize) -> Self {
+        Self { rows: Vec::new(), points: Points::new(dim) }
+    }
+
+    /// Adds the advice that was found. Applicants without advice have no promise.
+    pub fn add(&mut self, advice: &[Advice]) {
+        for (each, found) in advice.iter().filter_map(|each| Some((each, each.found()?))) {
+            self.rows.push(each.applicant.row);
+            self.points.push(&found.point);
+        }
+    }
+
+    /// Whether there are no promises.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    /// The promises, judged by fresh models. `None` if there are no promises, no models, or if the
+    /// search used the models.
+    pub fn judged(&self, fresh: &Fresh, promise: Promise) -> Result<Option<QuestionPortfolio>> {
+        let Fresh { ensemble, steered, likeness } = fresh;
+        let models: Vec<&dyn Model> =
+            ensemble.members().iter().map(|member| member as &dyn Model).collect();
+        if *steered || models.is_empty() || self.is_empty() {
+            return Ok(None);
+        }
+        let retrained = Retrained {
+            models: &models,
+            family: &ensemble.change().description(),
+            steered: false,
+            likeness: Some(likeness),
+        };
+        Ok(Some(QuestionPortfolio {
+            rows: self.rows.clone(),
+            portfolio: Portfolio::of(&self.points, &retrained)?,
+            confidence: promise.confidence(),
+        }))
+    }
+}
+
+impl QuestionPortfolio {
+    /// The statements. `table` holds the columns of the terms at the rows of the applicants.
+    pub fn document(
+        &self,
+        terms: &PortfolioTerms,
+        table: &Table,
+        schema: &Schema,
+    ) -> Result<PortfolioDocument> {
+        terms.check(table, self.rows.iter().copied())?;
+        let amounts = terms.amount.as_ref().map(|name| {
+            let amounts = self.rows.iter().map(|&row| amount_of(table, name, row));
+            Ok((name, amounts.collect::<Result<Vec<f64>>>()?))
+        });
+        let amounts = amounts.transpose()?;
+        let mut statements = Vec::new();
+        let mut add = |group: Option<PortfolioGroup>, inside: &dyn Fn(usize) -> bool| {
+            let indices = 0..self.rows.len();
+            let promises = indices.clone().filter(|&index| inside(index)).count();
+            let weights = |amount: &dyn Fn(usize) -> f64| -> Vec<f64> {
+                indices.clone().map(|i| if inside(i) { amount(i) } else { 0.0 }).collect()
+            };
+            let mut state = |amount: Option<&String>, weights: &[f64]| {
+                let group = group.clone();
+                let amount = amount.cloned();
+                statements.extend(self.portfolio.statement(
+                    group,
+                    amount,
+                    promises,
+                    weights,
+                    self.confidence,
+                ));
+            };
+            state(None, &weights(&|_| 1.0));
+            if let Some((name, amounts)) = &amounts {
+                state(Some(name), &weights(&|index| amounts[index]));
+            }
+        };
+        add(None, &|_| true);
+        for grouping in &terms.by {
+            let column = table.column(grouping.feature())?;
+            let known = |&row: &usize| {
+                Some(table.cell(row, column).to_owned()).filter(|text| !text.is_empty())
+            };
+            let texts: Vec<Option<String>> = self.rows.iter().map(known).collect();
+            let feature = schema.position(grouping.feature()).map(|place| &schema.features[place]);
+            let partition = Partition::of_texts(grouping, &texts, feature)?;
+            for (number, name) in partition.names.iter().enumerate() {
+                let group =
+                    PortfolioGroup { column: partition.feature.clone(), name: name.clone() };
+                add(Some(group), &|index| partition.group_of[index] == number);
+            }
+        }
+        let verdict = self.portfolio.verdict();
+        let whole = statements.first().map(|all| all.sentence.clone()).unwrap_or_default();
+        let sentence = match verdict {
+            Verdict::Certified => whole,
+            _ => format!("{whole} But an assumption of this does not hold."),
+        };
+        let rests_on = self.portfolio.assumptions().iter().map(ToString::to_string).collect();
+        Ok(PortfolioDocument { verdict, sentence, rests_on, statements })
+    }
+}

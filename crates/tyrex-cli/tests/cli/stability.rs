@@ -11,7 +11,7 @@ fn german_is_as_stable_as_the_golden_file_says() {
 #[test]
 fn every_row_has_its_measures() {
     let place = Place::with_loans();
-    let train = ["train", "--out", "m.onnx", "--early-stopping", "none"];
+    let train = ["train", "--out", "m.onnx", "--early-stopping", "none", "--epochs", "50"];
     place.done(&[&train, &LOANS[..]].concat());
     let arguments = ["stability", "--data", "loans.csv", "--model", "m.onnx", "--out", "s.csv"];
     let document = place.json(&[&arguments[..], &["--limit", "40"]].concat());

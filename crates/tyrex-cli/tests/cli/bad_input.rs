@@ -162,7 +162,7 @@ fn about_arguments() -> Vec<Case> {
         ),
         case(
             "groups of promises without a promise",
-            &["explain", "--dataset", "german", "--by", "age"],
+            &["explain", "--dataset", "german", "--method", "nn", "--by", "age"],
             &["--promise"],
         ),
         case(

@@ -56,7 +56,7 @@ fn the_version_names_commit_target_and_instructions() {
 #[test]
 fn quiet_prints_nothing() {
     let place = Place::with_loans();
-    let explain = [&["explain"], &LOANS[..]].concat();
+    let explain = [&["explain", "--method", "trex-o"], &LOANS[..]].concat();
     let train = [&["train", "--out", "m.onnx", "--epochs", "1"], &LOANS[..]].concat();
     let retrain =
         [&["retrain", "--out", "e", "--epochs", "1", "--models", "2"], &LOANS[..]].concat();

@@ -18,7 +18,8 @@ fn an_inferred_schema_trains_without_a_change() {
     ]);
     let text = place.done(&["schema", "check", "s.toml", "--data", "loans.csv"]);
     assert!(text.contains("40 rows, 4 features") && text.contains("22 favourable"), "{text}");
-    let document = place.json(&["explain", "--data", "loans.csv", "--schema", "s.toml"]);
+    let document =
+        place.json(&["explain", "--data", "loans.csv", "--schema", "s.toml", "--method", "trex-o"]);
     assert_eq!(document["data"]["rows"], 40);
 }
 

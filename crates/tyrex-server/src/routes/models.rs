@@ -227,7 +227,8 @@ fn methods(served: &Served) -> Result<Vec<MethodDocument>, Problem> {
         });
     }
     // The first is the default: the method with a promise, if there are models for it.
-    methods.sort_by_key(|method| !method.needs_models);
+    let usual = served.explainer().usual_method();
+    methods.sort_by_key(|method| (!method.needs_models, method.name != usual));
     Ok(methods)
 }
 

@@ -9,6 +9,7 @@ mod ending;
 mod limits;
 mod models;
 mod paths;
+mod promise;
 mod protocol;
 mod roles;
 mod support;

@@ -1,0 +1,77 @@
+//! The default answer: advice found over search models, with a promise by fresh ones.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+use tyrex::data::Catalogue;
+use tyrex::data::catalogue::{Direction, Variant};
+use tyrex::explain::{Ask, Part, SERVED_MODELS};
+use tyrex::model::TrainParams;
+use tyrex::{Explainer, Seed};
+
+use crate::support::start;
+
+/// The service trains, searches and certifies as the library does for the same question.
+#[test]
+fn the_default_answer_has_a_promise_and_is_the_librarys() {
+    let server = start(|setting| {
+        setting.engine.dataset = Some("german".to_owned());
+        setting.engine.ensemble = SERVED_MODELS;
+    });
+    let dataset = Catalogue::new(None);
+    let dataset = dataset.load("german", Variant::Product, Direction::Favourable).expect("data");
+    let go_on = |_: &_| std::ops::ControlFlow::Continue(());
+    let params = TrainParams::default();
+    let explainer = Explainer::train(dataset, &params, Seed(0), go_on).expect("a network");
+    let applicant = explainer.rejected(Part::Test).swap_remove(0);
+    let question = json!({ "indices": [applicant.row] });
+
+    // Until all models are trained, the answer is to come again.
+    let early = server.post("/v1/explain", &question);
+    if early.status != 200 {
+        early.problem(503);
+        assert!(early.header("retry-after").is_some());
+    }
+    let model = || server.get("/v1/models/german").json();
+    let started = Instant::now();
+    while model()["ensemble"]["state"] != "ready" {
+        assert!(started.elapsed() < Duration::from_secs(120), "{}", model()["ensemble"]);
+        std::thread::sleep(Duration::from_millis(200));
+    }
+    assert_eq!(model()["methods"][0]["name"], "trex-e");
+    assert_eq!(model()["promise"]["usual"], 0.9);
+    assert_eq!(model()["ensemble"]["wanted"], 131);
+
+    let answer = server.post("/v1/explain", &question).json();
+    let advice = &answer["rows"][0]["advice"];
+    assert_eq!(advice["promise"]["asked"], 0.9);
+    assert_eq!(advice["promise"]["models"], 61);
+    let answered = explainer
+        .answer(&[applicant], &Ask::default(), None, |_| std::ops::ControlFlow::Continue(()))
+        .expect("an answer");
+    let own = answered
+        .adviser
+        .explained(
+            &answered.advice[0],
+            answered.certificates[0].clone(),
+            answered.fresh.as_deref(),
+            24,
+            |_| std::ops::ControlFlow::Continue(()),
+        )
+        .expect("a document");
+    assert_eq!(answer["rows"][0], serde_json::to_value(own).expect("JSON"));
+
+    // Only fresh models count; those of the search are beside them.
+    let survival = server.post("/v1/survival", &question).json();
+    assert_eq!(survival["models"], 61);
+    assert_eq!(survival["rows"][0]["scores"].as_array().map(Vec::len), Some(61));
+    assert_eq!(survival["rows"][0]["searched"].as_array().map(Vec::len), Some(70));
+
+    // 61 models cannot show more than 0.952.
+    let more = json!({ "indices": [answer["rows"][0]["row"]], "promise": 0.99 });
+    server.post("/v1/explain", &more).problem(422);
+    let plain = json!({ "indices": [answer["rows"][0]["row"]], "method": "trex-o" });
+    let plain = server.post("/v1/explain", &plain).json();
+    assert!(plain["request"]["promise"].is_null());
+    assert!(plain["rows"][0]["advice"]["promise"]["asked"].is_null());
+}

@@ -355,6 +355,11 @@ impl Explainer {
         let ask = ask(options, self.inner.usual_method())?.for_model(&explainer, given);
         // Checked before any work, on this thread.
         ask.request().or_raise()?;
+        if terms.needs_table() && ask.promise.is_none() {
+            return Err(error::parameter(
+                "`by` and `amount` are about promises, and this question has none; give `promise`",
+            ));
+        }
         let ended = self.run(py, progress, |watch| {
             let mut applicants = self.asked(rows)?;
             applicants.truncate(limit.unwrap_or(usize::MAX));

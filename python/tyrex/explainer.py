@@ -288,8 +288,6 @@ class Explainer:
             )
         limit = None if limit is None else whole("limit", limit)
         groups = groupings(by)
-        if promise is None and (groups or amount is not None):
-            raise ParameterError("`by` and `amount` are about promises; give `promise` as well")
         asked = options(
             self.schema,
             method=method,
@@ -308,7 +306,7 @@ class Explainer:
             max_evaluations=max_evaluations,
             max_seconds=max_seconds,
             # A promise without certificates says nothing.
-            certify=certify is not False or promise is not None,
+            certify=bool(certify is not False or promise is not None or groups or amount),
             stability=stability,
             models=models,
             relax=relax,

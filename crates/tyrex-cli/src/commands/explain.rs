@@ -67,6 +67,13 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
     let given =
         args.ensemble.as_deref().map(|folder| explainer.retraining().read(folder)).transpose()?;
     ask = ask.for_model(explainer, given.as_ref());
+    if terms.needs_table() && ask.promise.is_none() {
+        return Err(Usage {
+            problem: "--by and --amount are about promises, and this question has none".to_owned(),
+            help: "pass --promise 0.9, for a model that can be trained again".to_owned(),
+        }
+        .into());
+    }
     let bars = context.stages();
     let asked = ask.clone();
     if ask.is_calibrated() {

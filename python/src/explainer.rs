@@ -352,14 +352,15 @@ impl Explainer {
             None => self.inner.clone(),
         };
         let given = ensemble.map(|ensemble| &*ensemble.0);
-        let ask = ask(options, self.inner.usual_method())?.for_model(&explainer, given);
+        let mut ask = ask(options, self.inner.usual_method())?.for_model(&explainer, given);
+        if terms.needs_table() && ask.promise.is_none() {
+            let expected = "none: they are about promises, and this search makes none";
+            return Err(tyrex::Error::param("by or amount", "given", expected)).or_raise();
+        }
+        // A promise without certificates says nothing.
+        ask.certify |= ask.promise.is_some();
         // Checked before any work, on this thread.
         ask.request().or_raise()?;
-        if terms.needs_table() && ask.promise.is_none() {
-            return Err(error::parameter(
-                "`by` and `amount` are about promises, and this question has none; give `promise`",
-            ));
-        }
         let ended = self.run(py, progress, |watch| {
             let mut applicants = self.asked(rows)?;
             applicants.truncate(limit.unwrap_or(usize::MAX));

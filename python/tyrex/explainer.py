@@ -305,8 +305,7 @@ class Explainer:
             max_steps=max_steps,
             max_evaluations=max_evaluations,
             max_seconds=max_seconds,
-            # A promise without certificates says nothing.
-            certify=bool(certify is not False or promise is not None or groups or amount),
+            certify=certify is not False,
             stability=stability,
             models=models,
             relax=relax,

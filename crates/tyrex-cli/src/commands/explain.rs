@@ -69,8 +69,8 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
     ask = ask.for_model(explainer, given.as_ref());
     if terms.needs_table() && ask.promise.is_none() {
         return Err(Usage {
-            problem: "--by and --amount are about promises, and this question has none".to_owned(),
-            help: "pass --promise 0.9, for a model that can be trained again".to_owned(),
+            problem: "--by and --amount are about promises, and this search makes none".to_owned(),
+            help: "pass --promise P, or leave them out".to_owned(),
         }
         .into());
     }

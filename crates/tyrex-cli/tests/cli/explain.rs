@@ -226,7 +226,7 @@ fn limit_counts_for_screen_and_file() {
 fn every_format_can_be_written_and_read_back() {
     let place = Place::with_loans();
     for file in ["r.csv", "r.jsonl", "r.ndjson", "r.parquet"] {
-        place.done(&[&["explain"], &LOANS[..], &["--out", file]].concat());
+        place.done(&[&["explain", "--method", "trex-o"], &LOANS[..], &["--out", file]].concat());
         // What was written is a table again.
         let inferred = place.done(&["schema", "infer", file, "--label", "owner"]);
         assert!(inferred.contains("name = \"income\""), "{file}: {inferred}");
@@ -237,7 +237,7 @@ fn every_format_can_be_written_and_read_back() {
 fn a_model_that_tyrex_wrote_needs_no_schema_and_no_labels() {
     let place = Place::with_loans();
     place.done(&[&["train"], &LOANS[..], &["--out", "m.onnx"]].concat());
-    let trained = place.json(&[&["explain"], &LOANS[..]].concat());
+    let trained = place.json(&[&["explain", "--method", "trex-o"], &LOANS[..]].concat());
     let unlabelled: String = place
         .read("loans.csv")
         .lines()
@@ -302,7 +302,7 @@ fn the_favourable_class_of_a_model_file_is_named() {
     assert_eq!((class["number"].as_u64(), class["name"].is_null()), (Some(1), true));
     let text = place.done(&arguments);
     assert!(text.contains("class number 1 of the model"), "{text}");
-    let trained = place.json(&[&["explain"], &LOANS[..]].concat());
+    let trained = place.json(&[&["explain", "--method", "trex-o"], &LOANS[..]].concat());
     assert!(trained["favourable_class"].is_null());
 }
 
@@ -313,7 +313,8 @@ fn a_file_whose_name_is_no_text_is_written_and_named() {
     use std::os::unix::ffi::OsStrExt as _;
     let place = Place::with_loans();
     let out = std::ffi::OsStr::from_bytes(b"o\xff.csv");
-    let mut command = place.command(&[&["explain", "--json"], &LOANS[..]].concat());
+    let mut command =
+        place.command(&[&["explain", "--json", "--method", "trex-o"], &LOANS[..]].concat());
     let answer = crate::Answer::of(command.arg("--out").arg(out).output().unwrap());
     assert_eq!(answer.code, 0, "{}", answer.stderr);
     assert!(answer.stdout.contains("o\u{fffd}.csv"), "{}", answer.stdout);

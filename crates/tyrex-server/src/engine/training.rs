@@ -42,7 +42,7 @@ impl Engine {
         let mut fresh = None;
         for terms in retraining.terms().into_iter().map(Arc::new) {
             let next = first + terms.models;
-            sets.push(self.trained_set(served, &terms, first, &mut stored, &fresh).await?);
+            sets.push(self.trained_set(served, &terms, first, &mut stored, fresh.as_ref()).await?);
             if fresh.is_none() {
                 let made = self.compared(served, &terms, sets.remove(0)).await?;
                 fresh = Some(Arc::new(made));
@@ -69,7 +69,7 @@ impl Engine {
         terms: &Arc<RetrainingTerms>,
         first: usize,
         stored: &mut BTreeMap<usize, Vec<u8>>,
-        fresh: &Option<Arc<Fresh>>,
+        fresh: Option<&Arc<Fresh>>,
     ) -> Result<Vec<Mlp>> {
         let mut members: Vec<Option<Mlp>> = vec![None; terms.models];
         for (number, member) in members.iter_mut().enumerate() {

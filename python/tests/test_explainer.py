@@ -726,7 +726,7 @@ def test_the_portfolio_has_groups_and_amounts_of_any_column(
         with pytest.raises(tyrex.TyrexError, match=re.escape(says)):
             explainer.explain(rows, **wrong, **asked)
     with pytest.raises(tyrex.ParameterError, match="are about promises"):
-        explainer.explain(rows, by="age")
+        explainer.explain(rows, by="age", method="min-cost")
 
 
 @pytest.mark.parametrize(

@@ -44,11 +44,11 @@ pub struct ExplainArgs {
     /// other method is chosen]
     #[arg(long, value_name = "P", allow_negative_numbers = true, conflicts_with_all = ["tau", "k", "sigma"], help_heading = "Search")]
     pub promise: Option<f64>,
-    /// Also state the share of promises that the next model keeps by group: by a column's levels or
-    /// quartiles, or intervals between edges (age:25,40,60); may be repeated
+    /// With a promise, also state the share of promises that the next model keeps by group: by a
+    /// column's levels or quartiles, or intervals between edges (age:25,40,60); may be repeated
     #[arg(long, value_name = "COLUMN[:EDGES]", value_parser = grouping, help_heading = "Search")]
     pub by: Vec<Grouping>,
-    /// Also state that share weighted by the amounts in a column
+    /// With a promise, also state that share weighted by the amounts in a column
     #[arg(long, value_name = "COLUMN", help_heading = "Search")]
     pub amount: Option<String>,
     /// Confidence of certificates, and of the promise [default: 0.95]

@@ -200,7 +200,7 @@ fn networks_that_are_trained_again_keep_the_statements() {
     let explainer = german();
     // The cheapest advice is near the boundary, so that networks disagree about it.
     let request = Request::new("min-cost", Protocol::Product, Norm::L1, Seed(2)).unwrap();
-    let mut rejected = explainer.rejected(Part::Test);
+    let mut rejected = explainer.rejected(Part::All);
     rejected.truncate(40);
     let advice = explainer.advise(&rejected, &request, go_on).unwrap();
     let mut points = Points::new(explainer.points().dim());

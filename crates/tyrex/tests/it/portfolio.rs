@@ -188,7 +188,7 @@ fn go_on<T>(_: T) -> ControlFlow<()> {
 fn german() -> Explainer {
     let catalogue = Catalogue::with_folders(Vec::new());
     let german = catalogue.load("german", Variant::Product, Direction::Favourable).unwrap();
-    let params = TrainParams { hidden: vec![8], epochs: 20, ..TrainParams::paper() };
+    let params = TrainParams { hidden: vec![8], epochs: 20, ..TrainParams::default() };
     Explainer::train(german, &params, Seed(0), |_| ControlFlow::Continue(())).unwrap()
 }
 

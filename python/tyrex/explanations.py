@@ -162,6 +162,8 @@ class Explanations(Sequence[Explanation]):
         text = f"{len(self)} explanation{'' if len(self) == 1 else 's'}"
         text += f" by {method} with cost in {self.norm}" if method else ""
         text += f", stability at least {shown(tau)}" if tau is not None else ""
+        promise = self.request.get("promise")
+        text += f", a promise of {shown(promise['probability'])}" if promise else ""
         found = sum(e.found for e in self)
         text += f": {found} found"
         text += f", {len(self) - found} not found" if found < len(self) else ""

@@ -4,7 +4,7 @@ import json
 import re
 import statistics
 
-from conftest import MODELS
+from conftest import MODELS, german
 from helpers import ask, compared, met, slide, survivors
 from playwright.sync_api import expect
 
@@ -102,7 +102,7 @@ def test_advice_in_words_and_as_a_table(page):
     for name in rows.locator("th").all_inner_texts():
         assert name.lower() in sentence.lower()
     survival = page.locator(".facts dd").first.inner_text()
-    expect(page.get_by_role("heading", name="How certain is this?")).to_be_visible()
+    page.get_by_text("How certain is this?").click()
     assert page.locator(".assumptions li .standing").first.inner_text() in (
         "declared",
         "measured",
@@ -111,7 +111,6 @@ def test_advice_in_words_and_as_a_table(page):
         "not known",
         "not so",
     )
-    page.get_by_text("Other certificates").click()
     expect(page.get_by_text("The paper's theorem").first).to_be_visible()
 
     page.get_by_role("button", name="Use these values").click()
@@ -121,6 +120,37 @@ def test_advice_in_words_and_as_a_table(page):
     expect(page.locator(".stale")).to_be_hidden()
     slide(page, "Duration", 60)
     expect(page.locator(".stale")).to_be_visible()
+
+
+def test_advice_has_a_promise_that_can_be_chosen(make_page, tmp_path):
+    server = german(tmp_path, models=61, training=())
+    server.until_trained()
+    page = make_page(server=server)
+    met(page)
+    # Only fresh models count.
+    expect(page.locator(".strip .dot.searched")).to_have_count(70)
+    expect(page.locator(".survives")).to_contain_text("61 retrained models")
+    ask(page)
+    expect(page.locator(".advice .promise")).to_contain_text(
+        re.compile(
+            r"^\d+ of 61 models retrained to check this accept it: at least 0\.\d+ for the next"
+        )
+    )
+    curve = page.get_by_role("group", name="Promises: cost against survival")
+    expect(curve).to_be_visible()
+    half = curve.get_by_role("button", name=re.compile("^0.50:"))
+    expect(half).to_be_visible()
+    expect(curve.get_by_role("button", name=re.compile("^0.90:"))).to_have_attribute(
+        "aria-pressed", "true"
+    )
+    half.press("Enter")
+    expect(half).to_have_attribute("aria-pressed", "true")
+    # The look line reads the same advice as the panel.
+    half.focus()
+    wanted = page.locator(".look q").first.inner_text()
+    expect(page.locator(".advice .lead")).to_have_text(wanted)
+    page.close()
+    server.stop()
 
 
 def test_locked_features_stay(page):

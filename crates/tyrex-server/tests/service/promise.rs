@@ -35,7 +35,7 @@ fn the_default_answer_has_a_promise_and_is_the_librarys() {
     let model = || server.get("/v1/models/german").json();
     let started = Instant::now();
     while model()["ensemble"]["state"] != "ready" {
-        assert!(started.elapsed() < Duration::from_secs(120), "{}", model()["ensemble"]);
+        assert!(started.elapsed() < Duration::from_mins(2), "{}", model()["ensemble"]);
         std::thread::sleep(Duration::from_millis(200));
     }
     assert_eq!(model()["methods"][0]["name"], "trex-e");

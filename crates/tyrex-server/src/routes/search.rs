@@ -72,7 +72,7 @@ pub(super) fn request(served: &Served, ask: &Ask, promises: bool) -> Result<Requ
     if let Some(promise) = request.promise.filter(|promise| !promise.can_be_shown(fresh)) {
         let problem = format!(
             "it takes {} fresh models to show it, and the model has {fresh}; expected a lower \
-             promise, or a service that is started with a larger `--ensemble`",
+             promise, or a service that is started with a larger `--models`",
             promise.least_models()
         );
         return Err(Problem::field("promise", problem));

@@ -4,7 +4,7 @@
 //!
 //! `s_i` in `[0, 1]` is the share of promises that update `i` keeps. One update is one observation:
 //! the promises that it judges are judged by the same model, so they are not independent. `u / m`
-//! is the stake of a bet on higher shares, and `u` runs over the [`STAKES`] midpoints of equal parts
+//! is the stake of a bet on higher shares, and `u` runs over the `STAKES` midpoints of equal parts
 //! of `(0, 1)`. The bound is `L_t = sup { m : K_t(m) >= 1/alpha }`.
 //!
 //! **Claim.** If the expected share of every update, given the earlier ones, is at most `mu`, then

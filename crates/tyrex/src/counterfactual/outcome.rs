@@ -117,7 +117,7 @@ impl std::fmt::Display for Reason {
                 "points pass, but no row near them was found that satisfies the rules and passes"
             }
             Self::PromiseOutOfReach => {
-                "retrained models accept no change that the rules allow as often as promised"
+                "the search found no allowed change that retrained models accept often enough for the promise"
             }
             Self::Cancelled => "the search was cancelled",
         })

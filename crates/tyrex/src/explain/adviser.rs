@@ -82,14 +82,14 @@ impl std::fmt::Debug for Adviser {
 }
 
 impl Explainer {
-    /// Prepares the answers to a question. `tau = auto` has to be replaced by a number first
-    /// ([`Explainer::calibrated`]).
+    /// Prepares the answers to a question whose promise is settled ([`Ask::for_model`]). `tau = auto`
+    /// has to be replaced by a number first ([`Explainer::calibrated`]).
     pub fn adviser(&self, ask: &Ask) -> Result<Adviser> {
         if ask.is_calibrated() {
             return Err(Error::param("tau", "auto", "a number, chosen by a calibration"));
         }
         ask.check_features(self.schema())?;
-        Adviser::new(self, ask.for_model(self, None).request()?)
+        Adviser::new(self, ask.settled(self, false).request()?)
     }
 }
 

@@ -5,7 +5,7 @@
 >>> explainer = tyrex.Explainer.train(german)
 >>> advice = explainer.explain(limit=2)
 >>> print(advice[0])  # doctest: +ELLIPSIS
-Row 5 (score 0.1): Lower credit_amount from 9055 to 3543 DM and ...
+Row 9 (score 0.408): Change checking_status from `0<=X<200 DM` to ...
 """
 
 from __future__ import annotations

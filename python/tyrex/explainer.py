@@ -104,7 +104,7 @@ class Explainer:
         >>> import tyrex
         >>> explainer = tyrex.Explainer.train(tyrex.datasets.load_german(), epochs=5)
         >>> explainer
-        Explainer: network of tyrex (native), 20 features, 1000 rows, 43 of 330 test rows rejected
+        Explainer: network of tyrex (native), 20 features, 1000 rows, 71 of 330 test rows rejected
         """
         source = Source.of(data, label)
         made = schema_of(source, schema, favourable)
@@ -280,7 +280,7 @@ class Explainer:
         >>> kept = ["credit_amount"]
         >>> advice = explainer.explain(limit=1, tau=0.7, norm="l2", features_to_keep=kept)
         >>> [str(change) for change in advice[0].changes]
-        ['change property_magnitude from `unknown or no property` to `real estate`']
+        ['change checking_status from `0<=X<200 DM` to `>=200 DM or salary assigned >=1 year`']
         """
         if certify is not True and certify is not False and not isinstance(certify, _ensembles()):
             raise ParameterError(

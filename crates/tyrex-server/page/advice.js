@@ -2,7 +2,7 @@
 
 import { post } from "./api.js";
 import { tradeoff } from "./charts.js";
-import { announce, download, failure, h, loading, replace } from "./dom.js";
+import { announce, download, failure, h, loading, redraw, replace } from "./dom.js";
 import { counted, day, title, two } from "./format.js";
 import { changeTable, letter, letterDocument } from "./letter.js";
 import { COST, adviceSentence, certificateWords, stabilitySentence, verdictMeaning } from "./words.js";
@@ -160,7 +160,7 @@ export function advicePanel(context, on) {
     const none = [...promised].filter(([, { explained }]) => explained.advice.status !== "found").map(([asked]) => two(asked));
     const line = h("p", { class: "look" }, "Point at a promise to read its advice; select it to use the advice.");
     const look = ({ name, sentence }) => replace(line, h("strong", {}, `Promise ${name}`), ": ", h("q", {}, sentence));
-    replace(
+    redraw(
       curve,
       h("h3", {}, "A higher promise costs more"),
       h("p", { class: "soft" }, "Each mark is advice for the named promise: its cost, and how many of the models retrained to check it accept it."),
@@ -176,7 +176,6 @@ export function advicePanel(context, on) {
     const found = all.filter(({ explained }) => explained?.advice.status === "found");
     const models = Math.max(0, ...found.map((answer) => answer.models));
     if (models === 0) return;
-    const focused = comparison.contains(document.activeElement) ? document.activeElement.getAttribute("aria-label") : null;
     const about = new Map(methods.map((method) => [method.name, method]));
     const places = found.map(({ method, explained: { advice }, survives }) => ({
       name: method, robust: about.get(method).robust, cost: advice.cost.l1, survives,
@@ -190,7 +189,7 @@ export function advicePanel(context, on) {
     const better = own && places
       .filter(({ cost, survives }) => cost < own.cost && survives > own.survives)
       .toSorted((a, b) => b.survives - a.survives || a.cost - b.cost)[0];
-    replace(
+    redraw(
       comparison,
       h("h3", {}, "Comparison of the methods"),
       h("p", { class: "soft" }, "Higher is more robust, further left is cheaper. Methods with round marks test the stability of their advice, those with square marks do not."),
@@ -200,7 +199,6 @@ export function advicePanel(context, on) {
       none.length > 0 && h("p", { class: "soft" }, `Nothing found by ${none.join(", ")}.`),
       open > 0 && loading(`${counted(open, "method")} still searching…`),
     );
-    if (focused) [...comparison.querySelectorAll("[role=button]")].find((mark) => mark.getAttribute("aria-label") === focused)?.focus();
   }
 
   /** The button that records advice as a promise. */

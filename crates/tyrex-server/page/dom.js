@@ -54,6 +54,17 @@ export function replace(parent, ...children) {
   parent.replaceChildren(...shown(children));
 }
 
+/**
+ * Replaces the children of `parent`. A button of the same name keeps the focus.
+ * @param {Element} parent
+ * @param {...Child} children
+ */
+export function redraw(parent, ...children) {
+  const focused = parent.contains(document.activeElement) ? document.activeElement.getAttribute("aria-label") : null;
+  replace(parent, ...children);
+  if (focused) [...parent.querySelectorAll("[role=button]")].find((button) => button.getAttribute("aria-label") === focused)?.focus();
+}
+
 /** Announces a text to screen readers. */
 export function announce(text) {
   document.getElementById("announcer").textContent = text;

@@ -18,7 +18,7 @@ use super::{Context, train};
 use crate::args::{ImportArgs, ModelArgs, SourceArgs, TrainingArgs};
 use crate::help::Usage;
 
-/// What people call the data.
+/// The title of the data, for people.
 pub(super) fn title(source: &SourceArgs) -> Result<String> {
     Ok(match (&source.dataset, &source.data) {
         (Some(name), _) => Catalogue::entry(name)?.title.to_owned(),
@@ -122,7 +122,7 @@ impl Subject {
         Batches::of(&self.explainer, self.applicants.as_deref())
     }
 
-    /// What people are told about it first.
+    /// The first lines of a report about it.
     pub(super) fn pairs(&self, data: &DataSummary) -> Vec<(&'static str, String)> {
         let class = self.class.as_ref().map(FavourableClass::pairs).unwrap_or_default();
         let model = ModelSummary::of(self.explainer.model());

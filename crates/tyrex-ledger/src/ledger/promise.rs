@@ -57,10 +57,7 @@ impl NewPromise {
                 cost_l2: advice.cost.map(|cost| cost.l2),
                 certificate: certificate.and_then(|each| serde_json::to_value(each).ok()),
                 meaning: Some(Meaning::of(schema)),
-                promised: request
-                    .promise
-                    .zip(certificate)
-                    .and_then(|(promise, made)| PromisedProbability::of(promise, made)),
+                promised: request.promise.and(certificate).and_then(PromisedProbability::of),
             },
             request: serde_json::to_value(request).unwrap_or_default(),
             model: explainer.fingerprint().to_string(),

@@ -51,7 +51,7 @@ fn who_trusts_the_certificate_is_answered() {
     // Without TLS there is no answer that could be mistaken for one.
     let plain = server.raw(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n");
     assert!(Answer::read(&plain).is_none());
-    // Who begins and does not go on is in nobody's way.
+    // Idle connections do not block others.
     let _idle: Vec<_> = (0..50).map(|_| server.connect()).collect();
     assert_eq!(agent(&trusted).get(&url).call().expect("an answer").status(), 200);
 }

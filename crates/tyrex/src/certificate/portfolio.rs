@@ -18,12 +18,12 @@ use super::assumption::{Assumption, Verdict};
 use super::ensemble::{exchangeable, unseen};
 use super::{Retrained, at_least};
 use crate::error::{Error, Result};
+use crate::model::{Model, THRESHOLD};
 use crate::points::Points;
 
 /// The promises that each retrained model keeps.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Portfolio {
-    promises: usize,
     /// For each model, whether it keeps each promise.
     kept: Vec<Vec<bool>>,
     assumptions: Vec<Assumption>,
@@ -66,7 +66,7 @@ pub struct PortfolioGroup {
 impl Portfolio {
     /// Scores the promised points with every retrained model.
     pub fn of(points: &Points, retrained: &Retrained) -> Result<Self> {
-        let keeps = |model: &&dyn crate::model::Model| {
+        let keeps = |model: &&dyn Model| {
             if model.dim() != points.dim() {
                 return Err(Error::Dimension {
                     what: "coordinates of a retrained model".into(),
@@ -74,19 +74,12 @@ impl Portfolio {
                     got: model.dim(),
                 });
             }
-            Ok(model.score(points).into_iter().map(|score| score >= 0.5).collect())
+            Ok(model.score(points).into_iter().map(|score| score >= THRESHOLD).collect())
         };
         Ok(Self {
-            promises: points.len(),
             kept: retrained.models.iter().map(keeps).collect::<Result<_>>()?,
             assumptions: vec![exchangeable(retrained), unseen(retrained)],
         })
-    }
-
-    /// The number of promises.
-    #[must_use]
-    pub fn promises(&self) -> usize {
-        self.promises
     }
 
     /// The assumptions of every statement.

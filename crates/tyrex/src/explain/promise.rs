@@ -244,13 +244,12 @@ pub struct PromisedProbability {
 }
 
 impl PromisedProbability {
-    /// The probability of a certified point. `None` if nothing was promised, or if the certificate
-    /// does not certify it.
+    /// The probability of a certified point. `None` if its retrained models certify none.
     #[must_use]
-    pub fn of(promise: Promise, certificate: &Certificate) -> Option<Self> {
-        certificate.ensemble().filter(|tier| tier.verdict == Verdict::Certified)?;
-        let ShownPromise { shown: probability, confidence, predictive, .. } =
-            ShownPromise::of(Some(promise), certificate, 0)?;
+    pub fn of(certificate: &Certificate) -> Option<Self> {
+        let tier = certificate.ensemble().filter(|tier| tier.verdict == Verdict::Certified)?;
+        let EnsembleTier { models, valid, probability, confidence, .. } = *tier;
+        let predictive = Proportion::new(valid, models).ok()?.predictive();
         Some(Self { probability, confidence, predictive })
     }
 

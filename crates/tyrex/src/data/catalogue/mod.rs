@@ -31,7 +31,7 @@ pub struct Entry {
     pub name: &'static str,
     /// The title.
     pub title: &'static str,
-    /// Who published it, and when.
+    /// The publisher, and the year.
     pub origin: &'static str,
     /// The terms it comes under.
     pub licence: &'static str,
@@ -204,7 +204,7 @@ pub struct Description {
     /// Its line in the list.
     #[serde(flatten)]
     pub listing: Listing,
-    /// Who published it, and when.
+    /// The publisher, and the year.
     pub origin: &'static str,
     /// Its digital object identifier.
     pub doi: Option<&'static str>,

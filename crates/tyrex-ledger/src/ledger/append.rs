@@ -12,6 +12,7 @@ use super::entry::{Closing, Kind, Status, written};
 use super::error::{Error, Result};
 use super::promise::NewPromise;
 use super::{Ledger, Recorded};
+use crate::new_id;
 use crate::database::{Database, Transaction, from_row, on};
 
 /// How long to retry after a lost connection.
@@ -46,7 +47,7 @@ impl Ledger {
 
     /// Closes an open promise. An expired promise can still be fulfilled.
     pub async fn close(&self, id: Uuid, closing: Closing) -> Result<()> {
-        let own = Uuid::now_v7();
+        let own = new_id();
         retrying(|| self.try_close(id, closing, own)).await
     }
 

@@ -13,6 +13,7 @@ use super::chain::Hash;
 use super::entry::{Kind, forgets};
 use super::error::{Error, Result};
 use super::promise::check_subject;
+use crate::new_id;
 use crate::database::{self, Either, PATIENCE, on};
 
 /// The result of an erasure.
@@ -49,7 +50,7 @@ impl Ledger {
     /// log and backups are not changed.
     pub async fn forget(&self, subject: &str) -> Result<Forgotten> {
         check_subject(subject)?;
-        let own = Uuid::now_v7();
+        let own = new_id();
         // Collected over all attempts: one whose answer was lost may have been committed.
         let jobs = Mutex::new(BTreeSet::new());
         let (promises, hash) = retrying(|| self.try_forget(subject, own, &jobs)).await?;

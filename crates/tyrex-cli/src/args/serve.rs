@@ -13,6 +13,9 @@ use tyrex::explain::SERVED_MODELS;
 
 use super::{ModelArgs, TrainingArgs, choice, whole};
 
+/// The most models that a service retrains for one model.
+const MOST_SERVED: usize = 1000;
+
 /// Arguments of `serve`.
 #[derive(Debug, clap::Args)]
 #[command(
@@ -51,7 +54,7 @@ pub struct ServeArgs {
     #[command(flatten)]
     pub model: ModelArgs,
     /// Models to retrain, to test which advice stays valid
-    #[arg(long, value_name = "N", default_value_t = SERVED_MODELS, value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "Model and data")]
+    #[arg(long, value_name = "N", default_value_t = SERVED_MODELS, value_parser = up_to::<MOST_SERVED>, allow_negative_numbers = true, help_heading = "Model and data")]
     pub models: usize,
     /// Training parameters.
     #[command(flatten, next_help_heading = "Training of retrained models")]
@@ -243,4 +246,10 @@ mod tests {
             assert!(time(text).is_err(), "{text}");
         }
     }
+}
+
+/// A whole number up to a limit.
+fn up_to<const MOST: usize>(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|&number| number <= MOST);
+    number.ok_or_else(|| format!("expected a whole number from 0 to {MOST}"))
 }

@@ -219,6 +219,12 @@ fn time(text: &str) -> Result<Duration, String> {
     number.checked_mul(seconds).map(Duration::from_secs).ok_or_else(|| expected().to_owned())
 }
 
+/// A whole number up to a limit.
+fn up_to<const MOST: usize>(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|&number| number <= MOST);
+    number.ok_or_else(|| format!("expected a whole number from 0 to {MOST}"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -246,10 +252,4 @@ mod tests {
             assert!(time(text).is_err(), "{text}");
         }
     }
-}
-
-/// A whole number up to a limit.
-fn up_to<const MOST: usize>(text: &str) -> Result<usize, String> {
-    let number = text.parse().ok().filter(|&number| number <= MOST);
-    number.ok_or_else(|| format!("expected a whole number from 0 to {MOST}"))
 }

@@ -12,8 +12,8 @@ use super::entry::{Closing, Kind, Status, written};
 use super::error::{Error, Result};
 use super::promise::NewPromise;
 use super::{Ledger, Recorded};
-use crate::new_id;
 use crate::database::{Database, Transaction, from_row, on};
+use crate::new_id;
 
 /// How long to retry after a lost connection.
 const RETRIES: Duration = Duration::from_secs(30);

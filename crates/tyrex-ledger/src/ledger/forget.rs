@@ -13,8 +13,8 @@ use super::chain::Hash;
 use super::entry::{Kind, forgets};
 use super::error::{Error, Result};
 use super::promise::check_subject;
-use crate::new_id;
 use crate::database::{self, Either, PATIENCE, on};
+use crate::new_id;
 
 /// The result of an erasure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

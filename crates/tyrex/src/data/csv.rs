@@ -1,5 +1,6 @@
 //! Comma-separated values: one header line, quotes where needed, UTF-8.
 
+use std::collections::BTreeSet;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -56,11 +57,7 @@ impl<R: Read> Reader<R> {
         let mut records = csv::ReaderBuilder::new()
             .flexible(true)
             .buffer_capacity(1 << 16)
-            .from_reader(Ended {
-                text: Utf8::new(Input::new(bytes, size)),
-                read: 0,
-                rest: None,
-            });
+            .from_reader(Ended { text: Utf8::new(Input::new(bytes, size)), read: 0, rest: None });
         let wrong = |problem: String| Error::Table { file: source.to_owned(), problem };
         let header = match records.headers() {
             Ok(header) => header.clone(),
@@ -77,8 +74,24 @@ impl<R: Read> Reader<R> {
                 "the header is separated by {separator}, expected commas between columns"
             )));
         }
-        Ok(Self { source: source.to_owned(), records, header })
+        Ok(Self { source: source.to_owned(), records, header: distinct(&header) })
     }
+}
+
+/// The names of a header. A name that comes again is numbered as pandas does: `x`, `x.1`.
+fn distinct(header: &csv::StringRecord) -> csv::StringRecord {
+    let mut taken: BTreeSet<String> = header.iter().map(str::to_owned).collect();
+    let mut seen = BTreeSet::new();
+    let mut own = |name: &str| {
+        if seen.insert(name.to_owned()) {
+            return name.to_owned();
+        }
+        let free = (1..).map(|number| format!("{name}.{number}")).find(|own| !taken.contains(own));
+        let free = free.unwrap_or_default();
+        taken.insert(free.clone());
+        free
+    };
+    header.iter().map(&mut own).collect()
 }
 
 impl<R: Read> Reader<R> {
@@ -105,7 +118,9 @@ impl<R: Read> Batches for Reader<R> {
             match self.records.read_record(&mut record) {
                 Ok(true) => {}
                 Ok(false) => break,
-                Err(error) => return Err(broken(&self.source, &self.records.get_ref().text, error)),
+                Err(error) => {
+                    return Err(broken(&self.source, &self.records.get_ref().text, error));
+                }
             }
             if self.is_end(&record) {
                 break;

@@ -267,7 +267,10 @@ impl Weights {
         }
         let is_output = |id: i64| usize::try_from(id).is_ok_and(|id| id < most);
         if let Some(id) = read.outputs.iter().find(|&&id| !is_output(id)) {
-            return Err(format!("`{prefix}_ids` has {id}, expected numbers from 0 to {}", most - 1));
+            return Err(format!(
+                "`{prefix}_ids` has {id}, expected numbers from 0 to {}",
+                most - 1
+            ));
         }
         graph.budget.take(count, 96)?;
         Ok(read)

@@ -124,7 +124,8 @@ pub(super) fn check_notes(
     if !notes.contains_key("tyrex_version") {
         return Ok(());
     }
-    if let Some(version) = notes.get("format_version").filter(|version| *version != FORMAT_VERSION) {
+    if let Some(version) = notes.get("format_version").filter(|version| *version != FORMAT_VERSION)
+    {
         return Err(format!(
             "`format_version` is {version}, expected {FORMAT_VERSION}: a later version of tyrex \
              wrote this file"
@@ -134,8 +135,11 @@ pub(super) fn check_notes(
         format!("{what} in the file, which was changed or damaged; write the model again")
     };
     let part = |key: &str| notes.get(key).cloned();
-    let parts =
-        ExportMetadata { schema: part("schema"), encoder: part("encoder"), recipe: part(RECIPE_KEY) };
+    let parts = ExportMetadata {
+        schema: part("schema"),
+        encoder: part("encoder"),
+        recipe: part(RECIPE_KEY),
+    };
     if notes.get(DIGEST_KEY).is_some_and(|digest| *digest != parts.digest()) {
         return Err(differs("schema, encoder and recipe do not have the digest"));
     }

@@ -11,7 +11,7 @@ use tyrex_server::log::LogFormat;
 
 use tyrex::explain::SERVED_MODELS;
 
-use super::{ModelArgs, TrainingArgs, choice, whole};
+use super::{ChangeArgs, ModelArgs, TrainingArgs, choice, whole};
 
 /// The most models that a service retrains for one model.
 const MOST_SERVED: usize = 1000;
@@ -56,6 +56,9 @@ pub struct ServeArgs {
     /// Models to retrain, to test which advice stays valid
     #[arg(long, value_name = "N", default_value_t = SERVED_MODELS, value_parser = up_to::<MOST_SERVED>, allow_negative_numbers = true, help_heading = "Model and data")]
     pub models: usize,
+    /// How the retrained models differ.
+    #[command(flatten)]
+    pub change: ChangeArgs,
     /// Training parameters.
     #[command(flatten, next_help_heading = "Training of retrained models")]
     pub training: TrainingArgs,

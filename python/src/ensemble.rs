@@ -7,9 +7,9 @@ use numpy::{IntoPyArray, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde::{Deserialize, Serialize};
-use tyrex::change::ModelChange;
+use tyrex::change::{ModelChange, Origin};
 use tyrex::model::onnx::{self, ExportMetadata, ImportOptions, OnnxModel};
-use tyrex::model::{Mlp, Model as _, TrainParams};
+use tyrex::model::{Mlp, TrainParams};
 use tyrex::{Overwrite, Seed};
 
 use crate::error::{self, OrRaise};
@@ -26,6 +26,13 @@ struct Plan {
 
 fn network(content: Vec<u8>) -> tyrex::Result<Mlp> {
     OnnxModel::from_bytes(content, &ImportOptions::default())?.core.into_network()
+}
+
+/// The error of an ensemble whose models were retrained elsewhere.
+fn not_written() -> PyErr {
+    error::exception(tyrex::Error::InvalidModel(
+        "models that were retrained elsewhere are not written; keep the models".to_owned(),
+    ))
 }
 
 /// A base model and many changed versions of it.
@@ -67,37 +74,40 @@ impl Ensemble {
                 return Err(tyrex::Error::InvalidModel("an ensemble without a base".to_owned()));
             }
             let base = networks.remove(0);
-            tyrex::change::Ensemble::from_parts(base, networks, change, seed, params)
+            tyrex::change::Ensemble::of_networks(base, networks, change, seed, params)
         });
         made.or_raise().map(|ensemble| Self(Arc::new(ensemble)))
     }
 
     /// The files of its models, the base first.
-    fn contents<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyBytes>> {
+    fn contents<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
         let metadata = ExportMetadata::default();
-        let networks = std::iter::once(self.0.base()).chain(self.0.members());
-        networks.map(|network| PyBytes::new(py, &onnx::write(network, &metadata))).collect()
+        let models = std::iter::once(self.0.base()).chain(self.0.members());
+        let networks = models.map(|model| model.network().ok_or_else(not_written));
+        networks.map(|network| Ok(PyBytes::new(py, &onnx::write(network?, &metadata)))).collect()
     }
 
     /// How its models were made, as JSON.
     fn plan(&self) -> PyResult<String> {
-        error::json(&Plan {
-            change: self.0.change().clone(),
-            seed: self.0.seed(),
-            params: self.0.params().clone(),
-        })
+        match self.0.origin().clone() {
+            Origin::Trained { change, seed, params } => error::json(&Plan { change, seed, params }),
+            Origin::Given(_) => Err(not_written()),
+        }
     }
 
     /// The change of the models, in words.
     #[getter]
     fn change(&self) -> String {
-        self.0.change().description()
+        self.0.origin().description()
     }
 
-    /// The seed of the models.
+    /// The seed of the models, if they were trained here.
     #[getter]
-    fn seed(&self) -> u64 {
-        self.0.seed().0
+    fn seed(&self) -> Option<u64> {
+        match self.0.origin() {
+            Origin::Trained { seed, .. } => Some(seed.0),
+            Origin::Given(_) => None,
+        }
     }
 
     /// The probability of the favourable class: a line per model, a column per row of the table.

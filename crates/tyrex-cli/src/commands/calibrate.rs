@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use tyrex::calibrate::{Calibration, CalibrationVerdict, Goal, Missing, usual_models};
-use tyrex::change::ModelChange;
+use tyrex::change::{ModelChange, Origin};
 use tyrex::explain::{Ask, CalibrationTerms, Counter, RetrainingTerms, Stage};
 use tyrex::{Result, Seed};
 
@@ -52,7 +52,11 @@ pub(crate) fn run(context: &mut Context<'_>, args: &CalibrateArgs) -> anyhow::Re
         data,
         model: ModelSummary::of(explainer.model()),
         favourable_class: subject.class,
-        change: ensemble.change().clone(),
+        change: ensemble.origin().change().cloned(),
+        given: match ensemble.origin() {
+            origin @ Origin::Given(_) => Some(origin.description()),
+            Origin::Trained { .. } => None,
+        },
         terms,
         calibration,
         pairs,
@@ -89,7 +93,11 @@ struct CalibrateReport {
     data: DataSummary,
     model: ModelSummary,
     favourable_class: Option<FavourableClass>,
-    change: ModelChange,
+    /// `null` for models that were retrained elsewhere.
+    change: Option<ModelChange>,
+    /// Where those come from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    given: Option<String>,
     terms: CalibrationTerms,
     calibration: Calibration,
     // The same seed gives the same document, so times are for people only.
@@ -140,6 +148,8 @@ impl Report for CalibrateReport {
             Missing::LeftOut => "of the counterfactuals found",
         };
         let norm = self.terms.request.norm.name();
+        let retrained = self.change.as_ref().map(ModelChange::description);
+        let retrained = retrained.or_else(|| self.given.clone()).unwrap_or_default();
         page.pairs(&[
             (
                 "promise",
@@ -155,10 +165,7 @@ impl Report for CalibrateReport {
                     counted(*factuals, "rejected row")
                 ),
             ),
-            (
-                "models",
-                format!("{choosing} choose, {reporting} report; {}", self.change.description()),
-            ),
+            ("models", format!("{choosing} choose, {reporting} report; {retrained}")),
             ("answer", self.answer()),
         ]);
         page.title("Cost curve");

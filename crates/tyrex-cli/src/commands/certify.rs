@@ -92,7 +92,7 @@ fn certify(
         model: ModelSummary::of(explainer.model()),
         favourable_class: class,
         ensemble: fresh.as_deref().map(|Fresh { ensemble, steered, .. }| EnsembleSummary {
-            change: ensemble.change().description(),
+            change: ensemble.origin().description(),
             models: ensemble.members().len(),
             steered: *steered,
         }),

@@ -15,6 +15,7 @@ mod hyperparameters;
 mod leave_out;
 mod member;
 mod observed;
+mod origin;
 mod reinitialise;
 mod resume;
 mod targeted;
@@ -24,6 +25,7 @@ pub use ensemble::MOST_MEMBERS;
 pub use ensemble::{Ensemble, Plan};
 pub use folder::MANIFEST;
 pub use observed::ObservedChange;
+pub use origin::{Given, Origin};
 pub use resume::PLAN;
 pub use targeted::Targeted;
 

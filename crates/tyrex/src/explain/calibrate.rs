@@ -62,8 +62,7 @@ impl Explainer {
                 "at least one to search for",
             ));
         }
-        let members: Vec<&dyn Model> =
-            ensemble.members().iter().map(|member| member as &dyn Model).collect();
+        let members: Vec<&dyn Model> = ensemble.members().iter().map(|member| &**member).collect();
         calibrate(&terms.goal, &terms.taus, &members, |tau| {
             if let Some(robustness) = request.method.robustness_mut() {
                 robustness.tau = tau;

@@ -52,8 +52,9 @@ fn an_ensemble_learns_from_the_training_rows_as_the_model_did() {
     let params = explainer.retraining().params().unwrap();
     assert_eq!(params, explainer.training().unwrap().params);
     let seed = Seed(1).derive("reinitialise").index(0);
-    assert_eq!(ensemble.members()[0], train(examples, &params, seed).unwrap().network);
-    assert_eq!(ensemble.base(), explainer.network().unwrap());
+    let expected = train(examples, &params, seed).unwrap().network;
+    assert_eq!(ensemble.members()[0].network(), Some(&expected));
+    assert_eq!(ensemble.base().network(), explainer.network());
 }
 
 #[test]
@@ -159,11 +160,11 @@ fn certificates_come_in_order_whatever_the_threads_and_can_be_verified() {
     let certificates = certify(false);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     assert_eq!(pool.install(|| certify(false)), certificates);
-    let members: Vec<&dyn Model> = ensemble.members().iter().map(|m| m as &dyn Model).collect();
+    let members: Vec<&dyn Model> = ensemble.members().iter().map(|m| &**m).collect();
     for (index, certificate) in certificates.iter().enumerate() {
         assert_eq!(certificate.point().as_slice(), points.row(index));
         let family = &certificate.retraining().unwrap().family;
-        assert_eq!(*family, ensemble.change().description());
+        assert_eq!(*family, ensemble.origin().description());
         let retrained = tyrex::certificate::Retrained {
             models: &members,
             family,

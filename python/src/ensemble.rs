@@ -45,7 +45,7 @@ impl Ensemble {
     /// Reads an ensemble of this explainer's model from its folder.
     #[staticmethod]
     fn read(py: Python<'_>, explainer: &Explainer, folder: PathBuf) -> PyResult<Self> {
-        let read = || explainer.inner.retraining().read(&folder);
+        let read = || explainer.inner.retraining().read(&folder, &ImportOptions::default());
         py.detach(read).or_raise().map(|ensemble| Self(Arc::new(ensemble)))
     }
 

@@ -26,7 +26,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &CalibrateArgs) -> anyhow::Re
     let applicants = batches.first_rejected(terms.factuals)?;
     let bars = context.stages();
     let ensemble = if let Some(folder) = &args.ensemble {
-        explainer.retraining().read(folder)?
+        explainer.retraining().read(folder, &source::import_options(&args.model.import))?
     } else {
         let params = explainer.retraining().params()?;
         // With the minimum number in two halves, a single failure would be too many.

@@ -62,7 +62,8 @@ fn certify(
     let bars = context.stages();
     let fresh = match (&args.ensemble, args.models) {
         (Some(folder), _) => {
-            let given = explainer.retraining().read(folder)?;
+            let options = source::import_options(&args.import);
+            let given = explainer.retraining().read(folder, &options)?;
             Some(Arc::new(reference.retraining().fresh(given, args.steered, &|at| bars.at(at))?))
         }
         (None, Some(models)) => {

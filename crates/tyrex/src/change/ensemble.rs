@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rand::seq::SliceRandom as _;
 use rayon::prelude::*;
 
 use super::member::{Base, Member};
@@ -226,8 +227,18 @@ impl Ensemble {
         Self { base: Arc::new(base), members: shared(members), origin }
     }
 
-    /// Some of the members, all of which are fresh.
+    /// The members to certify with: the fresh ones if the user chose the sets, or else all.
     #[must_use]
+    pub fn fresh(self) -> Self {
+        match self.origin {
+            Origin::Given(Given { sets: Some([search, tune]), .. }) => {
+                self.with_fresh(&self.members[search + tune..])
+            }
+            _ => self,
+        }
+    }
+
+    /// Some of the members, all of which are fresh.
     pub(crate) fn with_fresh(&self, members: &[Arc<dyn Model>]) -> Self {
         let origin = match self.origin.clone() {
             Origin::Given(given) => Origin::Given(Given { sets: None, ..given }),
@@ -246,6 +257,17 @@ impl Ensemble {
     #[must_use]
     pub fn members(&self) -> &[Arc<dyn Model>] {
         &self.members
+    }
+
+    /// The models after it, in an order that says nothing about them: members that were made here
+    /// have such an order, and those that were given get a random one, unless their sets were
+    /// chosen.
+    pub(crate) fn shuffled(&self, seed: Seed) -> Vec<Arc<dyn Model>> {
+        let mut members = self.members.clone();
+        if matches!(self.origin, Origin::Given(Given { sets: None, .. })) {
+            members.shuffle(&mut seed.rng());
+        }
+        members
     }
 
     /// Where the members come from.

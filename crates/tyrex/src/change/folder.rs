@@ -115,6 +115,12 @@ impl Ensemble {
         Ok(text + "\n")
     }
 
+    /// Whether a folder holds an ensemble that this crate wrote, or the beginning of one.
+    #[must_use]
+    pub fn is_in(folder: &Path) -> bool {
+        [MANIFEST, PLAN].iter().any(|file| folder.join(file).exists())
+    }
+
     /// Reads an ensemble from its folder. Every model must have the size and the fingerprint
     /// that the manifest gives.
     pub fn read(folder: &Path) -> Result<Self> {

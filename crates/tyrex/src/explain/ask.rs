@@ -323,7 +323,10 @@ impl Ask {
     #[must_use]
     pub fn for_model(&self, explainer: &Explainer, given: Option<&Ensemble>) -> Self {
         let usual = Promise::new(PROMISE, self.confidence).ok();
-        self.settled(explainer, usual.is_some_and(|usual| explainer.can_promise(usual, given)))
+        self.settled(
+            explainer,
+            usual.is_some_and(|usual| explainer.can_promise(usual, given, self.given_seed())),
+        )
     }
 
     /// The same, if it is known whether there are models for the default promise.
@@ -371,6 +374,12 @@ impl Ask {
     #[must_use]
     pub(crate) fn search_seed(&self) -> Seed {
         Seed(self.seed).derive("search")
+    }
+
+    /// The seed of the order of models that were retrained elsewhere.
+    #[must_use]
+    pub(crate) fn given_seed(&self) -> Seed {
+        Seed(self.seed).derive("given models")
     }
 
     /// The seed of certificates, and of the models retrained for them.

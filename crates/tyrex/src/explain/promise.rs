@@ -21,6 +21,7 @@ use crate::change::{Ensemble, Given, Origin};
 use crate::counterfactual::{MethodSpec, SearchModels};
 use crate::error::{Error, Result};
 use crate::model::Model;
+use crate::seed::Seed;
 use crate::statistics::{Proportion, binomial_cumulative};
 
 /// The default promise.
@@ -332,7 +333,7 @@ impl Explainer {
         if self.differentiable().is_none() {
             return Err(without_gradients("the model in use has none", &method, self));
         }
-        let Sets { search, tune, fresh } = Sets::of(given, ask.promised()?)?;
+        let Sets { search, tune, fresh } = Sets::of(given, ask.promised()?, ask.given_seed())?;
         if let Some(count) = none_without_gradients(&search) {
             let which = format!("{count} of {} models to search over have none", search.len());
             return Err(without_gradients(&which, &method, self));
@@ -363,11 +364,16 @@ impl Explainer {
     }
 
     /// Whether models can be made, or are there, for a promise.
-    pub(super) fn can_promise(&self, promise: Promise, given: Option<&Ensemble>) -> bool {
+    pub(super) fn can_promise(
+        &self,
+        promise: Promise,
+        given: Option<&Ensemble>,
+        seed: Seed,
+    ) -> bool {
         match given {
             _ if self.search_models.is_some() => true,
             Some(given) => {
-                let sets = Sets::of(given, Some(promise));
+                let sets = Sets::of(given, Some(promise), seed);
                 let can_search = |sets: Sets| none_without_gradients(&sets.search).is_none();
                 self.differentiable().is_some() && sets.is_ok_and(can_search)
             }
@@ -406,7 +412,7 @@ fn without_gradients(which: &str, method: &MethodSpec, explainer: &Explainer) ->
 }
 
 /// The least number of models to search over and to tune with.
-const LEAST_OWN: usize = 10;
+pub(super) const LEAST_OWN: usize = 10;
 
 /// The search, tuning and fresh models of an ensemble.
 struct Sets {
@@ -416,10 +422,11 @@ struct Sets {
 }
 
 impl Sets {
-    /// The sets that the user chose, or else the members in their order, the last ones fresh: as
-    /// many as the promise needs. Of the others, models with gradients are the first to search over.
-    fn of(ensemble: &Ensemble, promise: Option<Promise>) -> Result<Self> {
-        let members = ensemble.members();
+    /// The sets that the user chose, or else the members in their order, at random if they were
+    /// given, the last ones fresh: as many as the promise needs. Of the others, models with
+    /// gradients are the first to search over.
+    fn of(ensemble: &Ensemble, promise: Option<Promise>, seed: Seed) -> Result<Self> {
+        let members = ensemble.shuffled(seed);
         if let Origin::Given(Given { sets: Some([search, tune]), .. }) = *ensemble.origin() {
             let (search, rest) = members.split_at(search);
             let (tune, fresh) = rest.split_at(tune);

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use super::{Explainer, Progress, check_output};
 use crate::certificate::Likeness;
-use crate::change::{Ensemble, Given, ModelChange, Origin, Plan};
+use crate::change::{Ensemble, ModelChange, Plan};
 use crate::error::{Error, Result};
 use crate::file::Overwrite;
 use crate::model::train::EpochReport;
@@ -168,16 +168,6 @@ impl Retraining<'_> {
         ensemble.write(folder, &self.explainer.export_metadata()?, overwrite)
     }
 
-    /// Reads an ensemble from its folder, which must be one of this model.
-    pub fn read(self, folder: &Path) -> Result<Ensemble> {
-        let ensemble = Ensemble::read(folder)?;
-        self.check(&ensemble).map_err(|error| match error {
-            Error::InvalidModel(problem) => Error::Model { file: folder.to_owned(), problem },
-            other => other,
-        })?;
-        Ok(ensemble)
-    }
-
     /// Rejects an ensemble of another model.
     pub fn check(self, ensemble: &Ensemble) -> Result<()> {
         check_base(self.explainer.model(), ensemble)
@@ -192,20 +182,14 @@ impl Retraining<'_> {
         steered: bool,
         watch: &(impl Fn(Progress) -> ControlFlow<()> + Sync),
     ) -> Result<Fresh> {
-        let ensemble = match ensemble.origin() {
-            Origin::Given(Given { sets: Some([search, tune]), .. }) => {
-                let fresh = &ensemble.members()[search + tune..];
-                if fresh.is_empty() {
-                    return Err(Error::param(
-                        "ensemble",
-                        format!("{} models without a fresh one", ensemble.members().len()),
-                        "at least one model whose name begins with `fresh`, to certify with",
-                    ));
-                }
-                ensemble.with_fresh(fresh)
-            }
-            _ => ensemble,
-        };
+        let ensemble = ensemble.fresh();
+        if ensemble.members().is_empty() {
+            return Err(Error::param(
+                "ensemble",
+                "a set without fresh models",
+                "at least one model whose name begins with `fresh`, to certify with",
+            ));
+        }
         let likeness = self.likeness(&ensemble, watch)?;
         Ok(Fresh { ensemble, steered, likeness })
     }

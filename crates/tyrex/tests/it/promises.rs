@@ -63,7 +63,10 @@ fn an_ensemble_of_another_model_is_refused() {
     let explainer = trained();
     let written = ensemble(&explainer, 2);
     explainer.retraining().write(&written, folder.path(), Overwrite::Refuse).unwrap();
-    assert_eq!(explainer.retraining().read(folder.path()).unwrap(), written);
+    assert_eq!(
+        explainer.retraining().read(folder.path(), &ImportOptions::default()).unwrap(),
+        written
+    );
     // Its files are models with a schema, like any that is trained.
     let file = folder.path().join("member-0001.onnx");
     let model = OnnxModel::read(&file, &ImportOptions::default()).unwrap();
@@ -71,7 +74,8 @@ fn an_ensemble_of_another_model_is_refused() {
     let params = TrainParams { hidden: vec![8], epochs: 4, ..TrainParams::paper() };
     let other =
         Explainer::train(german(), &params, Seed(9), |_| ControlFlow::Continue(())).unwrap();
-    let error = other.retraining().read(folder.path()).unwrap_err().to_string();
+    let error =
+        other.retraining().read(folder.path(), &ImportOptions::default()).unwrap_err().to_string();
     assert!(error.contains("expected one of this model"), "{error}");
 }
 

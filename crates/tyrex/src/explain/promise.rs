@@ -333,8 +333,12 @@ impl Explainer {
         if self.differentiable().is_none() {
             return Err(without_gradients("the model in use has none", &method, self));
         }
+        let all = given.members().len();
+        if lacking_gradients(given.members()) == Some(all) {
+            return Err(without_gradients("the retrained models have none", &method, self));
+        }
         let Sets { search, tune, fresh } = Sets::of(given, ask.promised()?, ask.given_seed())?;
-        if let Some(count) = none_without_gradients(&search) {
+        if let Some(count) = lacking_gradients(&search) {
             let which = format!("{count} of {} models to search over have none", search.len());
             return Err(without_gradients(&which, &method, self));
         }
@@ -374,7 +378,7 @@ impl Explainer {
             _ if self.search_models.is_some() => true,
             Some(given) => {
                 let sets = Sets::of(given, Some(promise), seed);
-                let can_search = |sets: Sets| none_without_gradients(&sets.search).is_none();
+                let can_search = |sets: Sets| lacking_gradients(&sets.search).is_none();
                 self.differentiable().is_some() && sets.is_ok_and(can_search)
             }
             None => self.network().is_some() && self.retraining().is_possible(),
@@ -392,8 +396,8 @@ impl Explainer {
     }
 }
 
-/// The number of models without gradients; `None` if there are none.
-fn none_without_gradients(models: &[Arc<dyn Model>]) -> Option<usize> {
+/// The number of models without gradients; `None` if all have them.
+fn lacking_gradients(models: &[Arc<dyn Model>]) -> Option<usize> {
     let count = models.iter().filter(|model| model.differentiable().is_none()).count();
     (count > 0).then_some(count)
 }

@@ -5,8 +5,8 @@
 reads FOLDER/promised.csv and writes FOLDER/train.csv, the rows that train, and folders of model
 files: `pipelines` (scikit-learn, each with scales of its own bootstrap), `networks` (PyTorch, of
 several shapes, from other weights) and `trees` (XGBoost and LightGBM). FOLDER/NAME.onnx is the model
-in use of each, and FOLDER/scores.json has onnxruntime's probability of the favourable class for
-every promised row, by file.
+in use of each, FOLDER/unlike.onnx a network that was hardly trained, and FOLDER/scores.json has
+onnxruntime's probability of the favourable class for every promised row, by file.
 """
 
 import json
@@ -51,7 +51,7 @@ def write_pipeline(model, path):
     path.write_bytes(exported.SerializeToString())
 
 
-def write_network(train, y, seed, path):
+def write_network(train, y, seed, path, steps=120):
     import torch
     from torch import nn
 
@@ -66,7 +66,7 @@ def write_network(train, y, seed, path):
     with torch.no_grad():
         model[0].weight *= scale
     optimiser = torch.optim.Adam(model.parameters(), lr=0.01)
-    for _ in range(120):
+    for _ in range(steps):
         optimiser.zero_grad()
         nn.functional.binary_cross_entropy(model(x), y).backward()
         optimiser.step()
@@ -121,6 +121,7 @@ def main(folder):
     write_network(train, y, 0, folder / "networks.onnx")
     for seed in range(1, NETWORKS + 1):
         write_network(train, y, seed, folder / "networks" / f"network{seed:02}.onnx")
+    write_network(train, y, 0, folder / "unlike.onnx", steps=4)
     write_trees(train, y, 0, folder / "trees.onnx")
     for seed in range(1, TREES + 1):
         write_trees(*rows(seed), seed, folder / "trees" / f"trees-{seed:02}.onnx")

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use numpy::{IntoPyArray, PyArray1};
 use pyo3::prelude::*;
+use tyrex::data::schema::ModelInput;
 use tyrex::explain::{GivenModel, GivenSet};
 
 use crate::error::OrRaise;
@@ -30,10 +31,12 @@ impl Retrained {
 
 #[pymethods]
 impl Retrained {
-    /// A model that the native engine runs, beside the model in use.
+    /// A model that the native engine runs, beside the model in use. It takes raw columns, or else
+    /// the columns that the explainer's schema names.
     #[staticmethod]
-    fn of_model(py: Python<'_>, explainer: &Explainer, model: &Model) -> PyResult<Self> {
-        let fitted = || explainer.inner.fitted(model.model.clone());
+    fn of_model(py: Python<'_>, explainer: &Explainer, model: &Model, raw: bool) -> PyResult<Self> {
+        let takes = if raw { ModelInput::Raw } else { explainer.inner.schema().model.input };
+        let fitted = || explainer.inner.fitted(model.model.clone(), takes);
         py.detach(fitted).or_raise().map(|model| Self { model, failure: None })
     }
 

@@ -81,7 +81,8 @@ impl Retraining<'_> {
         let explainer = self.explainer;
         let read = |(path, set): &(PathBuf, Option<GivenSet>)| -> Result<GivenModel> {
             let model = import(path, explainer.schema(), options)?;
-            let model = explainer.fitted(model).map_err(|error| Error::Model {
+            let takes = explainer.schema().model.input;
+            let model = explainer.fitted(model, takes).map_err(|error| Error::Model {
                 file: path.clone(),
                 problem: match error {
                     Error::InvalidModel(problem) => problem,
@@ -98,12 +99,13 @@ impl Retraining<'_> {
 
     /// An ensemble of models that were retrained elsewhere. `from` says where, in words.
     ///
-    /// Either every model has a set, or none has one except siblings. No model may come twice or be
-    /// the model in use: a copy is not another draw.
+    /// Either every model has a set, or none has one except siblings. No other model may come twice
+    /// or be the model in use: a copy is not another draw. Siblings of a training without randomness
+    /// are all equal.
     pub fn given(self, from: String, models: Vec<GivenModel>) -> Result<Ensemble> {
-        check_copies(&*self.explainer.model, &models)?;
         let (siblings, mut members): (Vec<GivenModel>, Vec<GivenModel>) =
             models.into_iter().partition(|model| model.set == Some(GivenSet::Sibling));
+        check_copies(&*self.explainer.model, &members)?;
         let chosen = members.iter().filter(|model| model.set.is_some()).count();
         if let Some(other) = members.iter().find(|model| model.set.is_none() && chosen > 0) {
             let words: Vec<&str> = GivenSet::ALL.iter().map(|set| set.word()).collect();

@@ -13,11 +13,12 @@ use crate::model::onnx::{Block as Step, Category, Core, Inputs, OnnxModel};
 pub(super) fn columns(
     data: &Reference,
     model: &OnnxModel,
+    input: ModelInput,
     beside: Option<&Encoder>,
 ) -> Result<Option<Encoder>> {
     let schema = data.schema();
     check_meaning(model, schema)?;
-    if schema.model.input == ModelInput::Raw {
+    if input == ModelInput::Raw {
         return Ok(None);
     }
     let encoder = match (model.metadata.get("encoder"), beside) {

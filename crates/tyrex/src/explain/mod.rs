@@ -178,7 +178,7 @@ impl Explainer {
     /// The schema says what the model takes (`[model] input`): this crate's encoding, or raw
     /// columns that the model file encodes itself.
     pub fn with_model(data: Reference, model: OnnxModel) -> Result<Self> {
-        let columns = input::columns(&data, &model, None)?;
+        let columns = input::columns(&data, &model, data.schema().model.input, None)?;
         let encoder = input::encoder(data.schema(), &model, columns.as_ref())?;
         let recipe = Recipe::read(&model.metadata)?;
         Self::assemble(data, encoder, columns, model.core.shared(), recipe)
@@ -211,7 +211,7 @@ impl Explainer {
     /// The rewritten model is the same function of a row, up to rounding; its fingerprint differs.
     /// Scales are fitted on the training rows, or on all rows if the data name none.
     pub fn with_standardised_model(data: Reference, model: OnnxModel) -> Result<Self> {
-        let columns = input::columns(&data, &model, None)?;
+        let columns = input::columns(&data, &model, data.schema().model.input, None)?;
         let encoder = input::encoder(data.schema(), &model, columns.as_ref())?;
         let recipe = Recipe::read(&model.metadata)?;
         let (encoder, core) = input::standardised(&data, encoder, model.core)?;

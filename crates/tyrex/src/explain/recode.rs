@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use super::{Explainer, input};
 use crate::data::encode::{Affine, Block, Coding};
+use crate::data::schema::ModelInput;
 use crate::data::{Encoder, Row};
 use crate::error::Result;
 use crate::model::onnx::{Core, OnnxModel};
@@ -17,10 +18,11 @@ use crate::points::Points;
 impl Explainer {
     /// Another model of the same rows, as a function of this explainer's points.
     ///
-    /// The file takes the columns that the schema names (`[model] input`). Encoded columns of a file
-    /// without an encoder are those of the model in use.
-    pub fn fitted(&self, model: OnnxModel) -> Result<Arc<dyn Model>> {
-        let columns = input::columns(self.reference(), &model, self.columns.as_deref())?;
+    /// `takes` are the columns that the file takes, those of the schema (`[model] input`) as a rule.
+    /// Encoded columns of a file without an encoder are those of the model in use.
+    pub fn fitted(&self, model: OnnxModel, takes: ModelInput) -> Result<Arc<dyn Model>> {
+        let beside = self.columns.as_deref();
+        let columns = input::columns(self.reference(), &model, takes, beside)?;
         let own = input::encoder(self.schema(), &model, columns.as_ref())?;
         recoded(model.core, own, &self.encoder)
     }

@@ -65,8 +65,9 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
     if args.out.is_some() && ask.protocol == Protocol::Product {
         check_advice_names(explainer.schema())?;
     }
-    let given =
-        args.ensemble.as_deref().map(|folder| explainer.retraining().read(folder)).transpose()?;
+    let options = source::import_options(&args.model.import);
+    let read = |folder| explainer.retraining().read(folder, &options);
+    let given = args.ensemble.as_deref().map(read).transpose()?;
     let without_promise = ask.without_promise(explainer, given.as_ref());
     ask = ask.for_model(explainer, given.as_ref());
     if terms.needs_table() && ask.promise.is_none() {

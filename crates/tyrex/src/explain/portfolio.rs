@@ -130,14 +130,13 @@ impl PromisedPoints {
     /// search used the models.
     pub fn judged(&self, fresh: &Fresh, promise: Promise) -> Result<Option<QuestionPortfolio>> {
         let Fresh { ensemble, steered, likeness } = fresh;
-        let models: Vec<&dyn Model> =
-            ensemble.members().iter().map(|member| member as &dyn Model).collect();
+        let models: Vec<&dyn Model> = ensemble.members().iter().map(|member| &**member).collect();
         if *steered || models.is_empty() || self.is_empty() {
             return Ok(None);
         }
         let retrained = Retrained {
             models: &models,
-            family: &ensemble.change().description(),
+            family: &ensemble.origin().description(),
             steered: false,
             likeness: Some(likeness),
         };

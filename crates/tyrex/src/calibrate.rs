@@ -258,7 +258,7 @@ impl Calibration {
         let within = |validity: Validity| {
             let Validity { mean, low, high } = validity;
             format!(
-                "{} valid under the {} retrained models that did not choose it (between {} and {})",
+                "{} valid under the {} models that did not choose it (between {} and {})",
                 percent(mean),
                 self.reporting,
                 percent(low),

@@ -293,9 +293,10 @@ class Retrained:
         A function of rows, beside the model in use.
         """
     @staticmethod
-    def of_model(explainer: Explainer, model: Model) -> Retrained:
+    def of_model(explainer: Explainer, model: Model, raw: bool) -> Retrained:
         """
-        A model that the native engine runs, beside the model in use.
+        A model that the native engine runs, beside the model in use. It takes raw columns, or else
+        the columns that the explainer's schema names.
         """
     def own_scores(self, /, explainer: Explainer) -> Incomplete:
         """

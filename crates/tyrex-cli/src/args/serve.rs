@@ -11,7 +11,7 @@ use tyrex_server::log::LogFormat;
 
 use tyrex::explain::SERVED_MODELS;
 
-use super::{ChangeArgs, ModelArgs, TrainingArgs, choice, whole};
+use super::{ChangeArgs, ModelArgs, TrainingArgs, choice};
 
 /// The most models that a service retrains for one model.
 const MOST_SERVED: usize = 1000;

@@ -63,10 +63,10 @@ impl<R: Read> Reader<R> {
             Ok(header) => header.clone(),
             Err(error) => return Err(broken(source, &records.get_ref().text, error)),
         };
-        if header.iter().last().is_some_and(|cell| cell != END && cell.ends_with(END)) {
+        if header.iter().next_back().is_some_and(|cell| cell != END && cell.ends_with(END)) {
             return Err(wrong("a quote in the header line is never closed".to_owned()));
         }
-        if header.is_empty() || header == [END].as_slice() {
+        if header.is_empty() || header.iter().eq([END]) {
             return Err(wrong("the file is empty, expected a header line".to_owned()));
         }
         if let Some(separator) = other_separator(&header) {
@@ -86,8 +86,11 @@ fn distinct(header: &csv::StringRecord) -> csv::StringRecord {
         if seen.insert(name.to_owned()) {
             return name.to_owned();
         }
-        let free = (1..).map(|number| format!("{name}.{number}")).find(|own| !taken.contains(own));
-        let free = free.unwrap_or_default();
+        let mut number = 1;
+        while taken.contains(&format!("{name}.{number}")) {
+            number += 1;
+        }
+        let free = format!("{name}.{number}");
         taken.insert(free.clone());
         free
     };
@@ -100,7 +103,7 @@ impl<R: Read> Reader<R> {
         let Ended { read, rest, .. } = self.records.get_ref();
         // The reader does not count a byte order mark, which is shorter than the end.
         let at = record.position().map_or(0, csv::Position::byte) + BYTE_ORDER_MARK;
-        rest.is_some() && at >= *read && record == [END].as_slice()
+        rest.is_some() && at >= *read && record.iter().eq([END])
     }
 }
 
@@ -125,7 +128,7 @@ impl<R: Read> Batches for Reader<R> {
             if self.is_end(&record) {
                 break;
             }
-            if record.iter().last().is_some_and(|cell| cell.ends_with(END)) {
+            if record.iter().next_back().is_some_and(|cell| cell.ends_with(END)) {
                 let line = record.position().map_or(0, csv::Position::line);
                 let problem = format!(
                     "row {} (line {line}) has a quote that is never closed, so the rest of the \

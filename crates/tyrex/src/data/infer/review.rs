@@ -4,6 +4,8 @@
 //! (columns that identify rows, features that nobody can change, outliers that flatten a scale);
 //! the rest is a remark. Both are for a person to confirm.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use super::{Inferred, Table};
 use crate::data::cell::listed;
 use crate::data::schema::{Action, Feature, FeatureKind, Interval, Schema, Split};
@@ -157,7 +159,7 @@ fn ignore_identifiers(inferred: &mut Inferred, table: &Table) -> Result<()> {
 
 /// Whether nearly all cells differ, and the column is text or named as an identifier.
 fn identifies(column: &Column, kind: &FeatureKind) -> bool {
-    let different = column.cells().collect::<std::collections::BTreeSet<_>>().len();
+    let different = column.cells().collect::<BTreeSet<_>>().len();
     let differs = different as f64 >= DIFFERENT * column.len() as f64;
     let is_named = has_word(column.name(), &IDENTIFIERS);
     match kind {
@@ -216,7 +218,7 @@ fn zeros(numbers: &[Option<f64>]) -> Option<String> {
     let (&least, &most) = (others.first()?, others.last()?);
     let median = others[others.len() / 2];
     // Counts and amounts have small values between zero and the usual ones.
-    let is_apart = least > 0.0 && least >= 5.0 && least >= 0.1 * median;
+    let is_apart = least >= 5.0 && least >= 0.1 * median;
     (zeros > 0 && is_apart && others.len() >= LEAST_ROWS).then(|| {
         format!(
             "{zeros} of {} cells are 0, and the others are {least} or more. If 0 means missing, set \
@@ -277,7 +279,7 @@ fn leak(
         let area = area.max(1.0 - area);
         (area >= LEAK).then(|| format!("alone it ranks the labels with an AUC of {area:.3}"))
     } else {
-        let mut counts: std::collections::BTreeMap<&str, [usize; 2]> = Default::default();
+        let mut counts: BTreeMap<&str, [usize; 2]> = BTreeMap::new();
         for (cell, label) in column.cells().zip(labels) {
             if let Some(label) = label {
                 counts.entry(cell).or_default()[usize::from(*label)] += 1;

@@ -146,6 +146,12 @@ pub struct World {
     /// Models trained like those, for calibration and certificates only.
     #[serde(default)]
     pub calibration: usize,
+    /// Models trained like those, for the methods that search over models only.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub search: usize,
+    /// Models trained like those, which choose the margins of such methods only.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub tuning: usize,
     /// Base models: the first, and retrained ones used in its place.
     #[serde(default = "one")]
     pub bases: usize,
@@ -166,6 +172,18 @@ fn one() -> usize {
 }
 fn two_hundred() -> usize {
     200
+}
+// The signature that serde requires.
+#[expect(clippy::trivially_copy_pass_by_ref)]
+fn is_none(models: &usize) -> bool {
+    *models == 0
+}
+
+impl World {
+    /// All models, the first base included.
+    pub(super) fn models(&self) -> usize {
+        1 + self.reinitialise + self.leave_out + self.calibration + self.search + self.tuning
+    }
 }
 
 /// A comparison of methods.
@@ -346,6 +364,8 @@ impl Suite {
             world.reinitialise = world.reinitialise.min(QUICK_JUDGES);
             world.leave_out = world.leave_out.min(QUICK_JUDGES);
             world.calibration = world.calibration.min(QUICK_CALIBRATORS);
+            world.search = world.search.min(QUICK_JUDGES);
+            world.tuning = world.tuning.min(QUICK_CALIBRATORS);
             world.factuals = world.factuals.saturating_mul(world.bases).min(QUICK_FACTUALS);
             let many_bases = std::mem::replace(&mut world.bases, 1) > 1;
             match task {
@@ -369,8 +389,8 @@ impl Suite {
     }
 }
 
-/// The short run uses ten models, four of each evaluating kind and two that calibrate, and few
-/// thresholds.
+/// The short run uses ten models, four of each evaluating kind and two that calibrate, six more for
+/// searches over models, and few thresholds.
 const QUICK_JUDGES: usize = 4;
 const QUICK_CALIBRATORS: usize = 2;
 const QUICK_FACTUALS: usize = 100;

@@ -23,8 +23,9 @@ import rows
 
 SIGMA, SAMPLES, TAU = 0.1, 1000, 0.85
 EPOCHS, RETRAINED, FACTUALS = 50, 10, 200
-# The search over models: their number, the share of them in the tail, and its least logit.
-SEARCHED, TAIL, MARGIN = 40, 0.1, 0.5
+# The search over models: their number, the share of them in the tail, and its least logit. They
+# are trained briefly: their number decides the time of a search, not how well they fit.
+SEARCHED, SEARCH_EPOCHS, TAIL, MARGIN = 40, 10, 0.1, 0.5
 
 
 @dataclass
@@ -47,21 +48,20 @@ def make(limit, cache, progress, searches=False):
     x, y, _ = rows.load(limit)
     epochs, retrained, factuals = (EPOCHS, RETRAINED, FACTUALS) if limit is None else (10, 3, 20)
     searched = 0 if not searches else SEARCHED if limit is None else 8
-    name = hashlib.sha256(x.tobytes() + y.tobytes() + bytes([epochs])).hexdigest()[:16]
-    models = []
-    count = 1 + retrained + searched
-    for seed in range(count):
+    models, search = [], []
+    wanted = [(models, epochs)] * (retrained + 1) + [(search, SEARCH_EPOCHS)] * searched
+    for seed, (to, passes) in enumerate(wanted):
+        name = hashlib.sha256(x.tobytes() + y.tobytes() + bytes([passes])).hexdigest()[:16]
         file = Path(cache) / f"model-{name}-{seed}.bin"
         if not file.is_file():
-            progress(f"training model {seed + 1} of {count}")
+            progress(f"training model {seed + 1} of {len(wanted)}")
             file.parent.mkdir(parents=True, exist_ok=True)
-            write_models(file, [network.train(x, y, seed, epochs)])
-        models += read_models(file)
+            write_models(file, [network.train(x, y, seed, passes)])
+        to += read_models(file)
     test_x, test_y, _ = rows.load(None, part="test")
     rejected = (network.score(models[0], test_x) < 0.5) & (test_y < 0.5)
     rng = np.random.default_rng(0)
     offsets = (SIGMA * rng.standard_normal((SAMPLES, x.shape[1]))).astype("<f4")
-    models, search = models[: 1 + retrained], models[1 + retrained :]
     return Problem(x, y, test_x[rejected][:factuals], offsets, models, search)
 
 

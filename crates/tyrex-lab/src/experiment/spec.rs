@@ -360,14 +360,15 @@ impl Suite {
     #[must_use]
     pub fn quick(mut self) -> Self {
         self.quick = true;
-        for Experiment { world, task, .. } in &mut self.experiments {
+        for Experiment { world, task, beside, .. } in &mut self.experiments {
             world.reinitialise = world.reinitialise.min(QUICK_JUDGES);
             world.leave_out = world.leave_out.min(QUICK_JUDGES);
             world.calibration = world.calibration.min(QUICK_CALIBRATORS);
             world.search = world.search.min(QUICK_JUDGES);
             world.tuning = world.tuning.min(QUICK_CALIBRATORS);
             world.factuals = world.factuals.saturating_mul(world.bases).min(QUICK_FACTUALS);
-            let many_bases = std::mem::replace(&mut world.bases, 1) > 1;
+            let is_table = world.bases > 1 && beside.is_some();
+            world.bases = 1;
             match task {
                 Task::Comparison(task) => {
                     task.calibration.factuals = task.calibration.factuals.min(QUICK_FEW);
@@ -378,7 +379,7 @@ impl Suite {
                 Task::Histograms(_) => {}
             }
             // Experiments without a table in the paper use fewer.
-            if !many_bases {
+            if !is_table {
                 world.factuals = world.factuals.min(QUICK_FEW);
                 if let Task::Comparison(task) = task {
                     task.norms.truncate(1);

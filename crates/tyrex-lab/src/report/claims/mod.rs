@@ -180,7 +180,8 @@ impl<'a> Place<'a> {
     fn with_any_threshold(&self, method: &str) -> impl Iterator<Item = &'a Entry<'a>> {
         self.all.iter().copied().filter(move |entry| {
             let settings = &entry.line.contender.settings;
-            is_of(entry, method) && settings.iter().all(|(name, _)| name == "tau" || name == "aim")
+            is_of(entry, method)
+                && settings.iter().all(|(name, _)| name == "tau" || name == "margin")
         })
     }
 }

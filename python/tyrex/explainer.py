@@ -204,6 +204,7 @@ class Explainer:
         certify: Any = False,
         stability: bool | None = None,
         models: int | None = None,
+        change: str | Mapping[str, Any] | None = None,
         training: Mapping[str, Any] | None = None,
         relax: bool | None = None,
         seed: int | None = None,
@@ -258,6 +259,10 @@ class Explainer:
         models
             Models to retrain for `certify=True`. By default 20 if the model was trained by
             `Explainer.train`, and none for another model.
+        change
+            How models that are retrained now differ from the model, as in `tyrex.retrain`:
+            "reinitialise" (the default), "reinitialise,bootstrap" to draw one of several for each
+            model, or `{"name": "leave-out", "fraction": 0.05}`. A promise is for this change.
         training
             Training parameters of models that are retrained now, such as `{"l2": 0.001}`. They
             replace those that the model was trained with, or the defaults if those are not known.
@@ -308,6 +313,7 @@ class Explainer:
             certify=certify is not False,
             stability=stability,
             models=models,
+            change=change,
             relax=relax,
             seed=seed,
             params=params,

@@ -70,6 +70,7 @@ def options(
     certify: bool | None = None,
     stability: bool | None = None,
     models: int | None = None,
+    change: str | Mapping[str, Any] | None = None,
     relax: bool | None = None,
     seed: int | None = None,
     params: Mapping[str, Any] | None = None,
@@ -118,9 +119,16 @@ def options(
         "certify": certify,
         "stability": stability,
         "models": _given(models, lambda: whole("models", models)),
+        "change": _change(change) if isinstance(change, str) else change,
         "relax": relax,
     }
     return to_json("options", _only_given(ask))
+
+
+def _change(change: str) -> dict[str, Any]:
+    """The change of a name; several, separated by commas, are a mixture."""
+    changes = [{"name": name.strip()} for name in change.split(",")]
+    return changes[0] if len(changes) == 1 else {"name": "mixture", "changes": changes}
 
 
 def _given(value: Any, checked: Callable[[], Any]) -> Any:

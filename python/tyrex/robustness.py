@@ -141,9 +141,10 @@ def retrain(
     """Retrains the network many times (20 by default), each time with a random change.
 
     `change` is reinitialise (the default), leave-out, bootstrap, architecture, hyperparameters,
-    fine-tune or weight-noise; `training`, or `params`, are training parameters that replace the
-    base model's: those it was trained with, or the defaults if those are not known.
-    Needs a network and labels.
+    fine-tune, weight-noise, dropout, adversarial-weights, moved-threshold or mixture; of several,
+    separated by commas, each model gets one at random. `change_params` are the parameters of a
+    single change. `training`, or `params`, are training parameters that replace the base model's:
+    those it was trained with, or the defaults if those are not known. Needs a network and labels.
 
     >>> import tyrex
     >>> explainer = tyrex.Explainer.train(tyrex.datasets.load_german(), epochs=3)
@@ -151,7 +152,7 @@ def retrain(
     Ensemble of 2 models: trained again on as many rows drawn with replacement, from new weights
     """
     pairs = ((name.replace("_", "-"), value) for name, value in (change_params or {}).items())
-    notation = ", ".join(f"{name} = {to_json(name, value)}" for name, value in pairs)
+    notation = ", ".join(f"{name} = {_notation(name, value)}" for name, value in pairs)
     wanted = {**(training or {}), **params}
     with Progress(progress, "training", unit="epochs") as bar:
         native = explainer._native.retrain(
@@ -163,6 +164,16 @@ def retrain(
             bar,
         )
     return Ensemble(explainer, native)
+
+
+def _notation(name: str, value: Any) -> str:
+    """The value of a parameter in the notation of TOML."""
+    if isinstance(value, Mapping):
+        pairs = (f"{key} = {_notation(name, each)}" for key, each in value.items())
+        return f"{{ {', '.join(pairs)} }}"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(_notation(name, each) for each in value)}]"
+    return to_json(name, value)
 
 
 def certify(

@@ -15,6 +15,7 @@ Examples:
   tyrex retrain --dataset german --change leave-out --change-params 'fraction = 0.05' --out left
   tyrex retrain --dataset german --change fine-tune --change-params 'epochs = 3' --out tuned
   tyrex retrain --dataset german --change weight-noise --change-params 'delta = 1e-3' --out moved
+  tyrex retrain --dataset german --change reinitialise,bootstrap --out mixed
   tyrex retrain --data loans.csv --schema loans.toml --model loans.onnx --seed 1 --out fresh")]
 pub struct RetrainArgs {
     /// The source of the rows.
@@ -47,15 +48,17 @@ pub struct RetrainArgs {
 #[derive(Debug, Clone, clap::Args)]
 #[command(next_help_heading = "Change")]
 pub struct ChangeArgs {
-    /// Change that makes each model differ
+    /// Change that makes each model differ; of several, separated by commas, each model gets one at
+    /// random
     #[arg(
         long,
-        value_name = "NAME",
+        value_name = "NAMES",
         default_value = "reinitialise",
+        value_delimiter = ',',
         value_parser = PossibleValuesParser::new(change_names())
     )]
-    pub change: String,
-    /// Parameters of the change, such as 'fraction = 0.05'; docs/model-change.md lists them
+    pub change: Vec<String>,
+    /// Parameters of a single change, such as 'fraction = 0.05'; docs/model-change.md lists them
     #[arg(long, value_name = "PAIRS")]
     pub change_params: Option<String>,
 }

@@ -11,7 +11,7 @@ use tyrex_server::log::LogFormat;
 
 use tyrex::explain::SERVED_MODELS;
 
-use super::{ModelArgs, TrainingArgs, choice, whole};
+use super::{ChangeArgs, ModelArgs, TrainingArgs, choice, whole};
 
 /// Arguments of `serve`.
 #[derive(Debug, clap::Args)]
@@ -53,6 +53,9 @@ pub struct ServeArgs {
     /// Models to retrain, to test which advice stays valid
     #[arg(long, value_name = "N", default_value_t = SERVED_MODELS, value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "Model and data")]
     pub models: usize,
+    /// How the retrained models differ.
+    #[command(flatten)]
+    pub change: ChangeArgs,
     /// Training parameters.
     #[command(flatten, next_help_heading = "Training of retrained models")]
     pub training: TrainingArgs,

@@ -44,7 +44,8 @@ pub(crate) fn run(context: &mut Context<'_>, args: &RetrainArgs) -> anyhow::Resu
 
 /// The change of the flags.
 pub(super) fn change(args: &ChangeArgs) -> Result<ModelChange> {
-    ModelChange::with_params(&args.change, args.change_params.as_deref().unwrap_or_default())
+    let params = args.change_params.as_deref().unwrap_or_default();
+    ModelChange::with_params(&args.change.join(","), params)
 }
 
 /// A bar that counts the epochs of all models.

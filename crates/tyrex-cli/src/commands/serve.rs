@@ -17,7 +17,7 @@ use tyrex_server::serve::{Service, interrupted};
 use tyrex_server::{AppState, AppState as State};
 
 use super::summary::{counted, shown};
-use super::{Context, ledger, train};
+use super::{Context, ledger, retrain, train};
 use crate::args::{LimitArgs, ReachArgs, ServeArgs};
 use crate::help::Usage;
 use crate::printer::{Page, Report};
@@ -90,6 +90,7 @@ async fn start(
         dataset: args.dataset.clone(),
         data_dir: context.global.data_dir.clone(),
         ensemble: args.models,
+        change: retrain::change(&args.change)?,
         training: train::changes(&args.training, &TrainParams::default())?,
         ..usual
     };

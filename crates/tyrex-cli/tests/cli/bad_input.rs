@@ -359,6 +359,21 @@ fn about_change() -> Vec<Case> {
             &["change-params", "is 0.1", "pairs such as delta = 0.01"],
         ),
         case(
+            "parameters of several changes",
+            &retrain(&["--change", "bootstrap,dropout", "--change-params", "rate = 0.2"]),
+            &["none with several changes", "`mixture`", "changes = [{ name = \"bootstrap\" }"],
+        ),
+        case(
+            "a mixture of mixtures",
+            &retrain(&["--change", "bootstrap,mixture"]),
+            &["changes that are not mixtures", "in one mixture"],
+        ),
+        case(
+            "an unknown change among others",
+            &retrain(&["--change", "bootstrap,reset"]),
+            &["reset", "leave-out"],
+        ),
+        case(
             "a change that is aimed",
             &retrain(&["--change", "targeted"]),
             &["aimed at one point and not random", "docs/model-change.md"],

@@ -128,6 +128,10 @@ fn every_flag_reaches_the_change() {
     assert_ne!(left_out, plain);
     let half = ["--change", "leave-out", "--change-params", "fraction = 0.5"];
     assert_ne!(retrain(&half), left_out);
+    // The members of a mixture have their own seeds, so they are none of its changes' members.
+    let mixed = retrain(&["--change", "reinitialise,leave-out"]);
+    assert!(mixed != plain && mixed != left_out);
+    assert_eq!(retrain(&["--change", "reinitialise", "--change", "leave-out"]), mixed);
     assert_ne!(retrain(&["--seed", "1"]), plain);
     assert_ne!(retrain(&["--batch", "7"]), plain);
     assert_eq!(retrain(&["--threads", "1"]), plain);
@@ -173,6 +177,29 @@ fn every_change_makes_an_ensemble_that_certifies() {
             "weight-noise",
             "delta = 0.001",
             "every weight and bias moved by at most 0.001, without training",
+        ),
+        (
+            "dropout",
+            "rate = 0.2",
+            "each hidden unit left out with probability 0.2, without training",
+        ),
+        (
+            "adversarial-weights",
+            "slack = 0.05",
+            "weights moved against 1 of the accepted training rows, drawn at random, while the \
+             training loss rises by at most 5 %",
+        ),
+        (
+            "moved-threshold",
+            "to = 0.7",
+            "the acceptance threshold moved to one between 0.4 and 0.7, without training",
+        ),
+        (
+            "mixture",
+            "changes = [{name = 'bootstrap'}, {name = 'leave-out', fraction = 0.1}]",
+            "one of 2 changes, drawn for each model: trained again on as many rows drawn with \
+             replacement, from new weights; or trained again without 10 % of the rows, from new \
+             weights",
         ),
     ] {
         let flags = ["--model", "m.onnx", "--change", change, "--change-params", params];

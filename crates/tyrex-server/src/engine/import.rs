@@ -248,6 +248,7 @@ impl Engine {
             return Err(Error::Conflict(problem));
         }
         let alone = self.model_reading_permit()?;
+        let change = self.config.change.clone();
         let (upload, explainer, applicants, retraining) = self
             .run_now(move |_| {
                 let _alone = alone;
@@ -257,7 +258,8 @@ impl Engine {
                     0 => None,
                     models => {
                         explainer.retraining().params().map_err(at("ensemble"))?;
-                        Some(retraining(&explainer.with_training(&upload.training)?, models)?)
+                        let explainer = explainer.with_training(&upload.training)?;
+                        Some(retraining(&explainer, models, change)?)
                     }
                 };
                 Ok((upload, explainer, applicants, retraining))
@@ -357,7 +359,10 @@ impl Engine {
                 .await?;
             let retraining = match self.config.ensemble {
                 0 => None,
-                models => Some(retraining(&explainer, models.min(MOST_MODELS))?),
+                models => {
+                    let change = self.config.change.clone();
+                    Some(retraining(&explainer, models.min(MOST_MODELS), change)?)
+                }
             };
             let stored = StoredModel {
                 id: name.clone(),
@@ -385,14 +390,14 @@ impl Engine {
 
 /// How the models of an ensemble are made: as `tyrex explain` makes them for its certificates and
 /// its searches. The parameters are those of the explainer.
-fn retraining(explainer: &Explainer, models: usize) -> Result<Retraining> {
+fn retraining(explainer: &Explainer, models: usize, change: ModelChange) -> Result<Retraining> {
     let ask = Ask::default();
     let search = ask.search_terms(explainer)?;
     let set = |RetrainingTerms { models, seed, .. }| SearchSet { models, seed };
     // Models to search over are of use only if the promise of an answer can be shown.
     let can_promise = Promise::new(PROMISE, ask.confidence)?.can_be_shown(models);
     Ok(Retraining {
-        change: ModelChange::default(),
+        change,
         models,
         params: explainer.retraining().params()?,
         seed: ask.certificate_seed(),

@@ -26,6 +26,7 @@ use jiff::Timestamp;
 use prometheus_client::metrics::histogram::Histogram;
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
+use tyrex::change::ModelChange;
 use tyrex::explain::{Applicant, SERVED_MODELS};
 
 pub(crate) use audit::{Contender, GateQuestion};
@@ -51,11 +52,12 @@ use tyrex_ledger::ledger::Ledger;
 /// | `questions` | 2048 | questions that may wait; further ones are rejected |
 /// | `dataset` | none | a named data set to train a model on, unless it is trained already |
 /// | `data_dir` | none | the folder that is searched first for named data sets |
-/// | `ensemble` | 50 | models to retrain for this model |
+/// | `ensemble` | 61 | models to retrain for this model |
+/// | `change` | `reinitialise` | how retrained models differ, of uploaded models too |
 /// | `models` | 32 | served models |
 /// | `jobs` | 100 | unfinished jobs |
 /// | `keep_jobs` | 7 days | how long finished jobs, and the personal data in them, are kept |
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub struct EngineConfig {
     /// Threads that answer.
     pub threads: usize,
@@ -67,6 +69,9 @@ pub struct EngineConfig {
     pub data_dir: Option<PathBuf>,
     /// Models to retrain for this model.
     pub ensemble: usize,
+    /// How retrained models differ from their model. A model of the database keeps the change that
+    /// it was imported with.
+    pub change: ModelChange,
     /// Training parameters of the models that the service is started with, by their names in
     /// files; the others are those of the model's recipe, or the defaults.
     pub training: Map<String, Value>,
@@ -86,6 +91,7 @@ impl Default for EngineConfig {
             dataset: None,
             data_dir: None,
             ensemble: SERVED_MODELS,
+            change: ModelChange::default(),
             training: Map::new(),
             models: 32,
             jobs: 100,

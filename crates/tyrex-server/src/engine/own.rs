@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
+use tyrex::change::ModelChange;
 use tyrex::data::schema::Split;
 use tyrex::data::{Dataset, Schema, Table};
 use tyrex::explain::Ask;
@@ -47,8 +48,9 @@ impl Engine {
     /// recognised.
     pub async fn open(self: &Arc<Self>, own: OwnModel) -> Result<()> {
         let ensemble = self.config.ensemble;
-        let training = self.config.training.clone();
-        let (name, files) = self.pool.run_in_background(move || Files::read(own, training)).await?;
+        let (training, change) = (self.config.training.clone(), self.config.change.clone());
+        let read = move || Files::read(own, training, &change);
+        let (name, files) = self.pool.run_in_background(read).await?;
         if self.model(Some(&name)).is_err() {
             let upload_name = name.clone();
             let upload =
@@ -99,7 +101,11 @@ struct Files {
 
 impl Files {
     /// Reads them; also returns the name of the model, which contains a digest of the files.
-    fn read(own: OwnModel, training: Map<String, Value>) -> Result<(String, Self)> {
+    fn read(
+        own: OwnModel,
+        training: Map<String, Value>,
+        change: &ModelChange,
+    ) -> Result<(String, Self)> {
         let read = |path: &PathBuf| {
             std::fs::read(path).map_err(tyrex::Error::io("read", path)).map_err(Error::from)
         };
@@ -128,11 +134,11 @@ impl Files {
             },
             training,
         };
-        Ok((format!("{stem}-{}", files.digest()), files))
+        Ok((format!("{stem}-{}", files.digest(change)), files))
     }
 
-    /// A digest of everything in them.
-    fn digest(&self) -> String {
+    /// A digest of everything in them, and of the change of the retrained models.
+    fn digest(&self, change: &ModelChange) -> String {
         let mut digest = Sha256::new();
         let data = self.data.as_ref().map(|(_, bytes)| bytes.as_slice());
         let schema = self.schema.as_deref().map(str::as_bytes);
@@ -145,9 +151,12 @@ impl Files {
             digest.update(reference);
         }
         digest.update(format!("{:?}", self.reading));
-        // Without training parameters the name is that of earlier versions.
+        // Without training parameters or another change the name is that of earlier versions.
         if !self.training.is_empty() {
             digest.update(Value::Object(self.training.clone()).to_string());
+        }
+        if *change != ModelChange::default() {
+            digest.update(format!("{change:?}"));
         }
         hex(&digest.finalize()[..DIGEST])
     }

@@ -69,7 +69,7 @@ impl<'a> Plan<'a> {
     where
         'a: 'b,
     {
-        Base { network, rows, fresh: self.fresh, params: self.params }
+        Base { network, examples: self.examples, rows, fresh: self.fresh, params: self.params }
     }
 
     /// Makes the given members in parallel. A `Break` from `watch` is an error.

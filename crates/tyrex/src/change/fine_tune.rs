@@ -128,7 +128,7 @@ impl Change for FineTune {
 /// Labels of one logit are 1 for the favourable class. A network from elsewhere may have its logit
 /// against that class, or have two logits; it is trained unchanged, except that the classes of its
 /// last layer are swapped if the favourable class is not the last.
-fn start<'a>(base: &Base<'a>) -> Result<(Cow<'a, Mlp>, OutputLayer)> {
+pub(super) fn start<'a>(base: &Base<'a>) -> Result<(Cow<'a, Mlp>, OutputLayer)> {
     let network = base.network;
     let (output, comes_last) = match (base.params.output, network.output()) {
         (OutputLayer::Sigmoid, Output::Sigmoid { favourable }) => {

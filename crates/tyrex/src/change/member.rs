@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use crate::error::Result;
-use crate::model::{Mlp, TrainParams};
+use crate::model::{Examples, Mlp, TrainParams};
 use crate::seed::Seed;
 
 /// A random way in which a model changes.
@@ -27,6 +27,8 @@ pub(super) trait Change {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Base<'a> {
     pub(super) network: &'a Mlp,
+    /// All rows, with their labels and weights.
+    pub(super) examples: Examples<'a>,
     /// The rows it was trained on.
     pub(super) rows: &'a [usize],
     /// Rows that it has not seen.
@@ -69,10 +71,13 @@ pub(super) struct Training<'a> {
 pub(super) mod tests {
     use super::*;
     use crate::model::{Activation, Dense, Output};
+    use crate::points::Points;
 
-    /// A base to change: a small network, whose weights are not used, and its rows.
+    /// A base to change: a small network and its rows.
     pub(in super::super) struct Sample {
         pub(in super::super) network: Mlp,
+        pub(in super::super) points: Points,
+        pub(in super::super) labels: Vec<u32>,
         pub(in super::super) rows: Vec<usize>,
         pub(in super::super) fresh: Vec<usize>,
         pub(in super::super) params: TrainParams,
@@ -86,6 +91,8 @@ pub(super) mod tests {
             let network = Mlp::new(1, &[layer], Output::Sigmoid { favourable: true });
             Self {
                 network: network.expect("one layer that fits"),
+                points: Points::zeros(2 * rows, 1),
+                labels: (0..2 * rows).map(|row| (row / 2 % 2) as u32).collect(),
                 rows: (0..rows).map(|row| 2 * row).collect(),
                 fresh: (0..rows).map(|row| 2 * row + 1).collect(),
                 params: TrainParams { hidden: vec![], ..TrainParams::paper() },
@@ -93,8 +100,28 @@ pub(super) mod tests {
         }
 
         pub(in super::super) fn base(&self) -> Base<'_> {
-            let Self { network, rows, fresh, params } = self;
-            Base { network, rows, fresh, params }
+            let Self { network, points, labels, rows, fresh, params } = self;
+            Base { network, examples: Examples::new(points, labels), rows, fresh, params }
+        }
+
+        /// With hidden layers of these widths, and weights that differ from each other.
+        pub(in super::super) fn with_layers(hidden: &[usize]) -> Self {
+            let mut inputs = 1;
+            let mut layers = Vec::new();
+            for (index, &outputs) in hidden.iter().chain(&[1]).enumerate() {
+                let number = |place: usize| (place as f32 - 1.3) * 0.7 + index as f32 * 0.1;
+                layers.push(Dense {
+                    weights: (0..inputs * outputs).map(number).collect(),
+                    bias: (0..outputs).map(|place| place as f32 * 0.2 - 0.1).collect(),
+                    activation: match index {
+                        index if index == hidden.len() => Activation::Identity,
+                        _ => Activation::Tanh,
+                    },
+                });
+                inputs = outputs;
+            }
+            let network = Mlp::new(1, &layers, Output::Sigmoid { favourable: true });
+            Self { network: network.expect("layers that fit"), ..Self::new(3) }
         }
 
         pub(in super::super) fn check(&self, change: &dyn Change) -> Result<()> {
@@ -111,6 +138,14 @@ pub(super) mod tests {
                 Member::Trained(training) => *training,
                 Member::Made(_) => panic!("not trained: {}", change.description()),
             }
+        }
+    }
+
+    /// The member of that number, of a change that does not train.
+    pub(in super::super) fn made(sample: &Sample, change: &dyn Change, number: usize) -> Mlp {
+        match change.member(&sample.base(), Seed(0).index(number)).expect("a change that fits") {
+            Member::Made(network) => network,
+            Member::Trained(_) => panic!("trained: {}", change.description()),
         }
     }
 }

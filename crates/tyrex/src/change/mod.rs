@@ -6,14 +6,18 @@
 //! [`Targeted`] is separate: it is not random, so it makes no ensembles and no certificate covers
 //! it.
 
+mod adversarial_weights;
 mod architecture;
 mod bootstrap;
+mod dropout;
 mod ensemble;
 mod fine_tune;
 mod folder;
 mod hyperparameters;
 mod leave_out;
 mod member;
+mod mixture;
+mod moved_threshold;
 mod observed;
 mod reinitialise;
 mod resume;
@@ -44,6 +48,10 @@ catalogue! {
         hyperparameters::Hyperparameters,
         fine_tune::FineTune,
         weight_noise::WeightNoise,
+        dropout::Dropout,
+        adversarial_weights::AdversarialWeights,
+        moved_threshold::MovedThreshold,
+        mixture::Mixture,
     }
 }
 
@@ -55,8 +63,13 @@ impl Default for ModelChange {
 }
 
 impl ModelChange {
-    /// The change of that name, with its default parameters.
+    /// The change of that name, with its default parameters. Several names, separated by commas,
+    /// make a [`Mixture`] of these changes.
     pub fn named(name: &str) -> Result<Self> {
+        if name.contains(',') {
+            let changes = name.split(',').map(|name| Self::named(name.trim()));
+            return Ok(Mixture::new(changes.collect::<Result<_>>()?)?.into());
+        }
         let mut expected = format!("one of {}", Self::NAMES.join(", "));
         if name == Targeted::NAME {
             expected.push_str(Targeted::WHY_NOT);
@@ -67,9 +80,22 @@ impl ModelChange {
 
     /// The change of that name, with typed parameters: pairs in TOML notation, such as
     /// `epochs = 3, learning-rate = 1e-4`. Parameters that are not named keep their defaults.
+    ///
+    /// Several names have no parameters; those of a mixture's changes are in its `changes`.
     pub fn with_params(name: &str, params: &str) -> Result<Self> {
         // An unknown name is reported before any problem with parameters.
         let usual = Self::named(name)?;
+        if name.contains(',') {
+            if params.trim().is_empty() {
+                return Ok(usual);
+            }
+            let pairs = usual.params().unwrap_or_default();
+            let expected = format!(
+                "none with several changes; give the change `{}` with parameters such as {pairs}",
+                usual.name()
+            );
+            return Err(Error::param("change-params", params, expected));
+        }
         let wrong = |problem: &str| {
             let usual = usual.params().unwrap_or_default();
             let known = match usual.as_str() {
@@ -144,6 +170,10 @@ mod tests {
                 r#"{"name":"hyperparameters","epochs":2.0,"batch":2.0,"learning-rate":2.0}"#,
                 r#"{"name":"fine-tune","fraction":0.1,"epochs":5,"learning-rate":0.001}"#,
                 r#"{"name":"weight-noise","delta":0.01}"#,
+                r#"{"name":"dropout","rate":0.1}"#,
+                r#"{"name":"adversarial-weights","slack":0.1,"targets":1}"#,
+                r#"{"name":"moved-threshold","from":0.4,"to":0.6}"#,
+                r#"{"name":"mixture","changes":[{"name":"reinitialise"},{"name":"bootstrap"}]}"#,
             ]
         );
     }
@@ -167,13 +197,33 @@ mod tests {
         assert_eq!(
             error,
             "parameter `change` is retrain, expected one of reinitialise, leave-out, bootstrap, \
-             architecture, hyperparameters, fine-tune, weight-noise"
+             architecture, hyperparameters, fine-tune, weight-noise, dropout, \
+             adversarial-weights, moved-threshold, mixture"
         );
         let error = ModelChange::named("targeted").unwrap_err().to_string();
         assert!(
             error.contains("a targeted change is aimed at one point and not random"),
             "{error}"
         );
+    }
+
+    #[test]
+    fn several_names_are_a_mixture() {
+        let named = |name: &str| ModelChange::named(name).unwrap();
+        let three = [named("leave-out"), named("bootstrap"), named("dropout")];
+        let mixture: ModelChange = Mixture::new(three.to_vec()).unwrap().into();
+        assert_eq!(named("leave-out,bootstrap, dropout"), mixture);
+        assert_eq!(ModelChange::with_params("leave-out,bootstrap,dropout", " ").unwrap(), mixture);
+        assert_eq!(named("reinitialise,bootstrap"), Mixture::default().into());
+        for (wrong, expected) in [
+            ("leave-out,", "`change` is , expected one of"),
+            ("leave-out,retrain", "`change` is retrain, expected one of"),
+            ("leave-out,targeted", "not random"),
+            ("leave-out,mixture", "expected changes that are not mixtures"),
+        ] {
+            let error = ModelChange::named(wrong).unwrap_err().to_string();
+            assert!(error.contains(expected), "{error}");
+        }
     }
 
     #[test]
@@ -195,6 +245,15 @@ mod tests {
             read("architecture", "hidden = [[8], [], [4, 4]]"),
             ModelChange::Architecture(Architecture { hidden: vec![vec![8], vec![], vec![4, 4]] })
         );
+        assert_eq!(
+            read(
+                "mixture",
+                "changes = [{name = 'leave-out', fraction = 0.05}, {name = 'dropout'}]"
+            ),
+            Mixture::new(vec![LeaveOut { fraction: 0.05 }.into(), Dropout::default().into()])
+                .unwrap()
+                .into()
+        );
     }
 
     #[test]
@@ -208,6 +267,13 @@ mod tests {
             ("leave-out", "name = 'bootstrap'", "more than parameters"),
             ("leave-out", "fraction = 0.1 }\nother = { a = 1", "those of leave-out"),
             ("targeted", "delta = 0.1", "not random"),
+            (
+                "bootstrap,leave-out",
+                "fraction = 0.1",
+                "none with several changes; give the change `mixture` with parameters such as \
+                 changes = [{ name = \"bootstrap\" }, { fraction = 0.01, name = \"leave-out\" }]",
+            ),
+            ("mixture", "changes = []", "expected at least two changes"),
         ] {
             let error = ModelChange::with_params(name, params).unwrap_err().to_string();
             assert!(error.contains(expected), "{error} does not say: {expected}");

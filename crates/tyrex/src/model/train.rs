@@ -8,6 +8,7 @@
 //! comes from its own seed, so the result does not depend on the number of threads.
 
 mod examples;
+mod gradient;
 mod initial;
 mod params;
 
@@ -27,6 +28,7 @@ use crate::points::Points;
 use crate::seed::{Rng, Seed};
 pub use examples::Examples;
 use examples::{check_examples, row_weights};
+pub(crate) use gradient::{Objective, WeightGradients, parameters, with_parameters};
 use initial::{initial, started};
 pub use params::{ClassWeights, EarlyStopping, Initialisation, OutputLayer, Schedule, TrainParams};
 
@@ -299,17 +301,21 @@ impl<'a> Trainer<'a> {
     /// One step on one batch: forward, backward, Adam. Returns the sum of the losses and the number
     /// of correctly classified rows, both before the step.
     fn step(&mut self, batch: &[usize]) -> (f64, usize) {
-        let rows = batch.len();
+        self.load(batch);
+        self.forward(batch.len());
+        let result = self.cotangents(batch);
+        self.backward(batch.len());
+        self.update();
+        result
+    }
+
+    /// Puts the rows of a batch into the input.
+    fn load(&mut self, batch: &[usize]) {
         let dim = self.examples.points.dim();
         let input_width = kernel::lines_for(dim);
         for (&row, line) in batch.iter().zip(self.input.chunks_exact_mut(input_width)) {
             pad_rows(self.examples.points.row(row), dim, line);
         }
-        self.forward(rows);
-        let result = self.cotangents(batch);
-        self.backward(rows);
-        self.update();
-        result
     }
 
     fn forward(&mut self, rows: usize) {
@@ -600,15 +606,7 @@ mod tests {
             let (total, _) = trainer.step(&(0..count).collect::<Vec<_>>());
             prop_assert_eq!(&before, &trainer.network.layers());
             prop_assert!((total / count as f64 - loss(&before, &examples, &weights)).abs() < 1e-5);
-            // Read the gradients as if they were weights, in the same layout.
-            let mut as_network = trainer.network.clone();
-            for (layer, moments) in as_network.hidden.iter_mut().zip(&trainer.hidden) {
-                layer.weights.clone_from(&moments.weights.gradient);
-                layer.bias.clone_from(&moments.bias.gradient);
-            }
-            as_network.head.weights.clone_from(&trainer.head.weights.gradient);
-            as_network.head.bias.clone_from(&trainer.head.bias.gradient);
-            let gradients = as_network.layers();
+            let gradients = trainer.gradients();
             let h = 1e-3_f32;
             for (index, layer) in gradients.iter().enumerate() {
                 for position in 0..layer.weights.len() + layer.bias.len() {

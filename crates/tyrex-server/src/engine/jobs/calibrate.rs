@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use tyrex::Seed;
-use tyrex::change::ModelChange;
 use tyrex::counterfactual::Tick;
 use tyrex::explain::{CalibrationTerms, RetrainingTerms};
 
@@ -27,8 +26,9 @@ pub(crate) struct CalibrateWork {
 
 impl CalibrateWork {
     fn retraining(&self, served: &Served) -> Result<RetrainingTerms> {
+        let own = served.retraining().map(|retraining| retraining.change.clone());
         Ok(RetrainingTerms {
-            change: ModelChange::default(),
+            change: own.unwrap_or_default(),
             models: self.models,
             params: served.explainer().retraining().params()?,
             seed: self.seed.derive("calibration"),

@@ -12,7 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-HALVINGS, STEPS, RESTORATIONS = 40, 100, 2
+HALVINGS, STEPS, RESTORATIONS, PROJECTIONS = 40, 100, 2, 6
 STEP_MARGIN, SMOOTHING = 1e-3, 0.1
 WORTH, PATIENCE, LEAST_RADIUS = 2e-3, 3, 1e-3
 
@@ -56,12 +56,19 @@ def searcher(layers, temperature):
     aim = worker.MARGIN + STEP_MARGIN
 
     def step_to(origin, x, value, gradient, radius):
-        """The nearest point to the origin on the plane, in the cube and within the radius."""
-        length = jnp.maximum(jnp.sum(gradient**2), 1e-12)
-        missing = aim - value - gradient @ (origin - x)
-        there = jnp.clip(origin + jnp.maximum(missing, 0) * gradient / length, 0, 1)
-        move = there - x
-        return jnp.clip(x + move * jnp.minimum(1, radius / jnp.linalg.norm(move)), 0, 1)
+        """The nearest point to the origin on the plane, in the cube; within the radius."""
+
+        def newton(_, length):
+            there = origin + length * gradient
+            free = (there > 0) & (there < 1)
+            slope = jnp.maximum(jnp.sum(jnp.where(free, gradient**2, 0)), 1e-9)
+            missing = aim - value - gradient @ (jnp.clip(there, 0, 1) - x)
+            return length + jnp.maximum(missing, 0) / slope
+
+        # The linear model is concave along this path, so the steps do not overshoot.
+        length = jax.lax.fori_loop(0, PROJECTIONS, newton, 0.0)
+        move = jnp.clip(origin + length * gradient, 0, 1) - x
+        return x + move * jnp.minimum(1, radius / jnp.maximum(jnp.linalg.norm(move), 1e-12))
 
     def search(factual):
         def cost(x):

@@ -99,6 +99,10 @@ class Explanation:
     """The advice, or the reason why there is none, in a sentence."""
     relaxations: dict[str, Any] | None = None
     """The constraints without which advice is found."""
+    highest: dict[str, Any] | None = None
+    """Where the promise is out of reach, the change with the highest promise that was found."""
+    unchanged: dict[str, int] | None = None
+    """The number of fresh models that accept the row without any change."""
     outcome: str | None = None
     """The label of this row in the data, if it has one."""
     favourable: bool | None = None
@@ -141,6 +145,8 @@ class Explanation:
             why=advice.get("sentence"),
             sentence=document.get("sentence"),
             relaxations=advice.get("relaxations"),
+            highest=advice.get("highest"),
+            unchanged=document.get("unchanged"),
             outcome=document.get("label"),
             favourable=document.get("favourable"),
         )
@@ -165,6 +171,7 @@ class Explanation:
                 "status": "not_found",
                 "reason": self.reason,
                 "sentence": self.why,
+                **({} if self.highest is None else {"highest": self.highest}),
                 "relaxations": self.relaxations,
             }
         return {
@@ -173,6 +180,7 @@ class Explanation:
             "label": self.outcome,
             "favourable": self.favourable,
             "features": self.features,
+            **({} if self.unchanged is None else {"unchanged": self.unchanged}),
             "sentence": self.sentence,
             "advice": advice,
         }
@@ -206,7 +214,12 @@ class Explanation:
 
     @property
     def hint(self) -> str | None:
-        """The feature to unlock, if relaxing one constraint helps."""
+        """The highest promise that was found, and the feature to unlock, if one helps."""
+        hints = [(self.highest or {}).get("sentence"), self._to_unlock]
+        return " ".join(filter(None, hints)) or None
+
+    @property
+    def _to_unlock(self) -> str | None:
         for helpful in (self.relaxations or {}).get("helpful", ()):
             constraint = helpful.get("constraint")
             if isinstance(constraint, Mapping) and isinstance(constraint.get("feature"), str):

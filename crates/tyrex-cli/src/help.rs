@@ -78,8 +78,16 @@ pub(crate) fn remedy(error: &anyhow::Error) -> Option<String> {
             ErrorKind::IsADirectory => "name a file, not a folder".to_owned(),
             _ => return None,
         },
+        Error::Cell { expected, .. } if expected.starts_with("an amount") => {
+            "correct the cell, or choose another column with --amount".to_owned()
+        }
         Error::Cell { column, .. } => {
             format!("correct the cell, or change feature `{column}` in the schema to allow it")
+        }
+        Error::Table { problem, .. } if problem.starts_with("no row to train on") => {
+            "pass --reference FILE with the labelled rows that the model was trained on, so that \
+             it can be trained again"
+                .to_owned()
         }
         Error::Table { file, problem } if problem.contains("no column") => format!(
             "`tyrex schema infer {} --label COLUMN` drafts a schema for the file",
@@ -91,6 +99,14 @@ pub(crate) fn remedy(error: &anyhow::Error) -> Option<String> {
         Error::Param { name: "reference", .. } => {
             "pass --reference FILE with the rows that the model was trained on, or choose a method \
              that needs none"
+                .to_owned()
+        }
+        Error::Param { name: "by" | "amount", .. } => {
+            "name a column of the file with the applicants".to_owned()
+        }
+        Error::Param { name: "models", expected, .. } if expected.contains("for a promise") => {
+            "pass more --models or a lower --promise, or choose a method without a promise with \
+             --method"
                 .to_owned()
         }
         Error::Param { .. } | Error::Field { .. } | Error::ParamFile { .. } => {

@@ -320,6 +320,7 @@ function notFound(advice, { keep }) {
     { class: "stack" },
     h("p", { class: "lead" }, "No advice was found."),
     h("p", {}, `Why: ${advice.sentence}.`),
+    advice.highest && h("p", {}, advice.highest.sentence),
     keep.length > 0 && h("p", {}, `Locked now: ${keep.map(title).join(", ")}. Unlock one and ask again.`),
     best && h("p", { class: "soft" }, `Without one of the rules there is advice; the cheapest costs ${two(best.counterfactual.cost)}.`),
   );

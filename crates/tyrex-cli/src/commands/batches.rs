@@ -134,6 +134,12 @@ impl<'a> Batches<'a> {
         self.ahead.iter().flatten().map(|applicant| applicant.row)
     }
 
+    /// The rows of the rejected ones among them.
+    pub(super) fn rejected_ahead(&self) -> impl Iterator<Item = usize> {
+        let ahead = self.ahead.iter().flatten();
+        ahead.filter(|applicant| applicant.is_rejected()).map(|applicant| applicant.row)
+    }
+
     /// The share of a file that was read; `None` if that is not known.
     pub(super) fn share_read(&self) -> Option<f64> {
         match &self.rows {

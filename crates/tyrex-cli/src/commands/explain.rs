@@ -56,7 +56,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
     if recording.is_some() || terms.needs_table() {
         // Every promise needs a subject, a group and an amount, so all rows are read first.
         batches.whole()?;
-        terms.check(batches.table(), batches.rows_ahead())?;
+        terms.check(batches.table(), batches.rejected_ahead())?;
     }
     if let Some(recording) = &recording {
         recording.check(&batches)?;
@@ -66,6 +66,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
     }
     let given =
         args.ensemble.as_deref().map(|folder| explainer.retraining().read(folder)).transpose()?;
+    let without_promise = ask.without_promise(explainer, given.as_ref());
     ask = ask.for_model(explainer, given.as_ref());
     if terms.needs_table() && ask.promise.is_none() {
         return Err(Usage {
@@ -147,6 +148,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
         rejected_rows: batches.rejected(),
         ask: &ask,
         request: adviser.request(),
+        without_promise,
         asked: searched.asked,
         found: searched.found,
         portfolio,
@@ -269,6 +271,9 @@ struct ExplainReport<'a> {
     rejected_rows: usize,
     ask: &'a Ask,
     request: &'a Request,
+    /// Why there is no promise, though the model can be retrained.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    without_promise: Option<String>,
     asked: usize,
     found: usize,
     /// The promises all at once.
@@ -295,11 +300,13 @@ fn applicant_page(page: &mut Page, applicant: &Explained<'_>, details: bool) {
     ));
     let mut pairs = vec![("advice", applicant.sentence.clone())];
     match &applicant.advice {
-        Advised::NotFound { relaxations, .. } => {
+        Advised::NotFound { relaxations, highest, .. } => {
             if let Some(relaxations) = relaxations {
                 pairs.push(("rules", relaxations.to_string()));
             }
-            if let Some(Unchanged { accepting, models }) = applicant.unchanged {
+            if let Some(highest) = highest {
+                pairs.push(("promise", highest.sentence.clone()));
+            } else if let Some(Unchanged { accepting, models }) = applicant.unchanged {
                 let unchanged = format!(
                     "{accepting} of {models} retrained models accept the applicant without any \
                      change."
@@ -401,8 +408,13 @@ impl Report for ExplainReport<'_> {
         let mut pairs = vec![
             ("rejected", format!("{} of {all} {which} score below 0.5", self.rejected_rows)),
             ("search", self.search()),
-            ("found", format!("advice for {} of {asked}", counted(self.found, "applicant"))),
         ];
+        pairs.extend(self.without_promise.iter().map(|why| ("promise", format!("none: {why}"))));
+        let mut found = format!("advice for {} of {asked}", counted(self.found, "applicant"));
+        if let (Some(portfolio), Some(promise)) = (&self.portfolio, self.ask.promise) {
+            found += &format!("; the promise of {promise} is shown for {}", portfolio.shown);
+        }
+        pairs.push(("found", found));
         pairs.extend(self.portfolio.iter().map(|all| ("portfolio", all.sentence.clone())));
         page.pairs(&pairs);
         if let Some(portfolio) = &self.portfolio {

@@ -60,22 +60,23 @@ pub(super) fn request(served: &Served, ask: &Ask, promises: bool) -> Result<Requ
         }
     }
     ask.budget.check()?;
-    let request = ask.settled(served.explainer(), can_promise).request()?;
-    if request.method.needs_gradients() && served.explainer().differentiable().is_none() {
-        let problem = format!(
-            "it needs gradients, which trees do not have; expected {}",
-            MethodSpec::listed(|method| !method.needs_gradients())
-        );
-        return Err(Problem::field("method", problem));
-    }
+    let settled = ask.settled(served.explainer(), can_promise);
     let fresh = served.fresh_models();
-    if let Some(promise) = request.promise.filter(|promise| !promise.can_be_shown(fresh)) {
+    if let Some(promise) = settled.promised()?.filter(|promise| !promise.can_be_shown(fresh)) {
         let problem = format!(
             "it takes {} fresh models to show it, and the model has {fresh}; expected a lower \
              promise, or a service that is started with a larger `--models`",
             promise.least_models()
         );
         return Err(Problem::field("promise", problem));
+    }
+    let request = Ask { models: Some(fresh), ..settled }.request()?;
+    if request.method.needs_gradients() && served.explainer().differentiable().is_none() {
+        let problem = format!(
+            "it needs gradients, which trees do not have; expected {}",
+            MethodSpec::listed(|method| !method.needs_gradients())
+        );
+        return Err(Problem::field("method", problem));
     }
     if request.method.needs_models() && !can_promise {
         let others = MethodSpec::listed(|method| !method.needs_models());

@@ -82,6 +82,12 @@ impl Portfolio {
         })
     }
 
+    /// For each promise, the number of models that keep it.
+    pub fn keeping(&self) -> impl Iterator<Item = usize> {
+        let promises = self.kept.first().map_or(0, Vec::len);
+        (0..promises).map(|index| self.kept.iter().filter(|kept| kept[index]).count())
+    }
+
     /// The assumptions of every statement.
     #[must_use]
     pub fn assumptions(&self) -> &[Assumption] {

@@ -110,14 +110,14 @@ impl std::fmt::Display for Reason {
             Self::AlreadyFavourable => "the model accepts it already",
             Self::BudgetSpent => "the budget was spent before a point passed",
             Self::Stuck => {
-                "the search found no allowed change that raises the score or stability far enough"
+                "the search found no allowed change that passes the test of the method"
             }
             Self::NoCandidate => "none of the data points that were tried passes the test",
             Self::NoActionableRow => {
                 "points pass, but no row near them was found that satisfies the rules and passes"
             }
             Self::PromiseOutOfReach => {
-                "the search found no allowed change that retrained models accept often enough for the promise"
+                "the search found no allowed change that its models accept often enough for the promise"
             }
             Self::Cancelled => "the search was cancelled",
         })

@@ -95,6 +95,14 @@ impl Field for Tail<'_> {
 }
 
 impl TailShape {
+    /// The most by which the tail lies below `CVaR_a`: `T h(a) / a` with the entropy
+    /// `h(a) = -a ln a - (1 - a) ln(1 - a)`, reached where all logits are equal.
+    pub(crate) fn gap(self) -> f64 {
+        let share = self.share;
+        let others = if share < 1.0 { (1.0 - share) * libm::log(1.0 - share) } else { 0.0 };
+        self.temperature * (-libm::log(share) - others / share)
+    }
+
     /// The tail of the logits; writes `w_s` to `weights`.
     fn tail(self, logits: &[f32], weights: &mut [f64]) -> f64 {
         // A share of less than one model is that of the lowest.
@@ -166,8 +174,7 @@ mod tests {
             for temperature in [1e-3, 0.1, 1.0] {
                 let (tail, weights) = tail_of(&logits, share, temperature);
                 prop_assert!(tail <= exact + 1e-6, "{} {}", tail, exact);
-                // ln 2 for each logit at `t` itself, at most.
-                let gap = temperature * std::f64::consts::LN_2 / share;
+                let gap = TailShape { share, temperature }.gap();
                 prop_assert!(tail >= exact - gap - 1e-6, "{} {}", tail, exact);
                 let total: f64 = weights.iter().sum();
                 prop_assert!((total - 1.0).abs() < 1e-6 || share > 0.999, "{}", total);
@@ -176,6 +183,17 @@ mod tests {
                     prop_assert!(rejecting as f64 <= share * logits.len() as f64);
                 }
             }
+        }
+
+        #[test]
+        fn the_gap_is_reached_where_all_models_agree(
+            logit in -5.0..5.0_f32, models in 1..40_usize, share in 0.05..1.0_f64,
+        ) {
+            prop_assume!(share * models as f64 >= 1.0);
+            let shape = TailShape { share, temperature: 0.5 };
+            let (tail, _) = tail_of(&vec![logit; models], share, 0.5);
+            let expected = f64::from(logit) - shape.gap();
+            prop_assert!((tail - expected).abs() < 1e-6, "{} {}", tail, expected);
         }
 
         #[test]

@@ -110,6 +110,13 @@ pub struct Costs {
     pub l2: f64,
 }
 
+impl Costs {
+    /// The distances between two points.
+    pub(super) fn between(a: &[f32], b: &[f32]) -> Self {
+        Self { l1: Norm::L1.distance(a, b), l2: Norm::L2.distance(a, b) }
+    }
+}
+
 /// One feature of a row, before and after.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

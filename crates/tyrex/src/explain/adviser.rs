@@ -14,7 +14,7 @@ use super::{Advice, Applicant, Ask, Costs, Counter, Explainer, Fresh, Progress, 
 use crate::action::{Actions, FeasibleSet, Overrides};
 use crate::certificate::{Certificate, Terms};
 use crate::counterfactual::{
-    Factual, Method, Norm, Outcome, Problem, Protocol, Relaxations, Robustness, SearchModels, Tick,
+    Factual, Method, Outcome, Problem, Protocol, Relaxations, Robustness, SearchModels, Tick,
     find_all, find_path, relaxations,
 };
 use crate::data::Row;
@@ -298,10 +298,7 @@ impl Explainer {
         Advice {
             changes: advised.as_ref().map(changed).unwrap_or_default(),
             stability,
-            cost: found.map(|found| Costs {
-                l1: Norm::L1.distance(&found.point, &applicant.point),
-                l2: Norm::L2.distance(&found.point, &applicant.point),
-            }),
+            cost: found.map(|found| Costs::between(&found.point, &applicant.point)),
             applicant: applicant.clone(),
             advised,
             outcome,

@@ -78,7 +78,7 @@ pub struct Ask {
     /// The least probability that the next model accepts the advice. It requires models that can be
     /// retrained. If absent, 0.9 where they can be, unless the question names another method than
     /// `trex-e`, parameters of a method, or a test of stability.
-    #[cfg_attr(feature = "openapi", schema(exclusive_minimum = 0.0, maximum = 0.999))]
+    #[cfg_attr(feature = "openapi", schema(minimum = 0.5, maximum = 0.999))]
     pub promise: Option<f64>,
     /// The confidence of certificates, and of the promise.
     #[cfg_attr(feature = "openapi", schema(required = false, default = 0.95))]
@@ -267,6 +267,16 @@ impl Ask {
             return Err(Error::param("confidence", self.confidence, "a number between 0 and 1"));
         }
         let promise = self.promised()?;
+        if let Some((promise, models)) = promise.zip(self.models)
+            && !promise.can_be_shown(models)
+        {
+            let least = promise.least_models();
+            let expected = format!(
+                "at least {least} for a promise of {}: it cannot be shown with fewer",
+                promise.probability()
+            );
+            return Err(Error::param("models", models, expected));
+        }
         let usual = if promise.is_some() { TrexE::NAME } else { METHOD };
         let method = self.method.as_deref().unwrap_or(usual);
         let mut request = Request::new(method, self.protocol, self.norm, seed)?;
@@ -280,22 +290,13 @@ impl Ask {
                 return Err(Error::param("promise", promise.probability(), expected));
             }
             (MethodSpec::TrexE(method), Some(promise)) => {
-                (method.tail, method.aim) = (promise.tail(), promise.aim());
+                let fresh = self.models.unwrap_or_else(|| promise.fresh_models());
+                (method.tail, method.aim) = (promise.tail(), promise.aim(fresh));
             }
             (other, Some(_)) => {
                 let expected = "trex-e if a promise is given: the others search with one model";
                 return Err(Error::param("method", other.name(), expected));
             }
-        }
-        if let Some((promise, models)) = promise.zip(self.models.filter(|&models| models > 0))
-            && !promise.can_be_shown(models)
-        {
-            let least = promise.least_models();
-            let expected = format!(
-                "at least {least} for a promise of {}: it cannot be shown with fewer",
-                promise.probability()
-            );
-            return Err(Error::param("models", models, expected));
         }
         request.promise = promise;
         if !self.params.is_empty() {
@@ -342,6 +343,35 @@ impl Ask {
         };
         settled.method.get_or_insert_with(|| usual.to_owned());
         settled
+    }
+
+    /// Why a question that leaves the promise open has none, though its model can be retrained.
+    #[must_use]
+    pub fn without_promise(
+        &self,
+        explainer: &Explainer,
+        given: Option<&Ensemble>,
+    ) -> Option<String> {
+        if !self.leaves_promise_open() || !explainer.can_retrain(given) || self.models == Some(0) {
+            return None;
+        }
+        let Ok(usual) = Promise::new(PROMISE, self.confidence) else {
+            return Some(format!("no promise is made at a confidence of {}", self.confidence));
+        };
+        let least = usual.least_models();
+        match (self.models, given) {
+            (Some(models), _) if !usual.can_be_shown(models) => Some(format!(
+                "{models} retrained models cannot show the default promise of {PROMISE}; {least} \
+                 can, and a lower --promise needs fewer"
+            )),
+            (_, Some(given)) if !explainer.can_promise(usual, Some(given)) => Some(format!(
+                "an ensemble of {} models is too small for the default promise of {PROMISE}, which \
+                 needs {} to search over and to show it; a lower --promise needs fewer",
+                given.members().len(),
+                usual.given_models()
+            )),
+            _ => None,
+        }
     }
 
     /// Whether the question neither asks for a promise nor chooses a search without one.

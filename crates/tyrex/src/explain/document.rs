@@ -6,8 +6,10 @@ use serde::{Serialize, Serializer};
 #[cfg(feature = "openapi")]
 use utoipa::{PartialSchema as _, ToSchema as _};
 
+use super::advice::changes;
+use super::sentence::in_words;
 use super::{Advice, Adviser, Costs, Explainer, FeatureChange, Fresh, ShownPromise};
-use crate::certificate::{Certificate, CertificateDocument};
+use crate::certificate::{Certificate, CertificateDocument, Terms};
 use crate::counterfactual::{Answer, Reason, Relaxations, Stopped, Tick};
 #[cfg(feature = "openapi")]
 use crate::data::Value;
@@ -80,9 +82,27 @@ pub enum Advised<'a> {
         reason: Reason,
         /// The reason in words.
         sentence: String,
+        /// The change with the highest promise that the search found, if it is lower than the one
+        /// asked for.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        highest: Option<Box<HighestPromise>>,
         /// The single rules that prevent advice.
         relaxations: Option<Relaxations>,
     },
+}
+
+/// The change with the highest promise that a search found.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct HighestPromise {
+    /// The changes, in the order of the schema.
+    pub changes: Vec<FeatureChange>,
+    /// The distances.
+    pub cost: Costs,
+    /// The judgement of fresh models.
+    pub promise: ShownPromise,
+    /// The changes, their cost and the promise as a sentence.
+    pub sentence: String,
 }
 
 /// A row under the names of its features, in their order; or a point under those of its columns.
@@ -157,6 +177,10 @@ impl Adviser {
         let promise = certificate
             .as_ref()
             .and_then(|made| ShownPromise::of(self.request().promise, made, accepting));
+        let highest = match fresh {
+            Some(fresh) => self.highest(advice, fresh, accepting)?.map(Box::new),
+            None => None,
+        };
         Ok(Explained {
             unchanged,
             row: applicant.row,
@@ -165,8 +189,48 @@ impl Adviser {
             favourable: applicant.favourable,
             features: Named::Row(schema, &applicant.values),
             sentence: advice.sentence(),
-            advice: self.explainer().advised(advice, promise, certificate, relaxations),
+            advice: self.explainer().advised(advice, promise, certificate, relaxations, highest),
         })
+    }
+
+    /// The promise of the best row of a search that did not reach the one asked for. `unchanged` is
+    /// the number of fresh models that accept the applicant without any change.
+    fn highest(
+        &self,
+        advice: &Advice,
+        fresh: &Fresh,
+        unchanged: usize,
+    ) -> Result<Option<HighestPromise>> {
+        let Answer::NotFound { best: Some(best), reason: Reason::PromiseOutOfReach } =
+            &advice.outcome.answer
+        else {
+            return Ok(None);
+        };
+        let (Some(promise), Some(row)) = (self.request().promise, &best.row) else {
+            return Ok(None);
+        };
+        let explainer = self.explainer();
+        let mut point = Points::new(best.point.len());
+        point.push(&best.point);
+        let terms = Terms { confidence: promise.confidence(), ..Terms::default() };
+        // Only the judgement of the fresh models is used, which draws nothing.
+        let seed = self.request().seed.derive("highest promise");
+        let go_on = || ControlFlow::Continue(());
+        let made = explainer.certify(&point, Some(fresh), &terms, seed, go_on)?;
+        let shown = made.first().and_then(|made| ShownPromise::of(Some(promise), made, unchanged));
+        Ok(shown.map(|shown| {
+            let applicant = &advice.applicant;
+            let changes = changes(explainer.schema(), &applicant.values, row);
+            let cost = Costs::between(&best.point, &applicant.point);
+            let sentence = format!(
+                "The best change found costs {:.2} in {}: {} {}",
+                best.cost,
+                self.request().norm.name(),
+                in_words(&changes),
+                shown.sentence
+            );
+            HighestPromise { changes, cost, promise: shown, sentence }
+        }))
     }
 }
 
@@ -188,6 +252,7 @@ impl Explainer {
         promise: Option<ShownPromise>,
         certificate: Option<Certificate>,
         relaxations: Option<Relaxations>,
+        highest: Option<Box<HighestPromise>>,
     ) -> Advised<'a> {
         match &advice.outcome.answer {
             Answer::Found { counterfactual: found, stopped } => Advised::Found {
@@ -203,9 +268,12 @@ impl Explainer {
                 promise,
                 certificate: certificate.map(|certificate| Box::new(certificate.into())),
             },
-            Answer::NotFound { reason, .. } => {
-                Advised::NotFound { reason: *reason, sentence: reason.to_string(), relaxations }
-            }
+            Answer::NotFound { reason, .. } => Advised::NotFound {
+                reason: *reason,
+                sentence: reason.to_string(),
+                highest,
+                relaxations,
+            },
         }
     }
 }

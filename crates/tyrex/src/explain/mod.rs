@@ -41,7 +41,7 @@ pub use audit::{
 };
 pub use calibrate::CalibrationTerms;
 pub use certify::{AdviceRows, verify_certificates};
-pub use document::{Advised, Explained, Named, Unchanged};
+pub use document::{Advised, Explained, HighestPromise, Named, Unchanged};
 pub use feature::{FeatureDocument, FeatureForm};
 pub use import::{embedded_schema, import, import_bytes};
 pub use meaning::Meaning;

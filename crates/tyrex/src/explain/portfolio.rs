@@ -34,6 +34,8 @@ pub struct QuestionPortfolio {
     rows: Vec<usize>,
     portfolio: Portfolio,
     confidence: f64,
+    /// The promises that are shown.
+    shown: usize,
 }
 
 /// The statements about all promises of a question, as a document.
@@ -42,6 +44,10 @@ pub struct QuestionPortfolio {
 pub struct PortfolioDocument {
     /// `certified`, or `empirical` if an assumption does not hold.
     pub verdict: Verdict,
+    /// The number of promises.
+    pub promises: usize,
+    /// The number of them for which the fresh models show the probability that was asked for.
+    pub shown: usize,
     /// The statement about all promises as a sentence.
     pub sentence: String,
     /// The assumptions, each with its standing.
@@ -58,12 +64,12 @@ impl PortfolioTerms {
             return Ok(());
         }
         for (index, grouping) in self.by.iter().enumerate() {
-            table.column(grouping.feature())?;
+            known_column(table, "by", grouping.feature())?;
             if self.by[..index].contains(grouping) {
                 return Err(Error::param("by", grouping, "each grouping once"));
             }
         }
-        self.amount.as_deref().map(|amount| table.column(amount)).transpose()?;
+        self.amount.as_deref().map(|amount| known_column(table, "amount", amount)).transpose()?;
         for row in rows {
             if !table.row_numbers().contains(&row) {
                 let problem = format!("it has no row {row}, expected the rows of all applicants");
@@ -78,6 +84,17 @@ impl PortfolioTerms {
     #[must_use]
     pub fn needs_table(&self) -> bool {
         !self.by.is_empty() || self.amount.is_some()
+    }
+}
+
+/// Checks that the table has the column of a parameter.
+fn known_column(table: &Table, parameter: &'static str, name: &str) -> Result<()> {
+    match table.column(name) {
+        Ok(_) => Ok(()),
+        Err(Error::Table { problem, .. }) => {
+            Err(Error::param(parameter, name, format!("a column of the applicants: {problem}")))
+        }
+        Err(other) => Err(other),
     }
 }
 
@@ -124,11 +141,13 @@ impl PromisedPoints {
             steered: false,
             likeness: Some(likeness),
         };
-        Ok(Some(QuestionPortfolio {
-            rows: self.rows.clone(),
-            portfolio: Portfolio::of(&self.points, &retrained)?,
-            confidence: promise.confidence(),
-        }))
+        let portfolio = Portfolio::of(&self.points, &retrained)?;
+        let mut shown = 0;
+        for keeping in portfolio.keeping() {
+            shown += usize::from(promise.is_kept(keeping, models.len())?);
+        }
+        let confidence = promise.confidence();
+        Ok(Some(QuestionPortfolio { rows: self.rows.clone(), portfolio, confidence, shown }))
     }
 }
 
@@ -191,6 +210,7 @@ impl QuestionPortfolio {
             _ => format!("{whole} But an assumption of this does not hold."),
         };
         let rests_on = self.portfolio.assumptions().iter().map(ToString::to_string).collect();
-        Ok(PortfolioDocument { verdict, sentence, rests_on, statements })
+        let (promises, shown) = (self.rows.len(), self.shown);
+        Ok(PortfolioDocument { verdict, promises, shown, sentence, rests_on, statements })
     }
 }

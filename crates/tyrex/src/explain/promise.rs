@@ -35,6 +35,8 @@ pub const TUNING_MODELS: usize = 30;
 pub const DISSENTING: usize = 2;
 /// The probability of the test at the share of accepting models that the tuning models aim at.
 const SUCCESS: f64 = 0.9;
+/// The least promise: below it, a certificate is vacuous.
+const LEAST: f64 = 0.5;
 /// The largest promise and confidence: more would need more fresh models than can be trained.
 const MOST: f64 = 0.999;
 
@@ -66,12 +68,12 @@ impl TryFrom<PromiseFields> for Promise {
 impl Promise {
     /// Checks both numbers.
     pub fn new(probability: f64, confidence: f64) -> Result<Self> {
-        if !(probability > 0.0 && probability <= MOST) {
-            let expected = format!("a probability above 0 and at most {MOST}");
+        if !(LEAST..=MOST).contains(&probability) {
+            let expected = format!("a probability from {LEAST} to {MOST}");
             return Err(Error::param("promise", probability, expected));
         }
-        if !(0.5..=MOST).contains(&confidence) {
-            let expected = format!("a number from 0.5 to {MOST}");
+        if !(LEAST..=MOST).contains(&confidence) {
+            let expected = format!("a number from {LEAST} to {MOST}");
             return Err(Error::param("confidence", confidence, expected));
         }
         Ok(Self { probability, confidence })
@@ -109,7 +111,7 @@ impl Promise {
     }
 
     /// Whether the promise is kept if this number of fresh models accept.
-    fn is_kept(self, accepting: usize, models: usize) -> Result<bool> {
+    pub(super) fn is_kept(self, accepting: usize, models: usize) -> Result<bool> {
         let bound = Proportion::new(accepting, models)?.lower(1.0 - self.confidence)?;
         Ok(bound >= self.probability)
     }
@@ -135,18 +137,32 @@ impl Promise {
         high
     }
 
-    /// The share of accepting models at which the test succeeds with probability 0.9.
+    /// The most fresh models of this number that may reject a point whose promise is kept; `None`
+    /// if they are too few to show it.
+    fn dissenting(self, models: usize) -> Option<usize> {
+        let kept = |rejecting: &usize| self.is_kept(models - rejecting, models).unwrap_or(false);
+        let rejecting = (0..=models).take_while(kept).count();
+        rejecting.checked_sub(1)
+    }
+
+    /// The share of accepting models at which the test by this number of fresh models succeeds with
+    /// probability 0.9.
     #[must_use]
-    pub fn aim(self) -> f64 {
-        let models = self.fresh_models();
+    pub fn aim(self, models: usize) -> f64 {
+        let dissenting = self.dissenting(models).unwrap_or(0);
         let (mut low, mut high) = (self.probability, 1.0);
         for _ in 0..50 {
             let middle = 0.5 * (low + high);
-            let succeeds = binomial_cumulative(DISSENTING, models, 1.0 - middle) >= SUCCESS;
+            let succeeds = binomial_cumulative(dissenting, models, 1.0 - middle) >= SUCCESS;
             if succeeds { high = middle } else { low = middle }
         }
         // A share of 1 is no aim of a distribution.
         high.min(1.0 - 1e-6)
+    }
+
+    /// The least number of models of an ensemble that is to search over and to certify.
+    pub(super) fn given_models(self) -> usize {
+        self.fresh_models() + LEAST_OWN
     }
 
     /// The share of search models in the tail.
@@ -355,9 +371,14 @@ impl Explainer {
         Ok(Some(fresh))
     }
 
+    /// Whether the model is a network, and models of it can be made or are given.
+    pub(super) fn can_retrain(&self, given: Option<&Ensemble>) -> bool {
+        self.network().is_some() && (given.is_some() || self.retraining().is_possible())
+    }
+
     /// Whether models can be made, or are there, for a promise.
     pub(super) fn can_promise(&self, promise: Promise, given: Option<&Ensemble>) -> bool {
-        let enough = |given: &Ensemble| given.members().len() >= promise.fresh_models() + LEAST_OWN;
+        let enough = |given: &Ensemble| given.members().len() >= promise.given_models();
         match given {
             _ if self.search_models.is_some() => true,
             _ if self.network().is_none() => false,
@@ -436,18 +457,34 @@ mod tests {
     fn at_the_aim_the_test_succeeds_as_often_as_stated() {
         for probability in [0.5, 0.9, 0.99] {
             let promise = Promise::new(probability, 0.95).unwrap();
-            let aim = promise.aim();
-            assert!(aim > probability && aim < 1.0);
-            let success = binomial_cumulative(DISSENTING, promise.fresh_models(), 1.0 - aim);
-            assert!((success - SUCCESS).abs() < 1e-9, "{probability}: {success}");
+            let enough = promise.fresh_models();
+            assert_eq!(promise.dissenting(enough), Some(DISSENTING));
+            assert_eq!(promise.dissenting(promise.least_models()), Some(0));
+            assert_eq!(promise.dissenting(promise.least_models() - 1), None);
+            let mut last = 1.0;
+            for models in [promise.least_models(), enough, 10 * enough] {
+                let aim = promise.aim(models);
+                // Fewer models can show less, so more of them have to accept.
+                assert!(aim > probability && aim < last, "{probability}: {aim} after {last}");
+                last = aim;
+                let dissenting = promise.dissenting(models).unwrap();
+                let success = binomial_cumulative(dissenting, models, 1.0 - aim);
+                assert!((success - SUCCESS).abs() < 1e-9, "{probability}: {success}");
+            }
         }
     }
 
     #[test]
     fn a_promise_is_a_probability() {
-        for (probability, confidence) in
-            [(0.0, 0.95), (1.0, 0.95), (f64::NAN, 0.95), (0.9, 1.0), (0.9, 0.4), (0.9, f64::NAN)]
-        {
+        for (probability, confidence) in [
+            (0.0, 0.95),
+            (0.49, 0.95),
+            (1.0, 0.95),
+            (f64::NAN, 0.95),
+            (0.9, 1.0),
+            (0.9, 0.4),
+            (0.9, f64::NAN),
+        ] {
             assert!(Promise::new(probability, confidence).is_err(), "{probability} {confidence}");
         }
     }

@@ -95,7 +95,8 @@ impl World {
 
     /// The answer of `trex-e` with tuning models, if there is one.
     fn by_trex_e(&self, promise: Promise) -> Option<Vec<f32>> {
-        let spec: MethodSpec = TrexE { aim: promise.aim(), ..TrexE::default() }.into();
+        let spec: MethodSpec =
+            TrexE { aim: promise.aim(promise.fresh_models()), ..TrexE::default() }.into();
         let (search, tune) = (self.search.clone(), self.tune.clone());
         let models = SearchModels::new(Arc::clone(&self.own), search, tune).unwrap();
         let (mut data, set) = (Points::new(DIM), FeasibleSet::everywhere(DIM));

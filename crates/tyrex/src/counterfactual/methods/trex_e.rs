@@ -11,6 +11,8 @@
 //! answer, the share `Phi(u / v)` of models of a normal distribution accept it. While that is below
 //! the aim `q`, the margin is raised by half of `v Phi^-1(q) - u`, which the logits are short of,
 //! and the search continues from the answer. A margin that no point reaches is lowered by halving.
+//! It may fall below `c` by the most that smoothing takes from the tail, so that no point is excluded
+//! which all models accept.
 //!
 //! Search and tuning models must come from the change that is promised for, and no certificate may
 //! rest on them.
@@ -20,7 +22,7 @@ use serde::{Deserialize, Serialize};
 use crate::counterfactual::search::{Candidate, Test, min_cost};
 use crate::counterfactual::tail::{Tail, TailShape};
 use crate::counterfactual::{
-    Answer, Domain, Factual, Meter, Method, Problem, Reason, SearchModels,
+    Answer, Counterfactual, Domain, Factual, Meter, Method, Problem, Reason, SearchModels,
 };
 use crate::error::{Error, Result};
 use crate::model::Committee;
@@ -134,6 +136,7 @@ impl Spec for TrexE {
                 precision: min_cost::Precision::COARSE,
             },
             shape,
+            least: self.margin - if tune.is_some() { shape.gap() } else { 0.0 },
             values: values(committee, shape, &logits),
         }))
     }
@@ -146,6 +149,8 @@ struct Prepared<'a> {
     spec: TrexE,
     search: min_cost::MinCost,
     shape: TailShape,
+    /// The least margin.
+    least: f64,
     /// The field at every data point.
     values: Vec<f64>,
 }
@@ -181,8 +186,8 @@ impl Method for Prepared<'_> {
         let (mut start, mut margin) = self.rough_margin(&mut field, factual, meter)?;
         // The margins between which the answer lies: one that the tuning models find too low, with
         // its answer, and one that no point reaches.
-        let (mut low, mut high) = (self.spec.margin, f64::INFINITY);
-        let mut short_of = None;
+        let (mut low, mut high) = (self.least, f64::INFINITY);
+        let (mut short_of, mut out_of_reach): (Option<Counterfactual>, _) = (None, None);
         for _ in 0..MARGINS {
             let test = Test { threshold: margin };
             match self.cheapest(&mut field, factual, test, &start, meter)? {
@@ -195,11 +200,11 @@ impl Method for Prepared<'_> {
                     start.clone_from(&counterfactual.point);
                     short_of = Some(counterfactual);
                 }
-                answer if meter.is_spent() => return Ok(answer),
-                answer @ Answer::NotFound { .. } if margin <= self.spec.margin => {
-                    return Ok(self.data_answer(&mut field, factual, meter)?.unwrap_or(answer));
+                answer @ Answer::NotFound { .. } if meter.is_spent() => return Ok(answer),
+                answer @ Answer::NotFound { .. } => {
+                    high = margin;
+                    out_of_reach = Some(answer);
                 }
-                Answer::NotFound { .. } => high = margin,
             }
             if margin >= high {
                 margin = 0.5 * (low + high);
@@ -208,10 +213,18 @@ impl Method for Prepared<'_> {
                 break;
             }
         }
+        if let Some(counterfactual) = short_of.take_if(|best| self.is_accepted(&best.point, meter))
+        {
+            return Ok(Answer::Found { counterfactual, stopped: converged(meter) });
+        }
         if let Some(found) = self.data_answer(&mut field, factual, meter)? {
             return Ok(found);
         }
-        Ok(Answer::NotFound { best: short_of, reason: Reason::PromiseOutOfReach })
+        Ok(match (short_of, out_of_reach) {
+            // No point reaches any margin.
+            (None, Some(answer)) => answer,
+            (best, _) => Answer::NotFound { best, reason: Reason::PromiseOutOfReach },
+        })
     }
 }
 
@@ -292,8 +305,8 @@ impl Prepared<'_> {
         near.into_iter().take(STARTS).map(|(.., point)| point).find(passes)
     }
 
-    /// The nearest data point that search and tuning models accept, moved into the feasible set and
-    /// then as close to the factual as its own tail allows.
+    /// The nearest data point that enough of the search and tuning models accept, moved into the
+    /// feasible set and then as close to the factual as its own tail allows.
     fn data_answer(
         &self,
         field: &mut Tail<'_>,
@@ -301,7 +314,7 @@ impl Prepared<'_> {
         meter: &mut Meter,
     ) -> Result<Option<Answer>> {
         let (norm, data) = (self.problem.norm, self.problem.data);
-        let passing = (0..data.len()).filter(|&index| self.values[index] >= self.spec.margin);
+        let passing = (0..data.len()).filter(|&index| self.values[index] >= self.least);
         let mut near: Vec<(f64, usize)> =
             passing.map(|index| (norm.distance(data.row(index), factual.point), index)).collect();
         near.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
@@ -318,15 +331,15 @@ impl Prepared<'_> {
                 },
             };
             let Some(reading) = meter.read(field, &point) else { break };
-            let least = Test { threshold: self.spec.margin };
-            if !least.passes(reading) || self.raise(&point, meter).is_some() {
+            let least = Test { threshold: self.least };
+            if !least.passes(reading) || !self.is_accepted(&point, meter) {
                 continue;
             }
             // Whatever keeps the tail of this point, tuning models accept about as often.
             let test = Test { threshold: reading.value - STEP_MARGIN };
             if let Answer::Found { counterfactual, stopped } =
                 self.cheapest(field, factual, test, &point, meter)?
-                && self.raise(&counterfactual.point, meter).is_none()
+                && self.is_accepted(&counterfactual.point, meter)
             {
                 return Ok(Some(Answer::Found { counterfactual, stopped }));
             }
@@ -334,6 +347,23 @@ impl Prepared<'_> {
             return Ok(Some(found(&self.problem, factual, candidate, converged(meter))));
         }
         Ok(None)
+    }
+
+    /// Whether the share of search and tuning models that the aim asks for accepts a point. Their
+    /// logits may be skewed, and then a normal distribution shows less than their number.
+    fn is_accepted(&self, point: &[f32], meter: &mut Meter) -> bool {
+        let (mut models, mut rejecting) = (0, 0);
+        for (committee, skipped) in [(Some(self.committee), 1), (self.tune, 0)] {
+            let Some(committee) = committee else { continue };
+            if !meter.take(0, committee.models().len() as u64) {
+                return false;
+            }
+            let mut scratch = committee.scratch();
+            let logits = &committee.logits(point, &mut scratch)[skipped..];
+            models += logits.len();
+            rejecting += logits.iter().filter(|&&z| z < 0.0).count();
+        }
+        rejecting as f64 <= (1.0 - self.spec.aim) * models as f64
     }
 
     /// The logit that the tuning models are short of at a point; `None` if enough accept it, if

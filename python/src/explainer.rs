@@ -372,7 +372,7 @@ impl Explainer {
             };
             explainer.answer(&applicants, &ask, given, report)
         })?;
-        let Answered { adviser, advice, certificates, fresh, portfolio } = ended.value;
+        let Answered { adviser, advice, certificates, fresh, portfolio, .. } = ended.value;
         let interrupt = ended.interrupt;
         let stopped = advice.iter().any(|each| each.outcome.reason() == Some(Reason::Cancelled));
         if let Some(other) = interrupt.filter(|error| !is_interrupt(py, error)) {

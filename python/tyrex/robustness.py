@@ -309,6 +309,14 @@ class Calibration:
         return verdict
 
     @property
+    def best(self) -> dict[str, Any] | None:
+        """If no threshold was chosen, the one with the highest validity: `tau`, its `validity`
+        under the models that did not choose it, and the number of `models` that would show the
+        goal if they judge alike."""
+        best: dict[str, Any] | None = self._document.get("best")
+        return best
+
+    @property
     def curve(self) -> Columns:
         """Every threshold, the largest first."""
         points = self._document["curve"]
@@ -336,7 +344,8 @@ class Calibration:
         models = self._document["choosing"] + self._document["reporting"]
         asked = f"{self._document['factuals']} rows and {models} models"
         if self.tau is None:
-            return f"Calibration: no threshold for {promise} on {asked} ({self.verdict})"
+            best = "" if self.best is None else f"; the best is tau = {self.best['tau']:g}"
+            return f"Calibration: no threshold for {promise} on {asked} ({self.verdict}{best})"
         kept = self._document["validity"]
         return (
             f"Calibration: tau = {self.tau:g} for {promise}; on models that did not choose it "
@@ -374,7 +383,7 @@ def calibrate(
     >>> models = tyrex.retrain(explainer, 4)
     >>> tyrex.calibrate(explainer, models, rows=5, taus=[0.6, 0.8])
     Calibration: no threshold for 95 % valid with confidence 0.95 on 5 rows and 4 models \
-(too-few-models)
+(too-few-models; the best is tau = 0.8)
     """
     if not isinstance(ensemble, Ensemble):
         raise ParameterError(

@@ -9,7 +9,8 @@
 //! failure is chosen (*fixed-sequence testing*). Each test has the full level `1 - confidence`, and
 //! the family-wise error rate is still at most that: a wrong `tau` is chosen only if the first
 //! wrong one in the sequence passes. The other half of the models estimates the validity of the
-//! chosen threshold.
+//! chosen threshold. If the goal is confirmed for no threshold, the choosing models choose the one
+//! with the highest validity, and the others say what it keeps.
 //!
 //! The statement holds for the next model of the same change, and for these factuals. It does not
 //! cover other people or other changes.
@@ -197,6 +198,19 @@ pub enum CalibrationVerdict {
     },
 }
 
+/// The threshold with the highest validity, if none was shown to reach the goal.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct BestThreshold {
+    /// The threshold.
+    pub tau: f64,
+    /// Its validity under the models that report. A target of at most `low` would have been shown.
+    pub validity: Validity,
+    /// The number of models, both halves together, that would show the goal if they judge as these
+    /// do. `None` if no number of such models would.
+    pub models: Option<usize>,
+}
+
 /// The result of a calibration, with its evidence.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
@@ -212,6 +226,9 @@ pub struct Calibration {
     /// The answer.
     #[serde(flatten)]
     pub verdict: CalibrationVerdict,
+    /// The best threshold, if none was chosen and any has a counterfactual.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub best: Option<BestThreshold>,
     /// Every threshold, the largest first.
     pub curve: Vec<CurvePoint>,
 }
@@ -225,7 +242,55 @@ impl Calibration {
             _ => None,
         }
     }
+
+    /// The threshold to use: the chosen one; else the best; else, if nothing was found at any, the
+    /// smallest.
+    #[must_use]
+    pub fn usable_tau(&self) -> Option<f64> {
+        let smallest = || self.curve.last().map(|point| point.tau);
+        self.tau().or(self.best.map(|best| best.tau)).or_else(smallest)
+    }
+
+    /// The answer in words, with the remedy if no threshold was chosen.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        let percent = |share: f64| format!("{:.1} %", 100.0 * share);
+        let within = |validity: Validity| {
+            let Validity { mean, low, high } = validity;
+            format!(
+                "{} valid under the {} retrained models that did not choose it (between {} and {})",
+                percent(mean),
+                self.reporting,
+                percent(low),
+                percent(high)
+            )
+        };
+        let why = match self.verdict {
+            CalibrationVerdict::Chosen { tau, validity } => {
+                return format!("tau {tau}: {}", within(validity));
+            }
+            CalibrationVerdict::TooFewModels { models, needed } => {
+                format!("{models} models cannot show it; at least {needed} are needed")
+            }
+            CalibrationVerdict::TooFewFound { coverage } => {
+                format!("at most {} have a counterfactual, at any threshold", percent(coverage))
+            }
+            CalibrationVerdict::NotShown { tau, p_value } => format!(
+                "{} models do not show it, not even for tau {tau} (p-value {p_value:.3})",
+                self.choosing
+            ),
+        };
+        let Some(best) = self.best else { return format!("no: {why}") };
+        let remedy = match best.models {
+            Some(models) => format!("about {models} models that judge alike would show the goal"),
+            None => format!("a target of at most {} would be shown", percent(best.validity.low)),
+        };
+        format!("no: {why}. The best is tau {}: {}; {remedy}", best.tau, within(best.validity))
+    }
 }
+
+/// The most copies of the models that are tried for [`BestThreshold::models`].
+const MOST_COPIES: usize = 64;
 
 /// The number of models needed to confirm a validity with a confidence: the least `n` with
 /// `validity^n <= 1 - confidence`, which is the p-value if none of the `n` ever fails.
@@ -340,18 +405,54 @@ pub fn choose_by(
     let verdict = match passed(goal, &curve, choosing, reporting)? {
         Err(verdict) => verdict,
         Ok(index) => {
-            let alpha = 0.5 * (1.0 - goal.confidence);
-            let validities = &validities(&candidates[index], goal.missing)[choosing..];
-            let losses: Vec<f64> = validities.iter().map(|validity| 1.0 - validity).collect();
-            let validity = Validity {
-                mean: mean(validities).unwrap_or(0.0),
-                low: goal.test.at_least(validities, alpha)?,
-                high: 1.0 - goal.test.at_least(&losses, alpha)?,
-            };
+            let validities = validities(&candidates[index], goal.missing);
+            let validity = reported(goal, &validities[choosing..])?;
             CalibrationVerdict::Chosen { tau: candidates[index].tau, validity }
         }
     };
-    Ok(Calibration { goal: *goal, factuals, choosing, reporting, verdict, curve })
+    let best = match verdict {
+        CalibrationVerdict::Chosen { .. } => None,
+        _ => best(goal, &curve, &candidates, choosing)?,
+    };
+    Ok(Calibration { goal: *goal, factuals, choosing, reporting, verdict, best, curve })
+}
+
+/// The validity under the models that report.
+fn reported(goal: &Goal, validities: &[f64]) -> Result<Validity> {
+    let alpha = 0.5 * (1.0 - goal.confidence);
+    let losses: Vec<f64> = validities.iter().map(|validity| 1.0 - validity).collect();
+    Ok(Validity {
+        mean: mean(validities).unwrap_or(0.0),
+        low: goal.test.at_least(validities, alpha)?,
+        high: 1.0 - goal.test.at_least(&losses, alpha)?,
+    })
+}
+
+/// The threshold with the highest validity under the models that choose, the smallest of equals,
+/// judged by the models that report.
+fn best(
+    goal: &Goal,
+    curve: &[CurvePoint],
+    candidates: &[TriedThreshold],
+    choosing: usize,
+) -> Result<Option<BestThreshold>> {
+    let judged = curve.iter().zip(candidates);
+    let judged = judged.filter_map(|(point, own)| Some((point.validity_choosing?, own)));
+    let Some((_, own)) = judged.reduce(|a, b| if b.0 >= a.0 { b } else { a }) else {
+        return Ok(None);
+    };
+    let validities = validities(own, goal.missing);
+    let validity = reported(goal, &validities[choosing..])?;
+    let mut copies = Vec::new();
+    let mut models = None;
+    for _ in 0..MOST_COPIES {
+        copies.extend_from_slice(&validities);
+        if goal.test.p_value(&copies, goal.validity)? <= 1.0 - goal.confidence {
+            models = Some(2 * copies.len());
+            break;
+        }
+    }
+    Ok(Some(BestThreshold { tau: own.tau, validity, models }))
 }
 
 /// Fixed-sequence testing down the curve: the last threshold that passes, or the reason why none

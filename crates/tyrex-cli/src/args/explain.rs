@@ -117,7 +117,8 @@ pub struct SearchArgs {
     /// Maximum number of steps for one applicant
     #[arg(long, value_name = "N", value_parser = whole::<u64>, allow_negative_numbers = true)]
     pub max_steps: Option<u64>,
-    /// Maximum number of points that the model scores for one applicant
+    /// Maximum number of points that the model scores for one applicant [default: as many as 1000
+    /// tests of stability, at least 1000000, if no other limit is given]
     #[arg(long, value_name = "N", value_parser = whole::<u64>, allow_negative_numbers = true)]
     pub max_evaluations: Option<u64>,
     /// Maximum number of seconds for one applicant; the result then depends on the machine

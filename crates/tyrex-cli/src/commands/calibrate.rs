@@ -1,7 +1,7 @@
 //! `tyrex calibrate`
 
 use serde::Serialize;
-use tyrex::calibrate::{Calibration, CalibrationVerdict, Goal, Missing, usual_models};
+use tyrex::calibrate::{Calibration, Goal, Missing, usual_models};
 use tyrex::change::ModelChange;
 use tyrex::explain::{Ask, CalibrationTerms, Counter, RetrainingTerms, Stage};
 use tyrex::{Result, Seed};
@@ -97,35 +97,6 @@ struct CalibrateReport {
     pairs: Vec<(&'static str, String)>,
 }
 
-impl CalibrateReport {
-    /// The answer in a sentence.
-    fn answer(&self) -> String {
-        let Calibration { choosing, reporting, .. } = self.calibration;
-        match self.calibration.verdict {
-            CalibrationVerdict::Chosen { tau, validity } => format!(
-                "tau {tau}: {:.1} % valid under the {} that did not choose it (between {:.1} % \
-                 and {:.1} %)",
-                100.0 * validity.mean,
-                counted(reporting, "model"),
-                100.0 * validity.low,
-                100.0 * validity.high,
-            ),
-            CalibrationVerdict::TooFewModels { models, needed } => format!(
-                "no: {} cannot show it; at least {needed} are needed",
-                counted(models, "model")
-            ),
-            CalibrationVerdict::TooFewFound { coverage } => format!(
-                "no: at most {:.1} % have a counterfactual, at any threshold",
-                100.0 * coverage
-            ),
-            CalibrationVerdict::NotShown { tau, p_value } => format!(
-                "no: {} do not show it, not even for tau {tau} (p-value {p_value:.3})",
-                counted(choosing, "model")
-            ),
-        }
-    }
-}
-
 impl Report for CalibrateReport {
     const COMMAND: &'static str = "calibrate";
 
@@ -159,7 +130,7 @@ impl Report for CalibrateReport {
                 "models",
                 format!("{choosing} choose, {reporting} report; {}", self.change.description()),
             ),
-            ("answer", self.answer()),
+            ("answer", self.calibration.sentence()),
         ]);
         page.title("Cost curve");
         let share = |value: Option<f64>| match value {

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use serde::Serialize;
+use tyrex::calibrate::Calibration;
 use tyrex::certificate::{PortfolioStatement, at_least};
 use tyrex::counterfactual::{Budget, MethodSpec, Protocol};
 use tyrex::data::{Table, TableWriter};
@@ -77,9 +78,11 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
     }
     let bars = context.stages();
     let asked = ask.clone();
+    let mut calibration = None;
     if ask.is_calibrated() {
         let first = batches.first_rejected(CALIBRATED_ROWS)?;
-        ask = explainer.calibrated(&first, &ask, given.as_ref(), &|at| bars.at(at))?;
+        (ask, calibration) =
+            explainer.calibrated(&first, &ask, given.as_ref(), &|at| bars.at(at))?;
     }
     let (explainer, given) = explainer.for_search(&ask, given.as_ref(), &|at| bars.at(at))?;
     let adviser = explainer.adviser(&ask)?;
@@ -149,6 +152,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
         ask: &ask,
         request: adviser.request(),
         without_promise,
+        calibration,
         asked: searched.asked,
         found: searched.found,
         portfolio,
@@ -274,6 +278,9 @@ struct ExplainReport<'a> {
     /// Why there is no promise, though the model can be retrained.
     #[serde(skip_serializing_if = "Option::is_none")]
     without_promise: Option<String>,
+    /// The choice of the threshold.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    calibration: Option<Calibration>,
     asked: usize,
     found: usize,
     /// The promises all at once.
@@ -410,6 +417,7 @@ impl Report for ExplainReport<'_> {
             ("search", self.search()),
         ];
         pairs.extend(self.without_promise.iter().map(|why| ("promise", format!("none: {why}"))));
+        pairs.extend(self.calibration.iter().map(|own| ("auto", own.sentence())));
         let mut found = format!("advice for {} of {asked}", counted(self.found, "applicant"));
         if let (Some(portfolio), Some(promise)) = (&self.portfolio, self.ask.promise) {
             found += &format!("; the promise of {promise} is shown for {}", portfolio.shown);

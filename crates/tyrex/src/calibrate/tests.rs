@@ -113,6 +113,48 @@ fn a_promise_that_cannot_be_shown_is_answered_and_no_error() {
 }
 
 #[test]
+fn without_a_choice_the_best_threshold_is_judged_by_the_models_that_did_not_choose_it() {
+    let half = |first: usize, second: usize| [vec![first; 10], vec![second; 10]].concat();
+    let given = || {
+        vec![
+            candidate(0.9, &COSTS, &half(2, 4)),
+            candidate(0.8, &COSTS, &half(3, 2)),
+            candidate(0.7, &COSTS, &half(3, 1)),
+            candidate(0.6, &COSTS, &half(1, 4)),
+        ]
+    };
+    let answer = choose(&goal(0.9, 0.95), given()).unwrap();
+    assert_eq!((answer.tau(), answer.usable_tau()), (None, Some(0.7)), "the smallest of equals");
+    let best = answer.best.unwrap();
+    assert_eq!((best.tau, best.validity.mean, best.models), (0.7, 0.25, None));
+    assert!(best.validity.low < 0.25 && best.validity.high > 0.25);
+    // A target of at most `low` is shown.
+    let shown = choose(&goal(best.validity.low, 0.95), given()).unwrap();
+    assert!(shown.tau().is_some() && shown.best.is_none());
+    // Nothing found at any threshold: the smallest, without a validity.
+    let none = Goal { missing: Missing::LeftOut, ..goal(0.9, 0.95) };
+    let empty = vec![candidate(0.9, &[None], &[0; 4]), candidate(0.8, &[None], &[0; 4])];
+    let answer = choose(&none, empty).unwrap();
+    assert_eq!((answer.best, answer.usable_tau()), (None, Some(0.8)));
+}
+
+#[test]
+fn so_many_models_that_judge_alike_show_the_goal() {
+    // Nine of ten under every model: more than the target, with too few models to show it.
+    let costs = [Some(1.0); 10];
+    for (validity, test) in [(0.85, Test::Betting), (0.8, Test::HoeffdingBentkus)] {
+        let goal = Goal { test, ..goal(validity, 0.95) };
+        let by = |models| choose(&goal, vec![candidate(0.9, &costs, &vec![9; models])]).unwrap();
+        let few = by(20);
+        let needed = few.best.unwrap().models.unwrap();
+        assert!(few.tau().is_none() && needed > 20, "{needed}");
+        assert_eq!(by(needed).tau(), Some(0.9));
+        assert!(by(needed - 80).tau().is_none());
+        assert!(few.sentence().contains(&format!("about {needed} models")), "{}", few.sentence());
+    }
+}
+
+#[test]
 fn bad_input_is_named() {
     let good = || candidate(0.9, &COSTS, &[4; 4]);
     let cases = [

@@ -108,7 +108,7 @@ impl std::fmt::Display for Reason {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             Self::AlreadyFavourable => "the model accepts it already",
-            Self::BudgetSpent => "the budget was spent before a point passed",
+            Self::BudgetSpent => "the budget was spent before a point passed; a larger one may find advice",
             Self::Stuck => {
                 "the search found no allowed change that passes the test of the method"
             }

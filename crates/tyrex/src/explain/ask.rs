@@ -35,6 +35,8 @@ pub const TRIES: usize = 24;
 pub(crate) const RELAXED_ROWS: usize = 20;
 /// The most rejected rows on which `tau = auto` tries thresholds.
 pub const CALIBRATED_ROWS: usize = 100;
+/// Tests of stability that the default budget of a search allows.
+const USUAL_TESTS: u64 = 1000;
 /// Days for which recorded advice is promised to hold.
 pub const PROMISE_DAYS: u32 = 90;
 
@@ -54,7 +56,7 @@ pub const PROMISE_DAYS: u32 = 90;
 /// | `keep` | none | features that must not change |
 /// | `vary` | all | the only features that may change |
 /// | `actions` | the schema's | other rules for single features |
-/// | `budget` | no limit | the most work for one applicant |
+/// | `budget` | as many scored points as 1000 tests of stability, at least 1,000,000; none under the other protocols | the most work for one applicant |
 /// | `seed` | 0 | the source of all randomness |
 /// | `certify` | yes | whether answers get certificates |
 /// | `stability` | yes | whether `R^` is computed for answers of methods that do not test it |
@@ -103,7 +105,8 @@ pub struct Ask {
     /// Rules for single features, in place of the schema's.
     #[cfg_attr(feature = "openapi", schema(required = false, value_type = Object))]
     pub actions: BTreeMap<String, Action>,
-    /// The most work for one applicant.
+    /// The most work for one applicant. If no limit is given, a search for rows scores at most as
+    /// many points as 1000 tests of stability do, and at least 1,000,000.
     #[cfg_attr(feature = "openapi", schema(required = false))]
     pub budget: Budget,
     /// The source of all randomness.
@@ -311,12 +314,22 @@ impl Ask {
         }
         request.set_test(tau, self.k, self.sigma)?;
         self.budget.check()?;
-        request.budget = self.budget;
+        request.budget = self.budget_of(&request.method);
         request.stability = self.stability;
         let fixed = self.keep.iter().map(|feature| (feature.clone(), Action::Fixed));
         let actions = fixed.chain(self.actions.clone()).collect();
         request.overrides = Overrides { vary: self.vary.clone(), actions };
         Ok(request)
+    }
+
+    /// The budget of a search. A question without any limit still ends.
+    fn budget_of(&self, method: &MethodSpec) -> Budget {
+        if self.budget != Budget::default() || self.protocol != Protocol::Product {
+            return self.budget;
+        }
+        let neighbours = method.robustness().map_or(0, |test| test.samples as u64);
+        let evaluations = USUAL_TESTS.saturating_mul(neighbours.max(1000));
+        Budget { evaluations: Some(evaluations), ..self.budget }
     }
 
     /// The same question, with the default promise and the default method for a model. `given` are

@@ -10,11 +10,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::{
     Advice, Adviser, Applicant, Ask, Explainer, Fresh, PromisedPoints, QuestionPortfolio, Threshold,
 };
-use crate::calibrate::Goal;
+use crate::calibrate::Calibration;
 use crate::certificate::Certificate;
 use crate::change::Ensemble;
 use crate::counterfactual::{Reason, Tick};
-use crate::error::{Error, Result};
+use crate::error::Result;
 
 /// The progress of long work.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -53,6 +53,8 @@ pub struct Answered {
     pub fresh: Option<Arc<Fresh>>,
     /// All promises at once, if the question asks for a promise and there are any.
     pub portfolio: Option<QuestionPortfolio>,
+    /// The choice of the threshold, if `tau` is `auto`.
+    pub calibration: Option<Calibration>,
 }
 
 /// Counts the units of a stage, and reports every one of them.
@@ -85,16 +87,17 @@ impl<'a, W: Fn(Progress) -> ControlFlow<()> + Sync> Counter<'a, W> {
 
 impl Explainer {
     /// Replaces `tau = auto` by the least threshold that keeps 95 % of the advice to these
-    /// applicants valid under retrained models: the given ones, or models trained now.
+    /// applicants valid under retrained models: the given ones, or models trained now. If none was
+    /// shown to, the best one takes its place, and the calibration says what it keeps.
     pub fn calibrated(
         &self,
         applicants: &[Applicant],
         ask: &Ask,
         given: Option<&Ensemble>,
         watch: &(impl Fn(Progress) -> ControlFlow<()> + Sync),
-    ) -> Result<Ask> {
+    ) -> Result<(Ask, Option<Calibration>)> {
         if !ask.is_calibrated() {
-            return Ok(ask.clone());
+            return Ok((ask.clone(), None));
         }
         let trained;
         let ensemble = if let Some(given) = given {
@@ -110,19 +113,8 @@ impl Explainer {
         let counter = Counter::new(Stage::Calibrating, searches as u64, watch);
         let calibration =
             self.calibrate(applicants, &terms, ensemble, |tick| counter.tick(tick))?;
-        let Goal { validity, .. } = terms.goal;
-        let tau = calibration.tau().ok_or_else(|| {
-            Error::param(
-                "tau",
-                "auto",
-                format!(
-                    "a number: no threshold was shown to keep {} % of the advice valid; a \
-                     calibration shows what every threshold keeps and costs",
-                    100.0 * validity
-                ),
-            )
-        })?;
-        Ok(Ask { tau: Some(Threshold::Given(tau)), ..ask.clone() })
+        let tau = calibration.usable_tau().map(Threshold::Given);
+        Ok((Ask { tau, ..ask.clone() }, Some(calibration)))
     }
 
     /// All answers to a question: the threshold is calibrated, advice is searched for, models are
@@ -140,7 +132,7 @@ impl Explainer {
         watch: impl Fn(Progress) -> ControlFlow<()> + Sync,
     ) -> Result<Answered> {
         let ask = &ask.for_model(self, given);
-        let settled = self.calibrated(applicants, ask, given, &watch)?;
+        let (settled, calibration) = self.calibrated(applicants, ask, given, &watch)?;
         let (explainer, given) = self.for_search(&settled, given, &watch)?;
         let adviser = explainer.adviser(&settled)?;
         let counter = Counter::new(Stage::Searching, applicants.len() as u64, &watch);
@@ -163,6 +155,6 @@ impl Explainer {
         } else {
             advice.iter().map(|_| None).collect()
         };
-        Ok(Answered { adviser, advice, certificates, fresh, portfolio })
+        Ok(Answered { adviser, advice, certificates, fresh, portfolio, calibration })
     }
 }

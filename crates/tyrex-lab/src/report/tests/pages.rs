@@ -53,6 +53,7 @@ fn everything() -> Results {
                     choosing: 6,
                     reporting: 6,
                     verdict,
+                    best: None,
                     curve: vec![point],
                 },
             });

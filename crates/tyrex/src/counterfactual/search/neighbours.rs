@@ -40,6 +40,7 @@ fn unread(points: &Points) -> Arc<Readings> {
 
 /// The data points to which a model gives a least score, with their measures.
 pub(crate) struct Neighbours<'a> {
+    model: &'a dyn Model,
     points: &'a Points,
     accepted: Vec<usize>,
     readings: Arc<Readings>,
@@ -62,7 +63,7 @@ impl<'a> Neighbours<'a> {
             Some(memory) => memory.of(&gauge, problem.model, points),
             None => unread(points),
         };
-        Self { points, accepted, readings, gauge }
+        Self { model: problem.model, points, accepted, readings, gauge }
     }
 
     /// The first of the `count` nearest that passes, or the best of those that do not.
@@ -80,28 +81,34 @@ impl<'a> Neighbours<'a> {
         let mut reader = Reader::new(&self.gauge);
         let mut best: Option<Candidate> = None;
         for index in self.in_order(factual.point, norm, count) {
-            if !meter.take(0, reader.evaluations()) {
+            let neighbour = self.points.row(index);
+            let settled = match factual.domain {
+                Domain::Relaxed => None,
+                Domain::Encodable => match factual.set.settle(neighbour) {
+                    None => continue,
+                    // Its score takes one evaluation, its measure a whole neighbourhood.
+                    Some((_, point)) if meter.take(0, 1) && !self.accepts(&point) => continue,
+                    settled => settled,
+                },
+            };
+            if meter.is_spent() || !meter.take(0, reader.evaluations()) {
                 break;
             }
-            let neighbour = self.points.row(index);
-            let candidate = match factual.domain {
-                Domain::Relaxed if factual.set.contains(neighbour) => Candidate::new(
+            let candidate = match settled {
+                Some((row, point)) => {
+                    let reading = reader.read(&point);
+                    Candidate { point, reading, row: Some(row) }
+                }
+                None if factual.set.contains(neighbour) => Candidate::new(
                     neighbour.to_vec(),
                     *self.readings[index].get_or_init(|| reader.read(neighbour)),
                 ),
-                Domain::Relaxed => {
+                None => {
                     let mut point = neighbour.to_vec();
                     factual.set.project(&mut point);
                     let reading = reader.read(&point);
                     Candidate::new(point, reading)
                 }
-                Domain::Encodable => match factual.set.settle(neighbour) {
-                    None => continue,
-                    Some((row, point)) => {
-                        let reading = reader.read(&point);
-                        Candidate { point, reading, row: Some(row) }
-                    }
-                },
             };
             if test.passes(candidate.reading) {
                 return Some(candidate);
@@ -111,6 +118,13 @@ impl<'a> Neighbours<'a> {
             }
         }
         best
+    }
+
+    /// Whether the model accepts a point.
+    fn accepts(&self, point: &[f32]) -> bool {
+        let mut alone = Points::new(point.len());
+        alone.push(point);
+        self.model.score(&alone).iter().all(|&score| score >= THRESHOLD)
     }
 
     /// The accepted points by distance, the earlier of equals first.

@@ -63,6 +63,25 @@ def test_an_ensemble_scores_saves_and_pickles(
     assert np.array_equal(again.score(features.iloc[:9]), scores)
 
 
+def test_one_of_several_changes_is_drawn_for_each_model(
+    explainer: tyrex.Explainer, features: pd.DataFrame
+) -> None:
+    mixed = tyrex.retrain(explainer, 6, change="leave-out, dropout", seed=1)
+    assert mixed.change.startswith("one of 2 changes, drawn for each model: trained again without")
+    changes = [{"name": "leave-out", "fraction": 0.01}, {"name": "dropout"}]
+    params = {"changes": changes}
+    same = tyrex.retrain(explainer, 6, change="mixture", change_params=params, seed=1)
+    assert np.array_equal(same.score(features.iloc[:9]), mixed.score(features.iloc[:9]))
+    with pytest.raises(tyrex.ParameterError, match="none with several changes"):
+        tyrex.retrain(explainer, 2, change="leave-out,dropout", change_params={"rate": 0.2})
+    for change in ("leave-out,dropout", {"name": "mixture", **params}):
+        advice = explainer.explain(
+            limit=3, method="trex-i", certify=True, models=3, change=change, training={"epochs": 3}
+        )
+        assert advice.found
+        assert all(mixed.change in str(each.certificate) for each in advice.found)
+
+
 def test_robust_advice_survives_more_models(
     explainer: tyrex.Explainer, ensemble: tyrex.Ensemble
 ) -> None:

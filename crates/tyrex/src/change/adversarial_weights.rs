@@ -226,10 +226,8 @@ mod tests {
             points.push(&[near(side), near(1.0 - side), near(0.5)]);
             labels.push(row / 2 % 2);
         }
-        let output = match softmax {
-            true => OutputLayer::Softmax { classes: 2, favourable: 1 },
-            false => OutputLayer::Sigmoid,
-        };
+        let softmax = softmax.then_some(OutputLayer::Softmax { classes: 2, favourable: 1 });
+        let output = softmax.unwrap_or(OutputLayer::Sigmoid);
         let hidden = hidden.to_vec();
         let params = TrainParams { hidden, output, epochs: 20, ..TrainParams::paper() };
         let plain = Sample::new(120);

@@ -268,10 +268,10 @@ mod tests {
             ("leave-out", "fraction = 0.1 }\nother = { a = 1", "those of leave-out"),
             ("targeted", "delta = 0.1", "not random"),
             (
-                "bootstrap,leave-out",
+                "bootstrap,reinitialise",
                 "fraction = 0.1",
                 "none with several changes; give the change `mixture` with parameters such as \
-                 changes = [{ name = \"bootstrap\" }, { fraction = 0.01, name = \"leave-out\" }]",
+                 changes = [{ name = \"bootstrap\" }, { name = \"reinitialise\" }]",
             ),
             ("mixture", "changes = []", "expected at least two changes"),
         ] {

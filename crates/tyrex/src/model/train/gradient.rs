@@ -113,8 +113,7 @@ mod tests {
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(20))]
 
-        /// Over several batches, the last one smaller. The gradient of the loss in one batch is
-        /// compared with double precision beside the trainer.
+        /// Over several batches, of which the last may be smaller.
         #[test]
         fn both_objectives_have_their_gradients(
             hidden in prop::collection::vec(1..10_usize, 0..3),
@@ -131,7 +130,8 @@ mod tests {
                 _ => OutputLayer::Softmax { classes, favourable: 1 },
             };
             let activation = Activation::Tanh;
-            let params = TrainParams { hidden, activation, output, batch: 2, ..TrainParams::paper() };
+            let paper = TrainParams::paper();
+            let params = TrainParams { hidden, activation, output, batch: 2, ..paper };
             let job = Job::new(Examples::new(&points, &labels), &params, Seed(seed));
             let mut gradients = WeightGradients::new(&job).unwrap();
             let network = gradients.trainer.network.clone();
@@ -145,15 +145,18 @@ mod tests {
                 };
                 let own = parameters(&layers);
                 let (value, gradient) = at(&own);
-                let scores = network.score(&points);
-                let expected = |row: usize| match objective {
-                    Objective::Logit => network.output().logit(&network.logits(&points)[row * classes..][..classes]),
-                    Objective::Loss if classes == 1 && labels[row] == 1 => -scores[row].ln(),
-                    Objective::Loss if classes == 1 => -(1.0 - scores[row]).ln(),
-                    Objective::Loss => {
-                        let mut all = network.logits(&points)[row * classes..][..classes].to_vec();
-                        crate::model::mlp::softmax(&mut all);
-                        -all[labels[row] as usize].ln()
+                let (scores, logits) = (network.score(&points), network.logits(&points));
+                let expected = |row: usize| {
+                    let own = &logits[row * classes..][..classes];
+                    match objective {
+                        Objective::Logit => network.output().logit(own),
+                        Objective::Loss if classes == 1 && labels[row] == 1 => -scores[row].ln(),
+                        Objective::Loss if classes == 1 => -(1.0 - scores[row]).ln(),
+                        Objective::Loss => {
+                            let mut shares = own.to_vec();
+                            crate::model::mlp::softmax(&mut shares);
+                            -shares[labels[row] as usize].ln()
+                        }
                     }
                 };
                 let mean: f32 = rows.iter().map(|&row| expected(row)).sum::<f32>() / count as f32;
@@ -165,7 +168,8 @@ mod tests {
                     let above = at(&moved).0;
                     moved[place] -= 2.0 * h;
                     let slope = (above - at(&moved).0) / (2.0 * h);
-                    prop_assert!((slope - gradient[place]).abs() < 2e-3, "{} {}", slope, gradient[place]);
+                    let own = gradient[place];
+                    prop_assert!((slope - own).abs() < 2e-3, "{} {}", slope, own);
                 }
             }
         }

@@ -7,6 +7,7 @@
 use std::ptr;
 
 use tyrex::counterfactual::Norm;
+use tyrex::model::TrainParams;
 use tyrex::statistics::mean;
 
 use super::compare::{Entry, weakest};
@@ -26,17 +27,28 @@ const OTHER: &str = "trex-o";
 /// The curves of one experiment with one norm.
 struct Place {
     title: String,
-    /// The method's name, and its points: validity and cost, by its parameter.
-    curves: Vec<(String, Vec<(f64, f64)>)>,
+    /// Whether its networks are trained as the paper's.
+    is_papers: bool,
+    curves: Vec<Curve>,
+}
+
+/// The curve of one method.
+struct Curve {
+    /// The name of the method or of its variant.
+    name: String,
+    /// Whether it is the method that is compared with the others, or a variant of it.
+    is_own: bool,
+    /// Validity and cost, by the method's parameter.
+    points: Vec<(f64, f64)>,
 }
 
 /// The cost of each validity, for every experiment with the curves of several methods.
 pub(super) fn overview(entries: &[Entry<'_>]) -> Option<Section> {
     let places = places(entries);
     let mut methods: Vec<&str> = Vec::new();
-    for (name, _) in places.iter().flat_map(|place| &place.curves) {
-        if !methods.contains(&name.as_str()) {
-            methods.push(name);
+    for curve in places.iter().flat_map(|place| &place.curves) {
+        if !methods.contains(&curve.name.as_str()) {
+            methods.push(&curve.name);
         }
     }
     if methods.len() < 2 {
@@ -50,7 +62,9 @@ pub(super) fn overview(entries: &[Entry<'_>]) -> Option<Section> {
     );
     for level in LEVELS {
         section.table(table(&places, &methods, level));
-        section.text(said(&places, level));
+        for is_papers in [true, false] {
+            section.text(said(&places, is_papers, level));
+        }
     }
     Some(section)
 }
@@ -67,13 +81,11 @@ fn places(entries: &[Entry<'_>]) -> Vec<Place> {
                 .filter(|entry| entry.line.norm == norm && sweeps(&entry.line))
                 .collect();
             let all = series(&here, None);
-            let curves: Vec<_> = all
-                .iter()
-                .map(|series| (series.name.clone(), points(series)))
-                .filter(|(_, points)| points.len() >= LEAST_VALUES)
-                .collect();
+            let mut curves: Vec<Curve> = all.iter().map(curve).collect();
+            curves.retain(|curve| curve.points.len() >= LEAST_VALUES);
             if curves.len() > 1 {
-                places.push(Place { title: title(&group[0], norm), curves });
+                let is_papers = group[0].experiment.world.training == TrainParams::paper();
+                places.push(Place { title: title(&group[0], norm), is_papers, curves });
             }
         }
     }
@@ -84,9 +96,11 @@ fn title(entry: &Entry<'_>, norm: Norm) -> String {
     format!("{}, {}", entry.experiment.name, norm.name())
 }
 
-fn points(series: &Series<'_, '_>) -> Vec<(f64, f64)> {
+fn curve(series: &Series<'_, '_>) -> Curve {
+    let is_own = series.entries.iter().any(|entry| entry.line.contender.method.name() == OWN);
     let point = |entry: &&Entry<'_>| Some((weakest(&entry.line)?.mean, entry.cost()?));
-    series.entries.iter().filter_map(point).collect()
+    let points = series.entries.iter().filter_map(point).collect();
+    Curve { name: series.name.clone(), is_own, points }
 }
 
 /// The least cost on a curve at a validity of at least `level`.
@@ -102,15 +116,15 @@ fn cost_at(points: &[(f64, f64)], level: f64) -> Option<f64> {
 
 impl Place {
     fn cost(&self, method: &str, level: f64) -> Option<f64> {
-        let (_, points) = self.curves.iter().find(|(name, _)| name == method)?;
-        cost_at(points, level)
+        let curve = self.curves.iter().find(|curve| curve.name == method)?;
+        cost_at(&curve.points, level)
     }
 
     /// The cheapest of the other methods, and its cost.
     fn cheapest_other(&self, level: f64) -> Option<(&str, f64)> {
-        let others = self.curves.iter().filter(|(name, _)| *name != method_name(OWN));
+        let others = self.curves.iter().filter(|curve| !curve.is_own);
         others
-            .filter_map(|(name, points)| Some((name.as_str(), cost_at(points, level)?)))
+            .filter_map(|curve| Some((curve.name.as_str(), cost_at(&curve.points, level)?)))
             .min_by(|a, b| a.1.total_cmp(&b.1))
     }
 
@@ -149,17 +163,19 @@ fn table(places: &[Place], methods: &[&str], level: f64) -> Table {
     }
 }
 
-fn said(places: &[Place], level: f64) -> String {
-    let ratios: Vec<f64> =
-        places.iter().filter_map(|place| place.against_cheapest(level)).collect();
+/// The mean over the plots of one training, and in how many the own cost is higher.
+fn said(places: &[Place], is_papers: bool, level: f64) -> String {
+    let of_training = places.iter().filter(|place| place.is_papers == is_papers);
+    let ratios: Vec<f64> = of_training.filter_map(|place| place.against_cheapest(level)).collect();
     let Some(average) = mean(&ratios) else { return String::new() };
     let dearer = ratios.iter().filter(|ratio| **ratio > 0.0).count();
+    let networks = if is_papers { "the paper's networks" } else { "other networks" };
     format!(
-        "At {} {} costs {} % of the cheapest other method in the mean over {}, and more than it in \
-         {dearer}.",
+        "At {} on {networks}, {} costs {} less than the cheapest other method in the mean over {}, \
+         and more in {dearer} of them.",
         percent(level),
         method_name(OWN),
-        amount(100.0 * (1.0 + average)),
+        percent(-average),
         counted(ratios.len(), "plot"),
     )
 }

@@ -1,4 +1,4 @@
-//! The protocol of ElliCE: advice that every model of almost the same loss accepts.
+//! The protocol of `ElliCE`: advice that every model of almost the same loss accepts.
 //!
 //! `TYREX_DATA=data cargo run --release --example ellice -- heloc german` reads the data sets,
 //! which `tyrex data fetch` stores. A point is robust if *all* judging models accept it. They come

@@ -145,7 +145,8 @@ def main():
     x, y, source = rows.load(args.rows)
     explained = None
     if any(task.is_search for task in args.tasks):
-        explained = problem.make(args.rows, args.json.parent, progress)
+        searches = any(task.name == "trex-e" for task in args.tasks)
+        explained = problem.make(args.rows, args.json.parent, progress, searches)
     run = {
         "format_version": 1,
         "date": report.now(),

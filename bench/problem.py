@@ -7,6 +7,8 @@ A folder that every engine reads:
 - `models.bin`: u32 number of models and u32 columns, then per model, first layer first, its
   weights (inputs x outputs, row by row) and biases as f32. The first model is the one to be
   explained. The others differ by their seed; only the driver looks at them, to judge.
+- `search.bin`: more such models, in the same format, for searches over models; empty if no task
+  needs them.
 """
 
 import hashlib
@@ -21,6 +23,9 @@ import rows
 
 SIGMA, SAMPLES, TAU = 0.1, 1000, 0.85
 EPOCHS, RETRAINED, FACTUALS = 50, 10, 200
+# The search over models: their number, the share of them in the tail, and its least logit. They
+# are trained briefly: their number decides the time of a search, not how well they fit.
+SEARCHED, SEARCH_EPOCHS, TAIL, MARGIN = 40, 10, 0.1, 0.5
 
 
 @dataclass
@@ -30,6 +35,7 @@ class Problem:
     factuals: np.ndarray
     offsets: np.ndarray
     models: list
+    search: list
 
     @property
     def layers(self):
@@ -37,24 +43,26 @@ class Problem:
         return self.models[0]
 
 
-def make(limit, cache, progress):
+def make(limit, cache, progress, searches=False):
     """Trains the models, or takes them from an earlier run on the same rows."""
     x, y, _ = rows.load(limit)
     epochs, retrained, factuals = (EPOCHS, RETRAINED, FACTUALS) if limit is None else (10, 3, 20)
-    name = hashlib.sha256(x.tobytes() + y.tobytes() + bytes([epochs])).hexdigest()[:16]
-    models = []
-    for seed in range(retrained + 1):
+    searched = 0 if not searches else SEARCHED if limit is None else 8
+    models, search = [], []
+    wanted = [(models, epochs)] * (retrained + 1) + [(search, SEARCH_EPOCHS)] * searched
+    for seed, (to, passes) in enumerate(wanted):
+        name = hashlib.sha256(x.tobytes() + y.tobytes() + bytes([passes])).hexdigest()[:16]
         file = Path(cache) / f"model-{name}-{seed}.bin"
         if not file.is_file():
-            progress(f"training model {seed + 1} of {retrained + 1}")
+            progress(f"training model {seed + 1} of {len(wanted)}")
             file.parent.mkdir(parents=True, exist_ok=True)
-            write_models(file, [network.train(x, y, seed, epochs)])
-        models += read_models(file)
+            write_models(file, [network.train(x, y, seed, passes)])
+        to += read_models(file)
     test_x, test_y, _ = rows.load(None, part="test")
     rejected = (network.score(models[0], test_x) < 0.5) & (test_y < 0.5)
     rng = np.random.default_rng(0)
     offsets = (SIGMA * rng.standard_normal((SAMPLES, x.shape[1]))).astype("<f4")
-    return Problem(x, y, test_x[rejected][:factuals], offsets, models)
+    return Problem(x, y, test_x[rejected][:factuals], offsets, models, search)
 
 
 def write(folder, problem):
@@ -62,18 +70,21 @@ def write(folder, problem):
     for name, points in (("factuals", problem.factuals), ("offsets", problem.offsets)):
         rows.write(folder / f"{name}.bin", points, np.zeros(len(points)))
     write_models(folder / "models.bin", problem.models)
+    write_models(folder / "search.bin", problem.search, problem.x.shape[1])
 
 
 def read(folder):
     folder = Path(folder)
     x, y = rows.read(folder / "rows.bin")
     factuals, offsets = (rows.read(folder / f"{name}.bin")[0] for name in ("factuals", "offsets"))
-    return Problem(x, y, factuals, offsets, read_models(folder / "models.bin"))
+    models, search = (read_models(folder / f"{name}.bin") for name in ("models", "search"))
+    return Problem(x, y, factuals, offsets, models, search)
 
 
-def write_models(path, models):
+def write_models(path, models, columns=None):
     with open(path, "wb") as file:
-        file.write(struct.pack("<II", len(models), models[0][0][0].shape[0]))
+        columns = columns or models[0][0][0].shape[0]
+        file.write(struct.pack("<II", len(models), columns))
         for layers in models:
             for weights, bias in layers:
                 file.write(np.ascontiguousarray(weights, dtype="<f4").tobytes())

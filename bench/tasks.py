@@ -112,6 +112,16 @@ TASKS = {
             rounds=5,
         ),
         Task(
+            name="trex-e",
+            title="T-Rex:E over 40 models, the lowest tenth of their logits at 0.5 or more, L2",
+            unit="factual",
+            subcommand="trex-e",
+            columns=("found", "validity", "cost"),
+            limit=1.5e-3,
+            is_search=True,
+            rounds=5,
+        ),
+        Task(
             name="trex-nn",
             title="T-Rex:NN, the 1000 nearest, tau 0.85, L2",
             unit="factual",

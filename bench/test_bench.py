@@ -219,7 +219,7 @@ class Searches(unittest.TestCase):
         y = (x[:, 0] > 0.5).astype(np.float32)
         models = [network.train(x, y, seed, epochs=20) for seed in range(3)]
         offsets = (0.1 * rng.standard_normal((8, 4))).astype(np.float32)
-        return problem.Problem(x, y, x[y < 0.5][:5], offsets, models)
+        return problem.Problem(x, y, x[y < 0.5][:5], offsets, models, models[:1])
 
     def test_training_learns(self):
         made = self.small()

@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
 import problem as problem_folder
 import rows as rows_file
 from network import BATCH, BETA1, BETA2, EPSILON, HIDDEN, LEARNING_RATE, glorot, score  # noqa: F401
-from problem import SAMPLES, SIGMA, TAU  # noqa: F401
+from problem import MARGIN, SAMPLES, SIGMA, TAIL, TAU  # noqa: F401
 
 ENSEMBLE = 10
 EVALUATIONS = 100

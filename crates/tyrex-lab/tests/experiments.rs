@@ -39,11 +39,40 @@ fn the_tables_of_the_paper_have_its_setting() {
         let Task::Comparison(task) = &table.task else { panic!("{dataset} is no comparison") };
         assert_eq!((task.protocol, task.norms.len()), (Protocol::Paper, 2));
         let contenders = task.contenders().unwrap();
-        for method in ["min-cost", "trex-i", "trex-o", "sns", "roar", "nn", "trex-nn"] {
+        assert!(world.search > 0 && world.tuning > 0);
+        for method in
+            ["min-cost", "margin", "trex-i", "trex-o", "trex-e", "sns", "roar", "nn", "trex-nn"]
+        {
             let contender = contenders.iter().find(|one| one.label == method).unwrap();
-            assert_eq!(contender.calibrated, method.starts_with("trex"), "{method}");
+            let has_threshold = ["margin", "trex-i", "trex-o", "trex-nn"].contains(&method);
+            assert_eq!(contender.calibrated, has_threshold, "{method}");
             if let Some(robustness) = contender.method.robustness() {
                 assert_eq!((robustness.sigma, robustness.samples), (0.1, 1000));
+            }
+        }
+    }
+}
+
+/// The methods whose cost at the same validity is compared.
+const CURVES: [&str; 6] = ["trex-i", "trex-o", "sns", "roar", "margin", "trex-e"];
+
+#[test]
+fn every_data_set_has_curves_with_the_papers_and_the_default_training() {
+    use tyrex::model::TrainParams;
+    for dataset in ["heloc", "german", "ctg", "adult", "taiwan"] {
+        for (kind, training) in
+            [("curve", TrainParams::paper()), ("regularised", TrainParams::default())]
+        {
+            let name = format!("{kind}-{dataset}");
+            let suite = paper();
+            let curve = suite.experiments.iter().find(|one| one.name == name).unwrap();
+            assert_eq!(curve.world.training, training, "{name}");
+            let Task::Comparison(task) = &curve.task else { panic!("{name} is no comparison") };
+            assert_eq!(task.norms.len(), 2);
+            let contenders = task.contenders().unwrap();
+            for method in CURVES {
+                let swept = contenders.iter().filter(|one| one.label == method).count();
+                assert!(swept >= 8, "{name}: {method} has {swept} values");
             }
         }
     }

@@ -142,11 +142,10 @@ impl Report for ShowReport {
             .iter()
             .map(|experiment| {
                 let world = &experiment.world;
-                let models = 1 + world.reinitialise + world.leave_out + world.calibration;
                 vec![
                     experiment.name.clone(),
                     world.dataset.clone(),
-                    models.to_string(),
+                    world.models().to_string(),
                     world.bases.to_string(),
                     world.factuals.to_string(),
                     work(experiment),

@@ -2,10 +2,9 @@
 
 use tyrex::calibrate::models_needed;
 use tyrex::change::MOST_MEMBERS;
-use tyrex::counterfactual::Protocol;
+use tyrex::counterfactual::{MethodSpec, Protocol};
 use tyrex::error::{Error, Result};
 
-use super::contender::named;
 use super::spec::{CalibrationTask, ComparisonTask, Experiment, Task, World};
 
 /// Maximum number of values in a row of a map, and of bins: more could not be distinguished.
@@ -14,14 +13,22 @@ const MOST_VALUES: usize = 1000;
 impl Experiment {
     /// Checks that the parts fit together.
     pub(super) fn check(&self) -> Result<()> {
-        let World { reinitialise, leave_out, calibration, bases, factuals, .. } = self.world;
+        let World { reinitialise, leave_out, calibration, search, tuning, bases, factuals, .. } =
+            self.world;
         at_least("factuals", factuals, 1, "")?;
         at_least("bases", bases, 1, "")?;
         at_least("reinitialise", reinitialise, bases - 1, ", since they include the other bases")?;
-        for (name, models) in
-            [("reinitialise", reinitialise), ("leave-out", leave_out), ("calibration", calibration)]
-        {
+        for (name, models) in [
+            ("reinitialise", reinitialise),
+            ("leave-out", leave_out),
+            ("calibration", calibration),
+            ("search", search),
+            ("tuning", tuning),
+        ] {
             at_most(name, models, MOST_MEMBERS)?;
+        }
+        if self.task.methods()?.iter().any(MethodSpec::needs_models) {
+            at_least("search", search, 1, ", since a method searches over models")?;
         }
         match &self.task {
             Task::Comparison(task) => {
@@ -36,12 +43,10 @@ impl Experiment {
                 at_most("resolution", task.resolution, MOST_VALUES)?;
                 at_least("reinitialise", reinitialise, task.shown.max(1), ", to show them")?;
                 check_tau(task.tau)?;
-                check_methods(&task.methods, Protocol::Paper)?;
             }
             Task::Histograms(task) => {
                 at_least("bins", task.bins, 1, "")?;
                 at_most("bins", task.bins, MOST_VALUES)?;
-                check_methods(&task.methods, task.protocol)?;
             }
             Task::Certificates(task) => {
                 at_least("models", task.models, 1, "")?;
@@ -61,6 +66,30 @@ impl Experiment {
             }
         }
         Ok(())
+    }
+}
+
+impl Task {
+    /// Every method, with its parameters.
+    fn methods(&self) -> Result<Vec<MethodSpec>> {
+        let named = |names: &[String], protocol| {
+            names.iter().map(|name| MethodSpec::named(name, protocol)).collect()
+        };
+        match self {
+            Self::Comparison(task) => {
+                Ok(task.contenders()?.into_iter().map(|contender| contender.method).collect())
+            }
+            Self::Moons(task) => named(&task.methods, Protocol::Paper),
+            Self::Histograms(task) => named(&task.methods, task.protocol),
+            Self::Certificates(task) => {
+                let mut methods = Vec::new();
+                for entrant in &task.entrants {
+                    let contenders = entrant.contenders(task.protocol)?;
+                    methods.extend(contenders.into_iter().map(|contender| contender.method));
+                }
+                Ok(methods)
+            }
+        }
     }
 }
 
@@ -112,10 +141,6 @@ fn check_tau(tau: f64) -> Result<()> {
         return Ok(());
     }
     Err(Error::param("tau", tau, "a number between 0 and 1"))
-}
-
-fn check_methods(methods: &[String], protocol: Protocol) -> Result<()> {
-    methods.iter().try_for_each(|method| named(method, protocol).map(|_| ()))
 }
 
 #[cfg(test)]
@@ -220,7 +245,10 @@ mod tests {
             (MOONS, "20", "1000000", "`resolution` is 1000000"),
             (MOONS, "tau = 0.8", "tau = inf", "`tau` is inf"),
             (MOONS, "min-cost", "max-cost", "expected one of trex-e"),
-            (MOONS, "min-cost", "trex-e", "a method that searches with one model"),
+            (MOONS, "min-cost", "trex-e", "`search` is 0, expected at least 1"),
+            (COMPARISON, "trex-i\"\n        tau = \"calibrated\"", "trex-e\"", "`search` is 0"),
+            (CERTIFICATES, "trex-i\"\n        tau = 0.8", "trex-e\"", "`search` is 0"),
+            (COMPARISON, "[world]", "[world]\nsearch = 10001", "`search` is 10001"),
             (MOONS, "shown = 4", "shown = 51", "`reinitialise` is 50"),
             (CERTIFICATES, "bins = 10", "bins = 0", "`bins` is 0"),
             (CERTIFICATES, "bins = 10", "bins = 1000000000000", "`bins` is 1000000000000"),

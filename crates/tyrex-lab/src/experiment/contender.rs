@@ -23,7 +23,7 @@ pub struct Entrant {
     /// The protocol of its parameters, if not the experiment's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol: Option<Protocol>,
-    /// The threshold of stability, for the methods that have one.
+    /// The threshold of stability, for the methods that have one; the score of `margin`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tau: Option<Threshold>,
     /// The thresholds a calibration tries, if not the experiment's.
@@ -85,10 +85,13 @@ pub struct Contender {
 }
 
 impl Contender {
-    /// The threshold, of the methods that have one.
+    /// The threshold, of the methods that have one: the least stability, or the least score.
     #[must_use]
     pub fn tau(&self) -> Option<f64> {
-        self.method.robustness().map(|robustness| robustness.tau)
+        match &self.method {
+            MethodSpec::Margin(method) => Some(method.score),
+            method => method.robustness().map(|robustness| robustness.tau),
+        }
     }
 
     /// The thresholds a calibration tries.
@@ -101,8 +104,13 @@ impl Contender {
     #[must_use]
     pub fn at(&self, tau: f64) -> Self {
         let mut other = self.clone();
-        if let Some(robustness) = other.method.robustness_mut() {
-            robustness.tau = tau;
+        match &mut other.method {
+            MethodSpec::Margin(method) => method.score = tau,
+            method => {
+                if let Some(robustness) = method.robustness_mut() {
+                    robustness.tau = tau;
+                }
+            }
         }
         other
     }
@@ -113,18 +121,6 @@ impl Contender {
         let settings = self.settings.iter().map(|(name, value)| format!(" {name}={value}"));
         std::iter::once(self.label.clone()).chain(settings).collect()
     }
-}
-
-/// The method of that name, with a protocol's parameters. An experiment has no models to search
-/// over.
-pub(super) fn named(name: &str, protocol: Protocol) -> Result<MethodSpec> {
-    let method = MethodSpec::named(name, protocol)?;
-    if method.needs_models() {
-        let others = MethodSpec::listed(|method| !method.needs_models());
-        let expected = format!("a method that searches with one model: {others}");
-        return Err(Error::param("method", name, expected));
-    }
-    Ok(method)
 }
 
 impl Entrant {
@@ -148,7 +144,7 @@ impl Entrant {
     /// The contenders it stands for.
     pub fn contenders(&self, protocol: Protocol) -> Result<Vec<Contender>> {
         let protocol = self.protocol.unwrap_or(protocol);
-        let mut method = named(&self.method, protocol)?;
+        let mut method = MethodSpec::named(&self.method, protocol)?;
         for (name, value) in &self.set {
             method = with(&method, name, value)?;
         }
@@ -160,9 +156,11 @@ impl Entrant {
             taus: self.taus.clone(),
             method,
         }];
-        let needs_robustness = self.tau.is_some()
-            || !(self.measures.is_empty() && self.sigmas.is_empty() && self.samples.is_empty());
-        if needs_robustness && contenders[0].method.robustness().is_none() {
+        let sets_neighbours =
+            !(self.measures.is_empty() && self.sigmas.is_empty() && self.samples.is_empty());
+        if self.tau.is_some() && contenders[0].tau().is_none()
+            || sets_neighbours && contenders[0].method.robustness().is_none()
+        {
             let expected = format!(
                 "a method with a test of robustness, since the experiment sets one: {}",
                 MethodSpec::listed(MethodSpec::is_robust)
@@ -291,7 +289,6 @@ mod tests {
         for (text, expected) in [
             ("method = \"min-cost\"\ntau = 0.5", "expected a method with a test of robustness"),
             ("method = \"trex-p\"", "expected one of trex-e"),
-            ("method = \"trex-e\"", "expected a method that searches with one model"),
             (
                 "method = \"sns\"\nset = { radus = 1 }",
                 "`set` is radus, expected a parameter of sns",

@@ -1,5 +1,6 @@
 //! The data and the models of an experiment, trained or read from an earlier run.
 
+use std::fmt::Write as _;
 use std::ops::ControlFlow;
 use std::path::Path;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -8,7 +9,7 @@ use std::sync::{Arc, OnceLock};
 use tyrex::action::{Actions, FeasibleSet};
 use tyrex::change::{Ensemble, LeaveOut, ModelChange, Origin, Plan, Reinitialise};
 use tyrex::counterfactual::{
-    Budget, Factual, Memory, Norm, Outcome, Problem, Reason, Tick, find_all,
+    Budget, Factual, Memory, Norm, Outcome, Problem, Reason, SearchModels, Tick, find_all,
 };
 use tyrex::data::Dataset;
 use tyrex::data::catalogue::Catalogue;
@@ -46,6 +47,8 @@ struct Stock {
     models: Vec<Mlp>,
     left_out: Option<Ensemble>,
     calibration: Option<Ensemble>,
+    search: Option<Ensemble>,
+    tuning: Option<Ensemble>,
     changes: Vec<ChangeSummary>,
     metrics: OnceLock<Metrics>,
     memory: Memory,
@@ -73,8 +76,7 @@ impl Setup {
         // The outputs.
         weights += inputs;
         let rows = data.train().len() as f64 * world.training.epochs as f64;
-        let models = 1 + world.reinitialise + world.leave_out + world.calibration;
-        Ok(SECONDS_PER_ROW_AND_WEIGHT * rows * weights * models as f64)
+        Ok(SECONDS_PER_ROW_AND_WEIGHT * rows * weights * world.models() as f64)
     }
 
     /// The identity of the models of a world, independent of their number.
@@ -86,9 +88,13 @@ impl Setup {
 
     /// The same with their number.
     pub(super) fn key(world: &World, seed: Seed) -> Result<String> {
-        let World { reinitialise, leave_out, calibration, .. } = world;
+        let World { reinitialise, leave_out, calibration, search, tuning, .. } = world;
         let family = Self::family(world, seed)?;
-        Ok(format!("{family}-{reinitialise}-{leave_out}-{calibration}"))
+        let mut key = format!("{family}-{reinitialise}-{leave_out}-{calibration}");
+        if search + tuning > 0 {
+            let _ = write!(key, "-{search}-{tuning}");
+        }
+        Ok(key)
     }
 
     /// Loads the data and trains the missing models.
@@ -112,9 +118,9 @@ impl Setup {
         let examples = Examples::new(data.points(), &labels).with_rows(data.train());
         let seed = seed.derive(&world.dataset);
         let doing = format!("training models on {}", world.dataset);
-        let retrained = (world.reinitialise + world.leave_out + world.calibration).max(1);
+        let retrained = (world.models() - 1).max(1);
         let total = world.training.epochs as f64 * retrained as f64;
-        let (base, reinitialised, left_out, calibration) =
+        let (base, [reinitialised, left_out, calibration, search, tuning]) =
             tracker.step(&doing, weight, |share| {
                 let base = train(examples, &world.training, seed.derive("base"))?.network;
                 let epochs = AtomicU64::new(0);
@@ -141,11 +147,15 @@ impl Setup {
                 };
                 let reinitialise = ModelChange::Reinitialise(Reinitialise {});
                 let leave_out = ModelChange::LeaveOut(LeaveOut::default());
-                let same = leave_out.clone();
-                let reinitialised = ensemble("reinitialise", reinitialise, world.reinitialise)?;
-                let left_out = ensemble("leave-out", leave_out, world.leave_out)?;
-                let calibration = ensemble("calibration", same, world.calibration)?;
-                Ok((base, reinitialised, left_out, calibration))
+                let like = |name, members| ensemble(name, leave_out.clone(), members);
+                let ensembles = [
+                    ensemble("reinitialise", reinitialise, world.reinitialise)?,
+                    like("leave-out", world.leave_out)?,
+                    like("calibration", world.calibration)?,
+                    like("search", world.search)?,
+                    like("tuning", world.tuning)?,
+                ];
+                Ok((base, ensembles))
             })?;
         let test = data.points().select(data.test());
         let changes = [&reinitialised, &left_out]
@@ -178,6 +188,8 @@ impl Setup {
             models,
             left_out,
             calibration,
+            search,
+            tuning,
             changes,
             metrics: OnceLock::new(),
             memory: Memory::default(),
@@ -323,6 +335,19 @@ impl Setup {
         Ok(self.stock.metrics.get_or_init(|| metrics))
     }
 
+    /// The models that a search for a base runs over, and those that choose its margin.
+    fn search_models(&self, base: usize) -> Result<Option<SearchModels>> {
+        let shared = |ensemble: &Option<Ensemble>| -> Vec<Arc<dyn Model>> {
+            let members = ensemble.iter().flat_map(Ensemble::members);
+            members.map(|model| Arc::new(model.clone()) as Arc<dyn Model>).collect()
+        };
+        let (search, tuning) = (shared(&self.stock.search), shared(&self.stock.tuning));
+        if search.is_empty() {
+            return Ok(None);
+        }
+        SearchModels::new(Arc::new(self.base(base).clone()), search, tuning).map(Some)
+    }
+
     /// Searches counterfactuals of rows for a base.
     pub(super) fn search(
         &self,
@@ -342,8 +367,12 @@ impl Setup {
         let points = self.stock.data.points();
         let factuals: Vec<Factual> =
             rows.iter().zip(&sets).map(|(&row, set)| Factual::new(points.row(row), set)).collect();
-        let problem =
+        let mut problem =
             Problem::new(self.base(base), norm, &self.stock.train)?.with_memory(&self.stock.memory);
+        let models = if contender.method.needs_models() { self.search_models(base)? } else { None };
+        if let Some(models) = &models {
+            problem = problem.with_search_models(models);
+        }
         let prepared =
             contender.method.prepare(&problem, self.stock.seed.derive("search").index(base))?;
         let watch = |tick| match tick {

@@ -146,6 +146,12 @@ pub struct World {
     /// Models trained like those, for calibration and certificates only.
     #[serde(default)]
     pub calibration: usize,
+    /// Models trained like those, for the methods that search over models only.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub search: usize,
+    /// Models trained like those, which choose the margins of such methods only.
+    #[serde(default, skip_serializing_if = "is_none")]
+    pub tuning: usize,
     /// Base models: the first, and retrained ones used in its place.
     #[serde(default = "one")]
     pub bases: usize,
@@ -166,6 +172,19 @@ fn one() -> usize {
 }
 fn two_hundred() -> usize {
     200
+}
+// The signature that serde requires.
+#[expect(clippy::trivially_copy_pass_by_ref)]
+fn is_none(models: &usize) -> bool {
+    *models == 0
+}
+
+impl World {
+    /// All models, the first base included.
+    #[must_use]
+    pub fn models(&self) -> usize {
+        1 + self.reinitialise + self.leave_out + self.calibration + self.search + self.tuning
+    }
 }
 
 /// A comparison of methods.
@@ -342,12 +361,15 @@ impl Suite {
     #[must_use]
     pub fn quick(mut self) -> Self {
         self.quick = true;
-        for Experiment { world, task, .. } in &mut self.experiments {
+        for Experiment { world, task, beside, .. } in &mut self.experiments {
             world.reinitialise = world.reinitialise.min(QUICK_JUDGES);
             world.leave_out = world.leave_out.min(QUICK_JUDGES);
             world.calibration = world.calibration.min(QUICK_CALIBRATORS);
+            world.search = world.search.min(QUICK_JUDGES);
+            world.tuning = world.tuning.min(QUICK_CALIBRATORS);
             world.factuals = world.factuals.saturating_mul(world.bases).min(QUICK_FACTUALS);
-            let many_bases = std::mem::replace(&mut world.bases, 1) > 1;
+            let is_table = world.bases > 1 && beside.is_some();
+            world.bases = 1;
             match task {
                 Task::Comparison(task) => {
                     task.calibration.factuals = task.calibration.factuals.min(QUICK_FEW);
@@ -358,7 +380,7 @@ impl Suite {
                 Task::Histograms(_) => {}
             }
             // Experiments without a table in the paper use fewer.
-            if !many_bases {
+            if !is_table {
                 world.factuals = world.factuals.min(QUICK_FEW);
                 if let Task::Comparison(task) = task {
                     task.norms.truncate(1);
@@ -369,8 +391,8 @@ impl Suite {
     }
 }
 
-/// The short run uses ten models, four of each evaluating kind and two that calibrate, and few
-/// thresholds.
+/// The short run uses ten models, four of each evaluating kind and two that calibrate, six more for
+/// searches over models, and few thresholds.
 const QUICK_JUDGES: usize = 4;
 const QUICK_CALIBRATORS: usize = 2;
 const QUICK_FACTUALS: usize = 100;

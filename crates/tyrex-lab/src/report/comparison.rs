@@ -6,7 +6,7 @@ use tyrex::metric::Summary;
 use super::compare::Entry;
 use super::document::{Block, Column, Row, Section, Table, TableCell, Tone};
 use super::number::{
-    amount, contender_name, family, method_name, percent, signed, style, two_digits,
+    OURS, amount, contender_name, family, method_name, percent, signed, style, two_digits,
 };
 use super::printed::{self, ABLATION, PrintedLine, PrintedNumber};
 use super::{details, tradeoff};
@@ -119,7 +119,7 @@ fn main_table(entries: &[Entry<'_>], beside: &str) -> Table {
                 None => cells.extend(vec![TableCell::plain("-"); 3 + families.len()]),
             }
         }
-        let is_ours = contender.label == "trex-o";
+        let is_ours = OURS.contains(&contender.label.as_str());
         // Charts of variants have colours of their own.
         let is_charted = entry.is_main
             || contender.label == contender.method.name()

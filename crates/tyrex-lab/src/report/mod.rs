@@ -9,6 +9,7 @@ mod claims;
 mod compare;
 mod comparison;
 mod details;
+mod frontier;
 mod histogram;
 mod moons;
 mod number;
@@ -42,6 +43,7 @@ fn document(results: &Results, timings: &[Timing]) -> Result<Document> {
     let mut sections = vec![opening::run(results, timings)];
     sections.extend(opening::claims(&claims));
     sections.extend(tradeoff::overview(&entries));
+    sections.extend(frontier::overview(&entries));
     sections.extend(certified::overview(results));
     for shown in &results.experiments {
         sections.push(section(shown, &entries, timings));

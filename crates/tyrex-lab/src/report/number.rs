@@ -19,13 +19,16 @@ pub(super) fn family(change: &str) -> &str {
     }
 }
 
+/// The methods of this project.
+pub(super) const OURS: [&str; 2] = ["trex-o", "trex-e"];
+
 /// The display name of a method, or of a variant such as `trex-i (paper's step)`.
 pub(super) fn method_name(label: &str) -> String {
     let (method, variant) = label.split_once(' ').unwrap_or((label, ""));
     let known = MethodSpec::all().into_iter().find(|known| known.name() == method);
     let title = known.map_or(method, |known| known.title());
     // The others are the paper's.
-    let whose = if method == "trex-o" { " (ours)" } else { "" };
+    let whose = if OURS.contains(&method) { " (ours)" } else { "" };
     format!("{title}{whose} {variant}").trim_end().to_owned()
 }
 
@@ -40,6 +43,11 @@ pub(super) fn contender_name(contender: &Contender) -> String {
 
 /// The colour and shape of a method. Methods that the paper does not compare look like their base.
 pub(super) fn method_style(method: &str) -> Style {
+    match method {
+        "margin" => return Style { shape: 7, ..Style::of(0) },
+        "trex-e" => return Style { shape: 2, ..Style::of(7) },
+        _ => {}
+    }
     Style::of(match method {
         "trex-i" => 1,
         "trex-o" => 2,

@@ -87,8 +87,17 @@ fn is_whole(timing: &Timing) -> bool {
 
 /// The data, the models and the protocol of an experiment, in a sentence.
 pub(super) fn terms(experiment: &Experiment) -> String {
-    let World { dataset, reinitialise, leave_out, calibration, bases, factuals, .. } =
-        &experiment.world;
+    let World {
+        dataset,
+        reinitialise,
+        leave_out,
+        calibration,
+        search,
+        tuning,
+        bases,
+        factuals,
+        ..
+    } = &experiment.world;
     let mut parts = vec![format!("Data: {dataset}")];
     if let Some(protocol) = protocol(&experiment.task) {
         parts.push(format!("protocol: {protocol}"));
@@ -97,6 +106,9 @@ pub(super) fn terms(experiment: &Experiment) -> String {
     parts.push(format!("{leave_out} without 1 % of the rows (LO)"));
     if *calibration > 0 {
         parts.push(format!("{calibration} for calibration and certificates only"));
+    }
+    if *search > 0 {
+        parts.push(format!("{search} to search over and {tuning} to choose margins only"));
     }
     parts.push(counted(*bases, "base model"));
     parts.push(format!("at most {} each", counted(*factuals, "factual")));

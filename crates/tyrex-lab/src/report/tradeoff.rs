@@ -18,7 +18,7 @@ use crate::experiment::result::Line;
 /// The default target validity.
 const AIM: f64 = 0.95;
 /// Parameters that trade cost for validity.
-const KNOBS: [&str; 3] = ["tau", "radius", "delta"];
+const KNOBS: [&str; 6] = ["tau", "radius", "delta", "score", "aim", "margin"];
 
 /// One chart for every data set and norm of the paper's tables.
 pub(super) fn overview(entries: &[Entry<'_>]) -> Option<Section> {
@@ -218,6 +218,11 @@ fn swept(line: &Line) -> Option<&str> {
     names()
         .find(|name| KNOBS.contains(name))
         .or_else(|| names().rev().find(|name| number(line, name).is_some()))
+}
+
+/// Whether a line is one of several for values of a parameter that trades cost for validity.
+pub(super) fn sweeps(line: &Line) -> bool {
+    swept(line).is_some_and(|name| KNOBS.contains(&name))
 }
 
 pub(super) fn number(line: &Line, setting: &str) -> Option<f64> {

@@ -26,12 +26,12 @@ fn main() -> Result<()> {
         "gemm" => gemm(),
         "stability" => search::stability(&options),
         "interval" => search::interval(&options),
-        "trex-i" | "trex-nn" => search::explain(&task, &options),
+        "trex-i" | "trex-e" | "trex-nn" => search::explain(&task, &options),
         _ => bail!("unknown task `{task}`, expected {TASKS}"),
     }
 }
 
-const TASKS: &str = "train, gemm, stability, trex-i, trex-nn or interval";
+const TASKS: &str = "train, gemm, stability, trex-i, trex-e, trex-nn or interval";
 
 /// What every worker is told.
 struct Options {

@@ -1,6 +1,7 @@
 //! Tasks about a trained network: its stability at points, and its counterfactuals.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::time::Instant;
 
 use anyhow::{Context, Result};
@@ -8,9 +9,11 @@ use serde_json::json;
 use tyrex::action::FeasibleSet;
 use tyrex::certificate::IntervalCertifier;
 use tyrex::counterfactual::{
-    Answer, Budget, Factual, MethodSpec, Norm, Problem as Question, Protocol, find_all,
+    Answer, Budget, Factual, MethodSpec, Norm, Problem as Question, Protocol, SearchModels,
+    find_all,
 };
 use tyrex::measure::{Gauge, Neighbourhood, RelaxedStability};
+use tyrex::model::{Mlp, Model};
 
 use super::problem::Problem;
 use super::{Options, serve};
@@ -18,6 +21,8 @@ use super::{Options, serve};
 const EVALUATIONS: usize = 100;
 const TAU: f64 = 0.85;
 const NEIGHBOURS: usize = 1000;
+/// The least tail of the logits of `trex-e`.
+const MARGIN: f64 = 0.5;
 
 fn problem(options: &Options) -> Result<Problem> {
     let folder = options.problem.as_ref().context("this task needs --problem")?;
@@ -75,13 +80,23 @@ pub(crate) fn interval(options: &Options) -> Result<()> {
 /// A method from nothing: its preparation is timed too.
 pub(crate) fn explain(method: &str, options: &Options) -> Result<()> {
     let problem = problem(options)?;
-    let question = Question::new(&problem.network, Norm::L2, &problem.rows)?;
+    let mut question = Question::new(&problem.network, Norm::L2, &problem.rows)?;
     let mut spec = MethodSpec::named(method, Protocol::Product)?;
     if let Some(robustness) = spec.robustness_mut() {
         robustness.tau = TAU;
     }
     if let MethodSpec::TrexNn(method) = &mut spec {
         method.neighbours = Some(NEIGHBOURS);
+    }
+    let mut models = None;
+    if let MethodSpec::TrexE(method) = &mut spec {
+        method.margin = MARGIN;
+        let shared = |network: &Mlp| Arc::new(network.clone()) as Arc<dyn Model>;
+        let search = problem.search.iter().map(shared).collect();
+        models = Some(SearchModels::new(shared(&problem.network), search, Vec::new())?);
+    }
+    if let Some(models) = &models {
+        question = question.with_search_models(models);
     }
     // Where the peers search: the unit cube.
     let dim = problem.factuals.dim();

@@ -70,7 +70,7 @@ struct Rule {
 
 type Decision = (ClaimVerdict, String);
 
-const RULES: [Rule; 9] = [
+const RULES: [Rule; 11] = [
     Rule { title: "min-cost is fragile: fewer survive than of T-Rex:I", decide: is_fragile },
     Rule {
         title: "T-Rex:I reaches the validity of SNS at a lower cost",
@@ -98,6 +98,14 @@ const RULES: [Rule; 9] = [
         title: "Aim: T-Rex:O costs less than others measured for the authors' code, at the \
                 same validity",
         decide: is_cheaper_than_measured,
+    },
+    Rule {
+        title: "Aim: T-Rex:E costs less than T-Rex:O at the same validity",
+        decide: |place| is_cheaper_at_same_validity(place, "trex-e", "trex-o"),
+    },
+    Rule {
+        title: "Aim: T-Rex:E costs less than margin at the same validity",
+        decide: |place| is_cheaper_at_same_validity(place, "trex-e", "margin"),
     },
 ];
 
@@ -172,7 +180,8 @@ impl<'a> Place<'a> {
     fn with_any_threshold(&self, method: &str) -> impl Iterator<Item = &'a Entry<'a>> {
         self.all.iter().copied().filter(move |entry| {
             let settings = &entry.line.contender.settings;
-            is_of(entry, method) && settings.iter().all(|(name, _)| name == "tau")
+            is_of(entry, method)
+                && settings.iter().all(|(name, _)| name == "tau" || name == "margin")
         })
     }
 }

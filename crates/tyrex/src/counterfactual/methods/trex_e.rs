@@ -17,6 +17,8 @@
 //! Search and tuning models must come from the change that is promised for, and no certificate may
 //! rest on them.
 
+use std::sync::OnceLock;
+
 use serde::{Deserialize, Serialize};
 
 use crate::counterfactual::search::{Candidate, Test, min_cost};
@@ -27,6 +29,7 @@ use crate::counterfactual::{
 use crate::error::{Error, Result};
 use crate::model::Committee;
 use crate::neighbourhood::normal;
+use crate::points::Points;
 use crate::seed::Seed;
 
 use super::{Finish, MethodSpec, Named, Protocol, ReferenceUse, Spec, conclude, converged, found};
@@ -122,8 +125,9 @@ impl Spec for TrexE {
             let problem = "trex-e needs search models with gradients";
             return Err(Error::InvalidModel(problem.to_owned()));
         }
-        let logits = committee.logits_of(problem.data);
-        let shape = TailShape { share: self.tail, temperature: SMOOTHING * spread(&logits) };
+        let first: Vec<usize> = (0..problem.data.len().min(SPREAD_POINTS)).collect();
+        let spread = spread(&committee.logits_of(&problem.data.select(&first)));
+        let shape = TailShape { share: self.tail, temperature: SMOOTHING * spread };
         Ok(Box::new(Prepared {
             problem: *problem,
             committee,
@@ -137,7 +141,7 @@ impl Spec for TrexE {
             },
             shape,
             least: self.margin - if tune.is_some() { shape.gap() } else { 0.0 },
-            values: values(committee, shape, &logits),
+            values: DataValues::new(committee, shape, problem.data),
         }))
     }
 }
@@ -151,14 +155,66 @@ struct Prepared<'a> {
     shape: TailShape,
     /// The least margin.
     least: f64,
-    /// The field at every data point.
-    values: Vec<f64>,
+    values: DataValues<'a>,
+}
+
+/// The field at the data points. It is computed when it is read, since most searches look at few of
+/// the points.
+struct DataValues<'a> {
+    committee: &'a Committee,
+    shape: TailShape,
+    data: &'a Points,
+    /// The values of [`BLOCK`] points each.
+    blocks: Vec<OnceLock<Vec<f64>>>,
+}
+
+/// Data points whose field is computed together: the weights of all models are read once for them.
+const BLOCK: usize = 16;
+
+impl<'a> DataValues<'a> {
+    fn new(committee: &'a Committee, shape: TailShape, data: &'a Points) -> Self {
+        let blocks = (0..data.len().div_ceil(BLOCK)).map(|_| OnceLock::new()).collect();
+        Self { committee, shape, data, blocks }
+    }
+
+    /// The field at a data point.
+    fn at(&self, index: usize) -> f64 {
+        let block = &self.blocks[index / BLOCK];
+        // Computed outside of the lock, so that no thread waits for another: they get the same.
+        let values = match block.get() {
+            Some(values) => values,
+            None => {
+                let values = self.of_block(index / BLOCK);
+                block.get_or_init(|| values)
+            }
+        };
+        values[index % BLOCK]
+    }
+
+    /// Whether the field at a data point is known to be below a threshold.
+    fn is_below(&self, index: usize, threshold: f64) -> bool {
+        let known = self.blocks[index / BLOCK].get();
+        known.is_some_and(|values| values[index % BLOCK] < threshold)
+    }
+
+    fn of_block(&self, block: usize) -> Vec<f64> {
+        let end = (BLOCK * (block + 1)).min(self.data.len());
+        let rows: Vec<usize> = (BLOCK * block..end).collect();
+        let logits = self.committee.logits_of(&self.data.select(&rows));
+        let mut field = Tail::new(self.committee, self.shape);
+        let mut of_models = vec![0.0; logits.len()];
+        let value = |row: usize| {
+            of_models.iter_mut().zip(&logits).for_each(|(to, of_model)| *to = of_model[row]);
+            field.value(&of_models)
+        };
+        (0..rows.len()).map(value).collect()
+    }
 }
 
 /// The mean over data points of the standard deviation of the search models' logits; 1 without
 /// data points.
 fn spread(logits: &[Vec<f32>]) -> f64 {
-    let points = logits[0].len().min(SPREAD_POINTS);
+    let points = logits[0].len();
     let deviation = |index: usize| {
         let of_models = logits[1..].iter().map(|of_model| f64::from(of_model[index]));
         let count = of_models.len() as f64;
@@ -167,17 +223,6 @@ fn spread(logits: &[Vec<f32>]) -> f64 {
     };
     let mean = (0..points).map(deviation).sum::<f64>() / points as f64;
     if mean.is_finite() && mean > 0.0 { mean } else { 1.0 }
-}
-
-/// The field at every data point.
-fn values(committee: &Committee, shape: TailShape, logits: &[Vec<f32>]) -> Vec<f64> {
-    let mut field = Tail::new(committee, shape);
-    let mut of_models = vec![0.0; logits.len()];
-    let value = |index: usize| {
-        of_models.iter_mut().zip(logits).for_each(|(to, of_model)| *to = of_model[index]);
-        field.value(&of_models)
-    };
-    (0..logits[0].len()).map(value).collect()
 }
 
 impl Method for Prepared<'_> {
@@ -291,18 +336,31 @@ impl Prepared<'_> {
         meter: &mut Meter,
     ) -> Option<Vec<f32>> {
         let (norm, data) = (self.problem.norm, self.problem.data);
-        let passing = (0..data.len()).filter(|&index| self.values[index] >= test.threshold);
-        let near = |index: usize| {
+        let projected = |index: usize| {
             let mut point = data.row(index).to_vec();
             factual.set.project(&mut point);
-            let cost = norm.distance(&point, factual.point);
-            (cost < most).then_some((cost, index, point))
+            point
         };
-        let mut near: Vec<(f64, usize, Vec<f32>)> = passing.filter_map(near).collect();
+        let mut near = Vec::new();
+        let mut point = Vec::with_capacity(data.dim());
+        for index in (0..data.len()).filter(|&i| !self.values.is_below(i, test.threshold)) {
+            point.clear();
+            point.extend_from_slice(data.row(index));
+            factual.set.project(&mut point);
+            let cost = norm.distance(&point, factual.point);
+            if cost < most {
+                near.push((cost, index));
+            }
+        }
         near.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         let passes =
             |point: &Vec<f32>| meter.read(field, point).is_some_and(|reading| test.passes(reading));
-        near.into_iter().take(STARTS).map(|(.., point)| point).find(passes)
+        near.into_iter()
+            .map(|(_, index)| index)
+            .filter(|&index| self.values.at(index) >= test.threshold)
+            .take(STARTS)
+            .map(projected)
+            .find(passes)
     }
 
     /// The nearest data point that enough of the search and tuning models accept, moved into the
@@ -314,11 +372,11 @@ impl Prepared<'_> {
         meter: &mut Meter,
     ) -> Result<Option<Answer>> {
         let (norm, data) = (self.problem.norm, self.problem.data);
-        let passing = (0..data.len()).filter(|&index| self.values[index] >= self.least);
-        let mut near: Vec<(f64, usize)> =
-            passing.map(|index| (norm.distance(data.row(index), factual.point), index)).collect();
+        let cost = |index: usize| (norm.distance(data.row(index), factual.point), index);
+        let mut near: Vec<(f64, usize)> = (0..data.len()).map(cost).collect();
         near.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        for (_, index) in near.into_iter().take(DATA_POINTS) {
+        let passing = near.into_iter().filter(|&(_, index)| self.values.at(index) >= self.least);
+        for (_, index) in passing.take(DATA_POINTS) {
             let (row, point) = match factual.domain {
                 Domain::Relaxed => {
                     let mut point = data.row(index).to_vec();

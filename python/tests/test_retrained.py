@@ -39,9 +39,7 @@ def features(frame: pd.DataFrame) -> pd.DataFrame:
 
 
 def pipeline(frame: pd.DataFrame) -> Any:
-    return make_pipeline(StandardScaler(), LogisticRegression()).fit(
-        features(frame), frame["paid"]
-    )
+    return make_pipeline(StandardScaler(), LogisticRegression()).fit(features(frame), frame["paid"])
 
 
 @pytest.fixture(scope="module")
@@ -100,9 +98,7 @@ def test_retrained_pipelines_score_as_they_do_themselves(
             refused()
 
 
-def test_refit_makes_the_models_of_a_promise(
-    rows: pd.DataFrame, logistic: tyrex.Explainer
-) -> None:
+def test_refit_makes_the_models_of_a_promise(rows: pd.DataFrame, logistic: tyrex.Explainer) -> None:
     calls: list[tuple[int, int]] = []
 
     def refit(seed: int, numbers: Any) -> Any:
@@ -138,9 +134,12 @@ def test_refit_in_threads_gives_the_same_models(rows: pd.DataFrame) -> None:
     assert np.array_equal(scores, four.score(features(rows)))
     assert len(np.unique(scores[:, 0])) == 6
     # A search over given networks of torch.
-    advice = explainer.explain(limit=2, method="trex-e", certify=False, retrained=[
-        network(rows, seed) for seed in range(1, 16)
-    ])
+    advice = explainer.explain(
+        limit=2,
+        method="trex-e",
+        certify=False,
+        retrained=[network(rows, seed) for seed in range(1, 16)],
+    )
     assert all(each.found for each in advice)
 
 
@@ -197,9 +196,7 @@ def test_sets_are_chosen_by_name(
     assert found and all(each.promise["models"] == 12 for each in found)
 
 
-def test_models_that_do_not_fit_are_named(
-    rows: pd.DataFrame, logistic: tyrex.Explainer
-) -> None:
+def test_models_that_do_not_fit_are_named(rows: pd.DataFrame, logistic: tyrex.Explainer) -> None:
     own = pipeline(rows)
     for models, message in [
         ([own], r"retrained\[0\]: it is the same as the model in use"),
@@ -218,9 +215,9 @@ def test_models_that_do_not_fit_are_named(
         tyrex.retrain(logistic, 3, refit=lambda seed: {}[seed])
     with pytest.raises(tyrex.ModelError, match="is the same as"):
         tyrex.retrain(logistic, 3, refit=lambda seed: own)
-    with pytest.raises(tyrex.ParameterError, match="one way to make the models"):
+    with pytest.raises(tyrex.ParameterError, match="one way to make models"):
         tyrex.retrain(logistic, 3, refit=lambda seed: own, change="bootstrap")
-    with pytest.raises(tyrex.ParameterError, match="one way to make the models"):
+    with pytest.raises(tyrex.ParameterError, match="one way to make models"):
         logistic.explain(retrained=[own], models=3)
     with pytest.raises(tyrex.ParameterError, match="expected a function of a seed"):
         tyrex.retrain(logistic, 3, refit=7)

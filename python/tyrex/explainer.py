@@ -303,12 +303,12 @@ class Explainer:
         if retrained is not None or refit is not None:
             if certify not in (True, False):
                 raise ParameterError(
-                    "parameter `certify` is an ensemble, expected none beside `retrained` or `refit`"
+                    "parameter `certify` is an ensemble, expected none with `retrained` or `refit`"
                 )
             if training is not None or (retrained is not None and (refit is not None or models)):
                 raise ParameterError(
                     "`retrained` and `refit` are given beside each other, `training` or `models`, "
-                    "expected one way to make the models"
+                    "expected one way to make models"
                 )
             certify = self._own_models(
                 retrained,

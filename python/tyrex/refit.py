@@ -6,6 +6,7 @@ import inspect
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -45,7 +46,7 @@ def given_models(
                 f"names of their sets: {', '.join(SETS)}"
             )
         where = "retrained" if name is None else f"retrained[{name!r}]"
-        jobs += [(f"{where}[{i}]", name, lambda one=one: one) for i, one in enumerate(each)]
+        jobs += [(f"{where}[{i}]", name, partial(_same, one)) for i, one in enumerate(each)]
     return _made(explainer, "`retrained`", jobs, 1, "reading", progress)
 
 
@@ -103,6 +104,10 @@ def refitted_models(
     numbered = enumerate(_seeds(seed, len(names)))
     work = [(f"refit({own})", names[number], make(number, own)) for number, own in numbered]
     return _made(explainer, "`refit`", work, whole("jobs", jobs, 1), "training", progress)
+
+
+def _same(model: Any) -> Any:
+    return model
 
 
 def _seeds(seed: int, count: int) -> list[int]:

@@ -155,16 +155,17 @@ def retrain(
     For models that tyrex does not train, there are two other ways:
 
     - `retrained` is a list of models of any kind that `Explainer` accepts, or lists by set:
-      `{"search": [...], "tune": [...], "fresh": [...]}`. The search of a promise runs over the first
-      and chooses its margin by the second; only the fresh ones certify. Without sets they are drawn
-      at random. A fourth set, `sibling`, has models that were trained as the model in use was, to
-      compare it with; by default it is compared with the models themselves.
+      `{"search": [...], "tune": [...], "fresh": [...]}`. The search of a promise runs over the
+      first and chooses its margin by the second; only the fresh ones certify. Without sets they
+      are drawn at random. A fourth set, `sibling`, has models that were trained as the model in
+      use was, to compare it with; by default it is compared with the models themselves.
     - `refit` is a function `refit(seed)` that returns a fitted model. If it has a second parameter,
       it is called as `refit(seed, rows)` with the row numbers of a bootstrap of the training rows,
-      and some more times with all of them, to compare the model in use with. By default it makes as
-      many models as a `promise` (0.9) at a `confidence` (0.95) needs: 131, or 61 for a model without
-      gradients; with `models` it makes that many. `jobs` threads call it; more than one only if the
-      function may be called from several threads at once, with a seed of its own in each.
+      and some more times with all of them, to compare the model in use with. By default it makes
+      as many models as a `promise` (0.9) at a `confidence` (0.95) needs: 131, or 61 for a model
+      without gradients; with `models` it makes that many. `jobs` threads call it; more than one
+      only if the function may be called from several threads at once, with a seed of its own in
+      each.
 
     Certificates of such models say that they were retrained elsewhere. No two of them may be equal.
 
@@ -187,9 +188,9 @@ def retrain(
         beside = [name for name, given in others.items() if given]
         beside += own[1:] + (["models"] if own[0] == "retrained" and models is not None else [])
         if beside:
+            listed = ", ".join(f"`{each}`" for each in beside)
             raise ParameterError(
-                f"parameter `{own[0]}` is given beside {', '.join(f'`{each}`' for each in beside)}, "
-                "expected one way to make the models"
+                f"parameter `{own[0]}` is given beside {listed}, expected one way to make models"
             )
     if retrained is not None:
         return Ensemble(explainer, given_models(explainer, retrained, progress=progress))

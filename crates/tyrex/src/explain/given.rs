@@ -67,8 +67,7 @@ impl Retraining<'_> {
 
     fn read_given(self, folder: &Path, options: &ImportOptions) -> Result<Ensemble> {
         let files = model_files(folder)?;
-        let at_most = |count: usize| (count <= MOST_MEMBERS).then_some(count);
-        if at_most(files.len()).is_none_or(|count| count == 0) {
+        if files.is_empty() || files.len() > MOST_MEMBERS {
             return Err(Error::Model {
                 file: folder.to_owned(),
                 problem: format!(

@@ -12,7 +12,9 @@ use tyrex::calibrate::Goal;
 use tyrex::certificate::{About, Verdict, WrittenCertificate};
 use tyrex::change::Origin;
 use tyrex::data::{Schema, Table};
-use tyrex::explain::{Answered, Ask, CalibrationTerms, Explainer, Progress, Reference, import};
+use tyrex::explain::{
+    Answered, Ask, CalibrationTerms, Explainer, PortfolioTerms, Progress, Reference, import,
+};
 use tyrex::model::onnx::ImportOptions;
 
 const SCHEMA: &str = include_str!("../schemas/purposes.toml");
@@ -128,9 +130,8 @@ fn given_networks_make_and_certify_promises() {
     // The portfolio rests on the same models.
     let portfolio = answered.portfolio.as_ref().unwrap();
     let table = explainer.reference().table();
-    let document = portfolio
-        .document(&tyrex::explain::PortfolioTerms::default(), table, explainer.schema())
-        .unwrap();
+    let document =
+        portfolio.document(&PortfolioTerms::default(), table, explainer.schema()).unwrap();
     assert_eq!(document.verdict, Verdict::Certified);
     assert!(document.rests_on[0].contains("retrained elsewhere"), "{:?}", document.rests_on);
     // One seed, the same answers, whatever the threads.

@@ -7,13 +7,15 @@ use numpy::{IntoPyArray, PyArray2, PyArrayMethods};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde::{Deserialize, Serialize};
-use tyrex::change::ModelChange;
+use tyrex::change::{ModelChange, Origin};
 use tyrex::model::onnx::{self, ExportMetadata, ImportOptions, OnnxModel};
-use tyrex::model::{Mlp, Model as _, TrainParams};
+use tyrex::model::{Mlp, TrainParams};
 use tyrex::{Overwrite, Seed};
 
 use crate::error::{self, OrRaise};
 use crate::explainer::Explainer;
+use crate::function::Failure;
+use crate::retrained::Retrained;
 use crate::table::Table;
 
 /// How the models of an ensemble were made.
@@ -28,18 +30,51 @@ fn network(content: Vec<u8>) -> tyrex::Result<Mlp> {
     OnnxModel::from_bytes(content, &ImportOptions::default())?.core.into_network()
 }
 
+/// The error of an ensemble whose models were retrained elsewhere.
+fn not_written() -> PyErr {
+    error::exception(tyrex::Error::InvalidModel(
+        "models that were retrained elsewhere are not written; keep the models".to_owned(),
+    ))
+}
+
 /// A base model and many changed versions of it.
 #[pyclass(frozen, module = "tyrex._native")]
 #[derive(Debug)]
-pub(crate) struct Ensemble(pub(crate) Arc<tyrex::change::Ensemble>);
+pub(crate) struct Ensemble {
+    pub(crate) inner: Arc<tyrex::change::Ensemble>,
+    /// Of its models that are Python functions.
+    pub(crate) failures: Vec<Arc<Failure>>,
+}
+
+impl From<tyrex::change::Ensemble> for Ensemble {
+    fn from(ensemble: tyrex::change::Ensemble) -> Self {
+        Self { inner: Arc::new(ensemble), failures: Vec::new() }
+    }
+}
 
 #[pymethods]
 impl Ensemble {
     /// Reads an ensemble of this explainer's model from its folder.
     #[staticmethod]
     fn read(py: Python<'_>, explainer: &Explainer, folder: PathBuf) -> PyResult<Self> {
-        let read = || explainer.inner.retraining().read(&folder);
-        py.detach(read).or_raise().map(|ensemble| Self(Arc::new(ensemble)))
+        let read = || explainer.inner.retraining().read(&folder, &ImportOptions::default());
+        py.detach(read).or_raise().map(Self::from)
+    }
+
+    /// An ensemble of models that were retrained elsewhere: the name, the set and the model of
+    /// each. `origin` says where they come from.
+    #[staticmethod]
+    fn given(
+        explainer: &Explainer,
+        origin: String,
+        models: Vec<(String, Option<String>, PyRef<'_, Retrained>)>,
+    ) -> PyResult<Self> {
+        let failures = models.iter().filter_map(|(.., model)| model.failure.clone()).collect();
+        let given =
+            models.iter().map(|(name, set, model)| model.given(name.clone(), set.as_deref()));
+        let given = given.collect::<tyrex::Result<_>>().or_raise()?;
+        let inner = explainer.inner.retraining().given(origin, given).or_raise()?;
+        Ok(Self { inner: Arc::new(inner), failures })
     }
 
     /// Writes every model into a folder, with the schema and the encoder.
@@ -52,7 +87,7 @@ impl Ensemble {
         overwrite: bool,
     ) -> PyResult<()> {
         let overwrite = if overwrite { Overwrite::Force } else { Overwrite::Refuse };
-        py.detach(|| explainer.inner.retraining().write(&self.0, &folder, overwrite)).or_raise()
+        py.detach(|| explainer.inner.retraining().write(&self.inner, &folder, overwrite)).or_raise()
     }
 
     /// An ensemble from the files of its models, the base first, and its plan.
@@ -67,37 +102,40 @@ impl Ensemble {
                 return Err(tyrex::Error::InvalidModel("an ensemble without a base".to_owned()));
             }
             let base = networks.remove(0);
-            tyrex::change::Ensemble::from_parts(base, networks, change, seed, params)
+            tyrex::change::Ensemble::of_networks(base, networks, change, seed, params)
         });
-        made.or_raise().map(|ensemble| Self(Arc::new(ensemble)))
+        made.or_raise().map(Self::from)
     }
 
     /// The files of its models, the base first.
-    fn contents<'py>(&self, py: Python<'py>) -> Vec<Bound<'py, PyBytes>> {
+    fn contents<'py>(&self, py: Python<'py>) -> PyResult<Vec<Bound<'py, PyBytes>>> {
         let metadata = ExportMetadata::default();
-        let networks = std::iter::once(self.0.base()).chain(self.0.members());
-        networks.map(|network| PyBytes::new(py, &onnx::write(network, &metadata))).collect()
+        let models = std::iter::once(self.inner.base()).chain(self.inner.members());
+        let networks = models.map(|model| model.network().ok_or_else(not_written));
+        networks.map(|network| Ok(PyBytes::new(py, &onnx::write(network?, &metadata)))).collect()
     }
 
     /// How its models were made, as JSON.
     fn plan(&self) -> PyResult<String> {
-        error::json(&Plan {
-            change: self.0.change().clone(),
-            seed: self.0.seed(),
-            params: self.0.params().clone(),
-        })
+        match self.inner.origin().clone() {
+            Origin::Trained { change, seed, params } => error::json(&Plan { change, seed, params }),
+            Origin::Given(_) => Err(not_written()),
+        }
     }
 
     /// The change of the models, in words.
     #[getter]
     fn change(&self) -> String {
-        self.0.change().description()
+        self.inner.origin().description()
     }
 
-    /// The seed of the models.
+    /// The seed of the models, if they were trained here.
     #[getter]
-    fn seed(&self) -> u64 {
-        self.0.seed().0
+    fn seed(&self) -> Option<u64> {
+        match self.inner.origin() {
+            Origin::Trained { seed, .. } => Some(seed.0),
+            Origin::Given(_) => None,
+        }
     }
 
     /// The probability of the favourable class: a line per model, a column per row of the table.
@@ -108,13 +146,13 @@ impl Ensemble {
         explainer: &Explainer,
         rows: &Table,
     ) -> PyResult<Bound<'py, PyArray2<f32>>> {
-        let scores = py.detach(|| {
-            let points = explainer.points_for(&self.0, rows)?;
-            let members = self.0.members().iter();
+        let scores = explainer.run(py, Some(self), None, |_| {
+            let points = explainer.points_for(&self.inner, rows)?;
+            let members = self.inner.members().iter();
             Ok((points.len(), members.flat_map(|member| member.score(&points)).collect()))
         });
-        let (rows, scores): (usize, Vec<f32>) = scores.or_raise()?;
-        scores.into_pyarray(py).reshape([self.0.members().len(), rows])
+        let (rows, scores): (usize, Vec<f32>) = scores?.whole()?;
+        scores.into_pyarray(py).reshape([self.inner.members().len(), rows])
     }
 
     /// How far the models moved on the rows of a table, as JSON.
@@ -124,11 +162,13 @@ impl Ensemble {
         explainer: &Explainer,
         rows: &Table,
     ) -> PyResult<String> {
-        let observe = || self.0.observed_change(&explainer.points_for(&self.0, rows)?);
-        error::json(&py.detach(observe).or_raise()?)
+        let observed = explainer.run(py, Some(self), None, |_| {
+            self.inner.observed_change(&explainer.points_for(&self.inner, rows)?)
+        });
+        error::json(&observed?.whole()?)
     }
 
     fn __len__(&self) -> usize {
-        self.0.members().len()
+        self.inner.members().len()
     }
 }

@@ -14,8 +14,9 @@ use tyrex::certificate::{Certificate, CertificateDocument, Terms, WrittenCertifi
 use tyrex::change::ModelChange;
 use tyrex::counterfactual::{MethodSpec, Reason, Tick};
 use tyrex::explain::{
-    Answered, Applicant, Ask, CALIBRATED_ROWS, CalibrationTerms, MODELS, Part, PortfolioTerms,
-    Progress, Request, RetrainingTerms, RowStability, StabilityTerms,
+    Answered, Applicant, Ask, CALIBRATED_ROWS, CONFIDENCE, CalibrationTerms, MODELS, PROMISE, Part,
+    PortfolioTerms, Progress, Promise, Request, RetrainingTerms, RowStability, SEARCH_MODELS,
+    SIBLINGS, StabilityTerms, TUNING_MODELS,
 };
 use tyrex::model::TrainParams;
 use tyrex::{Points, Seed};
@@ -108,19 +109,21 @@ pub(crate) fn tick(failures: &[Arc<Failure>], watch: &Watch, tick: Tick) -> Cont
 }
 
 impl Explainer {
+    /// The failures of the model and of retrained ones.
+    fn failures(&self, ensemble: Option<&Ensemble>) -> Vec<Arc<Failure>> {
+        let of_models = ensemble.iter().flat_map(|ensemble| &ensemble.failures);
+        self.failure.iter().chain(of_models).cloned().collect()
+    }
+
     /// Long work, with the exceptions of functions raised.
-    fn run<T: Send>(
+    pub(crate) fn run<T: Send>(
         &self,
         py: Python<'_>,
+        ensemble: Option<&Ensemble>,
         progress: Option<&Bound<'_, PyAny>>,
         work: impl FnOnce(&Watch) -> tyrex::Result<T> + Send,
     ) -> PyResult<Ended<T>> {
-        run_with(py, self.failure.as_slice(), progress, work)
-    }
-
-    /// The callback of a search: counts the answers, and returns whether to continue.
-    fn tick(&self, watch: &Watch, each: Tick) -> ControlFlow<()> {
-        tick(self.failure.as_slice(), watch, each)
+        run_with(py, &self.failures(ensemble), progress, work)
     }
 
     /// The rows of a table.
@@ -279,6 +282,25 @@ impl Explainer {
         self.inner.reference().table_rows().to_vec()
     }
 
+    /// The rows of the table that trained the model: those that the schema names, or all.
+    fn training_rows(&self) -> Vec<usize> {
+        let reference = self.inner.reference();
+        let rows = match reference.part(Part::Train) {
+            none if none.is_empty() => reference.part(Part::All),
+            rows => rows,
+        };
+        rows.into_iter().map(|row| reference.table_rows()[row]).collect()
+    }
+
+    /// The numbers of models for a promise at a confidence, or for the default ones: to search over,
+    /// to choose the margin, to certify with, and to compare the model in use with.
+    #[staticmethod]
+    fn sets_for(promise: Option<f64>, confidence: Option<f64>) -> PyResult<[usize; 4]> {
+        let (promise, confidence) = (promise.unwrap_or(PROMISE), confidence.unwrap_or(CONFIDENCE));
+        let fresh = Promise::new(promise, confidence).or_raise()?.fresh_models();
+        Ok([SEARCH_MODELS, TUNING_MODELS, fresh, SIBLINGS])
+    }
+
     /// The probability of the favourable class, for the rows of a table that are not dropped, and
     /// which rows those are.
     #[pyo3(signature = (rows))]
@@ -287,7 +309,7 @@ impl Explainer {
         py: Python<'py>,
         rows: &Table,
     ) -> PyResult<(Vec<usize>, Bound<'py, PyArray1<f32>>)> {
-        let applicants = self.run(py, None, |_| self.read(rows))?.whole()?;
+        let applicants = self.run(py, None, None, |_| self.read(rows))?.whole()?;
         let scores: Vec<f32> = applicants.iter().map(|applicant| applicant.score).collect();
         Ok((applicants.iter().map(|applicant| applicant.row).collect(), scores.into_pyarray(py)))
     }
@@ -351,7 +373,8 @@ impl Explainer {
             }
             None => self.inner.clone(),
         };
-        let given = ensemble.map(|ensemble| &*ensemble.0);
+        let given = ensemble.map(|ensemble| &*ensemble.inner);
+        let failures = self.failures(ensemble);
         let mut ask = ask(options, self.inner.usual_method())?.for_model(&explainer, given);
         if terms.needs_table() && ask.promise.is_none() {
             let expected = "none: they are about promises, and this search makes none";
@@ -361,14 +384,14 @@ impl Explainer {
         ask.certify |= ask.promise.is_some();
         // Checked before any work, on this thread.
         ask.request().or_raise()?;
-        let ended = self.run(py, progress, |watch| {
+        let ended = self.run(py, ensemble, progress, |watch| {
             let mut applicants = self.asked(rows)?;
             applicants.truncate(limit.unwrap_or(usize::MAX));
             terms.check(table, applicants.iter().map(|applicant| applicant.row))?;
             // One run for all stages, so that the searches notice a failure of a function.
             let report = |progress: Progress| {
                 watch.at(progress.done, progress.total);
-                self.tick(watch, Tick::Reading)
+                tick(&failures, watch, Tick::Reading)
             };
             explainer.answer(&applicants, &ask, given, report)
         })?;
@@ -379,13 +402,13 @@ impl Explainer {
             return Err(other);
         }
         let tries = ask.tries(advice.len());
-        let documents = self.run(py, None, |watch| {
+        let documents = self.run(py, ensemble, None, |watch| {
             let document = |(each, certificate)| {
                 // After Ctrl-C the remaining stages are skipped.
                 let going = !stopped && watch.go_on().is_continue();
                 let tries = if going { tries } else { 0 };
-                let tick = |tick| self.tick(watch, tick);
-                adviser.explained(each, certificate, fresh.as_deref(), tries, tick)
+                let go_on = |each| tick(&failures, watch, each);
+                adviser.explained(each, certificate, fresh.as_deref(), tries, go_on)
             };
             advice.iter().zip(certificates).map(document).collect::<tyrex::Result<Vec<_>>>()
         })?;
@@ -415,13 +438,14 @@ impl Explainer {
         let terms: StabilityTerms = error::from_json("options", terms)?;
         let terms = StabilityTerms { seed: Seed(seed).derive("stability"), ..terms };
         let part = self.part(None)?;
-        let measured = self.run(py, progress, |watch| {
+        let failures = self.failures(None);
+        let measured = self.run(py, None, progress, |watch| {
             let applicants = match rows {
                 Some(table) => self.read(table)?,
                 None => self.inner.applicants(part),
             };
             watch.expect(applicants.len());
-            self.inner.stability(&applicants, &terms, || self.tick(watch, Tick::Answered))
+            self.inner.stability(&applicants, &terms, || tick(&failures, watch, Tick::Answered))
         })?;
         let measured = measured.whole()?;
         let numbers = |number: fn(&RowStability) -> f64| {
@@ -463,11 +487,11 @@ impl Explainer {
             None => own,
         };
         let terms = RetrainingTerms { change, models, params, seed: Seed(seed) };
-        let trained = self.run(py, progress, |watch| {
+        let trained = self.run(py, None, progress, |watch| {
             watch.expect(usize::try_from(terms.epochs()).unwrap_or(usize::MAX));
             self.inner.retraining().train(&terms, |_, _| watch.count())
         })?;
-        Ok(Ensemble(Arc::new(trained.whole()?)))
+        Ok(trained.whole()?.into())
     }
 
     /// A certificate for every row of a table that is not dropped, as JSON, each with its sentence,
@@ -485,11 +509,11 @@ impl Explainer {
     ) -> PyResult<Vec<(usize, String)>> {
         let terms: Terms = error::from_json("options", terms)?;
         let seed = Ask { seed, ..Ask::default() }.certificate_seed();
-        let certified = self.run(py, progress, |watch| {
+        let certified = self.run(py, ensemble, progress, |watch| {
             let applicants = self.read(rows)?;
             watch.expect(applicants.len());
             let fresh = |own: &Ensemble| {
-                let models = (*own.0).clone();
+                let models = (*own.inner).clone();
                 self.inner.retraining().fresh(models, steered, &|_| watch.go_on())
             };
             let fresh = ensemble.map(fresh).transpose()?;
@@ -515,10 +539,12 @@ impl Explainer {
         progress: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<String> {
         let written = WrittenCertificate::all_in(certificates).or_raise()?;
-        let verified = self.run(py, progress, |watch| {
+        let failures = self.failures(ensemble);
+        let verified = self.run(py, ensemble, progress, |watch| {
             watch.expect(written.len());
-            let ensemble = ensemble.map(|own| &*own.0);
-            self.inner.verify(&written, ensemble, || self.tick(watch, Tick::Answered))
+            let models = ensemble.map(|own| (*own.inner).clone().fresh());
+            let go_on = || tick(&failures, watch, Tick::Answered);
+            self.inner.verify(&written, models.as_ref(), go_on)
         })?;
         error::json(&verified.whole()?)
     }
@@ -543,10 +569,12 @@ impl Explainer {
         let request = ask.request().or_raise()?;
         let factuals = factuals.unwrap_or(CALIBRATED_ROWS);
         let terms = CalibrationTerms { goal, taus, request, factuals };
-        let calibration = self.run(py, progress, |watch| {
+        let failures = self.failures(Some(ensemble));
+        let calibration = self.run(py, Some(ensemble), progress, |watch| {
             let applicants = terms.searched(&self.asked(None)?);
             watch.expect(applicants.len().saturating_mul(terms.taus.len()));
-            self.inner.calibrate(&applicants, &terms, &ensemble.0, |tick| self.tick(watch, tick))
+            let go_on = |each| tick(&failures, watch, each);
+            self.inner.calibrate(&applicants, &terms, &ensemble.inner, go_on)
         })?;
         error::json(&calibration.whole()?)
     }

@@ -12,6 +12,7 @@ mod gate;
 mod metric;
 mod model;
 mod network;
+mod retrained;
 mod run;
 mod table;
 
@@ -31,6 +32,8 @@ mod _native {
     use crate::model::Model;
     #[pymodule_export]
     use crate::network::Network;
+    #[pymodule_export]
+    use crate::retrained::Retrained;
 
     // Questions
     #[pymodule_export]

@@ -732,7 +732,7 @@ def test_the_portfolio_has_groups_and_amounts_of_any_column(
 @pytest.mark.parametrize(
     ("keywords", "says"),
     [
-        ({"promise": 0}, "`promise` is 0, expected a probability above 0 and at most 0.999"),
+        ({"promise": 0}, "`promise` is 0, expected a probability from 0.5 to 0.999"),
         ({"promise": 1}, "`promise` is 1, expected a probability"),
         ({"promise": float("nan")}, "`promise` is nan, expected a number"),
         ({"promise": "high"}, "`promise` is 'high', expected a number"),

@@ -6,7 +6,7 @@ from _typeshed import Incomplete, SupportsGetItem
 from os import PathLike
 from typing import Any, Final, SupportsFloat, SupportsIndex, final
 
-__all__ = ["__version__", "Data", "Ensemble", "Explainer", "Model", "Network", "Schema", "Table", "change_words", "dataset_names", "gate_html", "judge", "local_outlier_factors", "method_names", "set_threads"]
+__all__ = ["__version__", "Data", "Ensemble", "Explainer", "Model", "Network", "Retrained", "Schema", "Table", "change_words", "dataset_names", "gate_html", "judge", "local_outlier_factors", "method_names", "set_threads"]
 
 __version__: Final[str]
 
@@ -64,6 +64,12 @@ class Ensemble:
         """
         The files of its models, the base first.
         """
+    @staticmethod
+    def given(explainer: Explainer, origin: str, models: SupportsGetItem[int, tuple[str, str | None, Retrained]]) -> Ensemble:
+        """
+        An ensemble of models that were retrained elsewhere: the name, the set and the model of
+        each. `origin` says where they come from.
+        """
     def observed_change(self, /, explainer: Explainer, rows: Table) -> str:
         """
         How far the models moved on the rows of a table, as JSON.
@@ -82,9 +88,9 @@ class Ensemble:
         The probability of the favourable class: a line per model, a column per row of the table.
         """
     @property
-    def seed(self, /) -> int:
+    def seed(self, /) -> int | None:
         """
-        The seed of the models.
+        The seed of the models, if they were trained here.
         """
     def write(self, /, explainer: Explainer, folder: str | PathLike[str], overwrite: bool = False) -> None:
         """
@@ -160,6 +166,12 @@ class Explainer:
         The probability of the favourable class, for the rows of a table that are not dropped, and
         which rows those are.
         """
+    @staticmethod
+    def sets_for(promise: SupportsFloat | SupportsIndex | None, confidence: SupportsFloat | SupportsIndex | None) -> list[int]:
+        """
+        The numbers of models for a promise at a confidence, or for the default ones: to search over,
+        to choose the margin, to certify with, and to compare the model in use with.
+        """
     def stability(self, /, rows: Table | None, terms: str, seed: SupportsIndex, progress: Any | None = None) -> list[tuple[str, Any]]:
         """
         The measures of the rows of a table, or of the own applicants: a column for each.
@@ -176,6 +188,10 @@ class Explainer:
     def training_params(self, /) -> str:
         """
         How the model was trained or would be retrained, as JSON.
+        """
+    def training_rows(self, /) -> list[int]:
+        """
+        The rows of the table that trained the model: those that the schema names, or all.
         """
     @property
     def usual_method(self, /) -> str:
@@ -264,6 +280,27 @@ class Network:
     def width(self, /) -> int:
         """
         The number of columns it takes.
+        """
+
+@final
+class Retrained:
+    """
+    A retrained model, as a function of the points of the model in use.
+    """
+    @staticmethod
+    def of_function(explainer: Explainer, scores: Any, gradients: Any | None = None) -> Retrained:
+        """
+        A function of rows, beside the model in use.
+        """
+    @staticmethod
+    def of_model(explainer: Explainer, model: Model, raw: bool) -> Retrained:
+        """
+        A model that the native engine runs, beside the model in use. It takes raw columns, or else
+        the columns that the explainer's schema names.
+        """
+    def own_scores(self, /, explainer: Explainer) -> Incomplete:
+        """
+        The probability of the favourable class, for every row of the explainer that was kept.
         """
 
 @final

@@ -17,8 +17,16 @@ from .models import Function, Onnx, convert
 from .schema import Schema
 from .source import Source, as_text
 
-__all__ = ["Made", "assemble", "schema_of"]
+__all__ = ["Made", "assemble", "retrained", "schema_of"]
 
+# What a large difference between the scores of a model means.
+CONVERTED = (
+    "the converted model differs from the original; pass its prediction function instead (for "
+    "example `model.predict_proba`) to use it as a black box"
+)
+NOT_A_FUNCTION = (
+    "the function is not deterministic, or depends on values that are not in the schema"
+)
 # A model whose scores differ by more than this from the native side's is rejected.
 LARGEST_DEVIATION = 1e-4
 
@@ -107,24 +115,7 @@ def _with_file(
     """An ONNX file: its own schema, if tyrex wrote it; else it takes the columns of the data."""
     if preprocessor is not None:
         raise ParameterError("preprocessor is for PyTorch and Keras models, not for ONNX files")
-    file = os.fspath(model) if isinstance(model, (str, os.PathLike)) else bytes(model)
-
-    number: int | None = None
-
-    def read(schema: _native.Schema | None, class_name: str | None = None) -> _native.Model:
-        return _native.Model(
-            file, schema, class_number=number, class_name=class_name, logits=bool(logits)
-        )
-
-    try:
-        first = read(None)
-    except ModelError:
-        # With three or more classes, one has to be named.
-        if favourable is None or isinstance(favourable, (list, tuple, set)):
-            raise
-        first = read(None, as_text(favourable))
-    if favourable is not None:
-        number = _class_number(first, favourable)
+    first, read = _file(model, favourable, logits)
     if schema is not None or source.data is not None:
         made = schema_of(source, schema, favourable)
     elif first.schema is not None:
@@ -138,6 +129,30 @@ def _with_file(
     rows = source.data or _native.Data.applicants(source.table, made._native)
     native = _native.Explainer.with_model(rows, native_model, made._native.takes_raw_columns)
     return Made(native, source, made, "onnx", None)
+
+
+def _file(
+    model: Any, favourable: Any, logits: bool | None
+) -> tuple[_native.Model, Callable[[_native.Schema], _native.Model]]:
+    """The model of an ONNX file without a schema, and how to read it with one."""
+    file = os.fspath(model) if isinstance(model, (str, os.PathLike)) else bytes(model)
+
+    def read(
+        schema: _native.Schema | None, number: int | None = None, class_name: str | None = None
+    ) -> _native.Model:
+        return _native.Model(
+            file, schema, class_number=number, class_name=class_name, logits=bool(logits)
+        )
+
+    try:
+        first = read(None)
+    except ModelError:
+        # With three or more classes, one has to be named.
+        if favourable is None or isinstance(favourable, (list, tuple, set)):
+            raise
+        first = read(None, class_name=as_text(favourable))
+    number = None if favourable is None else _class_number(first, favourable)
+    return first, lambda schema: read(schema, number)
 
 
 def _class_number(model: _native.Model, favourable: Any) -> int | None:
@@ -163,11 +178,15 @@ def _class_number(model: _native.Model, favourable: Any) -> int | None:
     )
 
 
-def _native_of(converted: Onnx, source: Source, schema: Schema) -> _native.Explainer:
-    """A converted model, on the raw columns it takes."""
-    model = _native.Model(
+def _model_of(converted: Onnx) -> _native.Model:
+    return _native.Model(
         converted.content, class_number=converted.class_number, logits=converted.logits
     )
+
+
+def _native_of(converted: Onnx, source: Source, schema: Schema) -> _native.Explainer:
+    """A converted model, on the raw columns it takes."""
+    model = _model_of(converted)
     rows = _native.Data.applicants(source.table, schema._native.for_raw_columns())
     return _native.Explainer.with_model(rows, model, True)
 
@@ -176,25 +195,20 @@ def _compared(native: _native.Explainer, converted: Onnx, source: Source, schema
     """A converted model, compared with the original on the data."""
     frame = source.frame.select(converted.features or schema.features)
     deviation = _deviation(
-        native,
-        converted.scores,
-        frame,
-        "the converted model differs from the original; pass its prediction function instead (for "
-        "example `model.predict_proba`) to use it as a black box",
+        native.own_rows(), native.own_scores(), converted.scores, frame, CONVERTED
     )
     schema = Schema(native.schema, schema.notes)
     return Made(native, source, schema, converted.framework, deviation)
 
 
 def _deviation(
-    native: _native.Explainer, scores: Callable[[Frame], Any], frame: Frame, meaning: str
+    kept: list[int], found: Any, scores: Callable[[Frame], Any], frame: Frame, meaning: str
 ) -> float:
     """The largest difference between a model's own scores on the data and those that the native
-    side has of it; refused where it is large."""
-    kept = native.own_rows()
+    side found for the `kept` rows; refused where it is large."""
     rows = frame if len(kept) == len(frame) else _rows_of(frame, kept)
     own = np.asarray(scores(rows), dtype=np.float64)
-    differences = np.abs(own - native.own_scores())
+    differences = np.abs(own - found)
     deviation = float(differences.max())
     if not deviation <= LARGEST_DEVIATION:
         row = kept[int(np.argmax(np.where(np.isnan(differences), np.inf, differences)))]
@@ -212,6 +226,20 @@ def _rows_of(frame: Frame, rows: list[int]) -> Frame:
 
 def _with_function(function: Function, source: Source, schema: Schema) -> Made:
     """A black box, called with rows in the container of the data."""
+    scores, slopes = _calls(function, source, schema)
+    data = source.data or _native.Data.applicants(source.table, schema._native)
+    native = _native.Explainer.with_function(data, scores, slopes)
+    frame = source.frame.select(schema.features)
+    deviation = _deviation(
+        native.own_rows(), native.own_scores(), function.scores, frame, NOT_A_FUNCTION
+    )
+    return Made(native, source, schema, function.framework, deviation)
+
+
+def _calls(
+    function: Function, source: Source, schema: Schema
+) -> tuple[Callable[[list[Any], bool], Any], Callable[[list[Any]], Any] | None]:
+    """The scores and gradients of a black box, as the native side calls them."""
     frame = source.frame.select(schema.features)
     levels = [_levels(frame, name, schema) for name in frame.names]
 
@@ -249,15 +277,38 @@ def _with_function(function: Function, source: Source, schema: Schema) -> Made:
         assert gradients is not None
         return np.ascontiguousarray(gradients(rows(columns)), dtype=np.float64)
 
-    data = source.data or _native.Data.applicants(source.table, schema._native)
-    native = _native.Explainer.with_function(data, scores, None if gradients is None else slopes)
-    deviation = _deviation(
-        native,
-        function.scores,
-        frame,
-        "the function is not deterministic, or depends on values that are not in the schema",
-    )
-    return Made(native, source, schema, function.framework, deviation)
+    return scores, None if gradients is None else slopes
+
+
+def retrained(
+    model: Any, made: Made, favourable: Any, logits: bool | None, preprocessor: Any
+) -> _native.Retrained:
+    """Another model of the same rows, for certificates and searches of the model in use.
+
+    It is converted and compared as the model in use was.
+    """
+    native, source, schema = made.native, made.source, made.schema
+    if isinstance(model, (str, os.PathLike, bytes, bytearray)):
+        _, read = _file(model, favourable, logits)
+        return _native.Retrained.of_model(native, read(schema._native), False)
+    converted = convert(model, source.features, favourable, logits, preprocessor)
+    meaning = NOT_A_FUNCTION
+    fitted: _native.Retrained | None = None
+    if isinstance(converted, Onnx):
+        try:
+            fitted = _native.Retrained.of_model(native, _model_of(converted), True)
+            meaning = CONVERTED
+        except (ModelError, SchemaError):
+            if converted.fallback is None:
+                raise
+            converted = converted.fallback
+    if isinstance(converted, Function):
+        fitted = _native.Retrained.of_function(native, *_calls(converted, source, schema))
+    assert fitted is not None
+    frame = source.frame.select(converted.features or schema.features)
+    found = fitted.own_scores(native)
+    _deviation(native.own_rows(), found, converted.scores, frame, meaning)
+    return fitted
 
 
 def _levels(frame: Frame, name: str, schema: Schema) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 import numpy as np
@@ -206,6 +206,9 @@ class Explainer:
         models: int | None = None,
         change: str | Mapping[str, Any] | None = None,
         training: Mapping[str, Any] | None = None,
+        retrained: Any = None,
+        refit: Callable[..., Any] | None = None,
+        jobs: int = 1,
         relax: bool | None = None,
         seed: int | None = None,
         progress: ProgressSetting = None,
@@ -266,6 +269,10 @@ class Explainer:
         training
             Training parameters of models that are retrained now, such as `{"l2": 0.001}`. They
             replace those that the model was trained with, or the defaults if those are not known.
+        retrained, refit, jobs
+            Models that you retrained, or a function `refit(seed)` or `refit(seed, rows)` that does,
+            in place of models that tyrex retrains; see `tyrex.retrain`, whose ensemble can be used
+            again as `certify`. A promise needs models with gradients.
         relax
             Whether to search, for rows without advice, for a single rule that prevents it
             (`relaxations`). That takes many searches per row; None does it for up to 20 rows.
@@ -293,6 +300,28 @@ class Explainer:
             )
         limit = None if limit is None else whole("limit", limit)
         groups = groupings(by)
+        if retrained is not None or refit is not None:
+            if certify not in (True, False):
+                raise ParameterError(
+                    "parameter `certify` is an ensemble, expected none beside `retrained` or `refit`"
+                )
+            if training is not None or (retrained is not None and (refit is not None or models)):
+                raise ParameterError(
+                    "`retrained` and `refit` are given beside each other, `training` or `models`, "
+                    "expected one way to make the models"
+                )
+            certify = self._own_models(
+                retrained,
+                refit,
+                models,
+                promise=promise,
+                confidence=confidence,
+                search=method in (None, "trex-e") and (tau, k, sigma) == (None, None, None),
+                seed=0 if seed is None else seed,
+                jobs=jobs,
+                progress=progress,
+            )
+            models = None
         asked = options(
             self.schema,
             method=method,
@@ -350,6 +379,16 @@ class Explainer:
                 stacklevel=2,
             )
         return advice
+
+    def _own_models(self, retrained: Any, refit: Any, models: int | None, **how: Any) -> Any:
+        """The ensemble of models that the user retrained, or retrains now."""
+        from .refit import given_models, refitted_models
+
+        if retrained is None:
+            native = refitted_models(self, refit, models, **how)
+        else:
+            native = given_models(self, retrained, progress=how["progress"])
+        return _ensembles()(self, native)
 
     def to_onnx(self, path: str | os.PathLike[str] | None = None) -> bytes:
         """The network as an ONNX file that the command line and other tools read, with the schema

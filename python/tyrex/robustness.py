@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from .explainer import Explainer
 from .explanations import Explanations
 from .parameters import numbers, real, to_json, training_json, whole
 from .progress import Progress, ProgressSetting
+from .refit import given_models, refitted_models
 from .request import options
 from .source import as_table
 
@@ -135,6 +136,11 @@ def retrain(
     change_params: Mapping[str, Any] | None = None,
     seed: int = 0,
     training: Mapping[str, Any] | None = None,
+    retrained: Any = None,
+    refit: Callable[..., Any] | None = None,
+    jobs: int = 1,
+    promise: float | None = None,
+    confidence: float | None = None,
     progress: ProgressSetting = None,
     **params: Any,
 ) -> Ensemble:
@@ -146,11 +152,59 @@ def retrain(
     single change. `training`, or `params`, are training parameters that replace the base model's:
     those it was trained with, or the defaults if those are not known. Needs a network and labels.
 
+    For models that tyrex does not train, there are two other ways:
+
+    - `retrained` is a list of models of any kind that `Explainer` accepts, or lists by set:
+      `{"search": [...], "tune": [...], "fresh": [...]}`. The search of a promise runs over the first
+      and chooses its margin by the second; only the fresh ones certify. Without sets they are drawn
+      at random. A fourth set, `sibling`, has models that were trained as the model in use was, to
+      compare it with; by default it is compared with the models themselves.
+    - `refit` is a function `refit(seed)` that returns a fitted model. If it has a second parameter,
+      it is called as `refit(seed, rows)` with the row numbers of a bootstrap of the training rows,
+      and some more times with all of them, to compare the model in use with. By default it makes as
+      many models as a `promise` (0.9) at a `confidence` (0.95) needs: 131, or 61 for a model without
+      gradients; with `models` it makes that many. `jobs` threads call it; more than one only if the
+      function may be called from several threads at once, with a seed of its own in each.
+
+    Certificates of such models say that they were retrained elsewhere. No two of them may be equal.
+
     >>> import tyrex
     >>> explainer = tyrex.Explainer.train(tyrex.datasets.load_german(), epochs=3)
     >>> tyrex.retrain(explainer, 2, change="bootstrap")
     Ensemble of 2 models: trained again on as many rows drawn with replacement, from new weights
+    >>> others = [
+    ...     tyrex.Explainer.train(tyrex.datasets.load_german(), epochs=3, seed=seed).to_onnx()
+    ...     for seed in (1, 2)
+    ... ]
+    >>> len(tyrex.retrain(explainer, retrained=others))
+    2
     """
+    own = [
+        name for name, given in (("retrained", retrained), ("refit", refit)) if given is not None
+    ]
+    if own:
+        others = {"change": change, "change_params": change_params, "training": training, **params}
+        beside = [name for name, given in others.items() if given]
+        beside += own[1:] + (["models"] if own[0] == "retrained" and models is not None else [])
+        if beside:
+            raise ParameterError(
+                f"parameter `{own[0]}` is given beside {', '.join(f'`{each}`' for each in beside)}, "
+                "expected one way to make the models"
+            )
+    if retrained is not None:
+        return Ensemble(explainer, given_models(explainer, retrained, progress=progress))
+    if refit is not None:
+        native = refitted_models(
+            explainer,
+            refit,
+            models,
+            promise=promise,
+            confidence=confidence,
+            seed=seed,
+            jobs=jobs,
+            progress=progress,
+        )
+        return Ensemble(explainer, native)
     pairs = ((name.replace("_", "-"), value) for name, value in (change_params or {}).items())
     notation = ", ".join(f"{name} = {_notation(name, value)}" for name, value in pairs)
     wanted = {**(training or {}), **params}

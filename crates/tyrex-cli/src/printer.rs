@@ -102,7 +102,21 @@ fn message(error: &anyhow::Error) -> String {
             let _ = write!(text, ": {cause}");
         }
     }
-    text
+    harmless(&text)
+}
+
+/// The text without control characters, which a terminal would obey. They come from files and
+/// arguments.
+fn harmless(text: &str) -> String {
+    let mut safe = String::with_capacity(text.len());
+    for letter in text.chars() {
+        match letter {
+            '\n' | '\t' => safe.push(letter),
+            letter if letter.is_control() => safe.extend(letter.escape_default()),
+            letter => safe.push(letter),
+        }
+    }
+    safe
 }
 
 #[derive(Serialize)]

@@ -311,6 +311,9 @@ async fn open_file(path: &Path, shown: &str, opening: Opening) -> Result<SqliteP
     if opening == Opening::MustExist && !path.exists() {
         return Err(Error::Absent { address: shown.to_owned() });
     }
+    if opening == Opening::MayCreate {
+        create_private(path);
+    }
     let options = SqliteConnectOptions::new()
         .filename(path)
         .create_if_missing(opening == Opening::MayCreate)
@@ -335,6 +338,16 @@ async fn open_file(path: &Path, shown: &str, opening: Opening) -> Result<SqliteP
     }
     let pool = PoolOptions::new().max_connections(CONNECTIONS).acquire_timeout(PATIENCE);
     Ok(pool.connect_lazy_with(options))
+}
+
+/// Creates the file for its owner alone, if there is none: it will hold personal data. SQLite gives
+/// the files beside it the same permissions, and reports a file that cannot be created.
+fn create_private(path: &Path) {
+    let mut options = std::fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let _ = options.open(path);
 }
 
 /// Checks the file and runs the migrations, one process at a time.

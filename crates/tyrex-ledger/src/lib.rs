@@ -5,3 +5,17 @@
 
 pub mod database;
 pub mod ledger;
+
+use std::time::SystemTime;
+
+use uuid::{NoContext, Timestamp, Uuid};
+
+/// A new identifier; identifiers are in the order of their times. A clock before 1970 has no time
+/// that they could hold, so they begin with zeros.
+#[must_use]
+pub fn new_id() -> Uuid {
+    if SystemTime::now() < SystemTime::UNIX_EPOCH {
+        return Uuid::new_v7(Timestamp::from_unix(NoContext, 0, 0));
+    }
+    Uuid::now_v7()
+}

@@ -90,7 +90,7 @@ pub(crate) struct Seen {
 
 impl Seen {
     pub(crate) fn new(request: &Request) -> Self {
-        let (id, method) = (Uuid::now_v7(), method(request.method()));
+        let (id, method) = (tyrex_ledger::new_id(), method(request.method()));
         let route = request.extensions().get::<MatchedPath>().cloned();
         let span = info_span!("request", %id, method, route = path(route.as_ref()));
         Self { id, method, route, began: Instant::now(), span }

@@ -258,7 +258,7 @@ impl Calibration {
         let within = |validity: Validity| {
             let Validity { mean, low, high } = validity;
             format!(
-                "{} valid under the {} retrained models that did not choose it (between {} and {})",
+                "{} valid under the {} models that did not choose it (between {} and {})",
                 percent(mean),
                 self.reporting,
                 percent(low),
@@ -443,16 +443,25 @@ fn best(
     };
     let validities = validities(own, goal.missing);
     let validity = reported(goal, &validities[choosing..])?;
-    let mut copies = Vec::new();
-    let mut models = None;
-    for _ in 0..MOST_COPIES {
-        copies.extend_from_slice(&validities);
-        if goal.test.p_value(&copies, goal.validity)? <= 1.0 - goal.confidence {
-            models = Some(2 * copies.len());
-            break;
-        }
-    }
+    let models = enough_models(goal, &validities)?;
     Ok(Some(BestThreshold { tau: own.tau, validity, models }))
+}
+
+/// The number of models, both halves together, with which the goal is shown if they judge as these
+/// do: twice the first of 1, 2, 4, .. copies of them whose test succeeds.
+fn enough_models(goal: &Goal, validities: &[f64]) -> Result<Option<usize>> {
+    // Copies of models with a lower mean show nothing.
+    if mean(validities).is_none_or(|mean| mean <= goal.validity) {
+        return Ok(None);
+    }
+    let mut copies = validities.to_vec();
+    while copies.len() <= MOST_COPIES * validities.len() {
+        if goal.test.p_value(&copies, goal.validity)? <= 1.0 - goal.confidence {
+            return Ok(Some(2 * copies.len()));
+        }
+        copies.extend_from_within(..);
+    }
+    Ok(None)
 }
 
 /// Fixed-sequence testing down the curve: the last threshold that passes, or the reason why none

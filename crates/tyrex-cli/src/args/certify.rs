@@ -14,6 +14,7 @@ Examples:
   tyrex certify --counterfactuals cf.csv --model loans.onnx --ensemble fresh --require certified
   tyrex certify --counterfactuals cf.csv --model loans.onnx --ensemble fresh --out certificates.csv
   tyrex certify --counterfactuals cf.csv --model loans.onnx --reference loans.csv --models 60
+  tyrex certify --counterfactuals cf.csv --model xgb.onnx --schema loans.toml --ensemble xgb-retrained
   tyrex certify --verify certificates.json --model loans.onnx --ensemble fresh")]
 pub struct CertifyArgs {
     /// Counterfactuals: the file that `explain` wrote, or any with the features under their names
@@ -48,7 +49,7 @@ pub struct CertifyArgs {
     /// How to read the file.
     #[command(flatten)]
     pub import: ImportArgs,
-    /// Folder of retrained models, from `tyrex retrain`
+    /// Folder of retrained models: from `tyrex retrain`, or ONNX files that you retrained
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["change", "change_params", "models"], help_heading = "Change")]
     pub ensemble: Option<PathBuf>,
     /// How models that are trained now differ.

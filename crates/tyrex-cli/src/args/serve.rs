@@ -11,7 +11,10 @@ use tyrex_server::log::LogFormat;
 
 use tyrex::explain::SERVED_MODELS;
 
-use super::{ChangeArgs, ModelArgs, TrainingArgs, choice, whole};
+use super::{ChangeArgs, ModelArgs, TrainingArgs, choice};
+
+/// The most models that a service retrains for one model.
+const MOST_SERVED: usize = 1000;
 
 /// Arguments of `serve`.
 #[derive(Debug, clap::Args)]
@@ -51,7 +54,7 @@ pub struct ServeArgs {
     #[command(flatten)]
     pub model: ModelArgs,
     /// Models to retrain, to test which advice stays valid
-    #[arg(long, value_name = "N", default_value_t = SERVED_MODELS, value_parser = whole::<usize>, allow_negative_numbers = true, help_heading = "Model and data")]
+    #[arg(long, value_name = "N", default_value_t = SERVED_MODELS, value_parser = up_to::<MOST_SERVED>, allow_negative_numbers = true, help_heading = "Model and data")]
     pub models: usize,
     /// How the retrained models differ.
     #[command(flatten)]
@@ -217,6 +220,12 @@ fn time(text: &str) -> Result<Duration, String> {
     };
     let number = number.parse::<u64>().ok().filter(|number| *number > 0).ok_or_else(expected)?;
     number.checked_mul(seconds).map(Duration::from_secs).ok_or_else(|| expected().to_owned())
+}
+
+/// A whole number up to a limit.
+fn up_to<const MOST: usize>(text: &str) -> Result<usize, String> {
+    let number = text.parse().ok().filter(|&number| number <= MOST);
+    number.ok_or_else(|| format!("expected a whole number from 0 to {MOST}"))
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 use tyrex::calibrate::{Calibration, Goal, Missing, usual_models};
-use tyrex::change::ModelChange;
+use tyrex::change::{ModelChange, Origin};
 use tyrex::explain::{Ask, CalibrationTerms, Counter, RetrainingTerms, Stage};
 use tyrex::{Result, Seed};
 
@@ -26,7 +26,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &CalibrateArgs) -> anyhow::Re
     let applicants = batches.first_rejected(terms.factuals)?;
     let bars = context.stages();
     let ensemble = if let Some(folder) = &args.ensemble {
-        explainer.retraining().read(folder)?
+        explainer.retraining().read(folder, &source::import_options(&args.model.import))?
     } else {
         let params = explainer.retraining().params()?;
         // With the minimum number in two halves, a single failure would be too many.
@@ -52,7 +52,11 @@ pub(crate) fn run(context: &mut Context<'_>, args: &CalibrateArgs) -> anyhow::Re
         data,
         model: ModelSummary::of(explainer.model()),
         favourable_class: subject.class,
-        change: ensemble.change().clone(),
+        change: ensemble.origin().change().cloned(),
+        given: match ensemble.origin() {
+            origin @ Origin::Given(_) => Some(origin.description()),
+            Origin::Trained { .. } => None,
+        },
         terms,
         calibration,
         pairs,
@@ -89,7 +93,11 @@ struct CalibrateReport {
     data: DataSummary,
     model: ModelSummary,
     favourable_class: Option<FavourableClass>,
-    change: ModelChange,
+    /// `null` for models that were retrained elsewhere.
+    change: Option<ModelChange>,
+    /// Where those come from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    given: Option<String>,
     terms: CalibrationTerms,
     calibration: Calibration,
     // The same seed gives the same document, so times are for people only.
@@ -111,6 +119,8 @@ impl Report for CalibrateReport {
             Missing::LeftOut => "of the counterfactuals found",
         };
         let norm = self.terms.request.norm.name();
+        let retrained = self.change.as_ref().map(ModelChange::description);
+        let retrained = retrained.or_else(|| self.given.clone()).unwrap_or_default();
         page.pairs(&[
             (
                 "promise",
@@ -126,10 +136,7 @@ impl Report for CalibrateReport {
                     counted(*factuals, "rejected row")
                 ),
             ),
-            (
-                "models",
-                format!("{choosing} choose, {reporting} report; {}", self.change.description()),
-            ),
+            ("models", format!("{choosing} choose, {reporting} report; {retrained}")),
             ("answer", self.calibration.sentence()),
         ]);
         page.title("Cost curve");

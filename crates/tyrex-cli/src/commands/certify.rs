@@ -62,7 +62,8 @@ fn certify(
     let bars = context.stages();
     let fresh = match (&args.ensemble, args.models) {
         (Some(folder), _) => {
-            let given = explainer.retraining().read(folder)?;
+            let options = source::import_options(&args.import);
+            let given = explainer.retraining().read(folder, &options)?;
             Some(Arc::new(reference.retraining().fresh(given, args.steered, &|at| bars.at(at))?))
         }
         (None, Some(models)) => {
@@ -92,7 +93,7 @@ fn certify(
         model: ModelSummary::of(explainer.model()),
         favourable_class: class,
         ensemble: fresh.as_deref().map(|Fresh { ensemble, steered, .. }| EnsembleSummary {
-            change: ensemble.change().description(),
+            change: ensemble.origin().description(),
             models: ensemble.members().len(),
             steered: *steered,
         }),

@@ -65,8 +65,9 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
     if args.out.is_some() && ask.protocol == Protocol::Product {
         check_advice_names(explainer.schema())?;
     }
-    let given =
-        args.ensemble.as_deref().map(|folder| explainer.retraining().read(folder)).transpose()?;
+    let options = source::import_options(&args.model.import);
+    let read = |folder| explainer.retraining().read(folder, &options);
+    let given = args.ensemble.as_deref().map(read).transpose()?;
     let without_promise = ask.without_promise(explainer, given.as_ref());
     ask = ask.for_model(explainer, given.as_ref());
     if terms.needs_table() && ask.promise.is_none() {
@@ -96,6 +97,12 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
             promised.add(advice);
         }
     };
+    // The lines of the file say what the fresh models show.
+    let early = if args.out.is_some() && adviser.request().promise.is_some() {
+        explainer.fresh(&asked, given.clone(), &|at| bars.at(at))?
+    } else {
+        None
+    };
     let searched = match &args.out {
         None => search(&adviser, &mut batches, most, kept, &bars, |advice| {
             count(advice);
@@ -106,7 +113,8 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
             let mut out = TableWriter::create(path, overwrite, &columns)?;
             let searched = search(&adviser, &mut batches, most, kept, &bars, |advice| {
                 count(advice);
-                out.write(&explainer.advice_table(advice, adviser.request())?)
+                let fresh = early.as_deref();
+                out.write(&explainer.advice_table(advice, adviser.request(), fresh)?)
             })?;
             out.finish()?;
             Ok(searched)
@@ -114,8 +122,10 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
     };
     let certified = &searched.advice;
     // The portfolio is about all advice, also about answers that are not shown.
-    let fresh =
-        if searched.asked > 0 { explainer.fresh(&asked, given, &|at| bars.at(at))? } else { None };
+    let fresh = match early {
+        None if searched.asked > 0 => explainer.fresh(&asked, given, &|at| bars.at(at))?,
+        early => early,
+    };
     let fresh = fresh.as_deref();
     let certificates = adviser.certify(certified, fresh, &ask, |at| bars.at(at))?;
     let portfolio = match adviser.request().promise.zip(fresh) {

@@ -39,7 +39,14 @@ pub(crate) fn run(context: &mut Context<'_>, args: &RetrainArgs) -> anyhow::Resu
         subject.explainer.retraining().train_into(&args.out, &terms, overwrite, watch)
     });
     let time = progress.finish();
-    context.printer.show(&RetrainReport::of(title, subject, &ensemble?, shown(&args.out), time)?)
+    context.printer.show(&RetrainReport::of(
+        title,
+        subject,
+        &terms,
+        &ensemble?,
+        shown(&args.out),
+        time,
+    )?)
 }
 
 /// The change of the flags.
@@ -142,6 +149,7 @@ impl RetrainReport {
     fn of(
         title: String,
         subject: Subject,
+        terms: &RetrainingTerms,
         ensemble: &Ensemble,
         out: String,
         time: Duration,
@@ -162,14 +170,14 @@ impl RetrainReport {
             model: ModelSummary::of(explainer.model()),
             data,
             favourable_class: subject.class,
-            change: ensemble.change().clone(),
+            change: terms.change.clone(),
             models: ensemble.members().len(),
-            seed: ensemble.seed(),
-            params: ensemble.params().clone(),
+            seed: terms.seed,
+            params: terms.params.clone(),
             fingerprints: ensemble
                 .members()
                 .iter()
-                .map(|member| member.fingerprint().to_string())
+                .filter_map(|member| Some(member.identity()?.to_string()))
                 .collect(),
             moved,
             out,

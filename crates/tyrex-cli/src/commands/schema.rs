@@ -20,7 +20,7 @@ pub(crate) fn infer(context: &mut Context<'_>, args: &InferArgs) -> anyhow::Resu
     }
     let table = Table::read(&args.data)?;
     let favourable: Vec<Value> = args.favourable.iter().map(|text| value(text)).collect();
-    let inferred = Schema::infer(&table, args.label.as_deref(), &favourable).map_err(|error| {
+    let inferred = Schema::draft(&table, args.label.as_deref(), &favourable).map_err(|error| {
         // The usual remedy for an unsuitable table is this command.
         match error {
             Error::Table { .. } => anyhow::Error::new(Usage {

@@ -188,17 +188,17 @@ fn about_arguments() -> Vec<Case> {
         case(
             "a promise of nothing",
             &["explain", "--dataset", "german", "--promise", "0"],
-            &["`promise` is 0", "above 0 and at most 0.999"],
+            &["`promise` is 0", "from 0.5 to 0.999"],
         ),
         case(
             "a certain promise",
             &["explain", "--dataset", "german", "--promise", "1"],
-            &["`promise` is 1", "above 0 and at most 0.999"],
+            &["`promise` is 1", "from 0.5 to 0.999"],
         ),
         case(
             "a promise that is no number",
             &["explain", "--dataset", "german", "--promise", "nan"],
-            &["`promise` is NaN", "above 0 and at most 0.999"],
+            &["`promise` is NaN", "from 0.5 to 0.999"],
         ),
         case(
             "a confidence that is none",

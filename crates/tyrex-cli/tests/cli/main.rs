@@ -11,6 +11,7 @@ mod certify;
 mod data;
 mod experiment;
 mod explain;
+mod given;
 mod ledger;
 mod model;
 mod output;

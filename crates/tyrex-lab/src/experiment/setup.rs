@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use tyrex::action::{Actions, FeasibleSet};
-use tyrex::change::{Ensemble, LeaveOut, ModelChange, Plan, Reinitialise};
+use tyrex::change::{Ensemble, LeaveOut, ModelChange, Origin, Plan, Reinitialise};
 use tyrex::counterfactual::{
     Budget, Factual, Memory, Norm, Outcome, Problem, Reason, SearchModels, Tick, find_all,
 };
@@ -165,7 +165,11 @@ impl Setup {
             .map(|ensemble| {
                 let observed = ensemble.observed_change(&test)?;
                 Ok(ChangeSummary {
-                    change: ensemble.change().name().to_owned(),
+                    change: ensemble
+                        .origin()
+                        .change()
+                        .map_or("given", ModelChange::name)
+                        .to_owned(),
                     models: observed.models,
                     mean_change: observed.mean_change,
                     lemma_bound: observed.lemma_bound(),
@@ -176,7 +180,7 @@ impl Setup {
             .collect::<Result<_>>()?;
         let mut models = vec![base];
         if let Some(ensemble) = &reinitialised {
-            models.extend_from_slice(ensemble.members());
+            models.extend(ensemble.members().iter().filter_map(|member| member.network()).cloned());
         }
         let stock = Stock {
             train: data.points().select(data.train()),
@@ -231,14 +235,13 @@ impl Setup {
 
     /// The models that evaluate the counterfactuals of a base.
     pub(super) fn judges(&self, base: usize) -> Vec<Judges<'_>> {
-        let dynamic = |model| model as &dyn Model;
         let reinitialised = Judges {
             change: REINITIALISE,
             models: self.reinitialised(base).map(|model| model as &dyn Model).collect(),
         };
         let left_out = self.stock.left_out.iter().map(|ensemble| Judges {
             change: LEAVE_OUT,
-            models: ensemble.members().iter().map(dynamic).collect(),
+            models: ensemble.members().iter().map(|model| &**model).collect(),
         });
         std::iter::once(reinitialised).chain(left_out).collect()
     }
@@ -246,13 +249,13 @@ impl Setup {
     /// The models that calibrate and certify, and evaluate nothing.
     pub(super) fn calibrators(&self) -> Vec<&dyn Model> {
         let members = self.stock.calibration.iter().flat_map(Ensemble::members);
-        members.map(|model| model as &dyn Model).collect()
+        members.map(|model| &**model).collect()
     }
 
     /// The change of the calibrating models, for display.
     pub(super) fn calibrators_family(&self) -> String {
-        let change = self.stock.calibration.as_ref().map(Ensemble::change);
-        change.map(ModelChange::description).unwrap_or_default()
+        let origin = self.stock.calibration.as_ref().map(Ensemble::origin);
+        origin.map(Origin::description).unwrap_or_default()
     }
 
     /// The first test rows that a base rejects and whose label is not favourable: the paper's

@@ -13,6 +13,7 @@ use super::error::{Error, Result};
 use super::promise::NewPromise;
 use super::{Ledger, Recorded};
 use crate::database::{Database, Transaction, from_row, on};
+use crate::new_id;
 
 /// How long to retry after a lost connection.
 const RETRIES: Duration = Duration::from_secs(30);
@@ -46,7 +47,7 @@ impl Ledger {
 
     /// Closes an open promise. An expired promise can still be fulfilled.
     pub async fn close(&self, id: Uuid, closing: Closing) -> Result<()> {
-        let own = Uuid::now_v7();
+        let own = new_id();
         retrying(|| self.try_close(id, closing, own)).await
     }
 

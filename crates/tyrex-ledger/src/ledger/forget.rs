@@ -14,6 +14,7 @@ use super::entry::{Kind, forgets};
 use super::error::{Error, Result};
 use super::promise::check_subject;
 use crate::database::{self, Either, PATIENCE, on};
+use crate::new_id;
 
 /// The result of an erasure.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -49,7 +50,7 @@ impl Ledger {
     /// log and backups are not changed.
     pub async fn forget(&self, subject: &str) -> Result<Forgotten> {
         check_subject(subject)?;
-        let own = Uuid::now_v7();
+        let own = new_id();
         // Collected over all attempts: one whose answer was lost may have been committed.
         let jobs = Mutex::new(BTreeSet::new());
         let (promises, hash) = retrying(|| self.try_forget(subject, own, &jobs)).await?;

@@ -9,6 +9,7 @@ use uuid::Uuid;
 use super::entry::{Document, Entry};
 use super::error::{Error, Result};
 use super::values::Values;
+use crate::new_id;
 
 /// Maximum length of a subject, in characters.
 pub(super) const LONGEST_SUBJECT: usize = 500;
@@ -46,7 +47,7 @@ impl NewPromise {
         let advised = advice.advised.as_ref()?;
         let schema = explainer.schema();
         Some(Self {
-            id: Uuid::now_v7(),
+            id: new_id(),
             subject: subject.into(),
             document: Document {
                 factual: Values::of(schema, &advice.applicant.values),

@@ -253,7 +253,7 @@ impl Moons {
         };
         let mut maps = vec![map("base model".to_owned(), self.explainer.model())];
         for (index, member) in self.ensemble.members().iter().take(question.shown).enumerate() {
-            maps.push(map(format!("retrained model {}", index + 1), member));
+            maps.push(map(format!("retrained model {}", index + 1), &**member));
         }
         let terms = Self::terms(question.samples, question.sigma);
         let gauge = self.explainer.stability_gauge(&terms)?;

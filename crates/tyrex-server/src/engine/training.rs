@@ -6,8 +6,8 @@ use std::sync::Arc;
 
 use tyrex::Explainer;
 use tyrex::explain::{Fresh, RetrainingTerms};
-use tyrex::model::Mlp;
 use tyrex::model::onnx::{self, ExportMetadata, ImportOptions, OnnxModel};
+use tyrex::model::{Mlp, Model};
 
 use super::Engine;
 use super::error::{Error, Result};
@@ -51,9 +51,14 @@ impl Engine {
         }
         let fresh = fresh.ok_or_else(|| Error::Broken("no set of models".to_owned()))?;
         let searching = match <[Vec<Mlp>; 2]>::try_from(sets) {
-            Ok([search, tune]) => {
+            Ok(sets) => {
                 let served = Arc::clone(served);
-                let prepare = move || Ok(served.explainer().with_search_models(search, tune)?);
+                let shared = |network| Arc::new(network) as Arc<dyn Model>;
+                let prepare = move || {
+                    let [search, tune] =
+                        sets.map(|networks| networks.into_iter().map(shared).collect());
+                    Ok(served.explainer().with_search_models(search, tune)?)
+                };
                 Some(Arc::new(self.pool.run_in_background(prepare).await?))
             }
             Err(_) => None,

@@ -152,6 +152,7 @@ async fn answer_now(
     recording: Option<Recording>,
 ) -> Result<ExplainAnswer, Problem> {
     let request = advising.request.clone();
+    let fresh = advising.certifying.as_ref().and_then(|own| own.fresh.clone());
     let found = state.engine.ask(served, advising, applicants).await?;
     // The promises are on disk before the response is sent.
     let recorded = match &recording {
@@ -162,7 +163,7 @@ async fn answer_now(
     };
     let table = if wants_table {
         let advice: Vec<_> = found.iter().map(|found| found.advice.clone()).collect();
-        Some(served.explainer().advice_table(&advice, &request)?)
+        Some(served.explainer().advice_table(&advice, &request, fresh.as_deref())?)
     } else {
         None
     };

@@ -82,6 +82,12 @@ impl Portfolio {
         })
     }
 
+    /// The number of models.
+    #[must_use]
+    pub fn models(&self) -> usize {
+        self.kept.len()
+    }
+
     /// For each promise, the number of models that keep it.
     pub fn keeping(&self) -> impl Iterator<Item = usize> {
         let promises = self.kept.first().map_or(0, Vec::len);

@@ -3,12 +3,14 @@
 use std::borrow::Cow;
 use std::cell::Cell;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use rand::seq::SliceRandom as _;
 use rayon::prelude::*;
 
-use super::ModelChange;
 use super::member::{Base, Member};
+use super::{Given, ModelChange, Origin};
 use crate::error::{Error, Result};
 use crate::model::train::{EpochReport, Job};
 use crate::model::{Examples, Mlp, Model, TrainParams};
@@ -163,17 +165,21 @@ impl<'a> Plan<'a> {
 /// The maximum number of members, for the sake of memory.
 pub const MOST_MEMBERS: usize = 10_000;
 
-/// A base model and its changed versions, all by one change.
+/// A base model and its changed versions, all of one origin. Clones share the models.
 ///
 /// The members are exchangeable: each comes from its own seed in the same way. Members that were
 /// used in a search or to choose a threshold must not be used to evaluate it.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct Ensemble {
-    pub(super) base: Mlp,
-    pub(super) members: Vec<Mlp>,
-    pub(super) change: ModelChange,
-    pub(super) seed: Seed,
-    pub(super) params: TrainParams,
+    pub(super) base: Arc<dyn Model>,
+    pub(super) members: Vec<Arc<dyn Model>>,
+    pub(super) origin: Origin,
+}
+
+impl PartialEq for Ensemble {
+    fn eq(&self, other: &Self) -> bool {
+        *self.base == *other.base && self.members == other.members && self.origin == other.origin
+    }
 }
 
 impl Ensemble {
@@ -193,13 +199,7 @@ impl Ensemble {
     }
 
     /// An ensemble of existing models.
-    pub fn from_parts(
-        base: Mlp,
-        members: Vec<Mlp>,
-        change: ModelChange,
-        seed: Seed,
-        params: TrainParams,
-    ) -> Result<Self> {
+    pub fn new(base: Arc<dyn Model>, members: Vec<Arc<dyn Model>>, origin: Origin) -> Result<Self> {
         if let Some(other) = members.iter().find(|member| member.dim() != base.dim()) {
             return Err(Error::Dimension {
                 what: "coordinates that a member takes".to_owned(),
@@ -207,46 +207,77 @@ impl Ensemble {
                 got: other.dim(),
             });
         }
-        Ok(Self { base, members, change, seed, params })
+        Ok(Self { base, members, origin })
+    }
+
+    /// An ensemble of networks that this crate trained.
+    pub fn of_networks(
+        base: Mlp,
+        members: Vec<Mlp>,
+        change: ModelChange,
+        seed: Seed,
+        params: TrainParams,
+    ) -> Result<Self> {
+        Self::new(Arc::new(base), shared(members), Origin::Trained { change, seed, params })
     }
 
     pub(super) fn of(base: Mlp, members: Vec<Mlp>, plan: &Plan<'_>) -> Self {
-        Self {
-            base,
-            members,
-            change: plan.change.clone(),
-            seed: plan.seed,
-            params: plan.params.clone(),
+        let Plan { change, seed, params, .. } = *plan;
+        let origin = Origin::Trained { change: change.clone(), seed, params: params.clone() };
+        Self { base: Arc::new(base), members: shared(members), origin }
+    }
+
+    /// The members to certify with: the fresh ones if the user chose the sets, or else all.
+    #[must_use]
+    pub fn fresh(self) -> Self {
+        match self.origin {
+            Origin::Given(Given { sets: Some([search, tune]), .. }) => {
+                self.with_fresh(&self.members[search + tune..])
+            }
+            _ => self,
         }
+    }
+
+    /// Some of the members, all of which are fresh.
+    pub(crate) fn with_fresh(&self, members: &[Arc<dyn Model>]) -> Self {
+        let origin = match self.origin.clone() {
+            Origin::Given(given) => Origin::Given(Given { sets: None, ..given }),
+            trained @ Origin::Trained { .. } => trained,
+        };
+        Self { base: Arc::clone(&self.base), members: members.to_vec(), origin }
     }
 
     /// The model before the change.
     #[must_use]
-    pub fn base(&self) -> &Mlp {
+    pub fn base(&self) -> &Arc<dyn Model> {
         &self.base
     }
 
     /// The models after it.
     #[must_use]
-    pub fn members(&self) -> &[Mlp] {
+    pub fn members(&self) -> &[Arc<dyn Model>] {
         &self.members
     }
 
-    /// The change.
-    #[must_use]
-    pub fn change(&self) -> &ModelChange {
-        &self.change
+    /// The models after it, in an order that says nothing about them: members that were made here
+    /// have such an order, and those that were given get a random one, unless their sets were
+    /// chosen.
+    pub(crate) fn shuffled(&self, seed: Seed) -> Vec<Arc<dyn Model>> {
+        let mut members = self.members.clone();
+        if matches!(self.origin, Origin::Given(Given { sets: None, .. })) {
+            members.shuffle(&mut seed.rng());
+        }
+        members
     }
 
-    /// The seed of the members.
+    /// Where the members come from.
     #[must_use]
-    pub fn seed(&self) -> Seed {
-        self.seed
+    pub fn origin(&self) -> &Origin {
+        &self.origin
     }
+}
 
-    /// How base and members were trained.
-    #[must_use]
-    pub fn params(&self) -> &TrainParams {
-        &self.params
-    }
+/// Networks as models.
+fn shared(networks: Vec<Mlp>) -> Vec<Arc<dyn Model>> {
+    networks.into_iter().map(|network| Arc::new(network) as Arc<dyn Model>).collect()
 }

@@ -11,7 +11,7 @@ use std::path::{Component, Path};
 use serde::{Deserialize, Serialize};
 
 use super::resume::PLAN;
-use super::{Ensemble, ModelChange};
+use super::{Ensemble, ModelChange, Origin};
 use crate::error::{Error, Result};
 use crate::file::{Overwrite, write_whole};
 use crate::model::onnx::{self, ExportMetadata, ImportOptions, OnnxModel};
@@ -61,13 +61,15 @@ struct Version {
 
 impl Ensemble {
     /// Writes the ensemble into a folder, which is created if it does not exist. `metadata` is
-    /// written into every model file.
+    /// written into every model file. Models that are not networks of this crate's training
+    /// cannot be written.
     pub fn write(
         &self,
         folder: &Path,
         metadata: &ExportMetadata,
         overwrite: Overwrite,
     ) -> Result<()> {
+        let text = self.manifest()?;
         std::fs::create_dir_all(folder).map_err(Error::io("create", folder))?;
         let manifest = folder.join(MANIFEST);
         // These are removed first: once a file is replaced they no longer describe the folder.
@@ -78,29 +80,45 @@ impl Ensemble {
                 Overwrite::Force => std::fs::remove_file(path).map_err(Error::io("write", path))?,
             }
         }
-        write_network(folder, BASE, &self.base, metadata, overwrite)?;
+        write_network(folder, BASE, network(&*self.base)?, metadata, overwrite)?;
         for (index, member) in self.members.iter().enumerate() {
-            write_network(folder, &member_file(index), member, metadata, overwrite)?;
+            write_network(folder, &member_file(index), network(&**member)?, metadata, overwrite)?;
         }
-        let text = self.manifest().map_err(Error::io("write", &manifest))?;
         write_whole(&manifest, overwrite, |out| out.write_all(text.as_bytes()))
     }
 
     /// The text of the manifest.
-    pub(super) fn manifest(&self) -> std::io::Result<String> {
-        let entry =
-            |file: String, network: &Mlp| Entry { file, fingerprint: network.fingerprint() };
+    pub(super) fn manifest(&self) -> Result<String> {
+        let Origin::Trained { change, seed, params } = self.origin.clone() else {
+            return Err(Error::InvalidModel(
+                "models that were retrained elsewhere are not written; keep their own files"
+                    .to_owned(),
+            ));
+        };
+        let entry = |file: String, model: &dyn Model| -> Result<Entry> {
+            Ok(Entry { file, fingerprint: network(model)?.fingerprint() })
+        };
         let members = self.members.iter().enumerate();
+        let members = members.map(|(index, member)| entry(member_file(index), &**member));
         let text = serde_json::to_string_pretty(&Manifest {
             format_version: FORMAT_VERSION,
-            change: self.change.clone(),
-            seed: self.seed,
-            params: self.params.clone(),
+            change,
+            seed,
+            params,
             dim: self.base.dim(),
-            base: entry(BASE.to_owned(), &self.base),
-            members: members.map(|(index, member)| entry(member_file(index), member)).collect(),
+            base: entry(BASE.to_owned(), &*self.base)?,
+            members: members.collect::<Result<_>>()?,
+        });
+        let text = text.map_err(|error| {
+            Error::InvalidModel(format!("its parameters have no text: {error}"))
         })?;
         Ok(text + "\n")
+    }
+
+    /// Whether a folder holds an ensemble that this crate wrote, or the beginning of one.
+    #[must_use]
+    pub fn is_in(folder: &Path) -> bool {
+        [MANIFEST, PLAN].iter().any(|file| folder.join(file).exists())
     }
 
     /// Reads an ensemble from its folder. Every model must have the size and the fingerprint
@@ -141,14 +159,15 @@ impl Ensemble {
             );
             Err(Error::Model { file: path, problem })
         };
-        Ok(Self {
-            base: read(&manifest.base)?,
-            members: manifest.members.iter().map(read).collect::<Result<_>>()?,
-            change: manifest.change,
-            seed: manifest.seed,
-            params: manifest.params,
-        })
+        let base = read(&manifest.base)?;
+        let members = manifest.members.iter().map(read).collect::<Result<_>>()?;
+        Self::of_networks(base, members, manifest.change, manifest.seed, manifest.params)
     }
+}
+
+/// The network of a model that is written.
+fn network(model: &dyn Model) -> Result<&Mlp> {
+    model.network().ok_or_else(|| Error::InvalidModel("only networks can be written".to_owned()))
 }
 
 /// The fingerprints in a folder's manifest, by file; empty if there is no readable manifest.

@@ -19,6 +19,7 @@ mod member;
 mod mixture;
 mod moved_threshold;
 mod observed;
+mod origin;
 mod reinitialise;
 mod resume;
 mod targeted;
@@ -28,6 +29,7 @@ pub use ensemble::MOST_MEMBERS;
 pub use ensemble::{Ensemble, Plan};
 pub use folder::MANIFEST;
 pub use observed::ObservedChange;
+pub use origin::{Given, Origin};
 pub use resume::PLAN;
 pub use targeted::Targeted;
 

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use super::Ensemble;
 use crate::error::{Error, Result};
-use crate::model::{Model, THRESHOLD};
+use crate::model::THRESHOLD;
 use crate::points::Points;
 
 /// The effect of a change on the scores of some points `x_1 .. x_n`, over members `M_1 .. M_p`.
@@ -123,7 +123,7 @@ mod tests {
 
     fn ensemble(base: Mlp, members: Vec<Mlp>) -> Ensemble {
         let change = ModelChange::Reinitialise(Reinitialise {});
-        Ensemble { base, members, change, seed: Seed(0), params: TrainParams::default() }
+        Ensemble::of_networks(base, members, change, Seed(0), TrainParams::default()).unwrap()
     }
 
     fn points() -> Points {

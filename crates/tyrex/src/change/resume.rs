@@ -89,7 +89,7 @@ impl Ensemble {
         }
         let ensemble = Self::of(base, members.into_iter().flatten().collect(), plan);
         let path = folder.join(MANIFEST);
-        let text = ensemble.manifest().map_err(Error::io("write", &path))?;
+        let text = ensemble.manifest()?;
         if !std::fs::read_to_string(&path).is_ok_and(|old| old == text) {
             write_whole(&path, Overwrite::Force, |out| out.write_all(text.as_bytes()))?;
         }

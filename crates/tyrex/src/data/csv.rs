@@ -1,5 +1,6 @@
 //! Comma-separated values: one header line, quotes where needed, UTF-8.
 
+use std::collections::BTreeSet;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -11,10 +12,42 @@ use crate::data::writer::Sink;
 use crate::error::{Error, Result};
 use crate::file::WholeFile;
 
+/// A record that follows the last one. A quote that is never closed swallows it.
+const END: &str = "\u{4}end of file\u{4}";
+
+/// The length of a byte order mark.
+const BYTE_ORDER_MARK: u64 = 3;
+
+/// A text, followed by [`END`].
+struct Ended<R> {
+    text: R,
+    /// Bytes of the text read so far.
+    read: u64,
+    /// Bytes of the end, with its line breaks, that are still to be read; `None` within the text.
+    rest: Option<Vec<u8>>,
+}
+
+impl<R: Read> Read for Ended<R> {
+    fn read(&mut self, out: &mut [u8]) -> io::Result<usize> {
+        if self.rest.is_none() {
+            let count = self.text.read(out)?;
+            self.read += count as u64;
+            if count > 0 || out.is_empty() {
+                return Ok(count);
+            }
+        }
+        let rest = self.rest.get_or_insert_with(|| format!("\n{END}\n").into_bytes());
+        let count = rest.len().min(out.len());
+        out[..count].copy_from_slice(&rest[..count]);
+        rest.drain(..count);
+        Ok(count)
+    }
+}
+
 /// Reads CSV.
 pub(super) struct Reader<R> {
     source: PathBuf,
-    records: csv::Reader<Utf8<Input<R>>>,
+    records: csv::Reader<Ended<Utf8<Input<R>>>>,
     header: csv::StringRecord,
 }
 
@@ -24,13 +57,16 @@ impl<R: Read> Reader<R> {
         let mut records = csv::ReaderBuilder::new()
             .flexible(true)
             .buffer_capacity(1 << 16)
-            .from_reader(Utf8::new(Input::new(bytes, size)));
+            .from_reader(Ended { text: Utf8::new(Input::new(bytes, size)), read: 0, rest: None });
         let wrong = |problem: String| Error::Table { file: source.to_owned(), problem };
         let header = match records.headers() {
             Ok(header) => header.clone(),
-            Err(error) => return Err(broken(source, records.get_ref(), error)),
+            Err(error) => return Err(broken(source, &records.get_ref().text, error)),
         };
-        if header.is_empty() {
+        if header.iter().next_back().is_some_and(|cell| cell != END && cell.ends_with(END)) {
+            return Err(wrong("a quote in the header line is never closed".to_owned()));
+        }
+        if header.is_empty() || header.iter().eq([END]) {
             return Err(wrong("the file is empty, expected a header line".to_owned()));
         }
         if let Some(separator) = other_separator(&header) {
@@ -38,7 +74,36 @@ impl<R: Read> Reader<R> {
                 "the header is separated by {separator}, expected commas between columns"
             )));
         }
-        Ok(Self { source: source.to_owned(), records, header })
+        Ok(Self { source: source.to_owned(), records, header: distinct(&header) })
+    }
+}
+
+/// The names of a header. A name that comes again is numbered as pandas does: `x`, `x.1`.
+fn distinct(header: &csv::StringRecord) -> csv::StringRecord {
+    let mut taken: BTreeSet<String> = header.iter().map(str::to_owned).collect();
+    let mut seen = BTreeSet::new();
+    let mut own = |name: &str| {
+        if seen.insert(name.to_owned()) {
+            return name.to_owned();
+        }
+        let mut number = 1;
+        while taken.contains(&format!("{name}.{number}")) {
+            number += 1;
+        }
+        let free = format!("{name}.{number}");
+        taken.insert(free.clone());
+        free
+    };
+    header.iter().map(&mut own).collect()
+}
+
+impl<R: Read> Reader<R> {
+    /// Whether a record is the end, and not a row of the file that looks like it.
+    fn is_end(&self, record: &csv::StringRecord) -> bool {
+        let Ended { read, rest, .. } = self.records.get_ref();
+        // The reader does not count a byte order mark, which is shorter than the end.
+        let at = record.position().map_or(0, csv::Position::byte) + BYTE_ORDER_MARK;
+        rest.is_some() && at >= *read && record.iter().eq([END])
     }
 }
 
@@ -56,7 +121,21 @@ impl<R: Read> Batches for Reader<R> {
             match self.records.read_record(&mut record) {
                 Ok(true) => {}
                 Ok(false) => break,
-                Err(error) => return Err(broken(&self.source, self.records.get_ref(), error)),
+                Err(error) => {
+                    return Err(broken(&self.source, &self.records.get_ref().text, error));
+                }
+            }
+            if self.is_end(&record) {
+                break;
+            }
+            if record.iter().next_back().is_some_and(|cell| cell.ends_with(END)) {
+                let line = record.position().map_or(0, csv::Position::line);
+                let problem = format!(
+                    "row {} (line {line}) has a quote that is never closed, so the rest of the \
+                     file would be one cell; expected a closing quote",
+                    first_row + rows
+                );
+                return Err(Error::Table { file: self.source.clone(), problem });
             }
             if record.len() != columns.len() {
                 let line = record.position().map_or(0, csv::Position::line);
@@ -79,7 +158,7 @@ impl<R: Read> Batches for Reader<R> {
     }
 
     fn progress(&self) -> Option<f64> {
-        self.records.get_ref().input().progress()
+        self.records.get_ref().text.input().progress()
     }
 }
 

@@ -1,6 +1,7 @@
 //! A first schema from a table: a draft for a person to correct.
 
 mod hints;
+mod review;
 mod summary;
 
 use std::collections::BTreeSet;
@@ -24,6 +25,9 @@ const FEW_VALUES: usize = 10;
 const MOST_DECIMALS: usize = 6;
 /// Favourable labels as data sets commonly write them.
 const GOOD_WORDS: [&str; 8] = ["good", "yes", "true", "approved", "accepted", "paid", ">50k", "1"];
+
+/// Labels that deny the label's name.
+const DENYING_WORDS: [&str; 6] = ["no", "false", "0", "n", "f", "none"];
 
 /// A schema inferred from a table, with remarks for a person to check.
 #[derive(Debug, Clone, PartialEq)]
@@ -66,6 +70,15 @@ impl Schema {
             return Err(no_label(table));
         }
         Self::infer_with(table, label, favourable, &Hints::default())
+    }
+
+    /// The same, reviewed: columns that identify rows are ignored, features that nobody can change
+    /// are fixed, outliers are clipped, some rows test, and remarks point at zeros that may mean
+    /// missing, at columns that may give the label away, and at features without a rule.
+    pub fn draft(table: &Table, label: Option<&str>, favourable: &[Value]) -> Result<Inferred> {
+        let mut inferred = Self::infer(table, label, favourable)?;
+        review::review(&mut inferred, table)?;
+        Ok(inferred)
     }
 
     /// A first schema from a table, with hints.
@@ -193,7 +206,8 @@ fn infer_label(table: &Table, label: &Summary<'_>, favourable: &[Value]) -> Resu
             listed(&levels)
         )));
     }
-    let favourable = if favourable.is_empty() { vec![guess(&levels)] } else { favourable.to_vec() };
+    let favourable =
+        if favourable.is_empty() { vec![guess(label.name, &levels)] } else { favourable.to_vec() };
     let unfavourable: Vec<Value> =
         levels.into_iter().filter(|level| !favourable.contains(level)).collect();
     if unfavourable.is_empty() {
@@ -217,10 +231,13 @@ fn absent_label(table: &Table, favourable: &[Value]) -> Label {
     Label { column, favourable, unfavourable: Vec::new(), missing: MissingPolicy::Reject }
 }
 
-/// The level that is probably favourable.
-fn guess(levels: &[Value]) -> Value {
+/// The level that is probably favourable: one with a good name; if the label's name is that of a bad
+/// outcome, the level that denies it.
+fn guess(label: &str, levels: &[Value]) -> Value {
     let named = |word: &&str| levels.iter().find(|level| level.to_string().to_lowercase() == *word);
-    GOOD_WORDS.iter().find_map(named).unwrap_or(&levels[0]).clone()
+    let denied =
+        if review::is_bad_outcome(label) { DENYING_WORDS.iter().find_map(named) } else { None };
+    denied.or_else(|| GOOD_WORDS.iter().find_map(named)).unwrap_or(&levels[0]).clone()
 }
 
 fn remark_on_label(inferred: &mut Inferred, label: Option<&Summary<'_>>, favourable: &[Value]) {
@@ -232,9 +249,14 @@ fn remark_on_label(inferred: &mut Inferred, label: Option<&Summary<'_>>, favoura
     };
     if favourable.is_empty() {
         let guessed = listed(&inferred.schema.label.favourable);
+        let why = if review::is_bad_outcome(label.name) {
+            format!(", since `{}` names a bad outcome", label.name)
+        } else {
+            String::new()
+        };
         inferred.note(
             None,
-            format!("Check [label]: {guessed} was guessed to be the favourable value."),
+            format!("Check [label]: {guessed} was guessed to be the favourable value{why}."),
         );
     }
     if label.missing > 0 {

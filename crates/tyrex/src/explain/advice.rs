@@ -7,7 +7,10 @@ use serde::{Deserialize, Serialize};
 use super::adviser::answers_are_rows;
 use super::ask::no_test;
 use super::table::check_names;
-use super::{Adviser, Applicant, ChangeWords, Explainer, FORMAT_VERSION, Meaning, Promise};
+use super::{
+    Adviser, Applicant, ChangeWords, Explainer, FORMAT_VERSION, Fresh, Meaning, Promise,
+    PromisedPoints, QuestionPortfolio,
+};
 use crate::action::Overrides;
 use crate::counterfactual::{
     Budget, Counterfactual, MethodSpec, Norm, Outcome, Protocol, Reason, Tick,
@@ -172,8 +175,23 @@ impl Explainer {
     /// of rows without a counterfactual are empty. `reason` is the reason for that; for a row with
     /// a counterfactual it is empty, or `budget-spent` if a longer search may find a cheaper one.
     ///
-    /// If answers are points and not rows, the encoded columns replace the features.
-    pub fn advice_table(&self, advice: &[Advice], request: &Request) -> Result<Table> {
+    /// If answers are points and not rows, the encoded columns replace the features. If the request
+    /// has a promise, `promise_models`, `promise_accepting` and `promise_shown` follow `changed`:
+    /// the number of fresh models, of those that accept, and the probability that they show, which
+    /// is empty if an assumption does not hold.
+    pub fn advice_table(
+        &self,
+        advice: &[Advice],
+        request: &Request,
+        fresh: Option<&Fresh>,
+    ) -> Result<Table> {
+        let mut promised = PromisedPoints::new(self.encoder().dim());
+        promised.add(advice);
+        let judged = match request.promise.zip(fresh) {
+            Some((promise, fresh)) => promised.judged(fresh, promise)?,
+            None => None,
+        };
+        let mut shown = judged.iter().flat_map(QuestionPortfolio::cells);
         let columns = self.advice_columns(request)?;
         let mut columns: Vec<Column> =
             columns.into_iter().map(|(name, _)| Column::new(name)).collect();
@@ -187,7 +205,8 @@ impl Explainer {
                 None => ("found", ""),
             };
             cells.extend([status.to_owned(), reason.to_owned()]);
-            let width = columns.len() - 3 - OWN_TAIL.len();
+            let own = OWN_TAIL.len() + if request.promise.is_some() { PROMISE.len() } else { 0 };
+            let width = columns.len() - HEAD.len() - own;
             match (&each.advised, each.found()) {
                 (Some(row), _) => cells.extend(self.schema().cells_of_row(row)),
                 (None, Some(found)) => cells.extend(found.point.iter().map(ToString::to_string)),
@@ -200,6 +219,12 @@ impl Explainer {
                 number(each.cost.map(|cost| cost.l1)),
                 number(each.cost.map(|cost| cost.l2)),
                 each.changed_count().map(|count| count.to_string()).unwrap_or_default(),
+            ]);
+            if request.promise.is_some() {
+                let own = each.found().and_then(|_| shown.next()).transpose()?;
+                cells.extend(own.unwrap_or_default());
+            }
+            cells.extend([
                 each.outcome.seconds.to_string(),
                 request.method.name().to_owned(),
                 parameters.clone(),
@@ -223,7 +248,11 @@ impl Explainer {
             self.encoder().columns().into_iter().map(|name| (name, Content::Real)).collect()
         };
         let own = |(name, content): (&str, Content)| (name.to_owned(), content);
-        let tail = OWN_TAIL.iter().copied().zip(TAIL_CONTENT).map(own);
+        let mut tail: Vec<(String, Content)> =
+            OWN_TAIL.iter().copied().zip(TAIL_CONTENT).map(own).collect();
+        if request.promise.is_some() {
+            tail.splice(AFTER_CHANGED..AFTER_CHANGED, PROMISE.into_iter().map(own));
+        }
         Ok(HEAD.into_iter().map(own).chain(answers).chain(tail).collect())
     }
 
@@ -294,8 +323,17 @@ const TAIL_CONTENT: [Content; 11] = {
     [Real, Real, Real, Real, Integer, Real, Text, Text, Text, Real, Integer]
 };
 
+/// The columns of a promise, and their place in the last columns.
+const PROMISE: [(&str, Content); 3] = [
+    ("promise_models", Content::Integer),
+    ("promise_accepting", Content::Integer),
+    ("promise_shown", Content::Real),
+];
+const AFTER_CHANGED: usize = 5;
+
 /// Checks that no feature has the name of one of [`Explainer::advice_table`]'s own columns. Call
 /// this before long work whose result is written at the end.
 pub fn check_advice_names(schema: &Schema) -> Result<()> {
-    check_names(schema, HEAD.iter().map(|(name, _)| *name).chain(OWN_TAIL))
+    let own = HEAD.iter().chain(&PROMISE).map(|(name, _)| *name);
+    check_names(schema, own.chain(OWN_TAIL))
 }

@@ -337,7 +337,10 @@ impl Ask {
     #[must_use]
     pub fn for_model(&self, explainer: &Explainer, given: Option<&Ensemble>) -> Self {
         let usual = Promise::new(PROMISE, self.confidence).ok();
-        self.settled(explainer, usual.is_some_and(|usual| explainer.can_promise(usual, given)))
+        self.settled(
+            explainer,
+            usual.is_some_and(|usual| explainer.can_promise(usual, given, self.given_seed())),
+        )
     }
 
     /// The same, if it is known whether there are models for the default promise.
@@ -377,12 +380,14 @@ impl Ask {
                 "{models} retrained models cannot show the default promise of {PROMISE}; {least} \
                  can, and a lower --promise needs fewer"
             )),
-            (_, Some(given)) if !explainer.can_promise(usual, Some(given)) => Some(format!(
-                "an ensemble of {} models is too small for the default promise of {PROMISE}, which \
+            (_, Some(given)) if !explainer.can_promise(usual, Some(given), self.given_seed()) => {
+                Some(format!(
+                    "an ensemble of {} models is too small for the default promise of {PROMISE}, which \
                  needs {} to search over and to show it; a lower --promise needs fewer",
-                given.members().len(),
-                usual.given_models()
-            )),
+                    given.members().len(),
+                    usual.given_models()
+                ))
+            }
             _ => None,
         }
     }
@@ -414,6 +419,12 @@ impl Ask {
     #[must_use]
     pub(crate) fn search_seed(&self) -> Seed {
         Seed(self.seed).derive("search")
+    }
+
+    /// The seed of the order of models that were retrained elsewhere.
+    #[must_use]
+    pub(crate) fn given_seed(&self) -> Seed {
+        Seed(self.seed).derive("given models")
     }
 
     /// The seed of certificates, and of the models retrained for them.

@@ -62,8 +62,9 @@ impl Explainer {
                 "at least one to search for",
             ));
         }
-        let members: Vec<&dyn Model> =
-            ensemble.members().iter().map(|member| member as &dyn Model).collect();
+        // The first models choose the threshold, and the others report its validity.
+        let members = ensemble.shuffled(request.seed.derive("given models"));
+        let members: Vec<&dyn Model> = members.iter().map(|member| &**member).collect();
         calibrate(&terms.goal, &terms.taus, &members, |tau| {
             if let Some(robustness) = request.method.robustness_mut() {
                 robustness.tau = tau;

@@ -11,7 +11,7 @@ use super::{Explainer, FORMAT_VERSION, Fresh, Reference, UnlabelledRows};
 use crate::certificate::{
     Certificate, Certifier, Retrained, Retraining, Terms, Tier, Verified, WrittenCertificate,
 };
-use crate::change::Ensemble;
+use crate::change::{Ensemble, ModelChange, Origin};
 use crate::data::{Column, Schema, Table};
 use crate::error::{Error, Result};
 use crate::model::Model;
@@ -152,9 +152,9 @@ impl Explainer {
         let members: Vec<&dyn Model> = fresh
             .iter()
             .flat_map(|fresh| fresh.ensemble.members())
-            .map(|member| member as &dyn Model)
+            .map(|member| &**member)
             .collect();
-        let family = fresh.map(|fresh| fresh.ensemble.change().description()).unwrap_or_default();
+        let family = fresh.map(|fresh| fresh.ensemble.origin().description()).unwrap_or_default();
         let retrained = fresh.map(|Fresh { steered, likeness, .. }| Retrained {
             models: &members,
             family: &family,
@@ -235,8 +235,9 @@ impl Explainer {
 /// Recomputes certificates, each from its own point, seed and terms, and compares them, in their
 /// order. The ensemble is the one they were made with, if any.
 ///
-/// Whether the search used the retrained models cannot be computed, and the comparison of the model
-/// with them needs the reference; the values in the certificate are used. `watch` is called after each certificate.
+/// Whether the search used the retrained models cannot be computed, nor where models that were
+/// retrained elsewhere come from, and the comparison of the model with them needs the reference; the
+/// values in the certificate are used. `watch` is called after each certificate.
 pub fn verify_certificates(
     model: &dyn Model,
     written: &[WrittenCertificate],
@@ -246,12 +247,10 @@ pub fn verify_certificates(
     if let Some(ensemble) = ensemble {
         check_base(model, ensemble)?;
     }
-    let members: Vec<&dyn Model> = ensemble
-        .iter()
-        .flat_map(|ensemble| ensemble.members())
-        .map(|member| member as &dyn Model)
-        .collect();
-    let family = ensemble.map(|ensemble| ensemble.change().description()).unwrap_or_default();
+    let members: Vec<&dyn Model> =
+        ensemble.iter().flat_map(|ensemble| ensemble.members()).map(|member| &**member).collect();
+    let origin = ensemble.map(Ensemble::origin);
+    let change = origin.and_then(Origin::change).map(ModelChange::description);
     let cancelled = AtomicBool::new(false);
     written
         .par_iter()
@@ -272,9 +271,9 @@ pub fn verify_certificates(
                         ),
                     ));
                 }
-                Some(Retraining { steered, likeness, .. }) => Some(Retrained {
+                Some(Retraining { family, steered, likeness, .. }) => Some(Retrained {
                     models: &members,
-                    family: &family,
+                    family: change.as_ref().unwrap_or(family),
                     steered: *steered,
                     likeness: likeness.as_ref(),
                 }),

@@ -1,6 +1,7 @@
 //! Advice as a document: the JSON that every front end returns.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
 #[cfg(feature = "openapi")]
@@ -15,7 +16,7 @@ use crate::counterfactual::{Answer, Reason, Relaxations, Stopped, Tick};
 use crate::data::Value;
 use crate::data::{Row, Schema};
 use crate::error::Result;
-use crate::model::{Mlp, Model as _, THRESHOLD};
+use crate::model::{Model, THRESHOLD};
 use crate::points::Points;
 
 /// A row, with its advice.
@@ -239,7 +240,8 @@ impl Unchanged {
         let mut alone = Points::new(point.len());
         alone.push(point);
         let members = fresh.ensemble.members();
-        let accepts = |member: &&Mlp| member.score(&alone).iter().all(|&score| score >= THRESHOLD);
+        let accepts =
+            |member: &&Arc<dyn Model>| member.score(&alone).iter().all(|&score| score >= THRESHOLD);
         Self { accepting: members.iter().filter(accepts).count(), models: members.len() }
     }
 }

@@ -8,13 +8,46 @@ use crate::data::{Encoder, Feature, Row, Schema, Value, listed};
 use crate::error::{Error, Result};
 use crate::model::onnx::{Block as Step, Category, Core, Inputs, OnnxModel};
 
-/// The encoder from the rows of the data to the points the model's core takes.
-pub(super) fn encoder(data: &Reference, model: &OnnxModel) -> Result<Encoder> {
+/// The encoding of the columns that the model file takes: the one in the file, the one of a model
+/// in use beside it, or the one fitted on the data. `None` if the file takes raw columns.
+pub(super) fn columns(
+    data: &Reference,
+    model: &OnnxModel,
+    input: ModelInput,
+    beside: Option<&Encoder>,
+) -> Result<Option<Encoder>> {
     let schema = data.schema();
     check_meaning(model, schema)?;
-    let encoder = match schema.model.input {
-        ModelInput::Encoded => encoded(data, model)?,
-        ModelInput::Raw => raw(schema, model)?.constrained(schema)?,
+    if input == ModelInput::Raw {
+        return Ok(None);
+    }
+    let encoder = match (model.metadata.get("encoder"), beside) {
+        (Some(text), _) => {
+            let stored: Encoder = serde_json::from_str(text).map_err(|error| {
+                Error::InvalidModel(format!("the encoder in its metadata is damaged: {error}"))
+            })?;
+            let features = schema.features.iter().map(|feature| feature.name.clone()).collect();
+            Encoder::from_blocks(features, stored.blocks().to_vec())?
+        }
+        (None, Some(beside)) => beside.clone(),
+        (None, None) => fitted(data)?,
+    };
+    Ok(Some(encoder))
+}
+
+/// The encoder from rows to the points the model's core takes. `columns` is the encoding of the
+/// columns that the file takes, `None` for raw columns, which the file encodes itself.
+pub(super) fn encoder(
+    schema: &Schema,
+    model: &OnnxModel,
+    columns: Option<&Encoder>,
+) -> Result<Encoder> {
+    let encoder = match columns {
+        Some(columns) if model.inputs.len() != columns.dim() => {
+            return Err(mismatch(&columns.columns(), "encoded columns", model.inputs.len()));
+        }
+        Some(columns) => followed_by(columns, &model.preprocessing)?,
+        None => raw(schema, model)?.constrained(schema)?,
     };
     if encoder.dim() != model.model().dim() {
         return Err(mismatch(&encoder.columns(), "encoded columns", model.model().dim()));
@@ -46,25 +79,6 @@ fn mismatch(ours: &[String], what: &str, theirs: usize) -> Error {
         expected: ours.len(),
         got: theirs,
     }
-}
-
-/// The model takes this crate's encoding: the one in its file, or the one fitted on the data.
-fn encoded(data: &Reference, model: &OnnxModel) -> Result<Encoder> {
-    let schema = data.schema();
-    let encoder = match model.metadata.get("encoder") {
-        Some(text) => {
-            let stored: Encoder = serde_json::from_str(text).map_err(|error| {
-                Error::InvalidModel(format!("the encoder in its metadata is damaged: {error}"))
-            })?;
-            let features = schema.features.iter().map(|feature| feature.name.clone()).collect();
-            Encoder::from_blocks(features, stored.blocks().to_vec())?
-        }
-        None => fitted(data)?,
-    };
-    if model.inputs.len() != encoder.dim() {
-        return Err(mismatch(&encoder.columns(), "encoded columns", model.inputs.len()));
-    }
-    followed_by(&encoder, &model.preprocessing)
 }
 
 /// The encoder of the schema, with scaling fitted on the rows the model was trained on.

@@ -12,6 +12,7 @@ mod calibrate;
 mod certify;
 mod document;
 mod feature;
+mod given;
 mod import;
 mod input;
 mod meaning;
@@ -20,6 +21,7 @@ mod pipeline;
 mod portfolio;
 mod promise;
 mod recipe;
+mod recode;
 mod reference;
 mod retrain;
 mod sentence;
@@ -43,6 +45,7 @@ pub use calibrate::CalibrationTerms;
 pub use certify::{AdviceRows, verify_certificates};
 pub use document::{Advised, Explained, HighestPromise, Named, Unchanged};
 pub use feature::{FeatureDocument, FeatureForm};
+pub use given::{GivenModel, GivenSet};
 pub use import::{embedded_schema, import, import_bytes};
 pub use meaning::Meaning;
 pub use performance::{Part, Performance, PerformanceTally};
@@ -88,6 +91,9 @@ pub const FORMAT_VERSION: u32 = 1;
 pub struct Explainer {
     reference: Arc<Reference>,
     encoder: Arc<Encoder>,
+    /// The encoding of the columns that model files take, before their own operations; `None` if
+    /// they take raw columns.
+    columns: Option<Arc<Encoder>>,
     model: Arc<dyn Model>,
     training: Option<Arc<Training>>,
     recipe: Option<Arc<Recipe>>,
@@ -162,7 +168,8 @@ impl Explainer {
         };
         let encoder = dataset.encoder().clone();
         let model = Arc::new(trained.network);
-        let made = Self::assemble(Reference::Labelled(dataset), encoder, model, recipe)?;
+        let columns = Some(encoder.clone());
+        let made = Self::assemble(Reference::Labelled(dataset), encoder, columns, model, recipe)?;
         Ok(Self { training: Some(Arc::new(training)), ..made })
     }
 
@@ -171,9 +178,10 @@ impl Explainer {
     /// The schema says what the model takes (`[model] input`): this crate's encoding, or raw
     /// columns that the model file encodes itself.
     pub fn with_model(data: Reference, model: OnnxModel) -> Result<Self> {
-        let encoder = input::encoder(&data, &model)?;
+        let columns = input::columns(&data, &model, data.schema().model.input, None)?;
+        let encoder = input::encoder(data.schema(), &model, columns.as_ref())?;
         let recipe = Recipe::read(&model.metadata)?;
-        Self::assemble(data, encoder, model.core.shared(), recipe)
+        Self::assemble(data, encoder, columns, model.core.shared(), recipe)
     }
 
     /// Combines a model of any kind and its reference. The model takes the schema's encoding,
@@ -191,7 +199,8 @@ impl Explainer {
                 got: model.dim(),
             });
         }
-        Self::assemble(data, encoder, model, None)
+        let columns = Some(encoder.clone());
+        Self::assemble(data, encoder, columns, model, None)
     }
 
     /// As [`with_model`](Self::with_model), with points on a common scale: numbers are scaled by
@@ -202,15 +211,17 @@ impl Explainer {
     /// The rewritten model is the same function of a row, up to rounding; its fingerprint differs.
     /// Scales are fitted on the training rows, or on all rows if the data name none.
     pub fn with_standardised_model(data: Reference, model: OnnxModel) -> Result<Self> {
-        let encoder = input::encoder(&data, &model)?;
+        let columns = input::columns(&data, &model, data.schema().model.input, None)?;
+        let encoder = input::encoder(data.schema(), &model, columns.as_ref())?;
         let recipe = Recipe::read(&model.metadata)?;
         let (encoder, core) = input::standardised(&data, encoder, model.core)?;
-        Self::assemble(data, encoder, core.shared(), recipe)
+        Self::assemble(data, encoder, columns, core.shared(), recipe)
     }
 
     fn assemble(
         reference: Reference,
         encoder: Encoder,
+        columns: Option<Encoder>,
         model: Arc<dyn Model>,
         recipe: Option<Recipe>,
     ) -> Result<Self> {
@@ -231,6 +242,7 @@ impl Explainer {
         Ok(Self {
             reference: Arc::new(reference),
             encoder: Arc::new(encoder),
+            columns: columns.map(Arc::new),
             model,
             training: None,
             recipe: recipe.map(Arc::new),

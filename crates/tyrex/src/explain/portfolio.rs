@@ -11,6 +11,7 @@ use crate::data::{Schema, Table};
 use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::points::Points;
+use crate::statistics::Proportion;
 
 /// How promises are grouped and weighted.
 #[derive(Debug, Clone, PartialEq, Default)]
@@ -130,14 +131,13 @@ impl PromisedPoints {
     /// search used the models.
     pub fn judged(&self, fresh: &Fresh, promise: Promise) -> Result<Option<QuestionPortfolio>> {
         let Fresh { ensemble, steered, likeness } = fresh;
-        let models: Vec<&dyn Model> =
-            ensemble.members().iter().map(|member| member as &dyn Model).collect();
+        let models: Vec<&dyn Model> = ensemble.members().iter().map(|member| &**member).collect();
         if *steered || models.is_empty() || self.is_empty() {
             return Ok(None);
         }
         let retrained = Retrained {
             models: &models,
-            family: &ensemble.change().description(),
+            family: &ensemble.origin().description(),
             steered: false,
             likeness: Some(likeness),
         };
@@ -152,6 +152,18 @@ impl PromisedPoints {
 }
 
 impl QuestionPortfolio {
+    /// For each promise the number of fresh models, of those that keep it, and the probability that
+    /// they show; empty if an assumption does not hold.
+    pub(super) fn cells(&self) -> impl Iterator<Item = Result<[String; 3]>> {
+        let models = self.portfolio.models();
+        let is_certified = self.portfolio.verdict() == Verdict::Certified;
+        self.portfolio.keeping().map(move |keeping| {
+            let bound = Proportion::new(keeping, models)?.lower(1.0 - self.confidence)?;
+            let shown = if is_certified { bound.to_string() } else { String::new() };
+            Ok([models.to_string(), keeping.to_string(), shown])
+        })
+    }
+
     /// The statements. `table` holds the columns of the terms at the rows of the applicants.
     pub fn document(
         &self,

@@ -17,10 +17,11 @@ use serde::{Deserialize, Serialize};
 
 use super::{Ask, Counter, Explainer, Fresh, Progress, RetrainingTerms, Stage};
 use crate::certificate::{Certificate, EnsembleTier, Verdict, at_least};
-use crate::change::Ensemble;
+use crate::change::{Ensemble, Given, Origin};
 use crate::counterfactual::{MethodSpec, SearchModels};
 use crate::error::{Error, Result};
-use crate::model::{Mlp, Model};
+use crate::model::Model;
+use crate::seed::Seed;
 use crate::statistics::{Proportion, binomial_cumulative};
 
 /// The default promise.
@@ -324,29 +325,40 @@ impl Explainer {
         if !method.needs_models() || self.search_models.is_some() {
             return Ok((self.clone(), given.cloned()));
         }
-        if self.network().is_none() {
-            return Err(Error::InvalidModel(format!(
-                "a promise and {} need retrained models, and only networks can be trained again, \
-                 not trees or black boxes; use {} without a promise",
-                method.name(),
-                MethodSpec::listed(|method| !method.needs_gradients())
-            )));
-        }
         let Some(given) = given else {
+            if self.network().is_none() {
+                return Err(Error::InvalidModel(format!(
+                    "a promise and {} need retrained models, and only networks can be trained \
+                     again, not trees or black boxes; use {} without a promise",
+                    method.name(),
+                    MethodSpec::listed(|method| !method.needs_gradients())
+                )));
+            }
             let terms = ask.search_terms(self)?;
             let models = made(&self.made.search, terms, |[search, tune]| {
                 let epochs = search.epochs() + tune.epochs();
                 let counter = Counter::new(Stage::Retraining, epochs, watch);
                 let train = |terms| self.retraining().train(terms, |_, _| counter.add(1));
                 let [search, tune] = [train(search)?, train(tune)?];
-                self.search_models(search.members().to_vec(), tune.members().to_vec())
+                let [search, tune] = [search, tune].map(|models| models.members().to_vec());
+                SearchModels::new(Arc::clone(&self.model), search, tune)
             })?;
             return Ok((Self { search_models: Some(models), ..self.clone() }, None));
         };
         self.retraining().check(given)?;
-        let fresh = ask.promised()?.map_or(given.members().len() / 3, Promise::fresh_models);
-        let (search, tune, rest) = split(given, fresh)?;
-        Ok((self.with_search_models(search, tune)?, Some(rest)))
+        if self.differentiable().is_none() {
+            return Err(without_gradients("the model in use has none", &method, self));
+        }
+        let all = given.members().len();
+        if lacking_gradients(given.members()) == Some(all) {
+            return Err(without_gradients("the retrained models have none", &method, self));
+        }
+        let Sets { search, tune, fresh } = Sets::of(given, ask.promised()?, ask.given_seed())?;
+        if let Some(count) = lacking_gradients(&search) {
+            let which = format!("{count} of {} models to search over have none", search.len());
+            return Err(without_gradients(&which, &method, self));
+        }
+        Ok((self.with_search_models(search, tune)?, Some(given.with_fresh(&fresh))))
     }
 
     /// The retrained models for the certificates of a question's answers: the given ones, or models
@@ -371,63 +383,135 @@ impl Explainer {
         Ok(Some(fresh))
     }
 
-    /// Whether the model is a network, and models of it can be made or are given.
+    /// Whether models for a search can be made, or are given for a model with gradients.
     pub(super) fn can_retrain(&self, given: Option<&Ensemble>) -> bool {
-        self.network().is_some() && (given.is_some() || self.retraining().is_possible())
+        match given {
+            Some(_) => self.differentiable().is_some(),
+            None => self.network().is_some() && self.retraining().is_possible(),
+        }
     }
 
     /// Whether models can be made, or are there, for a promise.
-    pub(super) fn can_promise(&self, promise: Promise, given: Option<&Ensemble>) -> bool {
-        let enough = |given: &Ensemble| given.members().len() >= promise.given_models();
+    pub(super) fn can_promise(
+        &self,
+        promise: Promise,
+        given: Option<&Ensemble>,
+        seed: Seed,
+    ) -> bool {
         match given {
             _ if self.search_models.is_some() => true,
-            _ if self.network().is_none() => false,
-            Some(given) => enough(given),
-            None => self.retraining().is_possible(),
+            Some(given) => {
+                let sets = Sets::of(given, Some(promise), seed);
+                let can_search = |sets: Sets| lacking_gradients(&sets.search).is_none();
+                self.differentiable().is_some() && sets.is_ok_and(can_search)
+            }
+            None => self.can_retrain(None),
         }
     }
 
     /// The same explainer with models to search over and models to choose the margin.
-    pub fn with_search_models(&self, search: Vec<Mlp>, tune: Vec<Mlp>) -> Result<Self> {
-        let models = Arc::new(self.search_models(search, tune)?);
+    pub fn with_search_models(
+        &self,
+        search: Vec<Arc<dyn Model>>,
+        tune: Vec<Arc<dyn Model>>,
+    ) -> Result<Self> {
+        let models = Arc::new(SearchModels::new(Arc::clone(&self.model), search, tune)?);
         Ok(Self { search_models: Some(models), ..self.clone() })
-    }
-
-    fn search_models(&self, search: Vec<Mlp>, tune: Vec<Mlp>) -> Result<SearchModels> {
-        let shared = |networks: Vec<Mlp>| -> Vec<Arc<dyn Model>> {
-            networks.into_iter().map(|network| Arc::new(network) as Arc<dyn Model>).collect()
-        };
-        SearchModels::new(Arc::clone(&self.model), shared(search), shared(tune))
     }
 }
 
-/// The least number of models to search over and to tune with.
-const LEAST_OWN: usize = 10;
+/// The number of models without gradients; `None` if all have them.
+fn lacking_gradients(models: &[Arc<dyn Model>]) -> Option<usize> {
+    let count = models.iter().filter(|model| model.differentiable().is_none()).count();
+    (count > 0).then_some(count)
+}
 
-/// The search, tuning and fresh models of an ensemble, in its order.
-fn split(ensemble: &Ensemble, fresh: usize) -> Result<(Vec<Mlp>, Vec<Mlp>, Ensemble)> {
-    let members = ensemble.members();
-    let own = members.len().saturating_sub(fresh);
-    if own < LEAST_OWN {
-        return Err(Error::param(
-            "ensemble",
-            format!("{} models", members.len()),
-            format!(
-                "at least {}: {fresh} fresh ones to certify the promise, and {LEAST_OWN} to search \
-                 over and to choose the margin",
-                fresh + LEAST_OWN
-            ),
-        ));
+/// The error of a search over models without gradients, and the methods that do without.
+fn without_gradients(which: &str, method: &MethodSpec, explainer: &Explainer) -> Error {
+    let can = |other: &MethodSpec| {
+        !other.needs_models() && (explainer.differentiable().is_some() || !other.needs_gradients())
+    };
+    Error::InvalidModel(format!(
+        "a promise and {} search with gradients, and {which}: trees and black boxes have no \
+         gradients; use {} without a promise, and the retrained models certify the advice",
+        method.name(),
+        MethodSpec::listed(can)
+    ))
+}
+
+/// The least number of models to search over and to tune with.
+pub(super) const LEAST_OWN: usize = 10;
+
+/// The search, tuning and fresh models of an ensemble.
+struct Sets {
+    search: Vec<Arc<dyn Model>>,
+    tune: Vec<Arc<dyn Model>>,
+    fresh: Vec<Arc<dyn Model>>,
+}
+
+impl Sets {
+    /// The sets that the user chose, or else the members in their order, at random if they were
+    /// given, the last ones fresh: as many as the promise needs. Of the others, models with
+    /// gradients are the first to search over.
+    fn of(ensemble: &Ensemble, promise: Option<Promise>, seed: Seed) -> Result<Self> {
+        let members = ensemble.shuffled(seed);
+        if let Origin::Given(Given { sets: Some([search, tune]), .. }) = *ensemble.origin() {
+            let (search, rest) = members.split_at(search);
+            let (tune, fresh) = rest.split_at(tune);
+            let [search, tune, fresh] = [search, tune, fresh].map(<[_]>::to_vec);
+            let sets = Self { search, tune, fresh };
+            sets.check(promise)?;
+            return Ok(sets);
+        }
+        let fresh = promise.map_or(members.len() / 3, Promise::fresh_models);
+        let own = members.len().saturating_sub(fresh);
+        if own < LEAST_OWN {
+            return Err(Error::param(
+                "ensemble",
+                format!("{} models", members.len()),
+                format!(
+                    "at least {}: {fresh} fresh ones to certify the promise, and {LEAST_OWN} to \
+                     search over and to choose the margin",
+                    fresh + LEAST_OWN
+                ),
+            ));
+        }
+        let (own, fresh) = members.split_at(own);
+        let has_gradients = |model: &Arc<dyn Model>| model.differentiable().is_some();
+        let (mut search, mut tune): (Vec<_>, Vec<_>) = own.iter().cloned().partition(has_gradients);
+        let wanted = own.len() * SEARCH_MODELS / (SEARCH_MODELS + TUNING_MODELS);
+        if search.is_empty() {
+            std::mem::swap(&mut search, &mut tune);
+        }
+        if search.len() > wanted {
+            tune.splice(0..0, search.split_off(wanted));
+        }
+        Ok(Self { search, tune, fresh: fresh.to_vec() })
     }
-    let search = own * SEARCH_MODELS / (SEARCH_MODELS + TUNING_MODELS);
-    let rest = Ensemble::from_parts(
-        ensemble.base().clone(),
-        members[own..].to_vec(),
-        ensemble.change().clone(),
-        ensemble.seed(),
-        ensemble.params().clone(),
-    )?;
-    Ok((members[..search].to_vec(), members[search..own].to_vec(), rest))
+
+    /// Checks that the sets the user chose are enough for a promise.
+    fn check(&self, promise: Option<Promise>) -> Result<()> {
+        if self.search.is_empty() {
+            return Err(Error::param(
+                "ensemble",
+                "a set without models to search over",
+                "models whose names begin with `search`",
+            ));
+        }
+        match promise {
+            Some(promise) if !promise.can_be_shown(self.fresh.len()) => Err(Error::param(
+                "ensemble",
+                format!("a set with {} fresh models", self.fresh.len()),
+                format!(
+                    "at least {} for a promise of {} at confidence {}",
+                    promise.least_models(),
+                    promise.probability(),
+                    promise.confidence()
+                ),
+            )),
+            _ => Ok(()),
+        }
+    }
 }
 
 #[cfg(test)]

@@ -91,7 +91,7 @@ impl Retraining<'_> {
     /// The ensemble of models that [`members`](Self::members) made.
     pub fn ensemble(self, terms: &RetrainingTerms, members: Vec<Mlp>) -> Result<Ensemble> {
         let RetrainingTerms { change, params, seed, .. } = terms.clone();
-        Ensemble::from_parts(self.explainer.base()?.clone(), members, change, seed, params)
+        Ensemble::of_networks(self.explainer.base()?.clone(), members, change, seed, params)
     }
 
     /// All of them, with every model written to a folder as soon as it is trained, together with
@@ -168,29 +168,28 @@ impl Retraining<'_> {
         ensemble.write(folder, &self.explainer.export_metadata()?, overwrite)
     }
 
-    /// Reads an ensemble from its folder, which must be one of this model.
-    pub fn read(self, folder: &Path) -> Result<Ensemble> {
-        let ensemble = Ensemble::read(folder)?;
-        self.check(&ensemble).map_err(|error| match error {
-            Error::InvalidModel(problem) => Error::Model { file: folder.to_owned(), problem },
-            other => other,
-        })?;
-        Ok(ensemble)
-    }
-
     /// Rejects an ensemble of another model.
     pub fn check(self, ensemble: &Ensemble) -> Result<()> {
         check_base(self.explainer.model(), ensemble)
     }
 
     /// The models of an ensemble, to certify answers with: the model is compared with them
-    /// ([`likeness`](Self::likeness)). `steered` says that a search has used them.
+    /// ([`likeness`](Self::likeness)). `steered` says that a search has used them. If the user chose
+    /// the sets of given models, these are the fresh ones.
     pub fn fresh(
         self,
         ensemble: Ensemble,
         steered: bool,
         watch: &(impl Fn(Progress) -> ControlFlow<()> + Sync),
     ) -> Result<Fresh> {
+        let ensemble = ensemble.fresh();
+        if ensemble.members().is_empty() {
+            return Err(Error::param(
+                "ensemble",
+                "a set without fresh models",
+                "at least one model whose name begins with `fresh`, to certify with",
+            ));
+        }
         let likeness = self.likeness(&ensemble, watch)?;
         Ok(Fresh { ensemble, steered, likeness })
     }
@@ -209,15 +208,16 @@ impl Explainer {
 
 /// Rejects an ensemble of another model.
 pub(super) fn check_base(model: &dyn Model, ensemble: &Ensemble) -> Result<()> {
-    if model.network() == Some(ensemble.base()) {
+    if *model == **ensemble.base() {
         return Ok(());
     }
     let own = match model.identity() {
         Some(own) => format!("this model, {own}"),
         None => "this model".to_owned(),
     };
-    Err(Error::InvalidModel(format!(
-        "an ensemble of the model with fingerprint {}, expected one of {own}",
-        ensemble.base().fingerprint()
-    )))
+    let base = match ensemble.base().identity() {
+        Some(base) => format!("the model with fingerprint {base}"),
+        None => "another function".to_owned(),
+    };
+    Err(Error::InvalidModel(format!("an ensemble of {base}, expected one of {own}")))
 }

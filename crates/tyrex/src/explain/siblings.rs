@@ -20,10 +20,10 @@ use std::ops::ControlFlow;
 use rayon::prelude::*;
 
 use super::{Counter, Explainer, Progress, Retraining, RetrainingTerms, Stage};
-use crate::certificate::{Deviation, Likeness, LikenessTest, Statistic};
-use crate::change::{Ensemble, ModelChange};
+use crate::certificate::{Deviation, Likeness, LikenessTest, RecipeSource, Statistic};
+use crate::change::{Ensemble, Given, ModelChange, Origin};
 use crate::error::Result;
-use crate::model::{Mlp, Model, THRESHOLD};
+use crate::model::THRESHOLD;
 use crate::statistics::student_quantile;
 
 /// The probability with which a model that is one of the siblings is rejected.
@@ -46,7 +46,8 @@ impl Retraining<'_> {
     ///
     /// The members of an ensemble of the change `reinitialise` are the siblings. For other changes
     /// that train, [`SIBLINGS`] models are trained now with the parameters of the ensemble; `watch`
-    /// is called after every epoch, and a `Break` is an error.
+    /// is called after every epoch, and a `Break` is an error. Of models that were retrained
+    /// elsewhere, the siblings are those that the user names so, or else the members.
     pub fn likeness(
         self,
         ensemble: &Ensemble,
@@ -54,7 +55,10 @@ impl Retraining<'_> {
     ) -> Result<Likeness> {
         self.check(ensemble)?;
         let explainer = self.explainer;
-        let recipe = explainer.source_of(ensemble.params());
+        let recipe = match ensemble.origin() {
+            Origin::Trained { params, .. } => explainer.source_of(params),
+            Origin::Given(_) => RecipeSource::Given,
+        };
         let not_tested = |reason: &str| Ok(Likeness::not_tested(recipe, reason));
         let (rows, labels) = compared_rows(explainer);
         if rows.is_empty() {
@@ -62,33 +66,35 @@ impl Retraining<'_> {
         }
         let again = ModelChange::default();
         let trained;
-        let siblings = if *ensemble.change() == again {
-            ensemble.members()
-        } else if ensemble.change().epochs(ensemble.params()) == 0.0 {
-            return not_tested("this change does not train models");
-        } else if explainer
-            .training_rows()
-            .iter()
-            .any(|&row| explainer.reference().is_favourable(row).is_none())
-        {
-            return not_tested("a training row has no label");
-        } else {
-            let terms = RetrainingTerms {
-                change: again,
-                models: SIBLINGS,
-                params: ensemble.params().clone(),
-                seed: ensemble.seed().derive("siblings"),
-            };
-            let counter = Counter::new(Stage::Retraining, terms.epochs(), watch);
-            trained = self.train(&terms, |_, _| counter.add(1))?;
-            trained.members()
+        let siblings = match ensemble.origin() {
+            Origin::Given(Given { siblings, .. }) if !siblings.is_empty() => siblings,
+            Origin::Given(_) => ensemble.members(),
+            Origin::Trained { change, .. } if *change == again => ensemble.members(),
+            Origin::Trained { change, params, .. } if change.epochs(params) == 0.0 => {
+                return not_tested("this change does not train models");
+            }
+            Origin::Trained { params, seed, .. } => {
+                let has_label = |&row| explainer.reference().is_favourable(row).is_some();
+                if !explainer.training_rows().iter().all(has_label) {
+                    return not_tested("a training row has no label");
+                }
+                let terms = RetrainingTerms {
+                    change: again,
+                    models: SIBLINGS,
+                    params: params.clone(),
+                    seed: seed.derive("siblings"),
+                };
+                let counter = Counter::new(Stage::Retraining, terms.epochs(), watch);
+                trained = self.train(&terms, |_, _| counter.add(1))?;
+                trained.members()
+            }
         };
         if siblings.len() < LEAST_SIBLINGS {
             return not_tested(&format!("fewer than {LEAST_SIBLINGS} models were retrained"));
         }
         let points = explainer.points().select(&rows);
         let scores: Vec<Vec<f32>> =
-            siblings.par_iter().map(|sibling: &Mlp| sibling.score(&points)).collect();
+            siblings.par_iter().map(|sibling| sibling.score(&points)).collect();
         let own: Vec<f32> = rows.iter().map(|&row| explainer.scores()[row]).collect();
         let (own, others) = statistics(&own, &scores, &labels);
         let test = LikenessTest::Tested {

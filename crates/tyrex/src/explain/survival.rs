@@ -7,7 +7,7 @@ use super::{Applicant, Explainer};
 use crate::change::Ensemble;
 use crate::counterfactual::SearchModels;
 use crate::error::{Error, Result};
-use crate::model::{Model as _, THRESHOLD};
+use crate::model::THRESHOLD;
 use crate::points::Points;
 
 /// The scores of one row under retrained models.

@@ -34,6 +34,31 @@ impl Fingerprint {
         bytes.finish()
     }
 
+    /// The fingerprint of texts, in their order; an absent one is empty.
+    #[must_use]
+    pub(crate) fn of_texts<const N: usize>(texts: [&Option<String>; N]) -> Self {
+        let mut bytes = Canonical::new("tyrex texts 1");
+        for text in texts {
+            let text = text.as_deref().unwrap_or_default();
+            bytes.size(text.len());
+            bytes.0.update(text);
+        }
+        bytes.finish()
+    }
+
+    /// The fingerprint of a model that takes other points: its own, and the two encodings.
+    #[must_use]
+    pub(crate) fn of_recoded(model: &Self, encodings: [&impl Serialize; 2]) -> Self {
+        let mut bytes = Canonical::new("tyrex recoded 1");
+        bytes.0.update(model.as_str());
+        for encoding in encodings {
+            let text = serde_json::to_string(encoding).unwrap_or_default();
+            bytes.size(text.len());
+            bytes.0.update(text);
+        }
+        bytes.finish()
+    }
+
     /// The fingerprint of training rows: their points and labels, in their order.
     #[must_use]
     pub(crate) fn of_examples(examples: &Examples<'_>) -> Self {

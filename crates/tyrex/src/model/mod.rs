@@ -80,6 +80,20 @@ pub trait Model: fmt::Debug + Send + Sync {
     }
 }
 
+/// Models are equal if they have the same architecture and weights. A black box equals itself only.
+impl<'a> PartialEq<dyn Model + 'a> for dyn Model + '_ {
+    fn eq(&self, other: &(dyn Model + 'a)) -> bool {
+        match (self.network(), other.network()) {
+            (Some(own), Some(other)) => own == other,
+            (None, None) => match (self.identity(), other.identity()) {
+                (None, None) => std::ptr::addr_eq(self, other),
+                (own, other) => own == other,
+            },
+            _ => false,
+        }
+    }
+}
+
 /// A model with gradients with respect to its input.
 pub trait DifferentiableModel: Model {
     /// Writes `m(x)` of every point to `scores` and `v dm/dx` to `gradients`, with one

@@ -79,7 +79,7 @@ fn a_file_of_advice_holds_the_rows_that_were_tested() {
         }
         for file in ["advice.csv", "advice.jsonl", "advice.parquet"] {
             let path = folder.path().join(format!("{name}-{file}"));
-            let table = explainer.advice_table(&advice, &request).unwrap();
+            let table = explainer.advice_table(&advice, &request, None).unwrap();
             table.write(&path, Overwrite::Refuse).unwrap();
             let given = AdviceRows::read(explainer.schema(), &Table::read(&path).unwrap()).unwrap();
             let expected: Vec<&Row> =

@@ -44,7 +44,7 @@ struct Given {
 /// What a model promised, and the table it was written down in.
 fn given(explainer: &Explainer) -> (Vec<Given>, Table) {
     let advice = explainer.advise(&explainer.rejected(Part::Test), &request(), GO_ON).unwrap();
-    let table = explainer.advice_table(&advice, &request()).unwrap();
+    let table = explainer.advice_table(&advice, &request(), None).unwrap();
     let given = advice.into_iter().filter_map(|each| {
         let written = promise(explainer.schema(), &each)?;
         Some(Given { factual: each.applicant, advised: each.advised?, written })

@@ -9,7 +9,7 @@ use tyrex::calibrate::{CalibrationVerdict, Goal, Test, TriedThreshold, calibrate
 use tyrex::change::{Ensemble, ModelChange, Plan, Reinitialise};
 use tyrex::counterfactual::{Budget, Factual, MethodSpec, Norm, Problem, Protocol, find_all};
 use tyrex::data::moons::moons;
-use tyrex::model::{Examples, Mlp, Model, TrainParams, train};
+use tyrex::model::{Examples, Model, TrainParams, train};
 use tyrex::{Points, Seed};
 
 const RUNS: usize = 2000;
@@ -161,7 +161,7 @@ fn a_search_is_calibrated_on_retrained_networks() {
         Plan { examples, fresh: &[], params: &params, change: &change, members: 32, seed: Seed(1) };
     let quietly = |_: usize, _: &_| ControlFlow::Continue(());
     let ensemble = Ensemble::train(base.clone(), &plan, quietly).unwrap();
-    let members: Vec<&dyn Model> = ensemble.members().iter().map(|m: &Mlp| m as _).collect();
+    let members: Vec<&dyn Model> = ensemble.members().iter().map(|m| &**m).collect();
 
     let scores = base.score(&points);
     let rejected: Vec<usize> = (0..points.len()).filter(|&row| scores[row] < 0.5).collect();

@@ -359,9 +359,11 @@ fn trex_e_is_accepted_by_the_model_and_by_the_tail_of_the_search_models() {
                 let batch = Points::from_rows(point.len(), point.clone()).unwrap();
                 let exact = exact_tail(&world, &batch, tail)[0];
                 assert!(exact >= margin - 1e-4, "{place}: {exact}");
-                // The smooth tail of the search is a lower bound.
+                // The smooth tail of the search is a lower bound. The exact one comes from scores,
+                // which have few digits for high logits.
                 let smooth = counterfactual.value;
-                assert!(smooth >= margin && smooth <= exact + 1e-3, "{place}: {smooth} {exact}");
+                let most = exact + 1e-3 + f64::from(f32::EPSILON) * libm::exp(exact);
+                assert!(smooth >= margin && smooth <= most, "{place}: {smooth} {exact}");
             }
         }
     }

@@ -434,7 +434,7 @@ fn advice_becomes_a_table_under_the_names_of_the_features() {
     let request = request("trex-o");
     let go_on = |_| ControlFlow::Continue(());
     let advice = explainer.advise(rows, &request, go_on).unwrap();
-    let table = explainer.advice_table(&advice, &request).unwrap();
+    let table = explainer.advice_table(&advice, &request, None).unwrap();
     let names: Vec<&str> = table.columns().iter().map(Column::name).collect();
     assert_eq!(names[..4], ["row", "status", "reason", "checking_status"]);
     assert_eq!(names[names.len() - 3..], ["model", "seed", "format_version"]);
@@ -567,7 +567,7 @@ fn answers_of_the_paper_are_points_and_are_written_as_such() {
     let rows = &explainer.rejected(Part::Test)[..2];
     let request = Request::new("min-cost", Protocol::Paper, Norm::L2, Seed(3)).unwrap();
     let advice = explainer.advise(rows, &request, |_| ControlFlow::Continue(())).unwrap();
-    let table = explainer.advice_table(&advice, &request).unwrap();
+    let table = explainer.advice_table(&advice, &request, None).unwrap();
     for (line, each) in advice.iter().enumerate() {
         assert!(each.advised.is_none() && each.changes.is_empty());
         let point = &each.found().unwrap().point;
@@ -591,7 +591,7 @@ fn a_feature_may_not_take_the_name_of_an_output_column() {
     ]);
     let model = linear(inputs, vec![number(0, 1.0, 0.0), one_hot(1, &["own", "rent"])]);
     let explainer = Explainer::with_model(Reference::read(&schema, table).unwrap(), model).unwrap();
-    let error = explainer.advice_table(&[], &request("nn")).unwrap_err().to_string();
+    let error = explainer.advice_table(&[], &request("nn"), None).unwrap_err().to_string();
     assert!(error.contains("`score`") && error.contains("rename"), "{error}");
 }
 

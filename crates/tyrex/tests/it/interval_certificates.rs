@@ -241,7 +241,7 @@ proptest! {
         let go_on = |_: usize, _: &EpochReport| ControlFlow::Continue(());
         let ensemble = Ensemble::train(network, &plan, go_on).unwrap();
         for member in ensemble.members() {
-            let seen = score(&exact(member), output, x);
+            let seen = score(&exact(member.network().unwrap()), output, x);
             prop_assert!(seen >= lowest, "{} < {}", seen, lowest);
             prop_assert!(share * largest < delta || seen >= 0.5);
         }

@@ -2,6 +2,7 @@
 //! about successive updates; in simulated worlds, and with networks that are trained again.
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use rand::RngExt;
 use tyrex::certificate::{KeptShares, Portfolio, PortfolioGroup, Retrained, Verdict};
@@ -32,10 +33,10 @@ fn normal(rng: &mut impl RngExt) -> f64 {
 /// A world: points, of which a model `w . x >= 1` with random `w` accepts most.
 const DIM: usize = 6;
 
-fn model(rng: &mut impl RngExt) -> Mlp {
+fn model(rng: &mut impl RngExt) -> Arc<dyn Model> {
     let weights: Vec<f32> = (0..DIM).map(|_| (1.0 + 0.6 * normal(rng)) as f32).collect();
     let layer = Dense { weights, bias: vec![-1.0], activation: Activation::Identity };
-    Mlp::new(DIM, &[layer], Output::Sigmoid { favourable: true }).unwrap()
+    Arc::new(Mlp::new(DIM, &[layer], Output::Sigmoid { favourable: true }).unwrap())
 }
 
 fn points(count: usize, rng: &mut impl RngExt) -> Points {
@@ -47,8 +48,8 @@ fn points(count: usize, rng: &mut impl RngExt) -> Points {
     points
 }
 
-fn judged(points: &Points, models: &[Mlp]) -> Portfolio {
-    let models: Vec<&dyn Model> = models.iter().map(|model| model as &dyn Model).collect();
+fn judged(points: &Points, models: &[Arc<dyn Model>]) -> Portfolio {
+    let models: Vec<&dyn Model> = models.iter().map(|model| &**model).collect();
     let retrained =
         Retrained { models: &models, family: "simulated", steered: false, likeness: None };
     Portfolio::of(points, &retrained).unwrap()
@@ -73,7 +74,7 @@ fn the_next_model_keeps_the_stated_share_as_often_as_stated() {
         for world in 0..WORLDS {
             let mut rng = Seed(u64::from(world)).derive("portfolio").rng();
             let points = points(PROMISES, &mut rng);
-            let all: Vec<Mlp> = (0..=models).map(|_| model(&mut rng)).collect();
+            let all: Vec<Arc<dyn Model>> = (0..=models).map(|_| model(&mut rng)).collect();
             let (fresh, next) = all.split_at(models);
             let (fresh, next) = (judged(&points, fresh), judged(&points, next));
             for (kind, weights) in weights(PROMISES, &mut rng).iter().enumerate() {
@@ -107,7 +108,7 @@ fn the_predictive_probability_is_that_of_the_next_model_on_average() {
     for world in 0..WORLDS {
         let mut rng = Seed(u64::from(world)).derive("predictive").rng();
         let points = points(1, &mut rng);
-        let all: Vec<Mlp> = (0..=MODELS).map(|_| model(&mut rng)).collect();
+        let all: Vec<Arc<dyn Model>> = (0..=MODELS).map(|_| model(&mut rng)).collect();
         let votes = all.iter().map(|model| model.score(&points)[0] >= THRESHOLD);
         let votes: Vec<bool> = votes.collect();
         let valid = votes[..MODELS].iter().filter(|vote| **vote).count();
@@ -273,7 +274,7 @@ fn networks_that_are_trained_again_keep_the_statements() {
 fn a_statement_has_the_rank_of_its_probability() {
     let mut rng = Seed(1).rng();
     let points = points(10, &mut rng);
-    let all: Vec<Mlp> = (0..200).map(|_| model(&mut rng)).collect();
+    let all: Vec<Arc<dyn Model>> = (0..200).map(|_| model(&mut rng)).collect();
     let state = |models: usize, confidence: f64| {
         let portfolio = judged(&points, &all[..models]);
         portfolio.statement(None, None, 10, &[1.0; 10], confidence)

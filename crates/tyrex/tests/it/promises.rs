@@ -52,8 +52,9 @@ fn an_ensemble_learns_from_the_training_rows_as_the_model_did() {
     let params = explainer.retraining().params().unwrap();
     assert_eq!(params, explainer.training().unwrap().params);
     let seed = Seed(1).derive("reinitialise").index(0);
-    assert_eq!(ensemble.members()[0], train(examples, &params, seed).unwrap().network);
-    assert_eq!(ensemble.base(), explainer.network().unwrap());
+    let expected = train(examples, &params, seed).unwrap().network;
+    assert_eq!(ensemble.members()[0].network(), Some(&expected));
+    assert_eq!(ensemble.base().network(), explainer.network());
 }
 
 #[test]
@@ -62,7 +63,10 @@ fn an_ensemble_of_another_model_is_refused() {
     let explainer = trained();
     let written = ensemble(&explainer, 2);
     explainer.retraining().write(&written, folder.path(), Overwrite::Refuse).unwrap();
-    assert_eq!(explainer.retraining().read(folder.path()).unwrap(), written);
+    assert_eq!(
+        explainer.retraining().read(folder.path(), &ImportOptions::default()).unwrap(),
+        written
+    );
     // Its files are models with a schema, like any that is trained.
     let file = folder.path().join("member-0001.onnx");
     let model = OnnxModel::read(&file, &ImportOptions::default()).unwrap();
@@ -70,7 +74,8 @@ fn an_ensemble_of_another_model_is_refused() {
     let params = TrainParams { hidden: vec![8], epochs: 4, ..TrainParams::paper() };
     let other =
         Explainer::train(german(), &params, Seed(9), |_| ControlFlow::Continue(())).unwrap();
-    let error = other.retraining().read(folder.path()).unwrap_err().to_string();
+    let error =
+        other.retraining().read(folder.path(), &ImportOptions::default()).unwrap_err().to_string();
     assert!(error.contains("expected one of this model"), "{error}");
 }
 
@@ -159,11 +164,11 @@ fn certificates_come_in_order_whatever_the_threads_and_can_be_verified() {
     let certificates = certify(false);
     let pool = rayon::ThreadPoolBuilder::new().num_threads(1).build().unwrap();
     assert_eq!(pool.install(|| certify(false)), certificates);
-    let members: Vec<&dyn Model> = ensemble.members().iter().map(|m| m as &dyn Model).collect();
+    let members: Vec<&dyn Model> = ensemble.members().iter().map(|m| &**m).collect();
     for (index, certificate) in certificates.iter().enumerate() {
         assert_eq!(certificate.point().as_slice(), points.row(index));
         let family = &certificate.retraining().unwrap().family;
-        assert_eq!(*family, ensemble.change().description());
+        assert_eq!(*family, ensemble.origin().description());
         let retrained = tyrex::certificate::Retrained {
             models: &members,
             family,

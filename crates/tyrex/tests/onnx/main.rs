@@ -2,6 +2,7 @@
 //! scored, and a model that tyrex writes is evaluated by onnxruntime.
 
 mod candidates;
+mod retrained;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

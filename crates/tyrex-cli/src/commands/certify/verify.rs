@@ -9,7 +9,7 @@ use serde::Serialize;
 use tyrex::certificate::{Verified, WrittenCertificate};
 use tyrex::change::Ensemble;
 use tyrex::data::Schema;
-use tyrex::explain::{embedded_schema, import, verify_certificates};
+use tyrex::explain::{Explainer, Reference, embedded_schema, import, verify_certificates};
 use tyrex::model::onnx::OnnxModel;
 
 use crate::args::CertifyArgs;
@@ -32,8 +32,9 @@ pub(super) fn run(
     let text =
         std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let written = WrittenCertificate::all_in(&text).with_context(|| shown(file))?;
-    let model = model(args)?;
-    let ensemble = args.ensemble.as_deref().map(Ensemble::read).transpose()?;
+    let (model, schema) = model(args)?;
+    let ensemble = args.ensemble.as_deref().map(|folder| ensemble(args, &model, schema, folder));
+    let ensemble = ensemble.transpose()?;
     let progress = context.progress("verifying", Unit::Rows);
     let (done, total) = (AtomicU64::new(0), written.len() as u64);
     let verified = verify_certificates(model.model(), &written, ensemble.as_ref(), || {
@@ -54,17 +55,32 @@ pub(super) fn run(
     Ok(if all { Answer::Yes } else { Answer::No })
 }
 
-/// The model. No row is read: the schema only names the favourable class.
-fn model(args: &CertifyArgs) -> anyhow::Result<OnnxModel> {
+/// The retrained models. Those of `tyrex retrain` are read alone; others are fitted to the model.
+fn ensemble(
+    args: &CertifyArgs,
+    model: &OnnxModel,
+    schema: Option<Schema>,
+    folder: &Path,
+) -> anyhow::Result<Ensemble> {
+    let Some(schema) = schema.filter(|_| !Ensemble::is_in(folder)) else {
+        return Ok(Ensemble::read(folder)?);
+    };
+    let explainer = Explainer::with_model(Reference::none(&schema)?, model.clone())?;
+    Ok(explainer.retraining().read(folder, &source::import_options(&args.import))?.fresh())
+}
+
+/// The model and its schema. No row is read: the schema only names the favourable class.
+fn model(args: &CertifyArgs) -> anyhow::Result<(OnnxModel, Option<Schema>)> {
     let options = source::import_options(&args.import);
     let schema = match &args.schema {
         Some(path) => Some(Schema::read(path)?),
         None => embedded_schema(&OnnxModel::read(&args.model, &options)?)?,
     };
-    Ok(match schema {
-        Some(schema) => import(&args.model, &schema, &options)?,
+    let model = match &schema {
+        Some(schema) => import(&args.model, schema, &options)?,
         None => OnnxModel::read(&args.model, &options)?,
-    })
+    };
+    Ok((model, schema))
 }
 
 /// The report of `certify --verify`.

@@ -123,7 +123,7 @@ impl Engine {
         let (rows, asked) = (work.rows.clone(), Arc::clone(&served));
         let applicants = self.pool.run_in_background(move || rows.applicants(&asked)).await?;
         let job = entry.id.to_string();
-        let names = served.explainer().advice_table(&[], &work.request)?;
+        let names = served.explainer().advice_table(&[], &work.request, None)?;
         let names: Vec<&str> = names.columns().iter().map(Column::name).collect();
         let names = serde_json::to_string(&names)
             .map_err(|error| Error::Broken(format!("names without text: {error}")))?;
@@ -140,7 +140,7 @@ impl Engine {
                 numbers.iter().map(|&number| applicants[number].clone()).collect();
             let found = self.chunk(entry, &served, &advising, some);
             let found = self.told(entry, done, &pace, found).await?;
-            let rows = self.kept_rows(entry.id, &served, work, numbers, found).await?;
+            let rows = self.kept_rows(entry.id, &served, work, &advising, numbers, found).await?;
             self.store.add_rows(&job, &rows).await?;
             done += numbers.len();
         }
@@ -181,6 +181,7 @@ impl Engine {
         job: Uuid,
         served: &Served,
         work: &ExplainWork,
+        advising: &Advising,
         numbers: &[usize],
         found: Vec<Found>,
     ) -> Result<Vec<StoredRow>> {
@@ -197,7 +198,8 @@ impl Engine {
             }
         };
         let advice: Vec<_> = found.iter().map(|found| found.advice.clone()).collect();
-        let table = served.explainer().advice_table(&advice, &work.request)?;
+        let fresh = advising.certifying.as_ref().and_then(|own| own.fresh.as_deref());
+        let table = served.explainer().advice_table(&advice, &work.request, fresh)?;
         let cells = |line: usize| -> Vec<&str> {
             table.columns().iter().map(|column| column.cell(line)).collect()
         };

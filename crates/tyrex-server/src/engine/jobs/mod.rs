@@ -263,7 +263,7 @@ impl Engine {
             });
         }
         let job = Job {
-            id: Uuid::now_v7(),
+            id: tyrex_ledger::new_id(),
             kind: work.kind(),
             state: JobState::Queued,
             model: served.id().to_owned(),

@@ -84,14 +84,19 @@ impl<'a> Neighbours<'a> {
             let neighbour = self.points.row(index);
             let settled = match factual.domain {
                 Domain::Relaxed => None,
-                Domain::Encodable => match factual.set.settle(neighbour) {
-                    None => continue,
-                    // Its score takes one evaluation, its measure a whole neighbourhood.
-                    Some((_, point)) if meter.take(0, 1) && !self.accepts(&point) => continue,
-                    settled => settled,
-                },
+                Domain::Encodable => {
+                    let Some((row, point)) = factual.set.settle(neighbour) else { continue };
+                    if !meter.take(0, 1) {
+                        break;
+                    }
+                    // A score takes one evaluation, a measure a whole neighbourhood.
+                    if !self.accepts(&point) {
+                        continue;
+                    }
+                    Some((row, point))
+                }
             };
-            if meter.is_spent() || !meter.take(0, reader.evaluations()) {
+            if !meter.take(0, reader.evaluations()) {
                 break;
             }
             let candidate = match settled {

@@ -289,6 +289,34 @@ fn bytes_may_come_one_at_a_time() {
     assert_eq!(slow.unwrap(), [("a".to_owned(), vec!["ü".to_owned(), "€".to_owned()])]);
 }
 
+#[test]
+fn a_quote_that_is_never_closed_is_an_error_with_its_row() {
+    let read = |text: &str| Table::from_csv(Path::new("t"), text.as_bytes());
+    let rest = "5,x\n".repeat(1000);
+    for (text, place) in [
+        (format!("a,b\n1,x\n2,\"y\n{rest}"), "row 1 (line 3)"),
+        (format!("a,b\n1,x\n\"2,y\n{rest}"), "row 1 (line 3)"),
+        (format!("a,b\n1,\"\"\"y\n{rest}"), "row 0 (line 2)"),
+        ("a,b\n1,\"".to_owned(), "row 0 (line 2)"),
+        (format!("a,\"b\n{rest}"), "the header line"),
+        ("\u{feff}a\n\"".to_owned(), "row 0 (line 2)"),
+    ] {
+        let error = read(&text).unwrap_err().to_string();
+        assert!(error.contains(place) && error.contains("never closed"), "{error}");
+    }
+    // Quotes within a cell that has none around it are text; so is a row that looks like an end.
+    let end = "\u{4}end of file\u{4}";
+    for bom in ["", "\u{feff}"] {
+        let table = read(&format!("{bom}a\n5\" tall\n{end}\nx\n\"y\n\"\"z\"")).unwrap();
+        let column: Vec<String> = table.columns()[0].cells().map(str::to_owned).collect();
+        assert_eq!(column, ["5\" tall", end, "x", "y\n\"z"]);
+        let table = read(&format!("{bom}a\nx\n{end}")).unwrap();
+        assert_eq!(table.rows(), 2);
+    }
+    assert!(read("").unwrap_err().to_string().contains("the file is empty"));
+    assert_eq!(read(end).unwrap().rows(), 0);
+}
+
 /// 200,000 rows that are made when they are asked for, in pieces of 4 KiB.
 struct Rows<'a> {
     row: fn(usize) -> String,

@@ -400,7 +400,7 @@ pub struct Rule {
 ///
 /// In TOML `[0, inf]`; in JSON, which has no infinity, `[0, null]`.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(from = "[Option<f64>; 2]", into = "[Value; 2]")]
+#[serde(try_from = "Vec<Option<f64>>", into = "[Value; 2]")]
 pub struct Interval {
     /// The smallest number.
     pub lower: f64,
@@ -437,9 +437,16 @@ impl From<[f64; 2]> for Interval {
     }
 }
 
-impl From<[Option<f64>; 2]> for Interval {
-    fn from([lower, upper]: [Option<f64>; 2]) -> Self {
-        Self { lower: lower.unwrap_or(f64::NEG_INFINITY), upper: upper.unwrap_or(f64::INFINITY) }
+impl TryFrom<Vec<Option<f64>>> for Interval {
+    type Error = String;
+
+    fn try_from(ends: Vec<Option<f64>>) -> Result<Self, String> {
+        let &[lower, upper] = ends.as_slice() else {
+            let found = ends.len();
+            return Err(format!("{found} numbers, expected two: the smallest and the largest"));
+        };
+        let (lower, upper) = (lower.unwrap_or(f64::NEG_INFINITY), upper.unwrap_or(f64::INFINITY));
+        Ok(Self { lower, upper })
     }
 }
 

@@ -252,7 +252,8 @@ struct Weights {
 }
 
 impl Weights {
-    fn read(graph: &mut Graph, call: &Call, prefix: &str) -> Result<Self, String> {
+    /// Reads the lists whose names begin with `prefix`, for this many outputs.
+    fn read(graph: &mut Graph, call: &Call, prefix: &str, most: usize) -> Result<Self, String> {
         let whole = |name: &str| call.integers(&format!("{prefix}_{name}")).to_vec();
         let read = Self {
             trees: whole("treeids"),
@@ -263,6 +264,13 @@ impl Weights {
         let count = read.values.len();
         if read.trees.len() != count || read.nodes.len() != count || read.outputs.len() != count {
             return Err(format!("the `{prefix}_` lists have different lengths"));
+        }
+        let is_output = |id: i64| usize::try_from(id).is_ok_and(|id| id < most);
+        if let Some(id) = read.outputs.iter().find(|&&id| !is_output(id)) {
+            return Err(format!(
+                "`{prefix}_ids` has {id}, expected numbers from 0 to {}",
+                most - 1
+            ));
         }
         graph.budget.take(count, 96)?;
         Ok(read)
@@ -406,7 +414,7 @@ fn tree_classifier(graph: &mut Graph, call: &Call) -> Result<Vec<Value>, String>
     }
     let base = reals(graph, call, "base_values")?;
     let transform = call.text("post_transform", "NONE");
-    let mut weights = Weights::read(graph, call, "class")?;
+    let mut weights = Weights::read(graph, call, "class", count)?;
     let one_sided = count == 2 && weights.outputs.iter().collect::<BTreeSet<_>>().len() <= 1;
     if !one_sided {
         let fits = base.is_empty() || (base.len() == count && count > 2);
@@ -466,7 +474,7 @@ fn tree_regressor(graph: &mut Graph, call: &Call) -> Result<Vec<Value>, String> 
     if base.len() != targets as usize {
         return Err(format!("{} base values for {targets} targets", base.len()));
     }
-    let weights = Weights::read(graph, call, "target")?;
+    let weights = Weights::read(graph, call, "target", targets as usize)?;
     let trees = trees(graph, call, &weights)?;
     let scores = ensemble(graph, Ensemble { inputs, trees, aggregate, base });
     one(graph.columns(scores, 2, Element::Real)?)

@@ -136,10 +136,24 @@ impl Call<'_> {
     }
 }
 
+/// The latest version of operators that is accepted. The operators that are read here have kept
+/// their meaning for years; of a much later version nothing is known.
+const LATEST_OPERATORS: i64 = 40;
+
 impl<'a> Graph<'a> {
     /// Reads a whole model.
     pub(super) fn read(model: &'a ModelProto, folder: Option<&Path>) -> Result<Self, String> {
         let graph = model.graph.as_ref().ok_or("there is no graph: is this an ONNX model?")?;
+        for set in &model.opset_import {
+            let (domain, version) = (set.domain(), set.version());
+            if !(1..=LATEST_OPERATORS).contains(&version) {
+                let domain = if domain.is_empty() { "ai.onnx" } else { domain };
+                return Err(format!(
+                    "version {version} of the operators of {domain}, expected 1 to \
+                     {LATEST_OPERATORS}"
+                ));
+            }
+        }
         if !graph.sparse_initializer.is_empty() {
             return Err("sparse initialisers are not supported".into());
         }

@@ -276,6 +276,16 @@ impl OnnxModel {
         } else {
             Inputs::Columns(graph.inputs)
         };
+        let metadata: BTreeMap<String, String> = model
+            .metadata_props
+            .iter()
+            .map(|note| (note.key().to_owned(), note.value().to_owned()))
+            .collect();
+        let network = match &resolved.core {
+            Core::Mlp(network) if *options == ImportOptions::default() => Some(network),
+            _ => None,
+        };
+        write::check_notes(&metadata, network)?;
         Ok(Self {
             inputs,
             preprocessing: resolved.blocks,
@@ -284,11 +294,7 @@ impl OnnxModel {
             classes: resolved.classes,
             favourable: resolved.favourable,
             labels: graph.labels.filter(|labels| labels.len() == resolved.classes),
-            metadata: model
-                .metadata_props
-                .iter()
-                .map(|note| (note.key().to_owned(), note.value().to_owned()))
-                .collect(),
+            metadata,
         })
     }
 

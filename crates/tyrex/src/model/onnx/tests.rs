@@ -14,6 +14,7 @@ use super::{
     Block, Category, Cell, Core, ExportMetadata, Favourable, ImportOptions, Inputs, OnnxModel,
     write,
 };
+use crate::error::Result;
 use crate::model::{Activation, Dense, Mlp, Model, Output};
 
 // ------------------------------------------------------------------------------ round trips
@@ -105,6 +106,61 @@ fn notes_travel_with_the_model() {
     assert_eq!(notes["format_version"], "1");
     assert_eq!(notes["tyrex_version"], env!("CARGO_PKG_VERSION"));
     assert_eq!(notes["fingerprint"], logistic().fingerprint().as_str());
+}
+
+/// A file of this crate whose graph or notes were changed afterwards.
+fn changed(change: impl FnOnce(&mut ModelProto)) -> Result<OnnxModel> {
+    let metadata = ExportMetadata {
+        schema: Some("[[feature]]\n".into()),
+        encoder: Some("{\"scale\":1}".into()),
+        recipe: None,
+    };
+    let bytes = write(&logistic(), &metadata);
+    let mut model = ModelProto::decode(Bytes::from(bytes)).unwrap();
+    change(&mut model);
+    OnnxModel::from_bytes(model.encode_to_vec(), &ImportOptions::default())
+}
+
+fn note<'a>(model: &'a mut ModelProto, key: &str) -> &'a mut EntryProto {
+    model.metadata_props.iter_mut().find(|note| note.key() == key).unwrap()
+}
+
+#[test]
+fn a_file_that_was_changed_afterwards_is_refused() {
+    changed(|_| {}).unwrap();
+    let flipped = changed(|model| {
+        let tensor = &mut model.graph.as_mut().unwrap().initializer[0];
+        let mut bytes = tensor.raw_data.as_ref().unwrap().to_vec();
+        bytes[3] ^= 1;
+        tensor.raw_data = Some(bytes.into());
+    });
+    let scaled = changed(|model| note(model, "encoder").value = Some("{\"scale\":2}".into()));
+    let later = changed(|model| note(model, "format_version").value = Some("99".into()));
+    for (read, expected) in [
+        (flipped, "the weights do not have the fingerprint in the file"),
+        (scaled, "schema, encoder and recipe do not have the digest in the file"),
+        (later, "`format_version` is 99, expected 1"),
+    ] {
+        let error = read.unwrap_err().to_string();
+        assert!(error.contains(expected), "{error}");
+    }
+    // Files of earlier versions have no digest, and files of others may use the same words.
+    changed(|model| model.metadata_props.retain(|note| note.key() != "digest")).unwrap();
+    changed(|model| {
+        model.metadata_props.retain(|note| note.key() != "tyrex_version");
+        note(model, "format_version").value = Some("99".into());
+    })
+    .unwrap();
+}
+
+#[test]
+fn operators_of_an_unknown_version_are_refused() {
+    for version in [0, -1, 41, 9999] {
+        let read = changed(|model| model.opset_import[0].version = Some(version));
+        let error = read.unwrap_err().to_string();
+        let expected = format!("version {version} of the operators of ai.onnx, expected 1 to 40");
+        assert!(error.contains(&expected), "{error}");
+    }
 }
 
 fn logistic() -> Mlp {
@@ -313,6 +369,11 @@ fn hostile_trees_are_refused() {
         (reals("class_weights", &[-0.5, 0.5]), "of weights for one class"),
         (reals("base_values", &[0.0, 0.0]), "2 base values"),
         (ints("classlabels_int64s", &[]), "0 classes"),
+        (
+            ints("class_ids", &[1, 1_000_000_000_000]),
+            "`class_ids` has 1000000000000, expected numbers from 0 to 1",
+        ),
+        (ints("class_ids", &[0, -1]), "`class_ids` has -1, expected numbers from 0 to 1"),
         (text("post_transform", "PROBIT"), "post_transform `PROBIT`"),
     ] {
         let message = problem(stump(std::slice::from_ref(&change)));

@@ -1,5 +1,7 @@
 //! Networks as ONNX files that any runtime reads.
 
+use std::collections::BTreeMap;
+
 use prost::Message;
 use prost::bytes::Bytes;
 
@@ -11,10 +13,12 @@ use super::proto::{
 use crate::data::schema::ModelInput;
 use crate::data::{Encoder, Schema};
 use crate::error::{Error, Result};
-use crate::model::{Activation, Mlp, Model, Output};
+use crate::model::{Activation, Fingerprint, Mlp, Model, Output};
 
 /// The version of the metadata in a model file.
 const FORMAT_VERSION: &str = "1";
+/// The digest of schema, encoder and recipe.
+const DIGEST_KEY: &str = "digest";
 /// `Gelu` is an operator from here on.
 const OPERATOR_SET: i64 = 20;
 /// The file format that belongs to the operator set.
@@ -50,7 +54,7 @@ impl ExportMetadata {
 /// favourable class (rows by one) and `logits` (rows by classes).
 ///
 /// The metadata of the file are `tyrex_version`, `format_version`, `fingerprint`, and what
-/// `metadata` holds as `schema`, `encoder` and `recipe`.
+/// `metadata` holds as `schema`, `encoder` and `recipe`, with their SHA-256 as `digest`.
 #[must_use]
 pub fn write(network: &Mlp, metadata: &ExportMetadata) -> Vec<u8> {
     let mut graph = GraphProto { name: Some("tyrex".into()), ..GraphProto::default() };
@@ -74,6 +78,7 @@ pub fn write(network: &Mlp, metadata: &ExportMetadata) -> Vec<u8> {
     }
     end(&mut graph, network.output());
 
+    let digest = metadata.digest();
     let notes = [
         ("tyrex_version", Some(env!("CARGO_PKG_VERSION"))),
         ("format_version", Some(FORMAT_VERSION)),
@@ -81,6 +86,7 @@ pub fn write(network: &Mlp, metadata: &ExportMetadata) -> Vec<u8> {
         ("schema", metadata.schema.as_deref()),
         ("encoder", metadata.encoder.as_deref()),
         (RECIPE_KEY, metadata.recipe.as_deref()),
+        (DIGEST_KEY, Some(digest.as_str())),
     ]
     .into_iter()
     .filter_map(|(key, value)| {
@@ -99,6 +105,51 @@ pub fn write(network: &Mlp, metadata: &ExportMetadata) -> Vec<u8> {
         metadata_props: notes,
     };
     model.encode_to_vec()
+}
+
+impl ExportMetadata {
+    fn digest(&self) -> String {
+        Fingerprint::of_texts([&self.schema, &self.encoder, &self.recipe]).to_string()
+    }
+}
+
+/// Checks the notes of a file that this crate wrote: the version of the format, the digest of
+/// schema, encoder and recipe, and the fingerprint of the network. `network` is absent if the file
+/// is read with options, which change its output. Files of others and of earlier versions lack some
+/// of the notes.
+pub(super) fn check_notes(
+    notes: &BTreeMap<String, String>,
+    network: Option<&Mlp>,
+) -> Result<(), String> {
+    if !notes.contains_key("tyrex_version") {
+        return Ok(());
+    }
+    if let Some(version) = notes.get("format_version").filter(|version| *version != FORMAT_VERSION)
+    {
+        return Err(format!(
+            "`format_version` is {version}, expected {FORMAT_VERSION}: a later version of tyrex \
+             wrote this file"
+        ));
+    }
+    let differs = |what: &str| {
+        format!("{what} in the file, which was changed or damaged; write the model again")
+    };
+    let part = |key: &str| notes.get(key).cloned();
+    let parts = ExportMetadata {
+        schema: part("schema"),
+        encoder: part("encoder"),
+        recipe: part(RECIPE_KEY),
+    };
+    if notes.get(DIGEST_KEY).is_some_and(|digest| *digest != parts.digest()) {
+        return Err(differs("schema, encoder and recipe do not have the digest"));
+    }
+    let own = network.map(|network| network.fingerprint().to_string());
+    match (notes.get("fingerprint"), own) {
+        (Some(written), Some(own)) if *written != own => {
+            Err(differs("the weights do not have the fingerprint"))
+        }
+        _ => Ok(()),
+    }
 }
 
 /// Adds an activation; returns the name of its output.

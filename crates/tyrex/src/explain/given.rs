@@ -1,0 +1,191 @@
+//! Models that the user retrained elsewhere, as an ensemble of the model in use.
+//!
+//! A folder without a manifest holds them as ONNX files. Names choose their sets: a file in the
+//! sub-folder `search`, `tune`, `fresh` or `sibling`, or whose name begins with that word. Without
+//! such names the sets are drawn at random.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rayon::prelude::*;
+
+use super::promise::LEAST_OWN;
+use super::{CONFIDENCE, PROMISE, Promise, Retraining, import};
+use crate::change::{Ensemble, Given, MANIFEST, MOST_MEMBERS, Origin};
+use crate::choice::Choice as _;
+use crate::error::{Error, Result};
+use crate::model::onnx::ImportOptions;
+use crate::model::{Fingerprint, Model};
+
+/// The set of a model that was retrained elsewhere, in the order of an ensemble's members.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum GivenSet {
+    /// The search runs over it.
+    Search,
+    /// It helps to choose the margin.
+    Tune,
+    /// It certifies.
+    Fresh,
+    /// It was trained as the model in use was, which is compared with it.
+    Sibling,
+}
+
+choices! { GivenSet "set" {
+    Search = "search": "The search runs over these models",
+    Tune = "tune": "These models choose the margin of the search",
+    Fresh = "fresh": "These models certify the advice",
+    Sibling = "sibling": "These models were trained as the model in use was, to compare it with",
+} }
+
+/// A model that was retrained elsewhere.
+#[derive(Debug, Clone)]
+pub struct GivenModel {
+    /// Its name in errors: its file, or its place in a list.
+    pub name: String,
+    /// Its set, if the user chose one.
+    pub set: Option<GivenSet>,
+    /// The model, as a function of the points of the model in use.
+    pub model: Arc<dyn Model>,
+}
+
+impl Retraining<'_> {
+    /// Reads an ensemble of this model from its folder: one that this crate wrote, or, if there is
+    /// no manifest, ONNX files of models that were retrained elsewhere. `options` says how to read
+    /// those.
+    pub fn read(self, folder: &Path, options: &ImportOptions) -> Result<Ensemble> {
+        if !Ensemble::is_in(folder) && folder.is_dir() {
+            return self.read_given(folder, options);
+        }
+        let ensemble = Ensemble::read(folder)?;
+        self.check(&ensemble).map_err(|error| match error {
+            Error::InvalidModel(problem) => Error::Model { file: folder.to_owned(), problem },
+            other => other,
+        })?;
+        Ok(ensemble)
+    }
+
+    fn read_given(self, folder: &Path, options: &ImportOptions) -> Result<Ensemble> {
+        let files = model_files(folder)?;
+        let at_most = |count: usize| (count <= MOST_MEMBERS).then_some(count);
+        if at_most(files.len()).is_none_or(|count| count == 0) {
+            return Err(Error::Model {
+                file: folder.to_owned(),
+                problem: format!(
+                    "it has no `{MANIFEST}`, and {} ONNX files, expected {}",
+                    files.len(),
+                    how_many()
+                ),
+            });
+        }
+        let explainer = self.explainer;
+        let read = |(path, set): &(PathBuf, Option<GivenSet>)| -> Result<GivenModel> {
+            let model = import(path, explainer.schema(), options)?;
+            let takes = explainer.schema().model.input;
+            let model = explainer.fitted(model, takes).map_err(|error| Error::Model {
+                file: path.clone(),
+                problem: match error {
+                    Error::InvalidModel(problem) => problem,
+                    other => other.to_string(),
+                },
+            })?;
+            Ok(GivenModel { name: path.display().to_string(), set: *set, model })
+        };
+        // All of them first, so that the error is that of the first file.
+        let read: Vec<Result<GivenModel>> = files.par_iter().map(read).collect();
+        let models = read.into_iter().collect::<Result<_>>()?;
+        self.given(format!("the folder {}", folder.display()), models)
+    }
+
+    /// An ensemble of models that were retrained elsewhere. `from` says where, in words.
+    ///
+    /// Either every model has a set, or none has one except siblings. No other model may come twice
+    /// or be the model in use: a copy is not another draw. Siblings of a training without randomness
+    /// are all equal.
+    pub fn given(self, from: String, models: Vec<GivenModel>) -> Result<Ensemble> {
+        let (siblings, mut members): (Vec<GivenModel>, Vec<GivenModel>) =
+            models.into_iter().partition(|model| model.set == Some(GivenSet::Sibling));
+        check_copies(&*self.explainer.model, &members)?;
+        let chosen = members.iter().filter(|model| model.set.is_some()).count();
+        if let Some(other) = members.iter().find(|model| model.set.is_none() && chosen > 0) {
+            let words: Vec<&str> = GivenSet::ALL.iter().map(|set| set.word()).collect();
+            return Err(Error::Model {
+                file: other.name.clone().into(),
+                problem: format!(
+                    "its name chooses no set, but those of {chosen} other models do; expected a \
+                     name that begins with one of {}, for all models or for none",
+                    words.join(", ")
+                ),
+            });
+        }
+        if members.is_empty() {
+            let expected = how_many();
+            return Err(Error::param("ensemble", "no retrained models", expected));
+        }
+        // The sort is stable: the order in a set stays.
+        members.sort_by_key(|model| model.set);
+        let count = |set| members.iter().filter(|model| model.set == Some(set)).count();
+        let sets = (chosen > 0).then(|| [count(GivenSet::Search), count(GivenSet::Tune)]);
+        let models = |given: Vec<GivenModel>| given.into_iter().map(|each| each.model).collect();
+        let origin = Origin::Given(Given { from, sets, siblings: models(siblings) });
+        Ensemble::new(Arc::clone(&self.explainer.model), models(members), origin)
+    }
+}
+
+/// The ONNX files of a folder and of its sub-folders that are named as sets, by name, with the sets
+/// that their names choose.
+fn model_files(folder: &Path) -> Result<Vec<(PathBuf, Option<GivenSet>)>> {
+    let mut found = Vec::new();
+    let folders = GivenSet::ALL.iter().map(|&set| (folder.join(set.word()), Some(set)));
+    for (folder, set) in std::iter::once((folder.to_owned(), None)).chain(folders) {
+        if set.is_some() && !folder.is_dir() {
+            continue;
+        }
+        for entry in std::fs::read_dir(&folder).map_err(Error::io("read", &folder))? {
+            let path = entry.map_err(Error::io("read", &folder))?.path();
+            let is_model = path.extension().is_some_and(|end| end.eq_ignore_ascii_case("onnx"));
+            if is_model && path.is_file() {
+                let set = set.or_else(|| set_of(&path));
+                found.push((path, set));
+            }
+        }
+    }
+    found.sort_unstable();
+    Ok(found)
+}
+
+/// The set that the name of a file begins with.
+fn set_of(path: &Path) -> Option<GivenSet> {
+    let name = path.file_stem()?.to_str()?;
+    GivenSet::ALL.iter().copied().find(|set| {
+        let rest = name.strip_prefix(set.word());
+        rest.is_some_and(|rest| !rest.starts_with(char::is_alphabetic))
+    })
+}
+
+/// Rejects copies of a model, and the model in use.
+fn check_copies(own: &dyn Model, models: &[GivenModel]) -> Result<()> {
+    let mut known: BTreeMap<Fingerprint, &str> = BTreeMap::new();
+    known.extend(own.identity().map(|own| (own, "the model in use")));
+    for GivenModel { name, model, .. } in models {
+        if let Some(other) = model.identity().and_then(|own| known.insert(own, name)) {
+            return Err(Error::Model {
+                file: name.into(),
+                problem: format!(
+                    "it is the same as {other}, expected models that were each retrained, from \
+                     another seed or other rows"
+                ),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The number of models that the default promise needs, in words.
+fn how_many() -> String {
+    let fresh = Promise::new(PROMISE, CONFIDENCE).map_or(0, Promise::fresh_models);
+    format!(
+        "1 to {MOST_MEMBERS} retrained models; a promise of {PROMISE} at confidence {CONFIDENCE} \
+         needs {fresh} fresh ones and {LEAST_OWN} to search over and to choose the margin"
+    )
+}

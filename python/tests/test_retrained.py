@@ -1,0 +1,226 @@
+"""Models that the user retrained, or a function that retrains them."""
+
+from __future__ import annotations
+
+import json
+import pathlib
+import pickle
+import warnings
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pytest
+import torch
+from sklearn.ensemble import RandomForestClassifier
+from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from torch import nn
+
+import tyrex
+
+ROWS = 400
+
+
+@pytest.fixture(scope="module")
+def rows() -> pd.DataFrame:
+    draw = np.random.default_rng(3)
+    frame = pd.DataFrame(
+        {"age": draw.integers(20, 70, ROWS), "income": draw.uniform(0, 10, ROWS).round(2)}
+    )
+    worth = frame["income"] + 0.03 * frame["age"] + draw.normal(0, 1.5, ROWS)
+    frame["paid"] = (worth > 6).astype(int)
+    return frame
+
+
+def features(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame[["age", "income"]]
+
+
+def pipeline(frame: pd.DataFrame) -> Any:
+    return make_pipeline(StandardScaler(), LogisticRegression()).fit(
+        features(frame), frame["paid"]
+    )
+
+
+@pytest.fixture(scope="module")
+def logistic(rows: pd.DataFrame) -> tyrex.Explainer:
+    return tyrex.Explainer(pipeline(rows), rows, label="paid")
+
+
+def bootstrap(rows: pd.DataFrame, seed: int) -> pd.DataFrame:
+    return rows.iloc[np.random.default_rng(seed).integers(0, len(rows), len(rows))]
+
+
+def network(rows: pd.DataFrame, seed: int) -> nn.Module:
+    draw = torch.Generator().manual_seed(seed)
+    model = nn.Sequential(nn.Linear(2, 8), nn.Tanh(), nn.Linear(8, 1), nn.Sigmoid())
+    scale = torch.tensor([1 / 20, 1 / 3])
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.copy_(torch.randn(parameter.shape, generator=draw) * 0.5)
+        model[0].weight *= scale
+    x = torch.tensor(features(rows).to_numpy(), dtype=torch.float32)
+    y = torch.tensor(rows["paid"].to_numpy(), dtype=torch.float32)[:, None]
+    optimiser = torch.optim.Adam(model.parameters(), lr=0.02)
+    for _ in range(60):
+        optimiser.zero_grad()
+        nn.functional.binary_cross_entropy(model(x), y).backward()
+        optimiser.step()
+    return model.eval()
+
+
+def ensemble_tier(certificate: dict[str, Any]) -> dict[str, Any]:
+    return next(tier for tier in certificate["tiers"] if tier["tier"] == "ensemble")
+
+
+def test_retrained_pipelines_score_as_they_do_themselves(
+    rows: pd.DataFrame, logistic: tyrex.Explainer
+) -> None:
+    models = [pipeline(bootstrap(rows, seed)) for seed in range(12)]
+    ensemble = tyrex.retrain(logistic, retrained=models)
+    assert len(ensemble) == 12 and "retrained elsewhere, from `retrained`" in repr(ensemble)
+    own = np.array([model.predict_proba(features(rows))[:, 1] for model in models])
+    assert np.abs(ensemble.score(features(rows)) - own).max() < 1e-4
+    # Each keeps its own scales; the explainer has others.
+    advice = logistic.explain(limit=3, tau=0.7, certify=ensemble)
+    tiers = [ensemble_tier(each) for each in advice.certificates if each]
+    assert tiers and all(tier["models"] == 12 for tier in tiers)
+    words = json.dumps(tiers[0]["assumptions"])
+    assert "user's word" in words and "likeness" in words
+    certificates = tyrex.certify(logistic, advice, ensemble)
+    assert all(tyrex.verify(logistic, certificates, ensemble))
+    calibration = tyrex.calibrate(
+        logistic, ensemble, rows=5, taus=[0.6], validity=0.5, confidence=0.5, k=50
+    )
+    assert calibration.to_dict()["choosing"] == 6
+    for refused in (lambda: pickle.dumps(ensemble), lambda: ensemble.save("nowhere")):
+        with pytest.raises(tyrex.ModelError, match="retrained elsewhere are not written"):
+            refused()
+
+
+def test_refit_makes_the_models_of_a_promise(
+    rows: pd.DataFrame, logistic: tyrex.Explainer
+) -> None:
+    calls: list[tuple[int, int]] = []
+
+    def refit(seed: int, numbers: Any) -> Any:
+        calls.append((seed, len(set(numbers))))
+        return pipeline(rows.iloc[numbers])
+
+    seen: list[tuple[int, int]] = []
+    advice = logistic.explain(
+        limit=6, promise=0.5, confidence=0.9, refit=refit, progress=lambda *at: seen.append(at)
+    )
+    # 40 to search over, 30 that choose the margin, 9 fresh ones, and 20 to compare with.
+    assert len(calls) == 99 and (99, 99) in seen
+    assert len({seed for seed, _ in calls}) == 99
+    assert sum(different == ROWS for _, different in calls) == 20
+    assert advice.request["method"]["method"] == "trex-e"
+    promises = [each.promise for each in advice if each.found]
+    assert promises and all(promise["models"] == 9 for promise in promises)
+    assert any(promise["kept"] for promise in promises)
+    assert "retrained elsewhere, from `refit`" in json.dumps(advice.portfolio)
+    # Another model is audited against what was promised.
+    new = tyrex.Explainer(pipeline(bootstrap(rows, 999)), rows, label="paid")
+    audit = tyrex.audit(new, advice)
+    assert len(audit) == len(promises)
+
+
+def test_refit_in_threads_gives_the_same_models(rows: pd.DataFrame) -> None:
+    explainer = tyrex.Explainer(network(rows, 0), features(rows))
+    one, four = (
+        tyrex.retrain(explainer, 6, refit=lambda seed: network(rows, seed), jobs=jobs)
+        for jobs in (1, 4)
+    )
+    scores = one.score(features(rows))
+    assert np.array_equal(scores, four.score(features(rows)))
+    assert len(np.unique(scores[:, 0])) == 6
+    # A search over given networks of torch.
+    advice = explainer.explain(limit=2, method="trex-e", certify=False, retrained=[
+        network(rows, seed) for seed in range(1, 16)
+    ])
+    assert all(each.found for each in advice)
+
+
+def test_forests_certify_the_advice_of_other_methods(rows: pd.DataFrame) -> None:
+    def forest(seed: int) -> Any:
+        return RandomForestClassifier(8, max_depth=4, random_state=seed).fit(
+            features(rows), rows["paid"]
+        )
+
+    explainer = tyrex.Explainer(forest(0), rows, label="paid")
+    advice = explainer.explain(limit=2, refit=forest, models=12)
+    assert advice.request["method"]["method"] == "trex-nn"
+    tiers = [ensemble_tier(each) for each in advice.certificates if each]
+    assert tiers and all(tier["models"] == 12 for tier in tiers)
+    with pytest.raises(tyrex.ModelError, match="trex-nn.* without a promise"):
+        explainer.explain(limit=1, promise=0.5, refit=forest, models=12)
+
+
+def test_black_boxes_certify_and_raise_their_errors(
+    rows: pd.DataFrame, logistic: tyrex.Explainer
+) -> None:
+    class Broken(Exception):
+        pass
+
+    broken = [False]
+
+    def function(shift: float) -> Any:
+        def scores(x: Any) -> Any:
+            if broken[0]:
+                raise Broken("no answer")
+            z = x["income"] + 0.03 * x["age"] - 6 + shift
+            return 1 / (1 + np.exp(-np.asarray(z, dtype=float)))
+
+        return scores
+
+    ensemble = tyrex.retrain(logistic, retrained=[function(0.1 * i) for i in range(5)])
+    assert len(tyrex.certify(logistic, features(rows).iloc[:2], ensemble)) == 2
+    broken[0] = True
+    with pytest.raises(Broken):
+        tyrex.certify(logistic, features(rows).iloc[:2], ensemble)
+    with pytest.raises(Broken):
+        ensemble.score(features(rows).iloc[:2])
+
+
+def test_sets_are_chosen_by_name(
+    rows: pd.DataFrame, logistic: tyrex.Explainer, tmp_path: pathlib.Path
+) -> None:
+    def models(first: int, count: int) -> list[Any]:
+        return [pipeline(bootstrap(rows, seed)) for seed in range(first, first + count)]
+
+    sets = {"search": models(0, 6), "tune": models(6, 4), "fresh": models(10, 12)}
+    advice = logistic.explain(limit=2, promise=0.5, confidence=0.9, retrained=sets)
+    found = [each for each in advice if each.found]
+    assert found and all(each.promise["models"] == 12 for each in found)
+
+
+def test_models_that_do_not_fit_are_named(
+    rows: pd.DataFrame, logistic: tyrex.Explainer
+) -> None:
+    own = pipeline(rows)
+    for models, message in [
+        ([own], r"retrained\[0\]: it is the same as the model in use"),
+        ([pipeline(bootstrap(rows, 1))] * 2, r"retrained\[1\]: it is the same as retrained\[0\]"),
+        ([b"no model"], r"retrained\[0\]: .*not an ONNX model"),
+        ([3], r"retrained\[0\]: cannot read a model of type builtins.int"),
+        ([], "no retrained models, expected 1 to 10000"),
+        ({"judge": []}, "'judge', expected search, tune, fresh, sibling"),
+        (own, "expected a list of models"),
+    ]:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            with pytest.raises(tyrex.TyrexError, match=message):
+                tyrex.retrain(logistic, retrained=models)
+    with pytest.raises(tyrex.ModelError, match=r"`refit` failed for the seed \d+: KeyError"):
+        tyrex.retrain(logistic, 3, refit=lambda seed: {}[seed])
+    with pytest.raises(tyrex.ModelError, match="is the same as"):
+        tyrex.retrain(logistic, 3, refit=lambda seed: own)
+    with pytest.raises(tyrex.ParameterError, match="one way to make the models"):
+        tyrex.retrain(logistic, 3, refit=lambda seed: own, change="bootstrap")
+    with pytest.raises(tyrex.ParameterError, match="one way to make the models"):
+        logistic.explain(retrained=[own], models=3)
+    with pytest.raises(tyrex.ParameterError, match="expected a function of a seed"):
+        tyrex.retrain(logistic, 3, refit=7)

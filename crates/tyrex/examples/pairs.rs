@@ -9,6 +9,7 @@
 #![allow(clippy::print_stdout)] // an example shows
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use anyhow::Result;
 use tyrex::Seed;
@@ -80,7 +81,7 @@ fn accepted(scores: Vec<f32>) -> usize {
 }
 
 /// Makes the models that judge advice under a change. No question derives the same seed.
-fn judges(explainer: &Explainer) -> impl Fn(&[&str; 3]) -> Result<Vec<tyrex::model::Mlp>> {
+fn judges(explainer: &Explainer) -> impl Fn(&[&str; 3]) -> Result<Vec<Arc<dyn Model>>> {
     |[_, name, params]| {
         let terms = RetrainingTerms {
             change: ModelChange::with_params(name, params)?,

@@ -339,7 +339,7 @@ impl Setup {
     fn search_models(&self, base: usize) -> Result<Option<SearchModels>> {
         let shared = |ensemble: &Option<Ensemble>| -> Vec<Arc<dyn Model>> {
             let members = ensemble.iter().flat_map(Ensemble::members);
-            members.map(|model| Arc::new(model.clone()) as Arc<dyn Model>).collect()
+            members.map(Arc::clone).collect()
         };
         let (search, tuning) = (shared(&self.stock.search), shared(&self.stock.tuning));
         if search.is_empty() {

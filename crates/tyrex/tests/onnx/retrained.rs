@@ -128,7 +128,9 @@ fn given_networks_make_and_certify_promises() {
     // The portfolio rests on the same models.
     let portfolio = answered.portfolio.as_ref().unwrap();
     let table = explainer.reference().table();
-    let document = portfolio.document(&Default::default(), table, explainer.schema()).unwrap();
+    let document = portfolio
+        .document(&tyrex::explain::PortfolioTerms::default(), table, explainer.schema())
+        .unwrap();
     assert_eq!(document.verdict, Verdict::Certified);
     assert!(document.rests_on[0].contains("retrained elsewhere"), "{:?}", document.rests_on);
     // One seed, the same answers, whatever the threads.

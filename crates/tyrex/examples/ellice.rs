@@ -9,6 +9,7 @@
 #![allow(clippy::print_stdout)] // an example shows
 
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use anyhow::{Result, ensure};
 use serde_json::{Map, Value, json};
@@ -18,7 +19,7 @@ use tyrex::counterfactual::{Norm, Protocol};
 use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::data::{Catalogue, Dataset};
 use tyrex::explain::{Answered, Applicant, Ask, Explainer, RetrainingTerms, Threshold};
-use tyrex::model::{Mlp, Model, TrainParams};
+use tyrex::model::{Model, TrainParams};
 use tyrex::points::Points;
 
 const APPLICANTS: usize = 50;
@@ -74,7 +75,7 @@ fn like(
     change: &ModelChange,
     part: &str,
     count: usize,
-) -> Result<Vec<Mlp>> {
+) -> Result<Vec<Arc<dyn Model>>> {
     let terms = RetrainingTerms {
         change: change.clone(),
         models: MADE * count,
@@ -82,11 +83,11 @@ fn like(
         seed: Seed(0).derive("ellice").derive(part),
     };
     let made = explainer.retraining().train(&terms, |_, _| ControlFlow::Continue(()))?;
-    let most = SLACK * loss(made.base(), set);
-    let like: Vec<Mlp> = made
+    let most = SLACK * loss(&**made.base(), set);
+    let like: Vec<Arc<dyn Model>> = made
         .members()
         .iter()
-        .filter(|model| loss(model, set) <= most)
+        .filter(|model| loss(&***model, set) <= most)
         .take(count)
         .cloned()
         .collect();
@@ -95,7 +96,7 @@ fn like(
 }
 
 /// The mean cross-entropy of the training rows.
-fn loss(model: &Mlp, set: &Dataset) -> f64 {
+fn loss(model: &dyn Model, set: &Dataset) -> f64 {
     let rows = set.train();
     let scores = model.score(&set.points().select(rows));
     let each = scores.iter().zip(rows).map(|(&score, &row)| {
@@ -144,7 +145,7 @@ fn advised(
 
 /// The share of applicants whose point all models accept, the share of judgements that accept, the
 /// mean cost and the share found.
-fn judged(found: &[(Vec<f32>, f64)], judges: &[Mlp], applicants: usize) -> String {
+fn judged(found: &[(Vec<f32>, f64)], judges: &[Arc<dyn Model>], applicants: usize) -> String {
     let mut points = Points::new(judges[0].dim());
     found.iter().for_each(|(point, _)| points.push(point));
     let accepting: Vec<Vec<bool>> = judges

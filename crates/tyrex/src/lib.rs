@@ -70,6 +70,8 @@ pub mod choice;
 
 pub mod points;
 
+mod auc;
+
 pub mod data;
 
 pub mod action;

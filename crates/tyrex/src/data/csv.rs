@@ -1,6 +1,5 @@
 //! Comma-separated values: one header line, quotes where needed, UTF-8.
 
-use std::collections::BTreeSet;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -23,7 +22,8 @@ struct Ended<R> {
     text: R,
     /// Bytes of the text read so far.
     read: u64,
-    /// Bytes of the end, with its line breaks, that are still to be read; `None` within the text.
+    /// Bytes of the end, with the line break before it, that are still to be read; `None` within
+    /// the text.
     rest: Option<Vec<u8>>,
 }
 
@@ -36,7 +36,7 @@ impl<R: Read> Read for Ended<R> {
                 return Ok(count);
             }
         }
-        let rest = self.rest.get_or_insert_with(|| format!("\n{END}\n").into_bytes());
+        let rest = self.rest.get_or_insert_with(|| format!("\n{END}").into_bytes());
         let count = rest.len().min(out.len());
         out[..count].copy_from_slice(&rest[..count]);
         rest.drain(..count);
@@ -74,27 +74,8 @@ impl<R: Read> Reader<R> {
                 "the header is separated by {separator}, expected commas between columns"
             )));
         }
-        Ok(Self { source: source.to_owned(), records, header: distinct(&header) })
+        Ok(Self { source: source.to_owned(), records, header })
     }
-}
-
-/// The names of a header. A name that comes again is numbered as pandas does: `x`, `x.1`.
-fn distinct(header: &csv::StringRecord) -> csv::StringRecord {
-    let mut taken: BTreeSet<String> = header.iter().map(str::to_owned).collect();
-    let mut seen = BTreeSet::new();
-    let mut own = |name: &str| {
-        if seen.insert(name.to_owned()) {
-            return name.to_owned();
-        }
-        let mut number = 1;
-        while taken.contains(&format!("{name}.{number}")) {
-            number += 1;
-        }
-        let free = format!("{name}.{number}");
-        taken.insert(free.clone());
-        free
-    };
-    header.iter().map(&mut own).collect()
 }
 
 impl<R: Read> Reader<R> {

@@ -198,6 +198,6 @@ mod tests {
         let own = encoder(Affine::IDENTITY, &["a", "b"]);
         let other = Arc::new(encoder(Affine::IDENTITY, &["a", "b", "c"]));
         let error = recoded(Core::Mlp(network()), own, &other).unwrap_err().to_string();
-        assert_eq!(error, "schema, feature `job`: found `c`, expected one of a, b");
+        assert_eq!(error, "schema, feature `job`: found `c`, expected one of `a`, `b`");
     }
 }

@@ -7,7 +7,6 @@
 //!
 //! `docs/metrics.md` has the formulas side by side.
 
-mod auc;
 mod calibration_error;
 mod cost;
 mod density;
@@ -18,7 +17,7 @@ mod neighbours;
 mod summary;
 mod validity;
 
-pub use auc::auc;
+pub use crate::auc::auc;
 pub use calibration_error::calibration_error;
 pub use cost::{MedianDeviations, changed_columns, changed_features};
 pub use density::Density;

@@ -362,8 +362,8 @@ fn trex_e_is_accepted_by_the_model_and_by_the_tail_of_the_search_models() {
                 // The smooth tail of the search is a lower bound. The exact one comes from scores,
                 // which have few digits for high logits.
                 let smooth = counterfactual.value;
-                let most = exact + 1e-3 + f64::from(f32::EPSILON) * libm::exp(exact);
-                assert!(smooth >= margin && smooth <= most, "{place}: {smooth} {exact}");
+                let is_bound = smooth <= exact + 1e-3 || exact > 8.0;
+                assert!(smooth >= margin && is_bound, "{place}: {smooth} {exact}");
             }
         }
     }

@@ -86,6 +86,13 @@ impl<R: Read> Reader<R> {
         let at = record.position().map_or(0, csv::Position::byte) + BYTE_ORDER_MARK;
         rest.is_some() && at >= *read && record.iter().eq([END])
     }
+
+    /// Whether the last record went on to the end of the input, beyond the text.
+    fn swallows_end(&self) -> bool {
+        let Ended { read, rest, .. } = self.records.get_ref();
+        let next = self.records.position().byte() + BYTE_ORDER_MARK;
+        rest.is_some() && next >= read + END.len() as u64
+    }
 }
 
 impl<R: Read> Batches for Reader<R> {
@@ -109,7 +116,7 @@ impl<R: Read> Batches for Reader<R> {
             if self.is_end(&record) {
                 break;
             }
-            if record.iter().next_back().is_some_and(|cell| cell.ends_with(END)) {
+            if self.swallows_end() {
                 let line = record.position().map_or(0, csv::Position::line);
                 let problem = format!(
                     "row {} (line {line}) has a quote that is never closed, so the rest of the \

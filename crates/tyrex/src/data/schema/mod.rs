@@ -399,8 +399,8 @@ pub struct Rule {
 /// The numbers from `lower` to `upper`, both included; an end may be infinite.
 ///
 /// In TOML `[0, inf]`; in JSON, which has no infinity, `[0, null]`.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Vec<Option<f64>>", into = "[Value; 2]")]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[serde(into = "[Value; 2]")]
 pub struct Interval {
     /// The smallest number.
     pub lower: f64,
@@ -437,16 +437,38 @@ impl From<[f64; 2]> for Interval {
     }
 }
 
-impl TryFrom<Vec<Option<f64>>> for Interval {
-    type Error = String;
+impl<'de> Deserialize<'de> for Interval {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Ends;
 
-    fn try_from(ends: Vec<Option<f64>>) -> Result<Self, String> {
-        let &[lower, upper] = ends.as_slice() else {
-            let found = ends.len();
-            return Err(format!("{found} numbers, expected two: the smallest and the largest"));
-        };
-        let (lower, upper) = (lower.unwrap_or(f64::NEG_INFINITY), upper.unwrap_or(f64::INFINITY));
-        Ok(Self { lower, upper })
+        impl<'de> serde::de::Visitor<'de> for Ends {
+            type Value = Interval;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an array of length 2")
+            }
+
+            // An array of serde would drop a third number of a TOML file.
+            fn visit_seq<A: serde::de::SeqAccess<'de>>(
+                self,
+                mut ends: A,
+            ) -> Result<Interval, A::Error> {
+                let wrong = |length| serde::de::Error::invalid_length(length, &Ends);
+                let lower: Option<f64> = ends.next_element()?.ok_or_else(|| wrong(0))?;
+                let upper: Option<f64> = ends.next_element()?.ok_or_else(|| wrong(1))?;
+                let mut length = 2;
+                while ends.next_element::<serde::de::IgnoredAny>()?.is_some() {
+                    length += 1;
+                }
+                if length > 2 {
+                    return Err(wrong(length));
+                }
+                let lower = lower.unwrap_or(f64::NEG_INFINITY);
+                Ok(Interval { lower, upper: upper.unwrap_or(f64::INFINITY) })
+            }
+        }
+
+        deserializer.deserialize_tuple(2, Ends)
     }
 }
 

@@ -266,8 +266,10 @@ def test_the_threshold_can_be_calibrated(explainer: tyrex.Explainer) -> None:
     assert certificates and all(each["retraining"]["steered"] for each in certificates)
     # A folder of few models cannot show that a threshold keeps 95 % of the advice valid.
     few = tyrex.retrain(explainer, 4, seed=2, epochs=5)
-    with pytest.raises(tyrex.ParameterError, match="`tau` is auto, expected a number"):
-        explainer.explain(tau="auto", certify=few)
+    # The best one takes its place.
+    best = tyrex.calibrate(explainer, few)
+    assert best.tau is None and best.best is not None
+    assert explainer.explain(tau="auto", certify=few).request["tau"] == best.best["tau"]
     with pytest.raises(tyrex.ParameterError, match="audit does not calibrate"):
         tyrex.audit(explainer, advice, tau="auto")  # type: ignore[arg-type]
 

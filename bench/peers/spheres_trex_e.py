@@ -5,8 +5,6 @@ unit cube, accepted by the model in use and by the share of search models that T
 the nearest such point of the shell is the answer.
 """
 
-import time
-
 import worker  # first: it keeps stdout for replies
 import numpy as np
 

@@ -5,8 +5,8 @@
 reads FOLDER/promised.csv and writes FOLDER/train.csv, the rows that train, and folders of model
 files: `pipelines` (scikit-learn, each with scales of its own bootstrap), `networks` (PyTorch, of
 several shapes, from other weights) and `trees` (XGBoost and LightGBM). FOLDER/NAME.onnx is the
-model in use of each, FOLDER/unlike.onnx a network that was hardly trained, and FOLDER/scores.json has
-onnxruntime's probability of the favourable class for every promised row, by file.
+model in use of each, FOLDER/unlike.onnx a network that was hardly trained, and FOLDER/scores.json
+has onnxruntime's probability of the favourable class for every promised row, by file.
 """
 
 import json

@@ -204,10 +204,10 @@ pub enum CalibrationVerdict {
 pub struct BestThreshold {
     /// The threshold.
     pub tau: f64,
-    /// Its validity under the models that report. A target of at most `low` would have been shown.
+    /// Its validity under the models that report, which did not choose it.
     pub validity: Validity,
-    /// The number of models, both halves together, that would show the goal if they judge as these
-    /// do. `None` if no number of such models would.
+    /// The number of models, both halves together, that would show the goal for this threshold
+    /// alone if they judge as these do. `None` if no number of such models would.
     pub models: Option<usize>,
 }
 
@@ -282,8 +282,10 @@ impl Calibration {
         };
         let Some(best) = self.best else { return format!("no: {why}") };
         let remedy = match best.models {
-            Some(models) => format!("about {models} models that judge alike would show the goal"),
-            None => format!("a target of at most {} would be shown", percent(best.validity.low)),
+            Some(models) => {
+                format!("about {models} models that judge alike would show the goal for it")
+            }
+            None => format!("a target below {} may be shown", percent(best.validity.low)),
         };
         format!("no: {why}. The best is tau {}: {}; {remedy}", best.tau, within(best.validity))
     }

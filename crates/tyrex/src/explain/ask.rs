@@ -378,12 +378,12 @@ impl Ask {
         match (self.models, given) {
             (Some(models), _) if !usual.can_be_shown(models) => Some(format!(
                 "{models} retrained models cannot show the default promise of {PROMISE}; {least} \
-                 can, and a lower --promise needs fewer"
+                 can, and a lower promise needs fewer"
             )),
             (_, Some(given)) if !explainer.can_promise(usual, Some(given), self.given_seed()) => {
                 Some(format!(
                     "an ensemble of {} models is too small for the default promise of {PROMISE}, which \
-                 needs {} to search over and to show it; a lower --promise needs fewer",
+                 needs {} to search over and to show it; a lower promise needs fewer",
                     given.members().len(),
                     usual.given_models()
                 ))

@@ -45,9 +45,8 @@ pub struct QuestionPortfolio {
 pub struct PortfolioDocument {
     /// `certified`, or `empirical` if an assumption does not hold.
     pub verdict: Verdict,
-    /// The number of promises.
-    pub promises: usize,
-    /// The number of them for which the fresh models show the probability that was asked for.
+    /// The number of promises for which the fresh models show the probability that was asked for;
+    /// 0 if an assumption does not hold.
     pub shown: usize,
     /// The statement about all promises as a sentence.
     pub sentence: String,
@@ -143,8 +142,10 @@ impl PromisedPoints {
         };
         let portfolio = Portfolio::of(&self.points, &retrained)?;
         let mut shown = 0;
-        for keeping in portfolio.keeping() {
-            shown += usize::from(promise.is_kept(keeping, models.len())?);
+        if portfolio.verdict() == Verdict::Certified {
+            for keeping in portfolio.keeping() {
+                shown += usize::from(promise.is_kept(keeping, models.len())?);
+            }
         }
         let confidence = promise.confidence();
         Ok(Some(QuestionPortfolio { rows: self.rows.clone(), portfolio, confidence, shown }))
@@ -222,7 +223,6 @@ impl QuestionPortfolio {
             _ => format!("{whole} But an assumption of this does not hold."),
         };
         let rests_on = self.portfolio.assumptions().iter().map(ToString::to_string).collect();
-        let (promises, shown) = (self.rows.len(), self.shown);
-        Ok(PortfolioDocument { verdict, promises, shown, sentence, rests_on, statements })
+        Ok(PortfolioDocument { verdict, shown: self.shown, sentence, rests_on, statements })
     }
 }

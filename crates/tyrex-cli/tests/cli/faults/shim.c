@@ -8,7 +8,8 @@
 // FAULT_CALLS   the calls to count: "read", "write" (all that change files) or "stdout"
 // FAULT_AT      the number of the call that fails, from 1
 // FAULT_HOW     "error" (EIO), "full" (ENOSPC, from then on), "closed" (EPIPE, from then on),
-//               "short" (half of the bytes) or "kill" (half of the bytes, then SIGKILL)
+//               "short" (half of the bytes, from then on) or "kill" (half of the bytes, then
+//               SIGKILL)
 // FAULT_LOG     a file that is created when the call fails; it holds the call and its path
 #define _GNU_SOURCE
 #include <errno.h>
@@ -82,9 +83,9 @@ static long answer(int index, const long *a) {
     int is_short = !strcmp(how, "short");
     if (!class || strcmp(class, counted) || (is_short && !half)) return run(number, a, a[2]);
     long n = __atomic_add_fetch(&count, 1, __ATOMIC_SEQ_CST);
-    int lasts = !strcmp(how, "full") || !strcmp(how, "closed");
-    // A file can be removed from a full disk.
+    int lasts = is_short || !strcmp(how, "full") || !strcmp(how, "closed");
     int fails = n == fail_at || (lasts && n > fail_at);
+    // A file can be removed from a full disk.
     if (fails && !strcmp(how, "full") && (number == SYS_unlink || number == SYS_unlinkat)) fails = 0;
     if (!fails) return run(number, a, a[2]);
     int log = syscall(SYS_open, log_path, O_CREAT | O_WRONLY | O_APPEND, 0600, 0, 0, MARK);

@@ -71,10 +71,11 @@ pub(crate) fn remedy(error: &anyhow::Error) -> Option<String> {
         },
         Error::Io { action: "write", source, .. } => match source.kind() {
             ErrorKind::NotFound => "create the folder first: `mkdir -p FOLDER`".to_owned(),
-            ErrorKind::PermissionDenied => {
-                "choose a folder with write permission; nothing was changed".to_owned()
+            ErrorKind::PermissionDenied => "choose a folder with write permission".to_owned(),
+            ErrorKind::StorageFull => {
+                "free space on the disk, then repeat the command; no file was written in part"
+                    .to_owned()
             }
-            ErrorKind::StorageFull => "free space on the disk; nothing was changed".to_owned(),
             ErrorKind::IsADirectory => "name a file, not a folder".to_owned(),
             _ => return None,
         },

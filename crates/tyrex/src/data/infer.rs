@@ -112,6 +112,15 @@ impl Schema {
         inferred
             .note(None, format!("Inferred from {}; correct it where necessary.", name_of(table)));
         remark_on_label(&mut inferred, summary.as_ref(), favourable);
+        for column in table.columns() {
+            if let Some(written) = column.repeats() {
+                let name = column.name();
+                let text = format!(
+                    "The header has `{written}` more than once; a further column is read as `{name}`."
+                );
+                inferred.note(None, text);
+            }
+        }
         let names = match &hints.features {
             Some(features) => features.iter().map(String::as_str).collect(),
             None => other_columns(table, &inferred.schema),

@@ -10,7 +10,7 @@ use crate::data::cell::listed;
 use crate::data::limits::TableLimits;
 use crate::data::value::nearest_name;
 use crate::data::{csv, jsonl, parquet, reader, writer};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, shortened};
 use crate::file::{Overwrite, check_writable};
 
 /// Named columns of text, with the file they came from.
@@ -274,7 +274,7 @@ impl Table {
             file: self.source.clone(),
             row,
             column: column.name.clone(),
-            value: self.cell(row, column).to_owned(),
+            value: shortened(self.cell(row, column)),
             expected,
         }
     }

@@ -97,8 +97,9 @@ impl Warnings {
         for (row, &score) in scores.iter().enumerate() {
             tally.add(score, reference.is_favourable(row));
         }
-        if !reference.schema().model.accept_reversed
-            && let Some(reversed) = reversed(&tally)
+        let reversed = reversed(&tally);
+        if let Some(reversed) =
+            reversed.as_ref().filter(|_| !reference.schema().model.accept_reversed)
         {
             let class = imported.class.as_ref();
             let class = class
@@ -111,7 +112,8 @@ impl Warnings {
                  model as it is"
             )));
         }
-        let mut model: Vec<String> = imported.scale.clone().into_iter().collect();
+        let accepted = reversed.map(|own| format!("The model is used although {own}."));
+        let mut model: Vec<String> = accepted.into_iter().chain(imported.scale.clone()).collect();
         model.extend(doubts(&tally, imported.remedy));
         Ok(Self { model, rules, remedy: imported.remedy })
     }

@@ -193,6 +193,13 @@ fn a_folder_is_an_error_of_the_system() {
 }
 
 #[test]
+fn errors_quote_the_beginning_of_a_long_cell() {
+    let deep = format!("{{\"a\":{}{}}}\n", "[".repeat(5000), "]".repeat(5000));
+    let error = assert_same("t.jsonl", deep.as_bytes()).unwrap_err();
+    assert!(error.len() < 300 && error.contains("[[[...`, expected a number"), "{error}");
+}
+
+#[test]
 fn a_repeated_name_in_a_header_gets_a_number() {
     let names = |name: &str, bytes: &[u8]| -> Vec<String> {
         assert_same(name, bytes).unwrap().into_iter().map(|(name, _)| name).collect()

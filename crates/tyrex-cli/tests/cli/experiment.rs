@@ -39,10 +39,8 @@ vary = { radius = [0.1, 0.2] }
 method = "nn"
 "#;
 
-const CERTIFICATES: &str = r#"
-name = "certificates"
-title = "Certificates"
-
+/// The models of the other two experiments with these data.
+const WORLD: &str = r#"
 [world]
 dataset = "german"
 training = { epochs = 20, hidden = [8] }
@@ -50,6 +48,11 @@ reinitialise = 3
 leave-out = 2
 calibration = 3
 factuals = 6
+"#;
+
+const CERTIFICATES: &str = r#"
+name = "certificates"
+title = "Certificates"
 
 [certificates]
 protocol = "paper"
@@ -85,14 +88,6 @@ const HISTOGRAMS: &str = r#"
 name = "histograms"
 title = "Histograms"
 
-[world]
-dataset = "german"
-training = { epochs = 20, hidden = [8] }
-reinitialise = 3
-leave-out = 2
-calibration = 3
-factuals = 6
-
 [histograms]
 bins = 8
 sigma = 0.1
@@ -120,9 +115,9 @@ fn place() -> Place {
     let place = Place::new();
     for (name, text) in [
         ("table.toml", TABLE),
-        ("certificates.toml", CERTIFICATES),
+        ("certificates.toml", &[CERTIFICATES, WORLD].concat()),
         ("moons.toml", MOONS),
-        ("histograms.toml", HISTOGRAMS),
+        ("histograms.toml", &[HISTOGRAMS, WORLD].concat()),
         ("suite.toml", SUITE),
     ] {
         place.write(name, text);

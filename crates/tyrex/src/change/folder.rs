@@ -41,14 +41,14 @@ struct Manifest {
     params: TrainParams,
     /// The number of inputs of every model.
     dim: usize,
-    base: Entry,
-    members: Vec<Entry>,
+    base: ModelFile,
+    members: Vec<ModelFile>,
 }
 
 /// One model file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Entry {
+struct ModelFile {
     file: String,
     fingerprint: Fingerprint,
 }
@@ -95,8 +95,8 @@ impl Ensemble {
                     .to_owned(),
             ));
         };
-        let entry = |file: String, model: &dyn Model| -> Result<Entry> {
-            Ok(Entry { file, fingerprint: network(model)?.fingerprint() })
+        let entry = |file: String, model: &dyn Model| -> Result<ModelFile> {
+            Ok(ModelFile { file, fingerprint: network(model)?.fingerprint() })
         };
         let members = self.members.iter().enumerate();
         let members = members.map(|(index, member)| entry(member_file(index), &**member));
@@ -116,7 +116,6 @@ impl Ensemble {
     }
 
     /// Whether a folder holds an ensemble that this crate wrote, or the beginning of one.
-    #[must_use]
     pub fn is_in(folder: &Path) -> bool {
         [MANIFEST, PLAN].iter().any(|file| folder.join(file).exists())
     }
@@ -138,7 +137,7 @@ impl Ensemble {
         if manifest.members.is_empty() {
             return Err(wrong("there are no members, expected at least one".to_owned()));
         }
-        let read = |entry: &Entry| {
+        let read = |entry: &ModelFile| {
             let mut parts = Path::new(&entry.file).components();
             if !matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None)) {
                 return Err(wrong(format!(

@@ -20,6 +20,11 @@ const ADULT_HEADER: &str = "age,workclass,fnlwgt,education,education-num,marital
                             occupation,relationship,race,sex,capital-gain,capital-loss,\
                             hours-per-week,native-country,income";
 
+/// The encoding of one file whose training rows are listed.
+const fn split(schema: &'static str, packed: &'static [u8], train: usize) -> View {
+    View { schema, files: 1, split: ViewSplit::Rows { packed, train } }
+}
+
 /// Every data set, in the order in which they are listed.
 pub(super) static ENTRIES: [Entry; 6] = [
     Entry {
@@ -35,16 +40,12 @@ pub(super) static ENTRIES: [Entry; 6] = [
             sha256: "30d1750cf2eba9300e7817ab60205f1762c77286b94a924e9818acbdcfd28436",
             content: data!(bytes "german.csv"),
         },
-        product: View {
-            schema: data!(text "schemas/german.toml"),
-            files: 1,
-            split: ViewSplit::Rows { packed: data!(bytes "splits/german.rows"), train: 670 },
-        },
-        reference: Some(View {
-            schema: data!(text "schemas/german.reference.toml"),
-            files: 1,
-            split: ViewSplit::Rows { packed: data!(bytes "splits/german.rows"), train: 670 },
-        }),
+        product: split(data!(text "schemas/german.toml"), data!(bytes "splits/german.rows"), 670),
+        reference: Some(split(
+            data!(text "schemas/german.reference.toml"),
+            data!(bytes "splits/german.rows"),
+            670,
+        )),
         authors_target: &["bad"],
     },
     Entry {
@@ -65,16 +66,12 @@ pub(super) static ENTRIES: [Entry; 6] = [
                 recipe: Recipe::FirstColumns(24),
             },
         }]),
-        product: View {
-            schema: data!(text "schemas/heloc.toml"),
-            files: 1,
-            split: ViewSplit::Rows { packed: data!(bytes "splits/heloc.rows"), train: 7844 },
-        },
-        reference: Some(View {
-            schema: data!(text "schemas/heloc.reference.toml"),
-            files: 1,
-            split: ViewSplit::Rows { packed: data!(bytes "splits/heloc.rows"), train: 7844 },
-        }),
+        product: split(data!(text "schemas/heloc.toml"), data!(bytes "splits/heloc.rows"), 7844),
+        reference: Some(split(
+            data!(text "schemas/heloc.reference.toml"),
+            data!(bytes "splits/heloc.rows"),
+            7844,
+        )),
         authors_target: &["Good"],
     },
     Entry {
@@ -102,16 +99,12 @@ pub(super) static ENTRIES: [Entry; 6] = [
                 }),
             },
         }]),
-        product: View {
-            schema: data!(text "schemas/ctg.toml"),
-            files: 1,
-            split: ViewSplit::Rows { packed: data!(bytes "splits/ctg.rows"), train: 1700 },
-        },
-        reference: Some(View {
-            schema: data!(text "schemas/ctg.reference.toml"),
-            files: 1,
-            split: ViewSplit::Rows { packed: data!(bytes "splits/ctg.rows"), train: 1700 },
-        }),
+        product: split(data!(text "schemas/ctg.toml"), data!(bytes "splits/ctg.rows"), 1700),
+        reference: Some(split(
+            data!(text "schemas/ctg.reference.toml"),
+            data!(bytes "splits/ctg.rows"),
+            1700,
+        )),
         authors_target: &["2", "3"],
     },
     Entry {
@@ -147,11 +140,11 @@ pub(super) static ENTRIES: [Entry; 6] = [
             files: 2,
             split: ViewSplit::Files,
         },
-        reference: Some(View {
-            schema: data!(text "schemas/adult.reference.toml"),
-            files: 1,
-            split: ViewSplit::Rows { packed: data!(bytes "splits/adult.rows"), train: 15081 },
-        }),
+        reference: Some(split(
+            data!(text "schemas/adult.reference.toml"),
+            data!(bytes "splits/adult.rows"),
+            15081,
+        )),
         authors_target: &[">50K"],
     },
     Entry {
@@ -181,16 +174,12 @@ pub(super) static ENTRIES: [Entry; 6] = [
                 }),
             },
         }]),
-        product: View {
-            schema: data!(text "schemas/taiwan.toml"),
-            files: 1,
-            split: ViewSplit::Rows { packed: data!(bytes "splits/taiwan.rows"), train: 22500 },
-        },
-        reference: Some(View {
-            schema: data!(text "schemas/taiwan.reference.toml"),
-            files: 1,
-            split: ViewSplit::Rows { packed: data!(bytes "splits/taiwan.rows"), train: 22500 },
-        }),
+        product: split(data!(text "schemas/taiwan.toml"), data!(bytes "splits/taiwan.rows"), 22500),
+        reference: Some(split(
+            data!(text "schemas/taiwan.reference.toml"),
+            data!(bytes "splits/taiwan.rows"),
+            22500,
+        )),
         authors_target: &["1"],
     },
     Entry {

@@ -21,8 +21,6 @@ pub(crate) enum Unit {
     Epochs,
     /// Processed rows.
     Rows,
-    /// Seconds of work, by an estimate.
-    Seconds,
     /// A share of the whole.
     Share,
     /// Bytes of a download.
@@ -43,7 +41,7 @@ impl Progress {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         let counts = match unit {
             Unit::Epochs | Unit::Rows => "{pos}/{len}",
-            Unit::Seconds | Unit::Share => "{percent} %",
+            Unit::Share => "{percent} %",
             Unit::Bytes => "{bytes}/{total_bytes}",
         };
         let template = format!("{{prefix}} [{{bar:32}}] {counts}, {{eta}} left {{msg}}");

@@ -20,9 +20,9 @@ use crate::progress::Unit;
 pub(crate) fn run(context: &mut Context<'_>, args: &ExperimentRunArgs) -> anyhow::Result<()> {
     let suite = read(&args.file, args.quick)?;
     let catalogue = Catalogue::new(context.global.data_dir.as_deref());
-    let progress = context.progress("experiments", Unit::Seconds);
+    let progress = context.progress("experiments", Unit::Share);
     let ran = experiment::run(&suite, &catalogue, &args.out, &|at| {
-        progress.at(at.done as u64, at.total.ceil() as u64, at.doing.to_owned());
+        progress.at((1000.0 * at.done) as u64, 1000 * at.total as u64, at.doing.to_owned());
         // Every file is complete at any time, so an interrupt need not wait.
         if interrupt::requested() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     });
@@ -48,7 +48,7 @@ struct RunReport {
     quick: bool,
     seed: Seed,
     out: String,
-    experiments: Vec<Line>,
+    experiments: Vec<ExperimentLine>,
     // The same seed gives the same document, so times are for people only.
     #[serde(skip)]
     time: Duration,
@@ -56,7 +56,7 @@ struct RunReport {
 
 /// One line for an experiment.
 #[derive(Debug, Serialize)]
-struct Line {
+struct ExperimentLine {
     experiment: String,
     title: String,
     outcome: String,
@@ -68,7 +68,7 @@ impl RunReport {
             .experiments
             .iter()
             .map(|shown| {
-                Ok(Line {
+                Ok(ExperimentLine {
                     experiment: shown.experiment.name.clone(),
                     title: shown.experiment.title.clone(),
                     outcome: match &shown.finding {

@@ -21,7 +21,7 @@ pub(crate) fn create(context: &mut Context<'_>, args: &CreateTokenArgs) -> anyho
         database.close().await;
         anyhow::Ok((made, database.address().to_owned()))
     })??;
-    context.printer.show(&Created { secret: made.text, line: Line::of(made.token), ledger })
+    context.printer.show(&Created { secret: made.text, line: TokenLine::of(made.token), ledger })
 }
 
 pub(crate) fn list(context: &mut Context<'_>, args: &TokenArgs) -> anyhow::Result<()> {
@@ -29,7 +29,7 @@ pub(crate) fn list(context: &mut Context<'_>, args: &TokenArgs) -> anyhow::Resul
         let database = Database::open_existing(&address(args)).await?;
         anyhow::Ok(Tokens::new(database).list().await?)
     })??;
-    let tokens = tokens.into_iter().map(Line::of).collect();
+    let tokens = tokens.into_iter().map(TokenLine::of).collect();
     context.printer.show(&Listed { tokens })
 }
 
@@ -40,19 +40,19 @@ pub(crate) fn revoke(context: &mut Context<'_>, args: &RevokeTokenArgs) -> anyho
         database.close().await;
         anyhow::Ok(token)
     })??;
-    context.printer.show(&Revoked(Line::of(token)))
+    context.printer.show(&Revoked(TokenLine::of(token)))
 }
 
 /// A token for display.
 #[derive(Debug, Serialize)]
-struct Line {
+struct TokenLine {
     #[serde(flatten)]
     token: Token,
     /// `good`, `expired` or `revoked`.
     state: &'static str,
 }
 
-impl Line {
+impl TokenLine {
     fn of(token: Token) -> Self {
         let state = match &token {
             Token { revoked: Some(_), .. } => "revoked",
@@ -68,7 +68,7 @@ impl Line {
 struct Created {
     secret: String,
     #[serde(flatten)]
-    line: Line,
+    line: TokenLine,
     ledger: String,
 }
 
@@ -92,7 +92,7 @@ impl Report for Created {
 /// The report of `token list`.
 #[derive(Debug, Serialize)]
 struct Listed {
-    tokens: Vec<Line>,
+    tokens: Vec<TokenLine>,
 }
 
 impl Report for Listed {
@@ -108,7 +108,7 @@ impl Report for Listed {
         let rows: Vec<Vec<String>> = self
             .tokens
             .iter()
-            .map(|Line { token, state }| {
+            .map(|TokenLine { token, state }| {
                 vec![
                     token.id.clone(),
                     token.role.name().to_owned(),
@@ -125,7 +125,7 @@ impl Report for Listed {
 
 /// The report of `token revoke`.
 #[derive(Debug, Serialize)]
-struct Revoked(Line);
+struct Revoked(TokenLine);
 
 impl Report for Revoked {
     const COMMAND: &'static str = "token revoke";

@@ -11,18 +11,7 @@ use tyrex::seed::Seed;
 use super::progress::Share;
 use super::result::{Certificates, LEAVE_OUT, StatedBin, StatedTier};
 use super::setup::Setup;
-use super::spec::{CertificatesTask, World};
-
-/// The seconds of one thread that one certificate takes, roughly.
-const SECONDS_PER_CERTIFICATE: f64 = 0.06;
-
-pub(super) fn weight(world: &World, task: &CertificatesTask) -> Result<f64> {
-    let mut contenders = 0;
-    for entrant in &task.entrants {
-        contenders += entrant.contenders(task.protocol)?.len();
-    }
-    Ok(world.factuals as f64 * contenders as f64 * SECONDS_PER_CERTIFICATE)
-}
+use super::spec::CertificatesTask;
 
 /// Certifies the counterfactuals of the first base with models of the calibrating ensemble, and
 /// judges them by the models that left rows out: the same family, and none seen before.

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 use serde::{Deserialize, Serialize};
-use tyrex::counterfactual::{MethodSpec, Norm};
+use tyrex::counterfactual::Norm;
 use tyrex::error::Result;
 use tyrex::metric::{Summary, Validity, found_points, label_agreement};
 use tyrex::model::Model;
@@ -37,39 +37,11 @@ pub(super) struct Run<'a> {
     pub(super) key: &'a str,
 }
 
-/// The share of thresholds that a calibration tries before it stops, to estimate the time left.
-const TRIED: f64 = 0.5;
-
-/// The seconds of one thread that a comparison takes, roughly.
-pub(super) fn weight(world: &World, task: &ComparisonTask) -> Result<f64> {
-    let norms = task.norms.len() as f64;
-    let bases = world.bases as f64;
-    let calibration = &task.calibration;
-    let per_threshold = calibration.factuals.min(world.factuals) as f64;
-    let mut seconds = 0.0;
-    for contender in task.contenders()? {
-        let each = seconds_per_factual(&contender.method);
-        seconds += norms * bases * world.factuals as f64 * each;
-        if contender.calibrated {
-            seconds += norms
-                * bases
-                * per_threshold
-                * each
-                * TRIED
-                * contender.taus(calibration).len() as f64;
-        }
-    }
-    Ok(seconds)
-}
-
-/// The seconds of one thread that one factual takes, roughly: a test of robustness scores many
-/// neighbours for every point, a search over models all of them.
-fn seconds_per_factual(method: &MethodSpec) -> f64 {
-    match () {
-        () if method.is_robust() => 12e-3,
-        () if method.needs_models() => 8e-3,
-        () => 3e-3,
-    }
+/// The steps of a comparison: the cells, and a calibration for each norm of some contenders.
+pub(super) fn steps(world: &World, task: &ComparisonTask) -> Result<usize> {
+    let contenders = task.contenders()?;
+    let calibrated = contenders.iter().filter(|contender| contender.calibrated).count();
+    Ok(task.norms.len() * (contenders.len() * world.bases + calibrated))
 }
 
 impl Run<'_> {
@@ -79,17 +51,10 @@ impl Run<'_> {
         for contender in self.task.contenders()? {
             for &norm in &self.task.norms {
                 let label = format!("{} {}", contender.full_label(), norm.name());
-                let each = seconds_per_factual(&contender.method);
                 let contender = if contender.calibrated {
                     let calibration = &self.task.calibration;
-                    let factuals = calibration.factuals.min(self.world.factuals);
-                    let weight = each
-                        * self.world.bases as f64
-                        * factuals as f64
-                        * TRIED
-                        * contender.taus(calibration).len() as f64;
                     let doing = format!("{}: threshold of {label}", self.name);
-                    let (calibrated, timing) = tracker.step(&doing, weight, |share| {
+                    let (calibrated, timing) = tracker.step(&doing, |share| {
                         self.timed(&label, &contender, norm, None, || {
                             calibration::threshold(self.setup, calibration, &contender, norm, share)
                                 .map(|calibrated| (calibrated, None))
@@ -104,8 +69,7 @@ impl Run<'_> {
                 };
                 for base in 0..self.setup.bases() {
                     let doing = format!("{}: {label}, base {base}", self.name);
-                    let weight = each * self.world.factuals as f64;
-                    let (cell, timing) = tracker.step(&doing, weight, |share| {
+                    let (cell, timing) = tracker.step(&doing, |share| {
                         self.timed(&label, &contender, norm, Some(base), || {
                             self.cell(&contender, norm, base, share)
                         })

@@ -86,7 +86,6 @@ pub struct Contender {
 
 impl Contender {
     /// The threshold, of the methods that have one: the least stability, or the least score.
-    #[must_use]
     pub fn tau(&self) -> Option<f64> {
         match &self.method {
             MethodSpec::Margin(method) => Some(method.score),
@@ -95,7 +94,6 @@ impl Contender {
     }
 
     /// The thresholds a calibration tries.
-    #[must_use]
     pub fn taus<'a>(&'a self, task: &'a CalibrationTask) -> &'a [f64] {
         if self.taus.is_empty() { &task.taus } else { &self.taus }
     }
@@ -116,7 +114,6 @@ impl Contender {
     }
 
     /// The label with the settings.
-    #[must_use]
     pub fn full_label(&self) -> String {
         let settings = self.settings.iter().map(|(name, value)| format!(" {name}={value}"));
         std::iter::once(self.label.clone()).chain(settings).collect()

@@ -5,7 +5,7 @@ use tyrex::error::Result;
 use tyrex::metric::Summary;
 use tyrex::statistics::mean;
 
-use super::result::{BaseLine, Cell, Comparison, Found, Line};
+use super::result::{BaseLine, Cell, Comparison, Found, ResultLine};
 
 /// The numbers of neighbours of the outlier factors, in the order of the metrics.
 fn outlier_neighbours() -> Vec<usize> {
@@ -14,7 +14,7 @@ fn outlier_neighbours() -> Vec<usize> {
 
 impl Comparison {
     /// One line for each contender and norm, over all bases, in the order of the experiment.
-    pub fn lines(&self) -> Result<Vec<Line>> {
+    pub fn lines(&self) -> Result<Vec<ResultLine>> {
         let mut groups: Vec<Vec<&Cell>> = Vec::new();
         for cell in &self.cells {
             let same = |group: &&mut Vec<&Cell>| {
@@ -32,7 +32,7 @@ impl Comparison {
 }
 
 /// The line of one contender with one norm; `None` if there were no factuals.
-fn line(cells: &[&Cell]) -> Result<Option<Line>> {
+fn line(cells: &[&Cell]) -> Result<Option<ResultLine>> {
     let Some(first) = cells.first() else { return Ok(None) };
     let factuals: usize = cells.iter().map(|cell| cell.answers.len()).sum();
     let answers = cells.iter().flat_map(|cell| &cell.answers);
@@ -94,7 +94,7 @@ fn line(cells: &[&Cell]) -> Result<Option<Line>> {
             }
         })
         .collect();
-    Ok(Some(Line {
+    Ok(Some(ResultLine {
         norm: first.norm,
         contender: first.contender.clone(),
         factuals,

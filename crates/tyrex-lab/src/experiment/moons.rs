@@ -88,7 +88,6 @@ pub(super) fn run(setup: &Setup, task: &MoonsTask, seed: Seed, share: &Share<'_>
 }
 
 /// The box of the points with a margin: left, right, bottom, top.
-#[must_use]
 pub fn bounds(points: &Points) -> [f64; 4] {
     let range = |axis: usize| {
         let values = points.rows().map(|row| f64::from(row[axis]));
@@ -102,7 +101,6 @@ pub fn bounds(points: &Points) -> [f64; 4] {
 }
 
 /// The points of a map, row by row from the bottom; at least two along each side.
-#[must_use]
 pub fn grid([left, right, bottom, top]: [f64; 4], resolution: usize) -> Points {
     let at = |from: f64, to: f64, index: usize| {
         (from + (to - from) * index as f64 / (resolution - 1) as f64) as f32

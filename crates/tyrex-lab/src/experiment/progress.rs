@@ -1,19 +1,19 @@
 //! Progress of a run.
 
 use std::ops::ControlFlow;
-use std::sync::Mutex;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tyrex::error::Result;
 
-/// The progress of a run.
+/// The progress of a run, in steps.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress<'a> {
     /// The current step.
     pub doing: &'a str,
-    /// Work that is done, in seconds of one thread, roughly.
+    /// The finished steps, with the finished share of the current one.
     pub done: f64,
-    /// All the work.
-    pub total: f64,
+    /// All steps.
+    pub total: usize,
 }
 
 /// A callback for progress; a `Break` stops the run.
@@ -21,8 +21,8 @@ pub type Watch<'a> = dyn Fn(Progress<'_>) -> ControlFlow<()> + Sync + 'a;
 
 /// Turns shares of steps into progress of the whole.
 pub(super) struct Tracker<'a> {
-    total: f64,
-    finished: Mutex<f64>,
+    total: usize,
+    finished: Mutex<usize>,
     watch: &'a Watch<'a>,
 }
 
@@ -30,34 +30,29 @@ pub(super) struct Tracker<'a> {
 pub(super) type Share<'a> = dyn Fn(f64) -> ControlFlow<()> + Sync + 'a;
 
 impl<'a> Tracker<'a> {
-    pub(super) fn new(total: f64, watch: &'a Watch<'a>) -> Self {
-        Self { total, finished: Mutex::new(0.0), watch }
+    pub(super) fn new(total: usize, watch: &'a Watch<'a>) -> Self {
+        Self { total, finished: Mutex::new(0), watch }
     }
 
-    /// A step that takes about `weight` seconds of one thread.
+    /// Works on one step.
     pub(super) fn step<T>(
         &self,
         doing: &str,
-        weight: f64,
         work: impl FnOnce(&Share<'_>) -> Result<T>,
     ) -> Result<T> {
-        let before = self.locked(0.0);
+        let before = *self.finished();
         let at = |share: f64| {
-            let done = before + share.clamp(0.0, 1.0) * weight;
+            let done = before as f64 + share.clamp(0.0, 1.0);
             (self.watch)(Progress { doing, done, total: self.total })
         };
         let result = work(&at);
-        self.locked(weight);
+        *self.finished() += 1;
         let _ = at(1.0);
         result
     }
 
-    /// Adds to the finished work; returns the previous value.
-    fn locked(&self, more: f64) -> f64 {
+    fn finished(&self) -> MutexGuard<'_, usize> {
         // After a panic elsewhere the number is still usable.
-        let mut finished = self.finished.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        let before = *finished;
-        *finished += more;
-        before
+        self.finished.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

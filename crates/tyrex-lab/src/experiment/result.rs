@@ -211,7 +211,7 @@ pub struct Timing {
 
 /// A line of a table: one contender with one norm, over all bases.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub struct Line {
+pub struct ResultLine {
     /// The norm.
     pub norm: Norm,
     /// The method with all its parameters.

@@ -1,6 +1,6 @@
 //! Running a suite.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 use std::time::Instant;
 
@@ -31,7 +31,7 @@ pub fn run(
 ) -> Result<(Results, Vec<Timing>)> {
     let store = Store::new(folder);
     store.folder(Path::new(""))?;
-    let tracker = Tracker::new(weight(suite, catalogue)?, watch);
+    let tracker = Tracker::new(steps(suite)?, watch);
     let mut setups: BTreeMap<String, Setup> = BTreeMap::new();
     let (mut shown, mut timings) = (Vec::new(), Vec::new());
     let last_use = last_uses(suite)?;
@@ -107,7 +107,6 @@ impl Results {
 }
 
 /// The times of a run from its folder; none if there is no such file.
-#[must_use]
 pub fn read_timings(folder: &Path) -> Vec<Timing> {
     let bytes = std::fs::read(folder.join(TIMINGS)).unwrap_or_default();
     serde_json::from_slice(&bytes).unwrap_or_default()
@@ -122,26 +121,17 @@ fn last_uses(suite: &Suite) -> Result<BTreeMap<String, usize>> {
     Ok(last)
 }
 
-/// The seconds of one thread that a suite takes, roughly.
-fn weight(suite: &Suite, catalogue: &Catalogue) -> Result<f64> {
-    let mut trained = BTreeSet::new();
-    let mut seconds = 0.0;
+/// The steps of a suite: the training of each set of models, and the steps of every experiment.
+fn steps(suite: &Suite) -> Result<usize> {
+    let mut steps = last_uses(suite)?.len();
     for experiment in &suite.experiments {
-        let world = &experiment.world;
-        if trained.insert(Setup::key(world, suite.seed)?) {
-            seconds += Setup::weight(world, catalogue)?;
-        }
-        seconds += match &experiment.task {
-            Task::Comparison(task) => comparison::weight(world, task)?,
-            Task::Certificates(task) => certificates::weight(world, task)?,
-            Task::Moons(_) | Task::Histograms(_) => FIGURE,
+        steps += match &experiment.task {
+            Task::Comparison(task) => comparison::steps(&experiment.world, task)?,
+            Task::Certificates(_) | Task::Moons(_) | Task::Histograms(_) => 1,
         };
     }
-    Ok(seconds)
+    Ok(steps)
 }
-
-/// The seconds of one thread that a figure takes, roughly.
-const FIGURE: f64 = 10.0;
 
 fn find(
     suite: &Suite,
@@ -160,8 +150,7 @@ fn find(
             (Finding::Comparison(comparison), timings)
         }
         Task::Certificates(task) => {
-            let weight = certificates::weight(world, task)?;
-            let found = tracker.step(&format!("{name}: certificates"), weight, |share| {
+            let found = tracker.step(&format!("{name}: certificates"), |share| {
                 store.piece(name, "certificates", &inputs, || {
                     certificates::run(setup, task, suite.seed, share)
                 })
@@ -169,7 +158,7 @@ fn find(
             (Finding::Certificates(found), Vec::new())
         }
         Task::Histograms(task) => {
-            let found = tracker.step(&format!("{name}: histograms"), FIGURE, |share| {
+            let found = tracker.step(&format!("{name}: histograms"), |share| {
                 store.piece(name, "histograms", &inputs, || {
                     histograms::run(setup, task, suite.seed, share)
                 })
@@ -177,7 +166,7 @@ fn find(
             (Finding::Histograms(found), Vec::new())
         }
         Task::Moons(task) => {
-            let found = tracker.step(&format!("{name}: maps"), FIGURE, |share| {
+            let found = tracker.step(&format!("{name}: maps"), |share| {
                 store.piece(name, "moons", &inputs, || moons::run(setup, task, suite.seed, share))
             })?;
             (Finding::Moons(found), Vec::new())

@@ -27,10 +27,6 @@ use super::result::{BaseSummary, ChangeSummary, DataSummary, LEAVE_OUT, REINITIA
 use super::spec::World;
 use super::store::{Store, digest};
 
-/// Seconds one thread takes to train on one row once, for each weight of the network, to estimate
-/// the time left.
-const SECONDS_PER_ROW_AND_WEIGHT: f64 = 6.5e-11;
-
 /// The data and the models of an experiment, with its own number of bases and factuals.
 #[derive(Clone)]
 pub(super) struct Setup {
@@ -64,21 +60,6 @@ pub(super) struct Judges<'a> {
 }
 
 impl Setup {
-    /// The seconds of one thread that training takes, roughly.
-    pub(super) fn weight(world: &World, catalogue: &Catalogue) -> Result<f64> {
-        let data = catalogue.load(&world.dataset, world.variant, world.direction)?;
-        let mut inputs = data.points().dim() as f64;
-        let mut weights = 0.0;
-        for &width in &world.training.hidden {
-            weights += inputs * width as f64;
-            inputs = width as f64;
-        }
-        // The outputs.
-        weights += inputs;
-        let rows = data.train().len() as f64 * world.training.epochs as f64;
-        Ok(SECONDS_PER_ROW_AND_WEIGHT * rows * weights * world.models() as f64)
-    }
-
     /// The identity of the models of a world, independent of their number.
     fn family(world: &World, seed: Seed) -> Result<String> {
         let World { dataset, variant, direction, training, .. } = world;
@@ -112,7 +93,6 @@ impl Setup {
                 problem: "it has no test rows, expected some to explain".to_owned(),
             });
         }
-        let weight = Self::weight(world, catalogue)?;
         let folder = store.folder(&Path::new("models").join(Self::family(world, seed)?))?;
         let labels: Vec<u32> = data.labels().iter().map(|&label| u32::from(label)).collect();
         let examples = Examples::new(data.points(), &labels).with_rows(data.train());
@@ -121,7 +101,7 @@ impl Setup {
         let retrained = (world.models() - 1).max(1);
         let total = world.training.epochs as f64 * retrained as f64;
         let (base, [reinitialised, left_out, calibration, search, tuning]) =
-            tracker.step(&doing, weight, |share| {
+            tracker.step(&doing, |share| {
                 let base = train(examples, &world.training, seed.derive("base"))?.network;
                 let epochs = AtomicU64::new(0);
                 let ensemble = |name: &str, change, members| {

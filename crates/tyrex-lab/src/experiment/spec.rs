@@ -181,7 +181,6 @@ fn is_none(models: &usize) -> bool {
 
 impl World {
     /// All models, the first base included.
-    #[must_use]
     pub fn models(&self) -> usize {
         1 + self.reinitialise + self.leave_out + self.calibration + self.search + self.tuning
     }

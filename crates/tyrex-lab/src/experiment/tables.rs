@@ -7,7 +7,7 @@ use tyrex::error::Result;
 use tyrex::file::Overwrite;
 use tyrex::metric::Summary;
 
-use super::result::{Finding, Line, Results, Timing};
+use super::result::{Finding, ResultLine, Results, Timing};
 
 /// A table under construction: cells by the name of their column.
 struct Lines {
@@ -117,7 +117,7 @@ fn named(cells: Vec<(&str, String)>) -> Vec<(String, String)> {
     cells.into_iter().map(|(name, cell)| (name.to_owned(), cell)).collect()
 }
 
-fn summary_cells(experiment: &str, dataset: &str, line: &Line) -> Vec<(String, String)> {
+fn summary_cells(experiment: &str, dataset: &str, line: &ResultLine) -> Vec<(String, String)> {
     let number = |value: Option<f64>| value.map(|v| v.to_string()).unwrap_or_default();
     let mut cells = named(vec![
         ("experiment", experiment.to_owned()),

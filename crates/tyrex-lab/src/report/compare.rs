@@ -12,7 +12,7 @@ use tyrex::error::Result;
 use tyrex::metric::Summary;
 
 use super::printed;
-use crate::experiment::result::{Cell, Comparison, Finding, Found, Line};
+use crate::experiment::result::{Cell, Comparison, Finding, Found, ResultLine};
 use crate::experiment::{Experiment, Results};
 
 /// Validities that differ by no more than half a point count as the same.
@@ -23,7 +23,7 @@ pub(super) const SAME_VALIDITY: f64 = 0.005;
 pub(super) struct Entry<'a> {
     pub(super) experiment: &'a Experiment,
     pub(super) comparison: &'a Comparison,
-    pub(super) line: Line,
+    pub(super) line: ResultLine,
     /// Whether it belongs to the first experiment for one of the paper's tables of methods: the
     /// table itself, not a variation.
     pub(super) is_main: bool,
@@ -174,12 +174,12 @@ fn survival(cell: &Cell, found: Option<&Found>, change: &str) -> f64 {
 }
 
 /// The validity of a line under a family of retrained models.
-pub(super) fn validity(line: &Line, change: &str) -> Option<Summary> {
+pub(super) fn validity(line: &ResultLine, change: &str) -> Option<Summary> {
     line.validity.iter().find(|(name, _)| name == change).map(|(_, summary)| *summary)
 }
 
 /// The lowest validity of a line under any family.
-pub(super) fn weakest(line: &Line) -> Option<Summary> {
+pub(super) fn weakest(line: &ResultLine) -> Option<Summary> {
     let all = line.validity.iter().map(|(_, summary)| *summary);
     all.min_by(|a, b| a.mean.total_cmp(&b.mean))
 }

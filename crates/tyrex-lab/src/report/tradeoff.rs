@@ -13,7 +13,7 @@ use super::printed::{self, ABLATION};
 use super::scale::Scale;
 use super::sensitivity;
 use super::svg::{Chart, Fill, Mark, Style};
-use crate::experiment::result::Line;
+use crate::experiment::result::ResultLine;
 
 /// The default target validity.
 const AIM: f64 = 0.95;
@@ -212,7 +212,7 @@ pub(super) fn series<'b, 'a>(
 }
 
 /// The setting that a curve runs over: a knob, else the last one that is a number.
-fn swept(line: &Line) -> Option<&str> {
+fn swept(line: &ResultLine) -> Option<&str> {
     let settings = &line.contender.settings;
     let names = || settings.iter().map(|(name, _)| name.as_str());
     names()
@@ -221,11 +221,11 @@ fn swept(line: &Line) -> Option<&str> {
 }
 
 /// Whether a line is one of several for values of a parameter that trades cost for validity.
-pub(super) fn sweeps(line: &Line) -> bool {
+pub(super) fn sweeps(line: &ResultLine) -> bool {
     swept(line).is_some_and(|name| KNOBS.contains(&name))
 }
 
-pub(super) fn number(line: &Line, setting: &str) -> Option<f64> {
+pub(super) fn number(line: &ResultLine, setting: &str) -> Option<f64> {
     let settings = &line.contender.settings;
     settings.iter().find(|(name, _)| name == setting).and_then(|(_, value)| value.parse().ok())
 }
@@ -320,7 +320,7 @@ fn dots(entry: &Entry<'_>, legend: &mut Vec<Key>) -> Vec<Mark> {
     marks
 }
 
-fn height(line: &Line, is_ablation: bool) -> Option<f64> {
+fn height(line: &ResultLine, is_ablation: bool) -> Option<f64> {
     let summary = if is_ablation { line.validity.first().map(|(_, v)| *v) } else { weakest(line) };
     summary.map(|summary| 100.0 * summary.mean)
 }
@@ -339,7 +339,7 @@ fn dot(entry: &Entry<'_>, style: Style, fill: Fill, is_ablation: bool) -> Option
     })
 }
 
-pub(super) fn tip(line: &Line) -> String {
+pub(super) fn tip(line: &ResultLine) -> String {
     let mut tip = contender_name(&line.contender);
     if line.contender.calibrated
         && let Some(tau) = line.contender.tau()

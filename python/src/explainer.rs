@@ -16,7 +16,7 @@ use tyrex::counterfactual::{MethodSpec, Reason, Tick};
 use tyrex::explain::{
     Answered, Applicant, Ask, CALIBRATED_ROWS, CONFIDENCE, CalibrationTerms, MODELS, PROMISE, Part,
     PortfolioTerms, Progress, Promise, Request, RetrainingTerms, RowStability, SEARCH_MODELS,
-    SIBLINGS, StabilityTerms, TUNING_MODELS,
+    SIBLINGS, StabilityTerms, TUNING_MODELS, verify_certificates,
 };
 use tyrex::model::TrainParams;
 use tyrex::{Points, Seed};
@@ -128,14 +128,14 @@ impl Explainer {
 
     /// The rows of a table.
     fn read(&self, table: &Table) -> tyrex::Result<Vec<Applicant>> {
-        self.inner.read_applicants(&table.0)
+        self.inner.applicants().read(&table.0)
     }
 
     /// The rows of a table, or the rejected applicants of the data.
     fn asked(&self, rows: Option<&Table>) -> tyrex::Result<Vec<Applicant>> {
         match rows {
             Some(table) => self.read(table),
-            None => Ok(self.inner.rejected(self.inner.reference().applicants())),
+            None => Ok(self.inner.applicants().rejected(self.inner.reference().applicants())),
         }
     }
 
@@ -269,7 +269,7 @@ impl Explainer {
     /// Whether the model has gradients.
     #[getter]
     fn has_gradients(&self) -> bool {
-        self.inner.differentiable().is_some()
+        self.inner.model().differentiable().is_some()
     }
 
     /// The probability of the favourable class, for every own row that was kept.
@@ -319,7 +319,7 @@ impl Explainer {
     #[pyo3(signature = (part = None))]
     fn rejected(&self, part: Option<&str>) -> PyResult<Vec<usize>> {
         let part = self.part(part)?;
-        Ok(self.inner.rejected(part).iter().map(|applicant| applicant.row).collect())
+        Ok(self.inner.applicants().rejected(part).iter().map(|applicant| applicant.row).collect())
     }
 
     /// The accuracy of the model, as JSON.
@@ -369,7 +369,7 @@ impl Explainer {
         let explainer = match training {
             Some(changes) => {
                 let changes: Map<String, Value> = error::from_json("training parameters", changes)?;
-                self.inner.with_training(&changes).or_raise()?
+                self.inner.retraining().with(&changes).or_raise()?
             }
             None => self.inner.clone(),
         };
@@ -443,10 +443,12 @@ impl Explainer {
         let measured = self.run(py, None, progress, |watch| {
             let applicants = match rows {
                 Some(table) => self.read(table)?,
-                None => self.inner.applicants(part),
+                None => self.inner.applicants().part(part),
             };
             watch.expect(applicants.len());
-            self.inner.stability(&applicants, &terms, || tick(&failures, watch, Tick::Answered))
+            self.inner
+                .stability(&terms)?
+                .read(&applicants, || tick(&failures, watch, Tick::Answered))
         })?;
         let measured = measured.whole()?;
         let numbers = |number: fn(&RowStability) -> f64| {
@@ -545,7 +547,7 @@ impl Explainer {
             watch.expect(written.len());
             let models = ensemble.map(|own| (*own.inner).clone().fresh());
             let go_on = || tick(&failures, watch, Tick::Answered);
-            self.inner.verify(&written, models.as_ref(), go_on)
+            verify_certificates(self.inner.model(), &written, models.as_ref(), go_on)
         })?;
         error::json(&verified.whole()?)
     }

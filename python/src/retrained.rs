@@ -36,7 +36,7 @@ impl Retrained {
     #[staticmethod]
     fn of_model(py: Python<'_>, explainer: &Explainer, model: &Model, raw: bool) -> PyResult<Self> {
         let takes = if raw { ModelInput::Raw } else { explainer.inner.schema().model.input };
-        let fitted = || explainer.inner.fitted(model.model.clone(), takes);
+        let fitted = || explainer.inner.retraining().fitted(model.model.clone(), takes);
         py.detach(fitted).or_raise().map(|model| Self { model, failure: None })
     }
 

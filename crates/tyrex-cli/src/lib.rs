@@ -29,7 +29,6 @@ const NO: u8 = 1;
 const BAD_INPUT: u8 = 2;
 
 /// Runs the command line. Errors are printed here.
-#[must_use]
 pub fn run(args: Args) -> ExitCode {
     let mut printer = Printer::new(args.global.json, args.global.quiet);
     match dispatch(args, &mut printer) {

@@ -34,7 +34,6 @@ impl Default for Config {
 
 impl Config {
     /// Whether callers need a token.
-    #[must_use]
     pub fn demands_tokens(&self) -> bool {
         self.require_tokens || !self.address.ip().is_loopback()
     }

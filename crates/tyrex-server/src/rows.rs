@@ -103,7 +103,7 @@ impl Rows {
                 })
                 .collect(),
             Self::Sent(table) => {
-                let applicants = served.explainer().read_applicants(table)?;
+                let applicants = served.explainer().applicants().read(table)?;
                 // The position of an answer is that of its row.
                 let whole = |(place, applicant): (usize, &Applicant)| applicant.row == place;
                 let kept = applicants.iter().enumerate().take_while(|each| whole(*each)).count();

@@ -81,13 +81,11 @@ impl Service {
     }
 
     /// The address it listens on, with the actual port.
-    #[must_use]
     pub fn address(&self) -> SocketAddr {
         self.address
     }
 
     /// The URL for a browser.
-    #[must_use]
     pub fn url(&self) -> String {
         let scheme = if self.tls.is_some() { "https" } else { "http" };
         format!("{scheme}://{}/", self.address)

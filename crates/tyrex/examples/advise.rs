@@ -25,7 +25,7 @@ fn main() -> anyhow::Result<()> {
     let data = Reference::read(&schema, Table::read(Path::new(reference))?)?;
     let explainer = Explainer::with_model(data, import(model, &schema, &options)?)?;
 
-    let mut applicants = explainer.read_applicants(&Table::read(Path::new(applicants))?)?;
+    let mut applicants = explainer.applicants().read(&Table::read(Path::new(applicants))?)?;
     applicants.retain(Applicant::is_rejected);
     let ask = Ask { method: Some(method.clone()), ..Ask::default() };
     let Answered { adviser, advice, certificates, fresh, .. } =

@@ -50,7 +50,7 @@ fn main() -> Result<()> {
         let set = load()?;
         let go_on = |_: &_| ControlFlow::Continue(());
         let explainer = Explainer::train(load()?, &TrainParams::default(), Seed(0), go_on)?;
-        let mut applicants = explainer.rejected(explainer.reference().applicants());
+        let mut applicants = explainer.applicants().rejected(explainer.reference().applicants());
         applicants.truncate(APPLICANTS);
         for [title, change, params] in CHANGES {
             let change = ModelChange::with_params(change, params)?;

@@ -54,7 +54,7 @@ fn main() -> Result<()> {
 
 /// The table of one data set.
 fn table(explainer: &Explainer) -> Result<String> {
-    let mut applicants = explainer.rejected(explainer.reference().applicants());
+    let mut applicants = explainer.applicants().rejected(explainer.reference().applicants());
     applicants.truncate(APPLICANTS);
     let judges = CHANGES.iter().map(judges(explainer)).collect::<Result<Vec<_>>>()?;
     let names: Vec<&str> = CHANGES.iter().map(|[name, ..]| *name).collect();

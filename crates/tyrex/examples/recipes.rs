@@ -17,7 +17,7 @@ use rayon::prelude::*;
 use tyrex::Seed;
 use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::data::{Catalogue, Dataset};
-use tyrex::explain::{Explainer, Part};
+use tyrex::explain::Explainer;
 use tyrex::model::train::{EarlyStopping, Schedule, train};
 use tyrex::model::{Examples, Model, TrainParams};
 
@@ -132,8 +132,8 @@ fn performances(set: &Dataset, params: &TrainParams) -> Result<[[f64; 4]; 2]> {
     let one = |seed: usize| -> Result<[[f64; 4]; 2]> {
         let go_on = |_: &_| ControlFlow::Continue(());
         let explainer = Explainer::train(set.clone(), params, Seed(0).index(seed), go_on)?;
-        Ok([Part::Train, Part::Test].map(|part| {
-            let found = explainer.performance(part);
+        let parts = explainer.performances();
+        Ok([&parts[0], &parts[1]].map(|found| {
             [found.accuracy, found.auc, found.calibration_error, found.loss]
                 .map(|value| value.unwrap_or(f64::NAN))
         }))

@@ -25,8 +25,8 @@ fn main() -> Result<()> {
     let german = catalogue.load("german", Variant::Product, Direction::Favourable)?;
     let params = TrainParams::default();
     let explainer = Explainer::train(german, &params, Seed(0), |_| ControlFlow::Continue(()))?;
-    let rows = explainer.rejected(explainer.reference().applicants());
-    let gauge = explainer.stability_gauge(&StabilityTerms::default())?;
+    let rows = explainer.applicants().rejected(explainer.reference().applicants());
+    let gauge = explainer.stability(&StabilityTerms::default())?;
     let go_on = || ControlFlow::Continue(());
     let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build()?;
     let answers = pool.install(|| gauge.read(&rows, go_on))?;

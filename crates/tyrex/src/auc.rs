@@ -5,7 +5,6 @@
 ///
 /// 1 if every favourable row has a higher score than every unfavourable one, 0.5 for scores that
 /// carry no information. `None` if there is no pair.
-#[must_use]
 pub fn auc(favourable: &[f32], unfavourable: &[f32]) -> Option<f64> {
     let mut others = unfavourable.to_vec();
     others.sort_unstable_by(f32::total_cmp);

@@ -42,7 +42,7 @@ pub struct Goal {
     /// How a factual without a counterfactual counts.
     pub missing: Missing,
     /// The test behind p-values and intervals.
-    pub test: Test,
+    pub test: CalibrationTest,
 }
 
 impl Default for Goal {
@@ -51,7 +51,7 @@ impl Default for Goal {
             validity: 0.95,
             confidence: 0.95,
             missing: Missing::default(),
-            test: Test::default(),
+            test: CalibrationTest::default(),
         }
     }
 }
@@ -60,9 +60,9 @@ impl Default for Goal {
 /// validities, and need the same number of models if no counterfactual fails; they differ in power
 /// if some fail. The test must be chosen before the results are known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = CalibrationTest))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
-pub enum Test {
+pub enum CalibrationTest {
     /// [`betting`]: for many factuals, of which every model fails some.
     #[default]
     Betting,
@@ -70,13 +70,13 @@ pub enum Test {
     HoeffdingBentkus,
 }
 
-choices! { Test "test" {
+choices! { CalibrationTest "test" {
     Betting = "betting": "For many applicants, of which every model fails some",
     HoeffdingBentkus = "hoeffding-bentkus":
         "For few applicants, all of which a model may fail",
 } }
 
-impl Test {
+impl CalibrationTest {
     /// The p-value of "the expected validity is at most `level`".
     fn p_value(self, validities: &[f64], level: f64) -> Result<f64> {
         match self {
@@ -137,8 +137,8 @@ pub struct TriedThreshold {
 
 /// A mean validity with its uncertainty.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = CalibratedValidity))]
-pub struct Validity {
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct CalibratedValidity {
     /// The mean over the models that report.
     pub mean: f64,
     /// The expected validity is at least this, and
@@ -167,7 +167,7 @@ pub struct CurvePoint {
 
 /// The answer.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema), schema(as = CalibrationVerdict))]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(tag = "verdict", rename_all = "kebab-case")]
 pub enum CalibrationVerdict {
     /// The smallest threshold that was shown to reach the goal.
@@ -175,7 +175,7 @@ pub enum CalibrationVerdict {
         /// The threshold.
         tau: f64,
         /// Its validity under the models that report.
-        validity: Validity,
+        validity: CalibratedValidity,
     },
     /// There are too few models to confirm the goal for any threshold, even without a failure.
     TooFewModels {
@@ -205,7 +205,7 @@ pub struct BestThreshold {
     /// The threshold.
     pub tau: f64,
     /// Its validity under the models that report, which did not choose it.
-    pub validity: Validity,
+    pub validity: CalibratedValidity,
     /// The number of models, both halves together, that would show the goal for this threshold
     /// alone if they judge as these do. `None` if no number of such models would.
     pub models: Option<usize>,
@@ -235,7 +235,6 @@ pub struct Calibration {
 
 impl Calibration {
     /// The threshold, if one was chosen.
-    #[must_use]
     pub fn tau(&self) -> Option<f64> {
         match self.verdict {
             CalibrationVerdict::Chosen { tau, .. } => Some(tau),
@@ -245,18 +244,16 @@ impl Calibration {
 
     /// The threshold to use: the chosen one; else the best; else, if nothing was found at any, the
     /// smallest.
-    #[must_use]
-    pub fn usable_tau(&self) -> Option<f64> {
+    pub(crate) fn usable_tau(&self) -> Option<f64> {
         let smallest = || self.curve.last().map(|point| point.tau);
         self.tau().or(self.best.map(|best| best.tau)).or_else(smallest)
     }
 
     /// The answer in words, with the remedy if no threshold was chosen.
-    #[must_use]
     pub fn sentence(&self) -> String {
         let percent = |share: f64| format!("{:.1} %", 100.0 * share);
-        let within = |validity: Validity| {
-            let Validity { mean, low, high } = validity;
+        let within = |validity: CalibratedValidity| {
+            let CalibratedValidity { mean, low, high } = validity;
             format!(
                 "{} valid under the {} models that did not choose it (between {} and {})",
                 percent(mean),
@@ -420,10 +417,10 @@ pub fn choose_by(
 }
 
 /// The validity under the models that report.
-fn reported(goal: &Goal, validities: &[f64]) -> Result<Validity> {
+fn reported(goal: &Goal, validities: &[f64]) -> Result<CalibratedValidity> {
     let alpha = 0.5 * (1.0 - goal.confidence);
     let losses: Vec<f64> = validities.iter().map(|validity| 1.0 - validity).collect();
-    Ok(Validity {
+    Ok(CalibratedValidity {
         mean: mean(validities).unwrap_or(0.0),
         low: goal.test.at_least(validities, alpha)?,
         high: 1.0 - goal.test.at_least(&losses, alpha)?,

@@ -36,7 +36,6 @@ macro_rules! catalogue {
 
         impl $all {
             /// One of each, with its default parameters.
-            #[must_use]
             pub fn all() -> Vec<Self> {
                 vec![$(Self::$kind($kind::default()),)+]
             }
@@ -85,7 +84,6 @@ macro_rules! catalogue {
                 [$(<$kind as $crate::catalogue::Named>::NAME),+];
 
             /// The name.
-            #[must_use]
             pub fn name(&self) -> &'static str {
                 match self {
                     $(Self::$variant(_) => <$kind as $crate::catalogue::Named>::NAME,)+
@@ -148,7 +146,6 @@ macro_rules! plain_catalogue {
             pub const ALL: [Self; [$(stringify!($kind)),+].len()] = [$(Self::$kind),+];
 
             /// The name.
-            #[must_use]
             pub fn name(self) -> &'static str {
                 match self {
                     $(Self::$kind => <$file::$kind as $crate::catalogue::Named>::NAME,)+

@@ -14,7 +14,6 @@ pub trait Choice: Copy + 'static {
     fn help(self) -> &'static str;
 
     /// The value of a name.
-    #[must_use]
     fn of_word(word: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|choice| choice.word() == word)
     }
@@ -59,7 +58,6 @@ macro_rules! choices {
 
 /// The error for an unknown name.
 #[doc(hidden)]
-#[must_use]
 pub fn unknown<C: Choice>(what: &'static str, word: &str) -> Error {
     let words: Vec<&str> = C::ALL.iter().map(|choice| choice.word()).collect();
     Error::param(what, word, format!("one of {}", words.join(", ")))

@@ -144,7 +144,6 @@ pub(crate) fn shortened(text: &str) -> String {
 }
 
 /// The text with long lines cut: an error may quote a very long line of a file.
-#[must_use]
 pub fn in_short_lines(text: &str) -> String {
     let cut = |line: &str| {
         // Lines of the file begin with a bar; the others describe the error.
@@ -179,7 +178,7 @@ impl Error {
     }
 
     /// An [`Error::Schema`] about one feature.
-    pub fn feature(feature: impl Into<String>, problem: impl Into<String>) -> Self {
+    pub(crate) fn feature(feature: impl Into<String>, problem: impl Into<String>) -> Self {
         Self::Schema { feature: Some(feature.into()), problem: problem.into() }
     }
 

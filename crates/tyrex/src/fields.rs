@@ -32,7 +32,6 @@ pub fn read<'de, T: Deserialize<'de>>(document: &'de Value) -> Result<T> {
 
 /// The fields without those that are `null`, which means that they are not given; also inside
 /// objects. A field in `meant` has a meaning for `null` and keeps it.
-#[must_use]
 pub fn given(fields: &Map<String, Value>, meant: &[&str]) -> Map<String, Value> {
     let is_given =
         |(name, value): &(&String, &Value)| !value.is_null() || meant.contains(&name.as_str());
@@ -119,7 +118,6 @@ impl Misfit {
 
     /// The path of the field, if the message names it: it is in the object at `outer`, or is
     /// `outer` itself.
-    #[must_use]
     pub fn within(&self, outer: &str) -> Option<String> {
         let (Self::Missing { field } | Self::Unknown { field, .. } | Self::Twice { field }) = self
         else {

@@ -50,7 +50,7 @@ pub struct WholeFile {
 impl WholeFile {
     /// Opens the file for writing. An existing one stays as it is until
     /// [`finish`](Self::finish).
-    pub fn create(path: &Path, overwrite: Overwrite) -> Result<Self> {
+    pub(crate) fn create(path: &Path, overwrite: Overwrite) -> Result<Self> {
         let (file, rename) = match existing_target(path)? {
             Target::Stream => {
                 let file = File::options().write(true).open(path);
@@ -70,7 +70,7 @@ impl WholeFile {
     }
 
     /// Makes the file appear under its name, once its bytes are on the disk.
-    pub fn finish(mut self) -> Result<()> {
+    pub(crate) fn finish(mut self) -> Result<()> {
         self.out.flush().map_err(Error::io("write", &self.path))?;
         let Some((temporary, target)) = self.rename else { return Ok(()) };
         let file = self.out.get_ref();
@@ -118,7 +118,6 @@ pub fn check_writable(path: &Path, overwrite: Overwrite) -> Result<()> {
 }
 
 /// Bytes as text, two letters each.
-#[must_use]
 pub fn hex(bytes: &[u8]) -> String {
     use std::fmt::Write as _;
     bytes.iter().fold(String::with_capacity(2 * bytes.len()), |mut text, byte| {

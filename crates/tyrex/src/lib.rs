@@ -15,7 +15,7 @@
 //! let german = Catalogue::new(None).load("german", Variant::Product, Direction::Favourable)?;
 //! let params = TrainParams { epochs: 20, ..TrainParams::default() };
 //! let explainer = Explainer::train(german, &params, Seed(0), |_| ControlFlow::Continue(()))?;
-//! let rejected = explainer.rejected(Part::Test);
+//! let rejected = explainer.applicants().rejected(Part::Test);
 //! let ask = Ask { models: Some(5), ..Ask::default() };
 //! let answer = explainer.answer(&rejected[..1], &ask, None, |_| ControlFlow::Continue(()))?;
 //! println!("{}", answer.advice[0].sentence());

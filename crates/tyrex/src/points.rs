@@ -8,18 +8,11 @@ pub struct Point(Vec<f32>);
 
 impl Point {
     /// The coordinates.
-    #[must_use]
     pub fn as_slice(&self) -> &[f32] {
         &self.0
     }
 
-    /// The coordinates, mutable.
-    pub fn as_mut_slice(&mut self) -> &mut [f32] {
-        &mut self.0
-    }
-
     /// The coordinates, without the point.
-    #[must_use]
     pub fn into_vec(self) -> Vec<f32> {
         self.0
     }
@@ -67,25 +60,21 @@ impl Points {
     }
 
     /// The number of points.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.values.len().checked_div(self.dim).unwrap_or(0)
     }
 
     /// Whether there are no points.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.values.is_empty()
     }
 
     /// The number of coordinates of each point.
-    #[must_use]
     pub fn dim(&self) -> usize {
         self.dim
     }
 
     /// One point.
-    #[must_use]
     pub fn row(&self, index: usize) -> &[f32] {
         &self.values[index * self.dim..(index + 1) * self.dim]
     }
@@ -96,13 +85,11 @@ impl Points {
     }
 
     /// All points in order.
-    #[must_use]
     pub fn rows(&self) -> impl ExactSizeIterator<Item = &[f32]> {
         self.values.chunks_exact(self.dim.max(1))
     }
 
     /// All coordinates, row by row.
-    #[must_use]
     pub fn as_slice(&self) -> &[f32] {
         &self.values
     }

@@ -33,14 +33,12 @@ impl Seed {
 
     /// The seed for one of many points, derived from its bits, so that it does not depend on the
     /// other points.
-    #[must_use]
-    pub fn point(self, point: &[f32]) -> Self {
+    pub(crate) fn point(self, point: &[f32]) -> Self {
         let bytes: Vec<u8> = point.iter().flat_map(|x| x.to_bits().to_le_bytes()).collect();
         self.child(b"point", &bytes)
     }
 
     /// The generator of the seed.
-    #[must_use]
     pub fn rng(self) -> Rng {
         ChaCha8Rng::seed_from_u64(self.0)
     }

@@ -7,7 +7,6 @@
 use crate::error::{Error, Result};
 
 /// The mean of some numbers; `None` if there are none.
-#[must_use]
 pub fn mean(values: &[f64]) -> Option<f64> {
     (!values.is_empty()).then(|| values.iter().sum::<f64>() / values.len() as f64)
 }
@@ -19,8 +18,7 @@ const TERMS: usize = 200_000;
 /// `I_x(a, b)`: the probability that a `Beta(a, b)` variable is at most `x`.
 ///
 /// Not a number unless `a` and `b` are positive and finite.
-#[must_use]
-pub fn incomplete_beta(x: f64, a: f64, b: f64) -> f64 {
+pub(crate) fn incomplete_beta(x: f64, a: f64, b: f64) -> f64 {
     let is_positive = |v: f64| v > 0.0 && v.is_finite();
     if !is_positive(a) || !is_positive(b) || x.is_nan() {
         return f64::NAN;
@@ -95,8 +93,7 @@ fn continued_fraction(x: f64, a: f64, b: f64) -> f64 {
 ///
 /// Newton's steps on `ln I` as a function of `ln x`, which is nearly a line in the lower tail;
 /// kept inside the bracket they shrink.
-#[must_use]
-pub fn beta_quantile(p: f64, a: f64, b: f64) -> f64 {
+pub(crate) fn beta_quantile(p: f64, a: f64, b: f64) -> f64 {
     let is_positive = |v: f64| v > 0.0 && v.is_finite();
     if !(0.0..=1.0).contains(&p) || !is_positive(a) || !is_positive(b) {
         return f64::NAN;
@@ -128,7 +125,7 @@ pub fn beta_quantile(p: f64, a: f64, b: f64) -> f64 {
 /// The `t` with `P(|T| > t) = alpha` for Student's `T` with `degrees` degrees of freedom:
 /// `sqrt(degrees (1 - x) / x)` with the `x` for which `I_x(degrees/2, 1/2) = alpha`, since
 /// `degrees / (degrees + T^2)` has that beta distribution.
-pub fn student_quantile(alpha: f64, degrees: f64) -> Result<f64> {
+pub(crate) fn student_quantile(alpha: f64, degrees: f64) -> Result<f64> {
     check(alpha)?;
     if !(degrees > 0.0 && degrees.is_finite()) {
         return Err(Error::param("degrees of freedom", degrees, "a positive number"));
@@ -146,8 +143,7 @@ pub fn student_quantile(alpha: f64, degrees: f64) -> Result<f64> {
 }
 
 /// `P(Bin(n, p) <= k)`
-#[must_use]
-pub fn binomial_cumulative(k: usize, n: usize, p: f64) -> f64 {
+pub(crate) fn binomial_cumulative(k: usize, n: usize, p: f64) -> f64 {
     if !(0.0..=1.0).contains(&p) {
         return f64::NAN;
     }
@@ -205,7 +201,7 @@ impl Proportion {
 
     /// The `alpha` quantile of the posterior `Beta(s + 1/2, n - s + 1/2)`, that is under
     /// Jeffreys' prior.
-    pub fn posterior_lower(self, alpha: f64) -> Result<f64> {
+    pub(crate) fn posterior_lower(self, alpha: f64) -> Result<f64> {
         check(alpha)?;
         let (s, failures) = self.counts();
         Ok(beta_quantile(alpha, s + 0.5, failures + 0.5))
@@ -213,7 +209,6 @@ impl Proportion {
 
     /// `s / (n + 1)`: the probability that the next of `n + 1` exchangeable trials succeeds is on
     /// average at least this, over the draw of all of them.
-    #[must_use]
     pub fn predictive(self) -> f64 {
         self.successes as f64 / (self.trials + 1) as f64
     }
@@ -244,7 +239,7 @@ fn check_level(level: f64) -> Result<()> {
 /// not higher, its expectation is at most 1, so it exceeds `1/p` with a probability of at most `p`
 /// (Markov). Where the shares differ little this needs fewer of them than [`hoeffding_bentkus`]; a
 /// single share of 0 makes the p-value 1.
-pub fn betting(shares: &[f64], level: f64) -> Result<f64> {
+pub(crate) fn betting(shares: &[f64], level: f64) -> Result<f64> {
     if let Some(share) = shares.iter().find(|share| !(0.0..=1.0).contains(*share)) {
         return Err(Error::param("share", share, "a number between 0 and 1"));
     }
@@ -257,7 +252,7 @@ pub fn betting(shares: &[f64], level: f64) -> Result<f64> {
 /// `min( exp(-n h(min(L, level), level)), e P(Bin(n, level) <= ceil(n L)) )`
 /// with `h(a, b) = a ln(a/b) + (1-a) ln((1-a)/(1-b))` and `L` the mean of `n` independent
 /// losses in `[0, 1]`.
-pub fn hoeffding_bentkus(mean_loss: f64, n: usize, level: f64) -> Result<f64> {
+pub(crate) fn hoeffding_bentkus(mean_loss: f64, n: usize, level: f64) -> Result<f64> {
     if !(0.0..=1.0).contains(&mean_loss) {
         return Err(Error::param("loss", mean_loss, "a mean between 0 and 1"));
     }
@@ -281,7 +276,6 @@ pub fn hoeffding_bentkus(mean_loss: f64, n: usize, level: f64) -> Result<f64> {
 /// Given how many successes there are in all, the number `x` in the first group has
 /// `P(x) = C(n1, x) C(n2, s - x) / C(n1 + n2, s)`. The p-value is the sum of all `P(x)` that are
 /// at most that of the number seen.
-#[must_use]
 pub fn fisher_exact(first: Proportion, second: Proportion) -> f64 {
     /// Equal probabilities computed in two ways differ by less than this.
     const SAME: f64 = 1.0 + 1e-7;
@@ -319,7 +313,6 @@ pub fn fisher_exact(first: Proportion, second: Proportion) -> f64 {
 ///
 /// Rejecting the hypotheses whose corrected p-value is at most `alpha` keeps the family-wise error
 /// rate at most `alpha`, under any dependence between the tests.
-#[must_use]
 pub fn holm(p_values: &[f64]) -> Vec<f64> {
     let mut order: Vec<usize> = (0..p_values.len()).collect();
     order.sort_by(|&a, &b| p_values[a].total_cmp(&p_values[b]));
@@ -331,3 +324,6 @@ pub fn holm(p_values: &[f64]) -> Vec<f64> {
     }
     adjusted
 }
+
+#[cfg(test)]
+mod tests;

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::builder::PossibleValuesParser;
-use tyrex::calibrate::{Missing, TAUS, Test};
+use tyrex::calibrate::{CalibrationTest, Missing, TAUS};
 use tyrex::counterfactual::{MethodSpec, Norm};
 
 use super::{ChangeArgs, ModelArgs, ReferenceArgs, SourceArgs, TrainingArgs, choice, whole};
@@ -35,8 +35,8 @@ pub struct CalibrateArgs {
     #[arg(long, value_name = "NAME", value_parser = choice::<Missing>(), help_heading = "Promise")]
     pub missing: Option<Missing>,
     /// Test that gives the p-values; choose it before you see results [default: betting]
-    #[arg(long, value_name = "NAME", value_parser = choice::<Test>(), help_heading = "Promise")]
-    pub test: Option<Test>,
+    #[arg(long, value_name = "NAME", value_parser = choice::<CalibrationTest>(), help_heading = "Promise")]
+    pub test: Option<CalibrationTest>,
     /// Method to calibrate [default: trex-o]
     #[arg(long, value_name = "NAME", value_parser = PossibleValuesParser::new(MethodSpec::NAMES), help_heading = "Search")]
     pub method: Option<String>,

@@ -52,7 +52,7 @@ impl<'a> Batches<'a> {
         match file {
             Some(file) => batches.rows = Rows::File(TableReader::open(file, BATCH)?),
             None => {
-                let own = explainer.applicants(explainer.reference().applicants());
+                let own = explainer.applicants().part(explainer.reference().applicants());
                 batches.rejected = own.iter().filter(|own| own.is_rejected()).count();
                 batches.ahead.push_back(own);
             }
@@ -79,7 +79,7 @@ impl<'a> Batches<'a> {
 
     /// The applicants of a table, counted.
     fn taken(&mut self, table: &Table) -> anyhow::Result<Vec<Applicant>> {
-        let (applicants, report) = self.explainer.read_batch(table)?;
+        let (applicants, report) = self.explainer.applicants().read_batch(table)?;
         self.report.add(&report);
         for applicant in &applicants {
             self.tally.add(applicant.score, applicant.favourable);

@@ -123,7 +123,9 @@ fn reference(
     let Some(path) = &args.reference else { return Ok(None) };
     let rows = Reference::read(schema, Table::read(path)?)?;
     let explainer = Explainer::with_model(rows, model.clone())?;
-    Ok(Some(explainer.with_training(&train::changes(&args.training, &TrainParams::default())?)?))
+    Ok(Some(
+        explainer.retraining().with(&train::changes(&args.training, &TrainParams::default())?)?,
+    ))
 }
 
 /// The schema that was given, or the model's own.

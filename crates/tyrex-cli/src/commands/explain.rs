@@ -8,9 +8,9 @@ use tyrex::certificate::{PortfolioStatement, at_least};
 use tyrex::counterfactual::{Budget, MethodSpec, Protocol};
 use tyrex::data::{Table, TableWriter};
 use tyrex::explain::{
-    Advice, Advised, Adviser, Applicant, Ask, CALIBRATED_ROWS, Counter, Explained, Part,
-    Performance, PortfolioDocument, PortfolioTerms, PromisedPoints, Request, ShownPromise, Stage,
-    Unchanged, check_advice_names,
+    Advice, AdviceFile, Advised, Adviser, Applicant, Ask, CALIBRATED_ROWS, Counter, Explained,
+    Part, Performance, PortfolioDocument, PortfolioTerms, PromisedPoints, Request, ShownPromise,
+    Stage, Unchanged, check_advice_names,
 };
 use tyrex::{Error, Result, Seed};
 
@@ -86,11 +86,11 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
             explainer.calibrated(&first, &ask, given.as_ref(), &|at| bars.at(at))?;
     }
     let (explainer, given) = explainer.for_search(&ask, given.as_ref(), &|at| bars.at(at))?;
-    let adviser = explainer.adviser(&ask)?;
+    let adviser = Adviser::of(&explainer, &ask)?;
     let everyone = args.out.is_some() || recording.is_some();
     let most = args.limit.unwrap_or(if everyone { usize::MAX } else { SHOWN });
     let kept = if recording.is_some() { most } else { args.limit.unwrap_or(SHOWN) };
-    let columns = explainer.advice_columns(adviser.request())?;
+    let columns = AdviceFile::new(&explainer, adviser.request()).columns()?;
     let mut promised = PromisedPoints::new(explainer.encoder().dim());
     let mut count = |advice: &[Advice]| {
         if adviser.request().promise.is_some() {
@@ -114,7 +114,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
             let searched = search(&adviser, &mut batches, most, kept, &bars, |advice| {
                 count(advice);
                 let fresh = early.as_deref();
-                out.write(&explainer.advice_table(advice, adviser.request(), fresh)?)
+                out.write(&AdviceFile::new(&explainer, adviser.request()).table(advice, fresh)?)
             })?;
             out.finish()?;
             Ok(searched)
@@ -154,7 +154,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
         data: batches.summary(&title),
         model: ModelSummary::of(explainer.model()),
         favourable_class: subject.class.clone(),
-        reference: explainer.reference_rows(),
+        reference: explainer.reference().training_rows().len(),
         seed,
         performances: batches.performances(),
         part: batches.part(),

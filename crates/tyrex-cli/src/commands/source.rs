@@ -113,7 +113,7 @@ impl Subject {
         changes: &Map<String, Value>,
     ) -> anyhow::Result<Self> {
         let class = Some(FavourableClass::of(&model));
-        let explainer = Explainer::with_model(data, model)?.with_training(changes)?;
+        let explainer = Explainer::with_model(data, model)?.retraining().with(changes)?;
         Ok(Self { explainer, applicants, class, time: None })
     }
 

@@ -39,11 +39,12 @@ pub(crate) fn run(context: &mut Context<'_>, args: &StabilityArgs) -> anyhow::Re
     let bars = context.stages();
     let watch = |at| bars.at(at);
     let counter = Counter::new(Stage::Searching, applicants.len() as u64, &watch);
-    let rows = explainer.stability(&applicants, &terms, || counter.add(1))?;
+    let gauge = explainer.stability(&terms)?;
+    let rows = gauge.read(&applicants, || counter.add(1))?;
     drop(bars);
     if let Some(path) = &args.out {
         let written = &rows[..rows.len().min(args.limit.unwrap_or(usize::MAX))];
-        let table = explainer.stability_table(&terms, written)?;
+        let table = gauge.table(written)?;
         interrupt::whole(|| table.write(path, overwrite))?;
     }
     let count = rows.len();

@@ -8,6 +8,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use tyrex::data::Dataset;
 use tyrex::explain::{Explainer, Performance, Training};
+use tyrex::file::{check_writable, write_whole};
 use tyrex::model::TrainParams;
 use tyrex::model::train::ClassWeights;
 use tyrex::{Error, Result, Seed};
@@ -30,10 +31,11 @@ pub(crate) fn run(context: &mut Context<'_>, args: &TrainArgs) -> anyhow::Result
     let inputs = [data.as_ref(), schema.as_ref(), args.training.params.as_ref()];
     source::keep_inputs(&args.out, &inputs)?;
     check_ending(&args.out)?;
-    tyrex::file::check_writable(&args.out, overwrite)?;
+    check_writable(&args.out, overwrite)?;
     let dataset = source::dataset(context, &args.source)?;
     let (explainer, time) = with_progress(context, dataset, &params, Seed(args.seed))?;
-    interrupt::whole(|| explainer.write_model(&args.out, overwrite))?;
+    let model = explainer.to_onnx()?;
+    interrupt::whole(|| write_whole(&args.out, overwrite, |out| out.write_all(&model)))?;
     context.printer.show(&TrainReport {
         data: DataSummary::of(title, explainer.reference()),
         model: ModelSummary::of(explainer.model()),

@@ -74,7 +74,6 @@ impl From<[f64; 8]> for PrintedLine {
 
 impl PrintedTable {
     /// The line of a method, where the table has one.
-    #[must_use]
     pub fn line(&self, norm: Norm, method: &str) -> Option<PrintedLine> {
         match norm {
             Norm::L1 => self.l1.get(method).copied(),
@@ -138,13 +137,11 @@ pub struct Anchor {
 
 impl Anchor {
     /// Whether it was measured with the authors' released code.
-    #[must_use]
     pub fn is_of_released_code(&self) -> bool {
         self.source == "authors-code"
     }
 
     /// Its source and method.
-    #[must_use]
     pub fn source(&self) -> &str {
         PRINTED.sources.get(&self.source).map_or(self.source.as_str(), String::as_str)
     }
@@ -154,13 +151,11 @@ impl Anchor {
 pub const ABLATION: &str = "ablation";
 
 /// The table to compare an experiment with, if the paper has one of that name.
-#[must_use]
 pub fn table(beside: &str) -> Option<&'static PrintedTable> {
     PRINTED.tables.get(beside)
 }
 
 /// The title of the table or ablation to compare an experiment with.
-#[must_use]
 pub fn title(beside: &str) -> Option<&'static str> {
     if beside == ABLATION {
         return Some(&PRINTED.ablation.title);
@@ -169,7 +164,6 @@ pub fn title(beside: &str) -> Option<&'static str> {
 }
 
 /// The paper's ablation of one measure, by rising threshold.
-#[must_use]
 pub fn ablation(norm: Norm, measure: &str) -> Vec<PrintedAblationLine> {
     let lines = PRINTED.ablation.lines.iter().filter(|line| line.measure == measure);
     lines

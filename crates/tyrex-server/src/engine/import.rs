@@ -116,7 +116,7 @@ impl Upload {
             None => None,
             Some((format, file)) => {
                 let table = table("data", format, file, limits)?;
-                Some(explainer.read_applicants(&table).map_err(at("data"))?)
+                Some(explainer.applicants().read(&table).map_err(at("data"))?)
             }
         };
         Ok((explainer, applicants))
@@ -262,7 +262,7 @@ impl Engine {
                     0 => None,
                     models => {
                         explainer.retraining().params().map_err(at("ensemble"))?;
-                        let explainer = explainer.with_training(&upload.training)?;
+                        let explainer = explainer.retraining().with(&upload.training)?;
                         Some(retraining(&explainer, models, change)?)
                     }
                 };
@@ -311,7 +311,8 @@ impl Engine {
         // Models of every purpose are retrained alike.
         let explainer = match &retraining {
             Some(retraining) => explainer
-                .with_training_params(retraining.params.clone())
+                .retraining()
+                .with_params(retraining.params.clone())
                 .unwrap_or_else(|_| explainer.clone()),
             None => explainer,
         };

@@ -154,7 +154,6 @@ impl Engine {
     }
 
     /// The number of waiting questions.
-    #[must_use]
     pub fn queue_length(&self) -> usize {
         self.pool.waiting()
     }
@@ -165,25 +164,21 @@ impl Engine {
     }
 
     /// The number of answering threads, and of busy ones.
-    #[must_use]
     pub fn threads(&self) -> (usize, usize) {
         (self.pool.threads(), self.pool.busy())
     }
 
     /// The number of answered pieces, and of calls of the library for them.
-    #[must_use]
     pub fn answered(&self) -> (u64, u64) {
         self.pool.answered()
     }
 
     /// The number of unfinished jobs.
-    #[must_use]
     pub fn unfinished_jobs(&self) -> usize {
         self.jobs.unfinished()
     }
 
     /// Whether the initial model is ready, if there is one.
-    #[must_use]
     pub fn is_ready(&self) -> bool {
         !self.parking.is_set() && (self.config.dataset.is_none() || self.active().is_some())
     }

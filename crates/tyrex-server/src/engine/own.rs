@@ -76,7 +76,6 @@ pub struct Loaded {
 
 impl Engine {
     /// A summary of the active model.
-    #[must_use]
     pub fn loaded(&self) -> Option<Loaded> {
         let served = self.active()?;
         Some(Loaded {

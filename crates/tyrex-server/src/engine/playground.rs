@@ -256,7 +256,7 @@ impl Moons {
             maps.push(map(format!("retrained model {}", index + 1), &**member));
         }
         let terms = Self::terms(question.samples, question.sigma);
-        let gauge = self.explainer.stability_gauge(&terms)?;
+        let gauge = self.explainer.stability(&terms)?;
         let row = self.explainer.encoder().decode(grid.row(0));
         let mut stability = Vec::with_capacity(grid.len());
         let places: Vec<usize> = (0..grid.len()).collect();
@@ -308,8 +308,7 @@ impl Moons {
             return Err(Error::field("methods", problem));
         }
         let applicant = self.applicant(&question.at)?;
-        let gauge =
-            self.explainer.stability_gauge(&Self::terms(question.samples, question.sigma))?;
+        let gauge = self.explainer.stability(&Self::terms(question.samples, question.sigma))?;
         let judged = |applicant: &Applicant| -> Result<(f64, usize)> {
             let one = std::slice::from_ref(applicant);
             let stability = gauge.read(one, || stop.go_on())?;

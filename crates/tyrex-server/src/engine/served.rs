@@ -140,7 +140,7 @@ impl Served {
         retraining: Option<Retraining>,
     ) -> Self {
         let apart = applicants.is_some();
-        let own = || explainer.applicants(explainer.reference().applicants());
+        let own = || explainer.applicants().part(explainer.reference().applicants());
         let applicants = applicants.unwrap_or_else(own);
         let is_rejected = |place: &usize| applicants[*place].is_rejected();
         let width = explainer.model().summary().widths().first().copied().unwrap_or(0);
@@ -218,7 +218,7 @@ impl Served {
     /// The applicant in a row of the table of applicants, if there is one.
     pub(crate) fn applicant(&self, row: usize) -> Option<Applicant> {
         if !self.apart {
-            return self.explainer.applicant(row);
+            return self.explainer.applicants().at(row);
         }
         let place = self.applicants.binary_search_by_key(&row, |own| own.row).ok()?;
         Some(self.applicants[place].clone())
@@ -359,11 +359,11 @@ impl Served {
     }
 
     /// The neighbours of these terms, from the cache or drawn now.
-    pub(super) fn gauge(&self, terms: &StabilityTerms) -> Result<Arc<StabilityGauge>> {
+    pub(crate) fn gauge(&self, terms: &StabilityTerms) -> Result<Arc<StabilityGauge>> {
         Ok(self.gauges.get(
             |gauge| gauge.terms() == terms,
             |gauge| self.numbers * gauge.terms().samples,
-            || self.explainer.stability_gauge(terms),
+            || self.explainer.stability(terms),
         )?)
     }
 

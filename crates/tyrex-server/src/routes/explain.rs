@@ -11,7 +11,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tyrex::certificate::Terms;
 use tyrex::data::Table;
-use tyrex::explain::{Applicant, Ask, Explained, PROMISE_DAYS, Request, check_advice_names};
+use tyrex::explain::{
+    AdviceFile, Applicant, Ask, Explained, PROMISE_DAYS, Request, check_advice_names,
+};
 use tyrex_ledger::ledger::check_subject;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -168,7 +170,7 @@ async fn answer_now(
     };
     let table = if wants_table {
         let advice: Vec<_> = found.iter().map(|found| found.advice.clone()).collect();
-        Some(served.explainer().advice_table(&advice, &request, fresh.as_deref())?)
+        Some(AdviceFile::new(served.explainer(), &request).table(&advice, fresh.as_deref())?)
     } else {
         None
     };

@@ -168,7 +168,7 @@ impl ModelSummary {
             kind: served.explainer().model().summary().kind(),
             feature_count: served.explainer().schema().features.len(),
             rows: served.rows(),
-            reference: served.explainer().reference_rows(),
+            reference: served.explainer().reference().training_rows().len(),
             rejected: served.rejected(),
             created: served.created(),
             origin: served.origin().to_owned(),
@@ -188,7 +188,7 @@ impl ModelDetail {
             kind: served.explainer().model().summary().kind(),
             features: explainer.features(),
             rows: served.rows(),
-            reference: served.explainer().reference_rows(),
+            reference: served.explainer().reference().training_rows().len(),
             rejected: served.rejected(),
             created: served.created(),
             origin: served.origin().to_owned(),
@@ -206,7 +206,7 @@ impl ModelDetail {
 }
 
 fn methods(served: &Served) -> Result<Vec<MethodDocument>, Problem> {
-    let has_gradients = served.explainer().differentiable().is_some();
+    let has_gradients = served.explainer().model().differentiable().is_some();
     let mut methods = Vec::new();
     for name in MethodSpec::NAMES {
         let method = MethodSpec::named(name, Protocol::Product)?;

@@ -71,7 +71,7 @@ pub(super) fn request(served: &Served, ask: &Ask, promises: bool) -> Result<Requ
         return Err(Problem::field("promise", problem));
     }
     let request = Ask { models: Some(fresh), ..settled }.request()?;
-    if request.method.needs_gradients() && served.explainer().differentiable().is_none() {
+    if request.method.needs_gradients() && served.explainer().model().differentiable().is_none() {
         let problem = format!(
             "it needs gradients, which trees do not have; expected {}",
             MethodSpec::listed(|method| !method.needs_gradients())

@@ -70,7 +70,7 @@ pub(crate) async fn measure(
     let applicants = applicants(&state, &served, &Arc::new(rows)).await?;
     let rows = state.engine.ask(&served, Measuring(terms), applicants).await?;
     if wants_arrow {
-        return arrow(&served.explainer().stability_table(&terms, &rows)?);
+        return arrow(&served.gauge(&terms)?.table(&rows)?);
     }
     let (model, fingerprint) = (served.id().to_owned(), served.fingerprint().to_owned());
     Ok(Json(StabilityAnswer { model, fingerprint, terms, rows }).into_response())

@@ -23,7 +23,7 @@ fn the_default_answer_has_a_promise_and_is_the_librarys() {
     let go_on = |_: &_| std::ops::ControlFlow::Continue(());
     let params = TrainParams::default();
     let explainer = Explainer::train(dataset, &params, Seed(0), go_on).expect("a network");
-    let applicant = explainer.rejected(Part::Test).swap_remove(0);
+    let applicant = explainer.applicants().rejected(Part::Test).swap_remove(0);
     let question = json!({ "indices": [applicant.row] });
 
     // Until all models are trained, the answer is to come again.

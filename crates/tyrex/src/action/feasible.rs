@@ -90,32 +90,27 @@ impl FeasibleSet {
     }
 
     /// The number of columns.
-    #[must_use]
-    pub fn dim(&self) -> usize {
+    pub(crate) fn dim(&self) -> usize {
         self.lower.len()
     }
 
     /// The smallest value of each column; `-inf` if there is none.
-    #[must_use]
     pub fn lower(&self) -> &[f32] {
         &self.lower
     }
 
     /// The largest value of each column; `inf` if there is none. A fixed column has the same
     /// number as smallest and largest.
-    #[must_use]
     pub fn upper(&self) -> &[f32] {
         &self.upper
     }
 
     /// The one-hot groups in which there is a choice; all other one-hot columns are fixed.
-    #[must_use]
     pub fn groups(&self) -> &[Group] {
         &self.groups
     }
 
     /// Whether every point of the set is an answer; if not, only points of rows are.
-    #[must_use]
     pub(crate) fn is_relaxed(&self) -> bool {
         self.answers.is_none()
     }
@@ -176,7 +171,6 @@ impl FeasibleSet {
     ///
     /// # Panics
     /// If the dimension of the point differs.
-    #[must_use]
     pub fn contains(&self, point: &[f32]) -> bool {
         assert_eq!(point.len(), self.dim(), "a point of another dimension");
         let in_box = point.iter().zip(self.lower.iter().zip(&self.upper)).all(|(&x, (&l, &u))| {
@@ -199,7 +193,6 @@ impl FeasibleSet {
     ///
     /// # Panics
     /// If the dimension of the point differs.
-    #[must_use]
     pub fn settle(&self, point: &[f32]) -> Option<(Row, Vec<f32>)> {
         assert_eq!(point.len(), self.dim(), "a point of another dimension");
         let answers = self.answers.as_ref()?;
@@ -212,13 +205,11 @@ impl FeasibleSet {
     /// number a step up or down (and by some fractions of its interval), another level, or the
     /// factual's value. If a linear rule then requires other numbers to change, they change as
     /// little as possible. In the order of the features, small changes first.
-    #[must_use]
     pub fn moves<'a>(&self, row: &'a Row) -> Moves<'a> {
         self.answers.as_ref().map_or_else(|| Moves::none(row), |answers| answers.moves(row))
     }
 
     /// The violations of a row; empty for a row that is an answer, and for sets without rows.
-    #[must_use]
     pub fn violations(&self, row: &Row) -> Vec<Violation> {
         self.answers.as_ref().map_or_else(Vec::new, |answers| answers.violations(row))
     }

@@ -102,19 +102,17 @@ impl Actions {
     }
 
     /// The schema, with the actions and rules that are in force.
-    #[must_use]
     pub fn schema(&self) -> &Schema {
         &self.schema
     }
 
     /// The encoder.
-    #[must_use]
-    pub fn encoder(&self) -> &Encoder {
+    pub(crate) fn encoder(&self) -> &Encoder {
         &self.encoder
     }
 
     /// The same, changed for one request.
-    pub fn overridden(&self, overrides: &Overrides) -> Result<Self> {
+    pub(crate) fn overridden(&self, overrides: &Overrides) -> Result<Self> {
         let mut schema = Schema::clone(&self.schema);
         for (name, action) in &overrides.actions {
             let position = self.position(name)?;
@@ -140,7 +138,6 @@ impl Actions {
     }
 
     /// Every action that is not `free`, in the order of the features, then every rule.
-    #[must_use]
     pub fn constraints(&self) -> Vec<Constraint> {
         let bound = self.schema.features.iter().filter(|feature| feature.action != Action::Free);
         let features = bound.map(|feature| Constraint::Feature(feature.name.clone()));

@@ -40,7 +40,6 @@ impl<'a> Moves<'a> {
     ///
     /// # Panics
     /// If there is no such point.
-    #[must_use]
     pub fn row(&self, index: usize) -> Row {
         match &self.changes[index] {
             Change::One(position, value) => {

@@ -92,10 +92,10 @@ fn tests_differ_in_what_failures_cost() {
         let goal = Goal { test, ..goal(0.8, 0.95) };
         choose(&goal, vec![candidate(0.9, &costs, accepted)]).unwrap().tau()
     };
-    assert_eq!(tau(Test::Betting, &each), Some(0.9));
-    assert_eq!(tau(Test::HoeffdingBentkus, &each), None);
-    assert_eq!(tau(Test::Betting, &ruined), None);
-    assert_eq!(tau(Test::HoeffdingBentkus, &ruined), Some(0.9));
+    assert_eq!(tau(CalibrationTest::Betting, &each), Some(0.9));
+    assert_eq!(tau(CalibrationTest::HoeffdingBentkus, &each), None);
+    assert_eq!(tau(CalibrationTest::Betting, &ruined), None);
+    assert_eq!(tau(CalibrationTest::HoeffdingBentkus, &ruined), Some(0.9));
 }
 
 #[test]
@@ -142,7 +142,9 @@ fn without_a_choice_the_best_threshold_is_judged_by_the_models_that_did_not_choo
 fn so_many_models_that_judge_alike_show_the_goal() {
     // Nine of ten under every model: more than the target, with too few models to show it.
     let costs = [Some(1.0); 10];
-    for (validity, test) in [(0.85, Test::Betting), (0.8, Test::HoeffdingBentkus)] {
+    for (validity, test) in
+        [(0.85, CalibrationTest::Betting), (0.8, CalibrationTest::HoeffdingBentkus)]
+    {
         let goal = Goal { test, ..goal(validity, 0.95) };
         let by = |models| choose(&goal, vec![candidate(0.9, &costs, &vec![9; models])]).unwrap();
         let few = by(20);

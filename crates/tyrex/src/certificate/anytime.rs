@@ -49,7 +49,6 @@ impl KeptShares {
     }
 
     /// `ln K_t(m)`, for a positive `m`.
-    #[must_use]
     pub fn log_capital(&self, m: f64) -> f64 {
         let ratios: Vec<f64> = self.shares.iter().map(|share| share / m).collect();
         let logs: Vec<f64> = (0..STAKES)

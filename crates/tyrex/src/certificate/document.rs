@@ -54,8 +54,7 @@ impl Claim {
 
 impl CertificateWords {
     /// The words of a certificate.
-    #[must_use]
-    pub fn of(certificate: &Certificate) -> Self {
+    pub(crate) fn of(certificate: &Certificate) -> Self {
         Self {
             verdict: certificate.verdict(),
             sentence: certificate.sentence(),

@@ -88,13 +88,11 @@ pub struct Deviation {
 
 impl Likeness {
     /// A comparison without a test.
-    #[must_use]
-    pub fn not_tested(recipe: RecipeSource, reason: &str) -> Self {
+    pub(crate) fn not_tested(recipe: RecipeSource, reason: &str) -> Self {
         Self { recipe, test: LikenessTest::NotTested { reason: reason.to_owned() } }
     }
 
     /// Whether the test found a difference.
-    #[must_use]
     pub fn is_refuted(&self) -> bool {
         matches!(&self.test, LikenessTest::Tested { differs, .. } if !differs.is_empty())
     }

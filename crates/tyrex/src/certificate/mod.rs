@@ -164,31 +164,26 @@ const NOT_ASKED_FOR: LeftOut = LeftOut("it was not asked for");
 
 impl Tier {
     /// The verdict.
-    #[must_use]
     pub fn verdict(&self) -> Verdict {
         self.kind().verdict()
     }
 
     /// The assumptions.
-    #[must_use]
     pub fn assumptions(&self) -> &[Assumption] {
         self.kind().assumptions()
     }
 
     /// The claim as a sentence.
-    #[must_use]
     pub fn claim(&self) -> String {
         self.kind().claim()
     }
 
     /// The claim in a few words, for a table.
-    #[must_use]
     pub fn brief(&self) -> String {
         self.kind().brief()
     }
 
     /// Its numbers as text, in the order of [`TierKind::numbers`].
-    #[must_use]
     pub fn numbers(&self) -> Vec<String> {
         self.kind().numbers()
     }
@@ -225,43 +220,36 @@ pub struct Certificate {
 
 impl Certificate {
     /// The fingerprint of the model, if it has one.
-    #[must_use]
     pub fn model(&self) -> Option<&Fingerprint> {
         self.model.as_ref()
     }
 
     /// The retrained models, if there were any.
-    #[must_use]
     pub fn retraining(&self) -> Option<&Retraining> {
         self.retraining.as_ref()
     }
 
     /// The point.
-    #[must_use]
     pub fn point(&self) -> Point {
         self.point.clone().into()
     }
 
     /// `m(x)`
-    #[must_use]
     pub fn score(&self) -> f32 {
         self.score
     }
 
     /// The terms.
-    #[must_use]
     pub fn terms(&self) -> &Terms {
         &self.terms
     }
 
     /// The tiers, in the order theorem, interval, ensemble.
-    #[must_use]
     pub fn tiers(&self) -> &[Tier] {
         &self.tiers
     }
 
     /// The theorem tier, if present.
-    #[must_use]
     pub fn theorem(&self) -> Option<&TheoremTier> {
         self.tiers.iter().find_map(|tier| match tier {
             Tier::Theorem(tier) => Some(tier),
@@ -270,7 +258,6 @@ impl Certificate {
     }
 
     /// The interval tier, if present.
-    #[must_use]
     pub fn interval(&self) -> Option<&IntervalTier> {
         self.tiers.iter().find_map(|tier| match tier {
             Tier::Interval(tier) => Some(tier),
@@ -279,7 +266,6 @@ impl Certificate {
     }
 
     /// The ensemble tier, if present.
-    #[must_use]
     pub fn ensemble(&self) -> Option<&EnsembleTier> {
         self.tiers.iter().find_map(|tier| match tier {
             Tier::Ensemble(tier) => Some(tier),
@@ -288,20 +274,17 @@ impl Certificate {
     }
 
     /// The omitted tiers, with the reasons.
-    #[must_use]
     pub fn omitted(&self) -> &[Omission] {
         &self.omitted
     }
 
     /// The best verdict of its tiers.
-    #[must_use]
     pub fn verdict(&self) -> Verdict {
         self.tiers.iter().map(Tier::verdict).max().unwrap_or(Verdict::Vacuous)
     }
 
     /// The claims and their assumptions in words: one or two sentences for every tier that is not
     /// vacuous, or a statement that nothing is claimed.
-    #[must_use]
     pub fn sentence(&self) -> String {
         let verdict = self.verdict();
         let says = |tier: &&Tier| verdict == Verdict::Vacuous || tier.verdict() > Verdict::Vacuous;
@@ -331,7 +314,6 @@ impl Certificate {
 }
 
 /// A lower bound as text, rounded down to three digits: rounding up would claim too much.
-#[must_use]
 pub fn at_least(bound: f64) -> String {
     rounded_down(bound, 3)
 }

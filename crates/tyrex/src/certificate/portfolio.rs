@@ -83,32 +83,28 @@ impl Portfolio {
     }
 
     /// The number of models.
-    #[must_use]
     pub fn models(&self) -> usize {
         self.kept.len()
     }
 
     /// For each promise, the number of models that keep it.
-    pub fn keeping(&self) -> impl Iterator<Item = usize> {
+    pub(crate) fn keeping(&self) -> impl Iterator<Item = usize> {
         let promises = self.kept.first().map_or(0, Vec::len);
         (0..promises).map(|index| self.kept.iter().filter(|kept| kept[index]).count())
     }
 
     /// The assumptions of every statement.
-    #[must_use]
     pub fn assumptions(&self) -> &[Assumption] {
         &self.assumptions
     }
 
     /// The verdict that follows from the assumptions.
-    #[must_use]
     pub fn verdict(&self) -> Verdict {
         Verdict::of(true, &self.assumptions)
     }
 
     /// The share of the weight that each model keeps: `sum_i w_i [kept by j] / sum_i w_i`. `None`
     /// if there is no weight. Weights are finite and not negative, one for each promise.
-    #[must_use]
     pub fn shares(&self, weights: &[f64]) -> Option<Vec<f64>> {
         // Relative to the largest, so that no sum overflows.
         let largest = weights.iter().copied().fold(0.0, f64::max);
@@ -127,7 +123,6 @@ impl Portfolio {
     ///
     /// `j` is the largest rank whose probability is at least the confidence, or 1 if there are too
     /// few models for it; the statement has the probability that results.
-    #[must_use]
     pub fn statement(
         &self,
         group: Option<PortfolioGroup>,

@@ -72,7 +72,11 @@ impl WrittenCertificate {
 
     /// Recomputes the certificate and compares it, and its words if present. A certificate that
     /// cannot be recomputed is not confirmed.
-    pub fn verified(&self, model: &dyn Model, retrained: Option<Retrained>) -> Result<Verified> {
+    pub(crate) fn verified(
+        &self,
+        model: &dyn Model,
+        retrained: Option<Retrained>,
+    ) -> Result<Verified> {
         let Certificate { point, terms, seed, .. } = &self.certificate;
         let mut differences = Vec::new();
         match certify(model, point, retrained, terms, *seed) {

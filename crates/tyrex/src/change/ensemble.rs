@@ -199,7 +199,11 @@ impl Ensemble {
     }
 
     /// An ensemble of existing models.
-    pub fn new(base: Arc<dyn Model>, members: Vec<Arc<dyn Model>>, origin: Origin) -> Result<Self> {
+    pub(crate) fn new(
+        base: Arc<dyn Model>,
+        members: Vec<Arc<dyn Model>>,
+        origin: Origin,
+    ) -> Result<Self> {
         if let Some(other) = members.iter().find(|member| member.dim() != base.dim()) {
             return Err(Error::Dimension {
                 what: "coordinates that a member takes".to_owned(),
@@ -248,13 +252,11 @@ impl Ensemble {
     }
 
     /// The model before the change.
-    #[must_use]
     pub fn base(&self) -> &Arc<dyn Model> {
         &self.base
     }
 
     /// The models after it.
-    #[must_use]
     pub fn members(&self) -> &[Arc<dyn Model>] {
         &self.members
     }
@@ -271,7 +273,6 @@ impl Ensemble {
     }
 
     /// Where the members come from.
-    #[must_use]
     pub fn origin(&self) -> &Origin {
         &self.origin
     }

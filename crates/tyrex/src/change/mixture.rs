@@ -58,7 +58,7 @@ impl Default for Mixture {
 
 impl Mixture {
     /// A mixture of at least two changes, none of which is a mixture.
-    pub fn new(changes: Vec<ModelChange>) -> Result<Self> {
+    pub(crate) fn new(changes: Vec<ModelChange>) -> Result<Self> {
         let names = || changes.iter().map(ModelChange::name).collect::<Vec<_>>().join(",");
         if changes.len() < 2 {
             return Err(Error::param("changes", format!("[{}]", names()), "at least two changes"));
@@ -68,12 +68,6 @@ impl Mixture {
             return Err(Error::param("changes", format!("[{}]", names()), expected));
         }
         Ok(Self { changes })
-    }
-
-    /// The changes to draw from.
-    #[must_use]
-    pub fn changes(&self) -> &[ModelChange] {
-        &self.changes
     }
 }
 

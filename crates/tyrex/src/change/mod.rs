@@ -131,13 +131,11 @@ impl ModelChange {
     }
 
     /// The change and its parameters in words.
-    #[must_use]
     pub fn description(&self) -> String {
         self.kind().description()
     }
 
     /// The epochs that a model takes on average, if its base was trained with `params`.
-    #[must_use]
     pub fn epochs(&self, params: &TrainParams) -> f64 {
         self.kind().epochs(params)
     }

@@ -31,25 +31,21 @@ pub struct ObservedChange {
 
 impl ObservedChange {
     /// `nu`, the largest of the variances.
-    #[must_use]
     pub fn largest_variance(&self) -> f64 {
         self.variances.iter().copied().fold(0.0, f64::max)
     }
 
     /// `1/n sum_i nu_{x_i}`: the mean variance.
-    #[must_use]
     pub fn mean_variance(&self) -> f64 {
         self.variances.iter().sum::<f64>() / self.variances.len().max(1) as f64
     }
 
     /// `sqrt(nu)`, the right side of Lemma 1.
-    #[must_use]
     pub fn lemma_bound(&self) -> f64 {
         self.largest_variance().sqrt()
     }
 
     /// Whether the observed means satisfy Lemma 1.
-    #[must_use]
     pub fn lemma_holds(&self) -> bool {
         self.mean_change <= self.lemma_bound()
     }

@@ -37,7 +37,6 @@ pub struct Given {
 
 impl Origin {
     /// The origin in words, for certificates.
-    #[must_use]
     pub fn description(&self) -> String {
         match self {
             Self::Trained { change, .. } => change.description(),
@@ -49,7 +48,6 @@ impl Origin {
     }
 
     /// The change, if this crate made the models.
-    #[must_use]
     pub fn change(&self) -> Option<&ModelChange> {
         match self {
             Self::Trained { change, .. } => Some(change),

@@ -78,8 +78,7 @@ impl fmt::Debug for Meter<'_> {
 
 impl<'a> Meter<'a> {
     /// A meter at zero; the clock starts now.
-    #[must_use]
-    pub fn new(budget: Budget) -> Self {
+    pub(crate) fn new(budget: Budget) -> Self {
         let deadline = budget
             .seconds
             .and_then(|seconds| Duration::try_from_secs_f64(seconds).ok())
@@ -110,13 +109,11 @@ impl<'a> Meter<'a> {
     }
 
     /// The work done so far.
-    #[must_use]
     pub fn effort(&self) -> Effort {
         self.effort
     }
 
     /// Whether work was refused because the budget was spent.
-    #[must_use]
     pub(crate) fn is_spent(&self) -> bool {
         self.spent
     }

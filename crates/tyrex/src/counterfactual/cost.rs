@@ -21,7 +21,6 @@ choices! { Norm "norm" {
 
 impl Norm {
     /// The name in text.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::L1 => "L1",
@@ -30,7 +29,6 @@ impl Norm {
     }
 
     /// The distance between two points.
-    #[must_use]
     pub fn distance(self, a: &[f32], b: &[f32]) -> f64 {
         match self {
             Self::L1 => sum(a, b, f64::abs),

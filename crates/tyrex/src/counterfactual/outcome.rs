@@ -90,7 +90,6 @@ pub enum Reason {
 
 impl Reason {
     /// The reason as written in files.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::AlreadyFavourable => "already-favourable",
@@ -126,7 +125,6 @@ impl std::fmt::Display for Reason {
 
 impl Outcome {
     /// The counterfactual, if one was found.
-    #[must_use]
     pub fn found(&self) -> Option<&Counterfactual> {
         match &self.answer {
             Answer::Found { counterfactual, .. } => Some(counterfactual),
@@ -135,13 +133,11 @@ impl Outcome {
     }
 
     /// Whether the budget ended the search, so that a longer search may find a cheaper point.
-    #[must_use]
     pub(crate) fn is_cut_short(&self) -> bool {
         matches!(self.answer, Answer::Found { stopped: Stopped::BudgetSpent, .. })
     }
 
     /// The reason, if no counterfactual was found.
-    #[must_use]
     pub fn reason(&self) -> Option<Reason> {
         match &self.answer {
             Answer::Found { .. } => None,

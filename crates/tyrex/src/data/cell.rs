@@ -5,7 +5,6 @@ use crate::data::value::{EXACT, Row, Value, nearest_name, parse_number};
 
 impl Schema {
     /// Whether the feature may have this value.
-    #[must_use]
     pub fn accepts(&self, feature: &Feature, value: &Value) -> bool {
         match (value, &feature.kind) {
             (Value::Missing, _) => self.missing_policy(feature).keeps_missing(),
@@ -22,7 +21,6 @@ impl Schema {
     }
 
     /// The accepted values, in words.
-    #[must_use]
     pub fn expected(&self, feature: &Feature) -> String {
         if !feature.kind.is_number() {
             return format!("one of {}", listed(feature.kind.levels()));

@@ -86,55 +86,46 @@ impl Dataset {
     }
 
     /// The schema.
-    #[must_use]
     pub fn schema(&self) -> &Schema {
         &self.schema
     }
 
     /// The table, with every row of the file.
-    #[must_use]
     pub fn table(&self) -> &Table {
         &self.table
     }
 
     /// The encoder.
-    #[must_use]
     pub fn encoder(&self) -> &Encoder {
         &self.encoder
     }
 
     /// The kept rows.
-    #[must_use]
     pub fn rows(&self) -> &[Row] {
         &self.rows
     }
 
     /// For each kept row, its row in the table.
-    #[must_use]
     pub fn table_rows(&self) -> &[usize] {
         &self.table_rows
     }
 
     /// The points of the rows.
-    #[must_use]
     pub fn points(&self) -> &Points {
         &self.points
     }
 
     /// For each row, whether its label is favourable.
-    #[must_use]
     pub fn labels(&self) -> &[bool] {
         &self.labels
     }
 
     /// The rows to train on, as indices into `rows`, in the order of the split.
-    #[must_use]
     pub fn train(&self) -> &[usize] {
         &self.train
     }
 
     /// The rows to test on, as indices into `rows`, in the order of the split.
-    #[must_use]
     pub fn test(&self) -> &[usize] {
         &self.test
     }
@@ -145,7 +136,6 @@ impl Dataset {
     }
 
     /// The report of dropped rows and filled cells.
-    #[must_use]
     pub fn report(&self) -> &ReadReport {
         &self.report
     }

@@ -52,13 +52,11 @@ impl TableReader {
     }
 
     /// The file.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.source
     }
 
     /// The share of the file read so far, 0 to 1; `None` for a pipe.
-    #[must_use]
     pub fn progress(&self) -> Option<f64> {
         self.batches.progress()
     }

@@ -69,19 +69,16 @@ impl Column {
     }
 
     /// The column's name.
-    #[must_use]
     pub fn name(&self) -> &str {
         &self.name
     }
 
     /// The number of cells.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.ends.len()
     }
 
     /// Whether there are no cells.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.ends.is_empty()
     }
@@ -122,14 +119,12 @@ impl Column {
     ///
     /// # Panics
     /// If there is no such row.
-    #[must_use]
     pub fn cell(&self, row: usize) -> &str {
         let start = row.checked_sub(1).map_or(0, |previous| self.ends[previous]);
         &self.text[start..self.ends[row]]
     }
 
     /// All cells in order.
-    #[must_use]
     pub fn cells(&self) -> impl ExactSizeIterator<Item = &str> {
         (0..self.len()).map(|row| self.cell(row))
     }
@@ -214,19 +209,16 @@ impl Table {
     }
 
     /// The file the table came from.
-    #[must_use]
     pub fn source(&self) -> &Path {
         &self.source
     }
 
     /// The columns, in the order of the file.
-    #[must_use]
     pub fn columns(&self) -> &[Column] {
         &self.columns
     }
 
     /// The number of rows.
-    #[must_use]
     pub fn rows(&self) -> usize {
         self.rows
     }
@@ -247,7 +239,6 @@ impl Table {
     }
 
     /// The numbers of the rows in the file: from 0, unless the table is a batch.
-    #[must_use]
     pub fn row_numbers(&self) -> Range<usize> {
         let first = self.batch.unwrap_or(0);
         first..first + self.rows
@@ -263,7 +254,6 @@ impl Table {
     ///
     /// # Panics
     /// If there is no such row.
-    #[must_use]
     pub fn cell<'a>(&self, row: usize, column: &'a Column) -> &'a str {
         column.cell(row - self.batch.unwrap_or(0))
     }
@@ -331,8 +321,7 @@ impl Content {
     }
 
     /// Whether a cell fits a column of this content. An empty cell fits any.
-    #[must_use]
-    pub fn fits(self, cell: &str) -> bool {
+    pub(crate) fn fits(self, cell: &str) -> bool {
         match self {
             _ if cell.is_empty() => true,
             Self::Boolean => cell == "true" || cell == "false",

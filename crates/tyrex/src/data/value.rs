@@ -24,7 +24,6 @@ pub enum Value {
 
 impl Value {
     /// The number, if it is one.
-    #[must_use]
     pub fn number(&self) -> Option<f64> {
         match self {
             Self::Number(number) => Some(*number),
@@ -33,7 +32,6 @@ impl Value {
     }
 
     /// The value with six significant digits.
-    #[must_use]
     pub fn for_people(&self) -> String {
         let Self::Number(number) = self else { return self.to_string() };
         let size = number.abs().log10().floor();
@@ -45,7 +43,6 @@ impl Value {
     }
 
     /// Whether a cell with this text means this value: numbers are compared by value, text exactly.
-    #[must_use]
     pub fn matches(&self, text: &str) -> bool {
         match self {
             Self::Number(number) => parse_number(text) == Some(*number),
@@ -192,7 +189,6 @@ impl Row {
     }
 
     /// The values, in the order of the schema's features.
-    #[must_use]
     pub fn values(&self) -> &[Value] {
         &self.values
     }
@@ -200,7 +196,6 @@ impl Row {
 
 /// A plain decimal number, with an exponent or without; `None` for anything else, and
 /// for a number too large for an `f64`.
-#[must_use]
 pub(crate) fn parse_number(text: &str) -> Option<f64> {
     let text = text.trim();
     // `f64::from_str` also takes `inf`, `nan` and `infinity`; here those are not numbers.
@@ -212,7 +207,6 @@ pub(crate) fn parse_number(text: &str) -> Option<f64> {
 }
 
 /// The candidate most similar to `text`, if any is similar enough.
-#[must_use]
 pub fn nearest_name<'a>(text: &str, candidates: impl Iterator<Item = &'a str>) -> Option<&'a str> {
     let wanted = text.trim().to_lowercase();
     let mut best = None;

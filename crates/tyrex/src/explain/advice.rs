@@ -1,20 +1,16 @@
 //! Advice: for each rejected row, what to change so that the model accepts it.
 
-use std::ops::ControlFlow;
-
 use serde::{Deserialize, Serialize};
 
 use super::adviser::answers_are_rows;
 use super::ask::no_test;
 use super::table::check_names;
 use super::{
-    Adviser, Applicant, ChangeWords, Explainer, FORMAT_VERSION, Fresh, Meaning, Promise,
-    PromisedPoints, QuestionPortfolio,
+    Applicant, ChangeWords, Explainer, FORMAT_VERSION, Fresh, Meaning, Promise, PromisedPoints,
+    QuestionPortfolio,
 };
 use crate::action::Overrides;
-use crate::counterfactual::{
-    Budget, Counterfactual, MethodSpec, Norm, Outcome, Protocol, Reason, Tick,
-};
+use crate::counterfactual::{Budget, Counterfactual, MethodSpec, Norm, Outcome, Protocol, Reason};
 use crate::data::{Column, Content, Feature, FeatureKind, Row, Schema, Table, Value};
 use crate::error::{Error, Result};
 use crate::seed::Seed;
@@ -141,7 +137,6 @@ pub struct FeatureChange {
 
 impl Advice {
     /// The counterfactual, if one was found.
-    #[must_use]
     pub fn found(&self) -> Option<&Counterfactual> {
         self.outcome.found()
     }
@@ -157,15 +152,18 @@ impl Advice {
     }
 }
 
-impl Explainer {
-    /// Finds advice for applicants with a temporary [`Adviser`].
-    pub fn advise(
-        &self,
-        applicants: &[Applicant],
-        request: &Request,
-        watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
-    ) -> Result<Vec<Advice>> {
-        Adviser::new(self, request.clone())?.advise(applicants, watch)
+/// A file of advice: its columns and its lines.
+#[derive(Debug, Clone, Copy)]
+pub struct AdviceFile<'a> {
+    explainer: &'a Explainer,
+    request: &'a Request,
+}
+
+impl<'a> AdviceFile<'a> {
+    /// The file of answers to a request.
+    #[must_use]
+    pub fn new(explainer: &'a Explainer, request: &'a Request) -> Self {
+        Self { explainer, request }
     }
 
     /// Advice as a table to write: `row`, `status`, `reason`, the counterfactual's features under
@@ -178,24 +176,20 @@ impl Explainer {
     /// has a promise, `promise_models`, `promise_accepting` and `promise_shown` follow `changed`:
     /// the number of fresh models, of those that accept, and the probability that they show, which
     /// is empty if an assumption does not hold.
-    pub fn advice_table(
-        &self,
-        advice: &[Advice],
-        request: &Request,
-        fresh: Option<&Fresh>,
-    ) -> Result<Table> {
-        let mut promised = PromisedPoints::new(self.encoder().dim());
+    pub fn table(self, advice: &[Advice], fresh: Option<&Fresh>) -> Result<Table> {
+        let Self { explainer, request } = self;
+        let mut promised = PromisedPoints::new(explainer.encoder().dim());
         promised.add(advice);
         let judged = match request.promise.zip(fresh) {
             Some((promise, fresh)) => promised.judged(fresh, promise)?,
             None => None,
         };
         let mut shown = judged.iter().flat_map(QuestionPortfolio::cells);
-        let columns = self.advice_columns(request)?;
+        let columns = self.columns()?;
         let mut columns: Vec<Column> =
             columns.into_iter().map(|(name, _)| Column::new(name)).collect();
-        let parameters = self.parameters(request)?;
-        let model = self.fingerprint().to_string();
+        let parameters = explainer.parameters(request)?;
+        let model = explainer.fingerprint().to_string();
         for each in advice {
             let mut cells = vec![each.applicant.row.to_string()];
             let (status, reason) = match each.outcome.reason() {
@@ -207,7 +201,7 @@ impl Explainer {
             let own = OWN_TAIL.len() + if request.promise.is_some() { PROMISE.len() } else { 0 };
             let width = columns.len() - HEAD.len() - own;
             match (&each.advised, each.found()) {
-                (Some(row), _) => cells.extend(self.schema().cells_of_row(row)),
+                (Some(row), _) => cells.extend(explainer.schema().cells_of_row(row)),
                 (None, Some(found)) => cells.extend(found.point.iter().map(ToString::to_string)),
                 (None, None) => cells.extend(vec![String::new(); width]),
             }
@@ -236,15 +230,16 @@ impl Explainer {
         Table::new("counterfactuals", columns)
     }
 
-    /// The columns of [`advice_table`](Self::advice_table), and the types of their cells.
-    pub fn advice_columns(&self, request: &Request) -> Result<Vec<(String, Content)>> {
+    /// The columns of [`table`](Self::table), and the types of their cells.
+    pub fn columns(self) -> Result<Vec<(String, Content)>> {
+        let Self { explainer, request } = self;
+        let schema = explainer.schema();
         let answers: Vec<(String, Content)> = if answers_are_rows(request) {
-            check_advice_names(self.schema())?;
-            let column =
-                |feature: &Feature| (feature.name.clone(), content(self.schema(), feature));
-            self.schema().features.iter().map(column).collect()
+            check_advice_names(schema)?;
+            let column = |feature: &Feature| (feature.name.clone(), content(schema, feature));
+            schema.features.iter().map(column).collect()
         } else {
-            self.encoder().columns().into_iter().map(|name| (name, Content::Real)).collect()
+            explainer.encoder().columns().into_iter().map(|name| (name, Content::Real)).collect()
         };
         let own = |(name, content): (&str, Content)| (name.to_owned(), content);
         let mut tail: Vec<(String, Content)> =
@@ -254,7 +249,9 @@ impl Explainer {
         }
         Ok(HEAD.into_iter().map(own).chain(answers).chain(tail).collect())
     }
+}
 
+impl Explainer {
     /// The cell `parameters` of a file of advice: the request, and the promised outcome.
     pub(super) fn parameters(&self, request: &Request) -> Result<String> {
         let meaning = Meaning::of(self.schema());
@@ -330,7 +327,7 @@ const PROMISE: [(&str, Content); 3] = [
 ];
 const AFTER_CHANGED: usize = 5;
 
-/// Checks that no feature has the name of one of [`Explainer::advice_table`]'s own columns. Call
+/// Checks that no feature has the name of one of [`AdviceFile::table`]'s own columns. Call
 /// this before long work whose result is written at the end.
 pub fn check_advice_names(schema: &Schema) -> Result<()> {
     let own = HEAD.iter().chain(&PROMISE).map(|(name, _)| *name);

@@ -81,19 +81,17 @@ impl std::fmt::Debug for Adviser {
     }
 }
 
-impl Explainer {
+impl Adviser {
     /// Prepares the answers to a question whose promise is settled ([`Ask::for_model`]). `tau = auto`
     /// has to be replaced by a number first ([`Explainer::calibrated`]).
-    pub fn adviser(&self, ask: &Ask) -> Result<Adviser> {
+    pub fn of(explainer: &Explainer, ask: &Ask) -> Result<Self> {
         if ask.is_calibrated() {
             return Err(Error::param("tau", "auto", "a number, chosen by a calibration"));
         }
-        ask.check_features(self.schema())?;
-        Adviser::new(self, ask.settled(self, false).request()?)
+        ask.check_features(explainer.schema())?;
+        Self::new(explainer, ask.settled(explainer, false).request()?)
     }
-}
 
-impl Adviser {
     /// Prepares the answers to a request.
     pub fn new(explainer: &Explainer, request: Request) -> Result<Self> {
         let reference = Arc::clone(explainer.reference_points());
@@ -139,13 +137,11 @@ impl Adviser {
     }
 
     /// The explainer.
-    #[must_use]
     pub fn explainer(&self) -> &Explainer {
         &self.explainer
     }
 
     /// The request.
-    #[must_use]
     pub fn request(&self) -> &Request {
         &self.request
     }
@@ -200,7 +196,7 @@ impl Adviser {
     /// searches. `None` if answers are points, which have no rules.
     ///
     /// `watch` is called as in a search; a `Break` is an error.
-    pub fn relaxations(
+    pub(crate) fn relaxations(
         &self,
         row: &Row,
         tries: usize,

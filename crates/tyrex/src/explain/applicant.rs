@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use super::{Explainer, Part, Reference};
+use super::{Explainer, Part};
 use crate::data::{ReadReport, Row, Rows, Table};
 use crate::error::{Error, Result};
 use crate::model::{Model, THRESHOLD};
@@ -27,40 +27,47 @@ pub struct Applicant {
 
 impl Applicant {
     /// Whether the model rejects it: `m(x) < 0.5`.
-    #[must_use]
     pub fn is_rejected(&self) -> bool {
         self.score < THRESHOLD
     }
 }
 
+/// The rows to explain: those of the explainer's own data, and other rows of the same schema.
+#[derive(Debug, Clone, Copy)]
+pub struct Applicants<'a> {
+    explainer: &'a Explainer,
+}
+
 impl Explainer {
-    /// The rows of a part, in the order of the table.
-    #[must_use]
-    pub fn applicants(&self, part: Part) -> Vec<Applicant> {
-        let mut rows = self.reference().part(part);
+    /// The rows to explain.
+    pub fn applicants(&self) -> Applicants<'_> {
+        Applicants { explainer: self }
+    }
+}
+
+impl Applicants<'_> {
+    /// The rows of a part of the explainer's data, in the order of the table.
+    pub fn part(self, part: Part) -> Vec<Applicant> {
+        let mut rows = self.explainer.reference().part(part);
         rows.sort_unstable();
-        rows.into_iter()
-            .map(|row| applicant(self.reference(), row, self.points(), self.scores()[row]))
-            .collect()
+        rows.into_iter().map(|row| self.own(row)).collect()
     }
 
     /// The rows of a part that the model rejects, in the order of the table.
-    #[must_use]
-    pub fn rejected(&self, part: Part) -> Vec<Applicant> {
-        let mut applicants = self.applicants(part);
+    pub fn rejected(self, part: Part) -> Vec<Applicant> {
+        let mut applicants = self.part(part);
         applicants.retain(Applicant::is_rejected);
         applicants
     }
 
     /// The applicant in a row of the table; `None` if there is no such row, or it was dropped.
-    #[must_use]
-    pub fn applicant(&self, table_row: usize) -> Option<Applicant> {
-        let index = self.reference().table_rows().binary_search(&table_row).ok()?;
-        Some(applicant(self.reference(), index, self.points(), self.scores()[index]))
+    pub fn at(self, table_row: usize) -> Option<Applicant> {
+        let index = self.explainer.reference().table_rows().binary_search(&table_row).ok()?;
+        Some(self.own(index))
     }
 
     /// Other rows of the same schema. Labels are optional.
-    pub fn read_applicants(&self, table: &Table) -> Result<Vec<Applicant>> {
+    pub fn read(self, table: &Table) -> Result<Vec<Applicant>> {
         let (applicants, report) = self.read_batch(table)?;
         report.require_rows(table.source())?;
         Ok(applicants)
@@ -68,11 +75,12 @@ impl Explainer {
 
     /// The applicants in a batch of a file, possibly none, and a report of dropped rows and filled
     /// cells.
-    pub fn read_batch(&self, table: &Table) -> Result<(Vec<Applicant>, ReadReport)> {
-        let schema = self.schema();
+    pub fn read_batch(self, table: &Table) -> Result<(Vec<Applicant>, ReadReport)> {
+        let schema = self.explainer.schema();
         let Rows { rows, table_rows, report } = Rows::read_valid(schema, table)?;
-        let points = self.encoder().encode_rows(&rows)?;
-        let scores = scores(self.model(), table.source(), &rows, &table_rows, &points)?;
+        let points = self.explainer.encoder().encode_rows(&rows)?;
+        let model = self.explainer.model();
+        let scores = scores(model, table.source(), &rows, &table_rows, &points)?;
         let labels = table.columns().iter().find(|column| column.name() == schema.label.column);
         let applicants = rows
             .into_iter()
@@ -94,16 +102,18 @@ impl Explainer {
             .collect();
         Ok((applicants, report))
     }
-}
 
-fn applicant(data: &Reference, index: usize, points: &Points, score: f32) -> Applicant {
-    Applicant {
-        row: data.table_rows()[index],
-        values: data.rows()[index].clone(),
-        point: points.row(index).to_vec(),
-        score,
-        label: data.label(index).map(str::to_owned),
-        favourable: data.is_favourable(index),
+    /// A row of the explainer's data, by its index.
+    fn own(self, index: usize) -> Applicant {
+        let data = self.explainer.reference();
+        Applicant {
+            row: data.table_rows()[index],
+            values: data.rows()[index].clone(),
+            point: self.explainer.points().row(index).to_vec(),
+            score: self.explainer.scores()[index],
+            label: data.label(index).map(str::to_owned),
+            favourable: data.is_favourable(index),
+        }
     }
 }
 

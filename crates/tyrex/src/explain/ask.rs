@@ -362,7 +362,6 @@ impl Ask {
     }
 
     /// Why a question that leaves the promise open has none, though its model can be retrained.
-    #[must_use]
     pub fn without_promise(
         &self,
         explainer: &Explainer,
@@ -410,31 +409,26 @@ impl Ask {
     }
 
     /// Whether the threshold is chosen by calibration.
-    #[must_use]
     pub fn is_calibrated(&self) -> bool {
         matches!(self.tau, Some(Threshold::Auto(_)))
     }
 
     /// The seed of the search.
-    #[must_use]
     pub(crate) fn search_seed(&self) -> Seed {
         Seed(self.seed).derive("search")
     }
 
     /// The seed of the order of models that were retrained elsewhere.
-    #[must_use]
     pub(crate) fn given_seed(&self) -> Seed {
         Seed(self.seed).derive("given models")
     }
 
     /// The seed of certificates, and of the models retrained for them.
-    #[must_use]
     pub fn certificate_seed(&self) -> Seed {
         Seed(self.seed).derive("certificates")
     }
 
     /// The number of rules to relax for each applicant without advice, in a batch of this size.
-    #[must_use]
     pub fn tries(&self, applicants: usize) -> usize {
         if self.relax.unwrap_or(applicants <= RELAXED_ROWS) { TRIES } else { 0 }
     }
@@ -490,9 +484,8 @@ impl Ask {
 
 impl Explainer {
     /// The default method for the model without a promise: [`METHOD`], or `trex-nn` for a model without gradients.
-    #[must_use]
     pub fn usual_method(&self) -> &'static str {
-        if self.differentiable().is_some() { METHOD } else { "trex-nn" }
+        if self.model().differentiable().is_some() { METHOD } else { "trex-nn" }
     }
 }
 

@@ -28,7 +28,6 @@ pub struct CalibrationTerms {
 
 impl CalibrationTerms {
     /// The applicants to search for: the first rejected ones.
-    #[must_use]
     pub fn searched(&self, applicants: &[Applicant]) -> Vec<Applicant> {
         let rejected = applicants.iter().filter(|applicant| applicant.is_rejected());
         rejected.take(self.factuals).cloned().collect()

@@ -99,7 +99,7 @@ pub(super) fn found_lines(table: &Table) -> Result<Vec<usize>> {
     Ok(lines)
 }
 
-/// Rejects tables that [`Explainer::advice_table`] writes if answers are points: their encoded
+/// Rejects tables that [`AdviceFile`](super::AdviceFile) writes if answers are points: their encoded
 /// columns may have the names of features, and would be encoded twice.
 pub(super) fn check_rows(table: &Table) -> Result<()> {
     let Some(parameters) = table.columns().iter().find(|column| column.name() == "parameters")
@@ -178,16 +178,6 @@ impl Explainer {
                 Ok(certificate)
             })
             .collect()
-    }
-
-    /// Recomputes certificates of this model and compares them ([`verify_certificates`]).
-    pub fn verify(
-        &self,
-        written: &[WrittenCertificate],
-        ensemble: Option<&Ensemble>,
-        watch: impl Fn() -> ControlFlow<()> + Sync,
-    ) -> Result<Vec<Verified>> {
-        verify_certificates(self.model(), written, ensemble, watch)
     }
 
     /// Certificates as a table to write: `row` and `score`, then the overall verdict, the verdict

@@ -77,7 +77,6 @@ impl From<&FeatureKind> for FeatureForm {
 
 impl Explainer {
     /// The features in the order of the schema, with the ranges of the data.
-    #[must_use]
     pub fn features(&self) -> Vec<FeatureDocument> {
         let features = self.schema().features.iter().enumerate();
         features.map(|(position, feature)| self.feature(position, feature)).collect()

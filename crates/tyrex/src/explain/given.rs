@@ -81,13 +81,14 @@ impl Retraining<'_> {
         let read = |(path, set): &(PathBuf, Option<GivenSet>)| -> Result<GivenModel> {
             let model = import(path, explainer.schema(), options)?;
             let takes = explainer.schema().model.input;
-            let model = explainer.fitted(model, takes).map_err(|error| Error::Model {
-                file: path.clone(),
-                problem: match error {
-                    Error::InvalidModel(problem) => problem,
-                    other => other.to_string(),
-                },
-            })?;
+            let model =
+                explainer.retraining().fitted(model, takes).map_err(|error| Error::Model {
+                    file: path.clone(),
+                    problem: match error {
+                        Error::InvalidModel(problem) => problem,
+                        other => other.to_string(),
+                    },
+                })?;
             Ok(GivenModel { name: path.display().to_string(), set: *set, model })
         };
         // All of them first, so that the error is that of the first file.

@@ -37,8 +37,7 @@ impl Meaning {
     }
 
     /// Whether both are the same outcome; the order of the favourable values does not matter.
-    #[must_use]
-    pub fn is(&self, other: &Self) -> bool {
+    pub(crate) fn is(&self, other: &Self) -> bool {
         let words = |meaning: &Self| {
             let mut words: Vec<String> =
                 meaning.favourable.iter().map(ToString::to_string).collect();

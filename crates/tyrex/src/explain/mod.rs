@@ -31,9 +31,9 @@ mod survival;
 mod table;
 mod warning;
 
-pub use advice::{Advice, Costs, FeatureChange, Request, check_advice_names};
+pub use advice::{Advice, AdviceFile, Costs, FeatureChange, Request, check_advice_names};
 pub use adviser::Adviser;
-pub use applicant::Applicant;
+pub use applicant::{Applicant, Applicants};
 pub use ask::{
     Ask, Auto, CALIBRATED_ROWS, METHOD, MODELS, PROMISE_DAYS, SERVED_MODELS, TRIES, Threshold,
 };
@@ -53,19 +53,17 @@ pub use performance::{Part, Performance, PerformanceTally};
 pub use pipeline::{Answered, Counter, Progress, Stage};
 pub use portfolio::{PortfolioDocument, PortfolioTerms, PromisedPoints, QuestionPortfolio};
 pub use promise::{
-    CONFIDENCE, DISSENTING, PROMISE, Promise, PromisedProbability, SEARCH_MODELS, ShownPromise,
-    TUNING_MODELS,
+    CONFIDENCE, PROMISE, Promise, PromisedProbability, SEARCH_MODELS, ShownPromise, TUNING_MODELS,
 };
 pub use recipe::Recipe;
 pub use reference::{Reference, UnlabelledRows};
 pub use retrain::{Fresh, Retraining, RetrainingTerms};
 pub use sentence::ChangeWords;
-pub use siblings::{LEAST_SIBLINGS, LEVEL, ROWS, SIBLINGS};
+pub use siblings::{LEVEL, ROWS, SIBLINGS};
 pub use stability::{RowStability, StabilityGauge, StabilityTerms};
 pub use survival::RowSurvival;
 
 use std::ops::ControlFlow;
-use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
@@ -77,12 +75,9 @@ use crate::counterfactual::SearchModels;
 use crate::data::schema::MissingPolicy;
 use crate::data::{Dataset, Encoder, Feature, Row, Schema};
 use crate::error::{Error, Result};
-use crate::file::{Overwrite, write_whole};
 use crate::model::onnx::{self, ExportMetadata, OnnxModel};
 use crate::model::train::{EpochReport, Job, OutputLayer};
-use crate::model::{
-    DifferentiableModel, Examples, Fingerprint, Mlp, Model, TrainParams, train_all,
-};
+use crate::model::{Examples, Fingerprint, Model, TrainParams, train_all};
 use crate::points::Points;
 use crate::seed::Seed;
 
@@ -197,7 +192,7 @@ impl Explainer {
         let recipe = Recipe::read(&model.metadata)?;
         let imported = Imported::of(&data, &encoder, &model);
         let core = input::core(&encoder, model)?;
-        Self::assemble(data, encoder, columns, core.shared(), recipe, Some(imported))
+        Self::assemble(data, encoder, columns, core.shared(), recipe, Some(&imported))
     }
 
     /// Combines a model of any kind and its reference. The model takes the schema's encoding,
@@ -216,7 +211,7 @@ impl Explainer {
             });
         }
         let columns = Some(encoder.clone());
-        Self::assemble(data, encoder, columns, model, None, Some(Imported::black_box()))
+        Self::assemble(data, encoder, columns, model, None, Some(&Imported::black_box()))
     }
 
     /// As [`with_model`](Self::with_model), with points on a common scale: numbers are scaled by
@@ -233,7 +228,7 @@ impl Explainer {
         let imported = Imported::of(&data, &encoder, &model);
         let core = input::core(&encoder, model)?;
         let (encoder, core) = input::standardised(&data, encoder, core)?;
-        Self::assemble(data, encoder, columns, core.shared(), recipe, Some(imported))
+        Self::assemble(data, encoder, columns, core.shared(), recipe, Some(&imported))
     }
 
     fn assemble(
@@ -242,7 +237,7 @@ impl Explainer {
         columns: Option<Encoder>,
         model: Arc<dyn Model>,
         recipe: Option<Recipe>,
-        imported: Option<Imported>,
+        imported: Option<&Imported>,
     ) -> Result<Self> {
         // The points of a data set are reused if it has the same encoder.
         let points = match reference.points_of(&encoder) {
@@ -251,7 +246,7 @@ impl Explainer {
         };
         let (rows, table_rows) = (reference.rows(), reference.table_rows());
         let scores = applicant::scores(&*model, reference.source(), rows, table_rows, &points)?;
-        let warnings = Warnings::of(&reference, &scores, imported.as_ref())?;
+        let warnings = Warnings::of(&reference, &scores, imported)?;
         let points = Arc::new(points);
         let train = reference.training_rows();
         let reference_points = if train.iter().copied().eq(0..points.len()) {
@@ -277,34 +272,23 @@ impl Explainer {
     }
 
     /// The schema.
-    #[must_use]
     pub fn schema(&self) -> &Schema {
         self.reference.schema()
     }
 
     /// The rows that the model was trained on or is compared with.
-    #[must_use]
     pub fn reference(&self) -> &Reference {
         &self.reference
     }
 
     /// The encoder.
-    #[must_use]
     pub fn encoder(&self) -> &Encoder {
         &self.encoder
     }
 
     /// The points of the rows, in their order.
-    #[must_use]
     pub fn points(&self) -> &Points {
         &self.points
-    }
-
-    /// The number of training rows in the reference. If it is 0, searches start from the applicant
-    /// only, and methods that return a reference row find nothing.
-    #[must_use]
-    pub fn reference_rows(&self) -> usize {
-        self.reference_points.len()
     }
 
     /// The points of the training rows.
@@ -313,37 +297,21 @@ impl Explainer {
     }
 
     /// `m(x)` of the rows, in their order.
-    #[must_use]
     pub fn scores(&self) -> &[f32] {
         &self.scores
     }
 
     /// The model.
-    #[must_use]
     pub fn model(&self) -> &dyn Model {
         &*self.model
     }
 
-    /// The model with its gradients, if it has them: networks have gradients, trees do not.
-    #[must_use]
-    pub fn differentiable(&self) -> Option<&dyn DifferentiableModel> {
-        self.model.differentiable()
-    }
-
-    /// The network, if the model is one.
-    #[must_use]
-    pub fn network(&self) -> Option<&Mlp> {
-        self.model.network()
-    }
-
     /// How the model was trained, if this crate trained it.
-    #[must_use]
     pub fn training(&self) -> Option<&Training> {
         self.training.as_deref()
     }
 
     /// The fingerprint of the model, which changes with its weights.
-    #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
         let seen = || Fingerprint::of_scores(&self.points, &self.scores);
         self.model.identity().unwrap_or_else(seen)
@@ -359,19 +327,13 @@ impl Explainer {
         self.reference.training_rows()
     }
 
-    /// Writes the network as an ONNX file, with the schema, the encoder and the recipe, if it is
-    /// known, in its metadata.
-    pub fn write_model(&self, path: &Path, overwrite: Overwrite) -> Result<()> {
-        let bytes = self.to_onnx()?;
-        write_whole(path, overwrite, |out| out.write_all(&bytes))
-    }
-
-    /// The bytes of that file.
+    /// The network as an ONNX file, with the schema, the encoder and the recipe, if it is known, in
+    /// its metadata.
     pub fn to_onnx(&self) -> Result<Vec<u8>> {
-        let Some(network) = self.network() else {
+        let Some(network) = self.model.network() else {
             return Err(Error::InvalidModel("only networks can be written".to_owned()));
         };
-        let recipe = self.recipe().map(Recipe::text).transpose()?;
+        let recipe = self.retraining().recipe().map(Recipe::text).transpose()?;
         Ok(onnx::write(network, &ExportMetadata { recipe, ..self.export_metadata()? }))
     }
 

@@ -44,7 +44,6 @@ pub struct Performance {
 
 impl Explainer {
     /// The training and the test rows separately; all rows together if there are no test rows.
-    #[must_use]
     pub fn performances(&self) -> Vec<Performance> {
         let parts: &[Part] = match self.reference().applicants() {
             Part::Test => &[Part::Train, Part::Test],
@@ -53,9 +52,7 @@ impl Explainer {
         parts.iter().map(|&part| self.performance(part)).collect()
     }
 
-    /// The performance of a model on a part of the rows.
-    #[must_use]
-    pub fn performance(&self, part: Part) -> Performance {
+    fn performance(&self, part: Part) -> Performance {
         let mut tally = PerformanceTally::default();
         for row in self.reference().part(part) {
             tally.add(self.scores()[row], self.reference().is_favourable(row));
@@ -115,7 +112,6 @@ impl PerformanceTally {
     }
 
     /// The performance on the rows so far.
-    #[must_use]
     pub fn performance(&self, part: Part) -> Performance {
         let labelled = self.favourable.len() + self.unfavourable.len();
         let mean = |sum: f64| (labelled > 0).then(|| sum / labelled as f64);

@@ -134,7 +134,7 @@ impl Explainer {
         let ask = &ask.for_model(self, given);
         let (settled, calibration) = self.calibrated(applicants, ask, given, &watch)?;
         let (explainer, given) = self.for_search(&settled, given, &watch)?;
-        let adviser = explainer.adviser(&settled)?;
+        let adviser = Adviser::of(&explainer, &settled)?;
         let counter = Counter::new(Stage::Searching, applicants.len() as u64, &watch);
         let advice = adviser.advise(applicants, |tick| counter.tick(tick))?;
         // A `Break` also skips the certificates.

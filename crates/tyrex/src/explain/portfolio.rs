@@ -81,7 +81,6 @@ impl PortfolioTerms {
     }
 
     /// Whether the applicants' table is needed.
-    #[must_use]
     pub fn needs_table(&self) -> bool {
         !self.by.is_empty() || self.amount.is_some()
     }
@@ -121,7 +120,6 @@ impl PromisedPoints {
     }
 
     /// Whether there are no promises.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows.is_empty()
     }

@@ -33,7 +33,7 @@ pub const SEARCH_MODELS: usize = 40;
 /// Models retrained to choose the margin.
 pub const TUNING_MODELS: usize = 60;
 /// Fresh models that may reject a point whose promise is kept.
-pub const DISSENTING: usize = 2;
+pub(crate) const DISSENTING: usize = 2;
 /// The probability of the test at the share of accepting models that the tuning models aim at.
 const SUCCESS: f64 = 0.97;
 /// The least promise: below it, a certificate is vacuous.
@@ -81,26 +81,22 @@ impl Promise {
     }
 
     /// The probability.
-    #[must_use]
     pub fn probability(self) -> f64 {
         self.probability
     }
 
     /// The confidence.
-    #[must_use]
     pub fn confidence(self) -> f64 {
         self.confidence
     }
 
     /// Whether this number of fresh models keeps the promise if all of them accept.
-    #[must_use]
     pub fn can_be_shown(self, models: usize) -> bool {
         self.is_kept(models, models).unwrap_or(false)
     }
 
     /// The least number of fresh models that keep the promise if all of them accept: `p^n` is at
     /// most `1 - confidence`.
-    #[must_use]
     pub fn least_models(self) -> usize {
         let ratio = (1.0 - self.confidence).ln() / self.probability.ln();
         let mut models = (ratio.floor() as usize).max(1);
@@ -121,7 +117,6 @@ impl Promise {
     ///
     /// The bound is at least `p` if at most `alpha` of the binomial distributions with `p` have so
     /// few rejections: `P( B(n, 1 - p) <= k ) <= alpha`, which falls with `n`.
-    #[must_use]
     pub fn fresh_models(self) -> usize {
         let (mut low, mut high) = (DISSENTING, DISSENTING + 1);
         let enough = |models: usize| {
@@ -148,7 +143,6 @@ impl Promise {
 
     /// The share of accepting models at which the test by this number of fresh models succeeds with
     /// probability 0.9.
-    #[must_use]
     pub fn aim(self, models: usize) -> f64 {
         let dissenting = self.dissenting(models).unwrap_or(0);
         let (mut low, mut high) = (self.probability, 1.0);
@@ -167,7 +161,6 @@ impl Promise {
     }
 
     /// The share of search models in the tail.
-    #[must_use]
     pub(super) fn tail(self) -> f64 {
         (1.0 - self.probability).clamp(0.1, 0.5)
     }
@@ -262,7 +255,6 @@ pub struct PromisedProbability {
 
 impl PromisedProbability {
     /// The probability of a certified point. `None` if its retrained models certify none.
-    #[must_use]
     pub fn of(certificate: &Certificate) -> Option<Self> {
         let tier = certificate.ensemble().filter(|tier| tier.verdict == Verdict::Certified)?;
         let EnsembleTier { models, valid, probability, confidence, .. } = *tier;
@@ -326,7 +318,7 @@ impl Explainer {
             return Ok((self.clone(), given.cloned()));
         }
         let Some(given) = given else {
-            if self.network().is_none() {
+            if self.model().network().is_none() {
                 return Err(Error::InvalidModel(format!(
                     "a promise and {} need retrained models, and only networks can be trained \
                      again, not trees or black boxes; use {} without a promise",
@@ -346,7 +338,7 @@ impl Explainer {
             return Ok((Self { search_models: Some(models), ..self.clone() }, None));
         };
         self.retraining().check(given)?;
-        if self.differentiable().is_none() {
+        if self.model().differentiable().is_none() {
             return Err(without_gradients("the model in use has none", &method, self));
         }
         let all = given.members().len();
@@ -386,8 +378,8 @@ impl Explainer {
     /// Whether models for a search can be made, or are given for a model with gradients.
     pub(super) fn can_retrain(&self, given: Option<&Ensemble>) -> bool {
         match given {
-            Some(_) => self.differentiable().is_some(),
-            None => self.network().is_some() && self.retraining().is_possible(),
+            Some(_) => self.model().differentiable().is_some(),
+            None => self.model().network().is_some() && self.retraining().is_possible(),
         }
     }
 
@@ -403,7 +395,7 @@ impl Explainer {
             Some(given) => {
                 let sets = Sets::of(given, Some(promise), seed);
                 let can_search = |sets: Sets| lacking_gradients(&sets.search).is_none();
-                self.differentiable().is_some() && sets.is_ok_and(can_search)
+                self.model().differentiable().is_some() && sets.is_ok_and(can_search)
             }
             None => self.can_retrain(None),
         }
@@ -429,7 +421,8 @@ fn lacking_gradients(models: &[Arc<dyn Model>]) -> Option<usize> {
 /// The error of a search over models without gradients, and the methods that do without.
 fn without_gradients(which: &str, method: &MethodSpec, explainer: &Explainer) -> Error {
     let can = |other: &MethodSpec| {
-        !other.needs_models() && (explainer.differentiable().is_some() || !other.needs_gradients())
+        !other.needs_models()
+            && (explainer.model().differentiable().is_some() || !other.needs_gradients())
     };
     Error::InvalidModel(format!(
         "a promise and {} search with gradients, and {which}: trees and black boxes have no \

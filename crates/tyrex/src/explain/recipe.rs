@@ -58,7 +58,29 @@ impl Recipe {
     }
 }
 
-impl Retraining<'_> {
+impl<'a> Retraining<'a> {
+    /// How the model was trained, if this crate trained it, now or before it was written to a file.
+    pub fn recipe(self) -> Option<&'a Recipe> {
+        self.explainer.recipe.as_deref()
+    }
+
+    /// The same explainer, whose model is retrained with these parameters in place of others, by
+    /// their names in files.
+    pub fn with(self, changes: &Map<String, Value>) -> Result<Explainer> {
+        if changes.is_empty() {
+            return Ok(self.explainer.clone());
+        }
+        self.with_params(self.params()?.with(changes)?)
+    }
+
+    /// The same explainer, whose model is retrained with these parameters.
+    pub fn with_params(self, params: TrainParams) -> Result<Explainer> {
+        params.check()?;
+        // Parameters that repeat the model's own do not hide where those come from.
+        let params = (params != self.explainer.own_params()?).then(|| Arc::new(params));
+        Ok(Explainer { params, ..self.explainer.clone() })
+    }
+
     /// The parameters to retrain the model: those that were given, those it was trained with, or,
     /// for a model file without a recipe, its layers and the default training.
     pub fn params(self) -> Result<TrainParams> {
@@ -69,7 +91,6 @@ impl Retraining<'_> {
     }
 
     /// The source of [`params`](Self::params).
-    #[must_use]
     pub fn source(self) -> RecipeSource {
         match &self.explainer.params {
             Some(_) => RecipeSource::Given,
@@ -79,12 +100,6 @@ impl Retraining<'_> {
 }
 
 impl Explainer {
-    /// How the model was trained, if this crate trained it, now or before it was written to a file.
-    #[must_use]
-    pub fn recipe(&self) -> Option<&Recipe> {
-        self.recipe.as_deref()
-    }
-
     /// The source of parameters of retrained models: given, unless they are the model's own.
     pub(super) fn source_of(&self, params: &TrainParams) -> RecipeSource {
         match self.own_params() {
@@ -94,7 +109,7 @@ impl Explainer {
     }
 
     fn own_source(&self) -> RecipeSource {
-        match self.recipe() {
+        match self.retraining().recipe() {
             None if self.training.is_some() => RecipeSource::Known,
             None => RecipeSource::Assumed,
             // Rows without labels, such as counterfactuals, cannot be the training rows.
@@ -127,7 +142,7 @@ impl Explainer {
         }
         // Checked first, so that the error for trees does not depend on their file.
         let layers = self.base()?.layers();
-        if let Some(recipe) = self.recipe() {
+        if let Some(recipe) = self.retraining().recipe() {
             return Ok(recipe.params.clone());
         }
         let hidden = &layers[..layers.len().saturating_sub(1)];
@@ -139,22 +154,5 @@ impl Explainer {
             params.activation = first.activation;
         }
         Ok(params)
-    }
-
-    /// The same explainer, whose model is retrained with these parameters in place of others, by
-    /// their names in files.
-    pub fn with_training(&self, changes: &Map<String, Value>) -> Result<Self> {
-        if changes.is_empty() {
-            return Ok(self.clone());
-        }
-        self.with_training_params(self.retraining().params()?.with(changes)?)
-    }
-
-    /// The same explainer, whose model is retrained with these parameters.
-    pub fn with_training_params(&self, params: TrainParams) -> Result<Self> {
-        params.check()?;
-        // Parameters that repeat the model's own do not hide where those come from.
-        let params = (params != self.own_params()?).then(|| Arc::new(params));
-        Ok(Self { params, ..self.clone() })
     }
 }

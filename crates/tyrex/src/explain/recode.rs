@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::{Explainer, input};
+use super::{Retraining, input};
 use crate::data::encode::{Affine, Block, Coding};
 use crate::data::schema::ModelInput;
 use crate::data::{Encoder, Row};
@@ -15,17 +15,18 @@ use crate::model::onnx::{Core, OnnxModel};
 use crate::model::{Fingerprint, Model, ModelSummary};
 use crate::points::Points;
 
-impl Explainer {
+impl Retraining<'_> {
     /// Another model of the same rows, as a function of this explainer's points.
     ///
     /// `takes` are the columns that the file takes, those of the schema (`[model] input`) as a rule.
     /// Encoded columns of a file without an encoder are those of the model in use.
-    pub fn fitted(&self, model: OnnxModel, takes: ModelInput) -> Result<Arc<dyn Model>> {
-        let beside = self.columns.as_deref();
-        let columns = input::columns(self.reference(), &model, takes, beside)?;
-        let own = input::encoder(self.schema(), &model, columns.as_ref())?;
+    pub fn fitted(self, model: OnnxModel, takes: ModelInput) -> Result<Arc<dyn Model>> {
+        let Self { explainer } = self;
+        let beside = explainer.columns.as_deref();
+        let columns = input::columns(explainer.reference(), &model, takes, beside)?;
+        let own = input::encoder(explainer.schema(), &model, columns.as_ref())?;
         let core = input::core(&own, model)?;
-        recoded(core, own, &self.encoder)
+        recoded(core, own, &explainer.encoder)
     }
 }
 

@@ -111,7 +111,6 @@ impl Reference {
     }
 
     /// Whether there are no rows.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.rows().is_empty()
     }
@@ -126,7 +125,6 @@ impl Reference {
     }
 
     /// The schema.
-    #[must_use]
     pub fn schema(&self) -> &Schema {
         match self {
             Self::Labelled(dataset) => dataset.schema(),
@@ -135,7 +133,6 @@ impl Reference {
     }
 
     /// The table of the rows.
-    #[must_use]
     pub fn table(&self) -> &Table {
         match self {
             Self::Labelled(dataset) => dataset.table(),
@@ -144,13 +141,11 @@ impl Reference {
     }
 
     /// The file of the rows.
-    #[must_use]
-    pub fn source(&self) -> &Path {
+    pub(crate) fn source(&self) -> &Path {
         self.table().source()
     }
 
     /// The kept rows.
-    #[must_use]
     pub fn rows(&self) -> &[Row] {
         match self {
             Self::Labelled(dataset) => dataset.rows(),
@@ -159,7 +154,6 @@ impl Reference {
     }
 
     /// For each kept row, its row in the table.
-    #[must_use]
     pub fn table_rows(&self) -> &[usize] {
         match self {
             Self::Labelled(dataset) => dataset.table_rows(),
@@ -171,7 +165,6 @@ impl Reference {
     ///
     /// # Panics
     /// If there is no such row.
-    #[must_use]
     pub fn is_favourable(&self, index: usize) -> Option<bool> {
         match self {
             Self::Labelled(dataset) => Some(dataset.labels()[index]),
@@ -180,7 +173,6 @@ impl Reference {
     }
 
     /// Whether any row has a label.
-    #[must_use]
     pub fn has_labels(&self) -> bool {
         (0..self.rows().len()).any(|index| self.is_favourable(index).is_some())
     }
@@ -189,7 +181,6 @@ impl Reference {
     ///
     /// # Panics
     /// If there is no such row.
-    #[must_use]
     pub fn label(&self, index: usize) -> Option<&str> {
         self.is_favourable(index)?;
         let column = self.table().column(&self.schema().label.column).ok()?;
@@ -197,7 +188,6 @@ impl Reference {
     }
 
     /// The report of dropped rows and filled cells.
-    #[must_use]
     pub fn report(&self) -> &ReadReport {
         match self {
             Self::Labelled(dataset) => dataset.report(),
@@ -206,7 +196,6 @@ impl Reference {
     }
 
     /// The rows of a part, as indices into `rows`.
-    #[must_use]
     pub fn part(&self, part: Part) -> Vec<usize> {
         match (self, part) {
             (Self::Labelled(dataset), Part::Train) => dataset.train().to_vec(),
@@ -218,8 +207,9 @@ impl Reference {
     }
 
     /// The training rows; all rows if the schema has no split. A split without training rows
-    /// leaves none: the rows are applicants.
-    pub(super) fn training_rows(&self) -> Vec<usize> {
+    /// leaves none: the rows are applicants. Without training rows, searches start from the
+    /// applicant only, and methods that return a reference row find nothing.
+    pub fn training_rows(&self) -> Vec<usize> {
         match self.part(Part::Train) {
             none if none.is_empty() && self.schema().split == Split::AllTrain => {
                 self.part(Part::All)
@@ -238,7 +228,6 @@ impl Reference {
     }
 
     /// The rows to explain by default: the test rows, or all rows if there are none.
-    #[must_use]
     pub fn applicants(&self) -> Part {
         if self.part(Part::Test).is_empty() { Part::All } else { Part::Test }
     }

@@ -27,7 +27,6 @@ pub struct RetrainingTerms {
 
 impl RetrainingTerms {
     /// The approximate number of epochs of all models, to estimate the time.
-    #[must_use]
     pub fn epochs(&self) -> u64 {
         (self.models as f64 * self.change.epochs(&self.params)).round() as u64
     }
@@ -52,7 +51,6 @@ pub struct Fresh {
 
 impl Explainer {
     /// The retraining of the model.
-    #[must_use]
     pub fn retraining(&self) -> Retraining<'_> {
         Retraining { explainer: self }
     }
@@ -60,9 +58,8 @@ impl Explainer {
 
 impl Retraining<'_> {
     /// Whether the reference has rows with labels to train on.
-    #[must_use]
     pub fn is_possible(self) -> bool {
-        self.explainer.reference_rows() > 0 && self.explainer.reference().has_labels()
+        !self.explainer.reference_points().is_empty() && self.explainer.reference().has_labels()
     }
 
     /// Retrains the model many times on its training rows, or on all rows if the data name none. A
@@ -198,7 +195,7 @@ impl Retraining<'_> {
 impl Explainer {
     /// The network to train again.
     pub(super) fn base(&self) -> Result<&Mlp> {
-        self.network().ok_or_else(|| {
+        self.model().network().ok_or_else(|| {
             Error::InvalidModel(
                 "only networks can be trained again, not trees or black boxes".to_owned(),
             )

@@ -20,7 +20,6 @@ pub struct ChangeWords {
 impl Advice {
     /// The advice as a sentence: "Lower duration from 48 to 24 months and set telephone to `yes`.";
     /// or the reason why there is no advice.
-    #[must_use]
     pub fn sentence(&self) -> String {
         if let Some(reason) = self.outcome.reason() {
             return format!("No advice: {reason}.");

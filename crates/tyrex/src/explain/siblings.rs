@@ -31,7 +31,7 @@ pub const LEVEL: f64 = 0.01;
 /// Models to retrain for the test if the change is not `reinitialise`.
 pub const SIBLINGS: usize = 20;
 /// The least number of siblings for the test.
-pub const LEAST_SIBLINGS: usize = 10;
+pub(crate) const LEAST_SIBLINGS: usize = 10;
 /// The most rows for the test; of more rows, equally spaced ones are used.
 pub const ROWS: usize = 2000;
 /// Scores are kept this far from 0 and 1 before their logarithm is taken.

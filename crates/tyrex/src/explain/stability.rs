@@ -1,7 +1,6 @@
 //! The stability of the model's score, row by row.
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
 
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -14,7 +13,6 @@ use crate::measure::{
     DetachedGauge, Gamma, Gauge, GaugeScratch, NeighbourReadings, Neighbourhood, Sampling,
     Stability,
 };
-use crate::model::Model;
 use crate::seed::Seed;
 
 /// The number of neighbours scored between two checks for cancellation.
@@ -78,14 +76,13 @@ pub struct RowStability {
 /// between threads.
 #[derive(Debug, Clone)]
 pub struct StabilityGauge {
-    model: Arc<dyn Model>,
+    explainer: Explainer,
     terms: StabilityTerms,
     gauge: DetachedGauge,
 }
 
 impl StabilityGauge {
     /// The parameters.
-    #[must_use]
     pub fn terms(&self) -> &StabilityTerms {
         &self.terms
     }
@@ -99,7 +96,7 @@ impl StabilityGauge {
         applicants: &[Applicant],
         watch: impl Fn() -> ControlFlow<()>,
     ) -> Result<Vec<RowStability>> {
-        let gauge = self.gauge.attached(&*self.model)?;
+        let gauge = self.gauge.attached(self.explainer.model())?;
         let distance = self.gauge.neighbourhood().mean_distance();
         let read = |room: &mut GaugeScratch, applicant: &Applicant| {
             let NeighbourReadings { score, mean, relaxed_stability, value } =
@@ -127,30 +124,9 @@ impl StabilityGauge {
         }
         Ok(measured)
     }
-}
-
-impl Explainer {
-    /// Draws neighbours and prepares them for the model.
-    pub fn stability_gauge(&self, terms: &StabilityTerms) -> Result<StabilityGauge> {
-        let StabilityTerms { sampling, samples, sigma, gamma, seed } = *terms;
-        let model = self.model();
-        let cloud = Neighbourhood::draw(sampling, model.dim(), samples, sigma, seed)?;
-        let gauge = Gauge::new(Stability { gamma }, model, &cloud)?.detached();
-        Ok(StabilityGauge { model: Arc::clone(&self.model), terms: *terms, gauge })
-    }
-
-    /// The measures of rows, with a temporary [`StabilityGauge`].
-    pub fn stability(
-        &self,
-        applicants: &[Applicant],
-        terms: &StabilityTerms,
-        watch: impl Fn() -> ControlFlow<()>,
-    ) -> Result<Vec<RowStability>> {
-        self.stability_gauge(terms)?.read(applicants, watch)
-    }
 
     /// The measures as a table to write: a column for each, then the provenance.
-    pub fn stability_table(&self, terms: &StabilityTerms, rows: &[RowStability]) -> Result<Table> {
+    pub fn table(&self, rows: &[RowStability]) -> Result<Table> {
         let names = [
             "row",
             "score",
@@ -164,7 +140,8 @@ impl Explainer {
             "seed",
             "format_version",
         ];
-        let model = self.fingerprint().to_string();
+        let StabilityTerms { samples, sigma, seed, .. } = self.terms;
+        let model = self.explainer.fingerprint().to_string();
         let line = |row: &RowStability| {
             vec![
                 row.row.to_string(),
@@ -173,13 +150,24 @@ impl Explainer {
                 row.relaxed_stability.to_string(),
                 row.stability.to_string(),
                 row.gamma.to_string(),
-                terms.samples.to_string(),
-                terms.sigma.to_string(),
+                samples.to_string(),
+                sigma.to_string(),
                 model.clone(),
-                terms.seed.0.to_string(),
+                seed.0.to_string(),
                 FORMAT_VERSION.to_string(),
             ]
         };
         table("stability", &names, rows.iter().map(line))
+    }
+}
+
+impl Explainer {
+    /// Draws neighbours and prepares them for the model.
+    pub fn stability(&self, terms: &StabilityTerms) -> Result<StabilityGauge> {
+        let StabilityTerms { sampling, samples, sigma, gamma, seed } = *terms;
+        let model = self.model();
+        let cloud = Neighbourhood::draw(sampling, model.dim(), samples, sigma, seed)?;
+        let gauge = Gauge::new(Stability { gamma }, model, &cloud)?.detached();
+        Ok(StabilityGauge { explainer: self.clone(), terms: *terms, gauge })
     }
 }

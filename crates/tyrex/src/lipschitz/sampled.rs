@@ -6,7 +6,6 @@ use crate::neighbourhood::Neighbourhood;
 use crate::points::Points;
 
 /// The paper's estimate, `max_i |m(x) - m(x_i)| / ||x - x_i||`.
-#[must_use]
 pub fn sampled_slopes(model: &dyn Model, x: &[f32], cloud: &Neighbourhood) -> LipschitzBound {
     let mut points = cloud.around(x);
     points.push(x);
@@ -18,7 +17,6 @@ pub fn sampled_slopes(model: &dyn Model, x: &[f32], cloud: &Neighbourhood) -> Li
 }
 
 /// `max_i ||dm/dx (x_i)||`: the limit of the slopes between ever closer points.
-#[must_use]
 pub fn sampled_gradients(
     model: &dyn DifferentiableModel,
     x: &[f32],

@@ -5,7 +5,6 @@ use crate::model::{Dense, Mlp};
 
 /// `gamma = s prod_l a_l ||W_l||`, with `a_l` the largest slope of the layer's activation and
 /// `s` that of the output.
-#[must_use]
 pub fn spectral(network: &Mlp) -> LipschitzBound {
     let layers = network.layers();
     let product: f64 =

@@ -103,7 +103,6 @@ impl<'a> Gauge<'a> {
     }
 
     /// The measure.
-    #[must_use]
     pub fn measure(&self) -> Measure {
         self.measure
     }
@@ -120,13 +119,11 @@ impl<'a> Gauge<'a> {
     }
 
     /// The neighbours.
-    #[must_use]
-    pub fn neighbourhood(&self) -> &Neighbourhood {
+    pub(crate) fn neighbourhood(&self) -> &Neighbourhood {
         &self.neighbourhood
     }
 
     /// Scratch space for one thread.
-    #[must_use]
     pub fn room(&self) -> GaugeScratch {
         GaugeScratch {
             probe: self.probe.as_ref().map(Probe::room),
@@ -139,7 +136,6 @@ impl<'a> Gauge<'a> {
     ///
     /// # Panics
     /// If the points are of another dimension than the model.
-    #[must_use]
     pub fn read(&self, points: &Points) -> Vec<Reading> {
         assert_eq!(points.dim(), self.model.dim(), "the dimension of the points");
         (0..points.len())
@@ -175,7 +171,6 @@ impl<'a> Gauge<'a> {
     /// # Panics
     /// If the point is of another dimension than the model, or the scratch space belongs to another
     /// gauge.
-    #[must_use]
     pub(crate) fn read_in(&self, room: &mut GaugeScratch, x: &[f32]) -> Reading {
         match &self.way {
             Evaluation::Point => {

@@ -60,7 +60,6 @@ trait Kind {
 
 impl Measure {
     /// The letters for it in tables.
-    #[must_use]
     pub fn symbol(&self) -> &'static str {
         self.kind().symbol()
     }

@@ -9,8 +9,7 @@ const BINS: usize = 10;
 /// The rows are sorted by score, and bin `b` has those from `b n / 10` to `(b + 1) n / 10`, rounded
 /// down. Rows with the same score each count as the share of favourable ones among them, so the
 /// order of the rows does not matter. 0 if scores are the shares, at most 1. `None` without rows.
-#[must_use]
-pub fn calibration_error(favourable: &[f32], unfavourable: &[f32]) -> Option<f64> {
+pub(crate) fn calibration_error(favourable: &[f32], unfavourable: &[f32]) -> Option<f64> {
     let labelled = |scores: &[f32], label: f64| -> Vec<(f32, f64)> {
         scores.iter().map(|&score| (score, label)).collect()
     };

@@ -21,13 +21,13 @@ const NORMAL_DEVIATION: f64 = 0.674_489_750_196_081_7;
 /// is `0.6745` times its standard deviation, the median absolute deviation of a normal column with
 /// that spread. A constant column has scale 1.
 #[derive(Debug, Clone, PartialEq)]
-pub struct MedianDeviations {
+pub(super) struct MedianDeviations {
     scales: Vec<f64>,
 }
 
 impl MedianDeviations {
     /// The scales of the training points' columns.
-    pub fn fit(training: &Points) -> Result<Self> {
+    pub(super) fn fit(training: &Points) -> Result<Self> {
         check_training(training, 1)?;
         let scale = |column: usize| {
             let mut values: Vec<f64> = training.rows().map(|row| f64::from(row[column])).collect();
@@ -45,13 +45,13 @@ impl MedianDeviations {
     }
 
     /// The scale of each column.
-    #[must_use]
-    pub fn scales(&self) -> &[f64] {
+    #[cfg(test)]
+    pub(super) fn scales(&self) -> &[f64] {
         &self.scales
     }
 
     /// The cost of a change.
-    pub fn distance(&self, factual: &[f32], point: &[f32]) -> Result<f64> {
+    pub(super) fn distance(&self, factual: &[f32], point: &[f32]) -> Result<f64> {
         check_pair(factual, point, self.scales.len())?;
         let steps = factual.iter().zip(point).zip(&self.scales);
         Ok(steps.map(|((&a, &b), scale)| (f64::from(a) - f64::from(b)).abs() / scale).sum())
@@ -83,13 +83,13 @@ fn standard_deviation(numbers: &[f64]) -> f64 {
 }
 
 /// `#{ j : |x'_j - x_j| > tolerance }`: how many columns change.
-pub fn changed_columns(factual: &[f32], point: &[f32], tolerance: f64) -> Result<usize> {
+pub(super) fn changed_columns(factual: &[f32], point: &[f32], tolerance: f64) -> Result<usize> {
     check_pair(factual, point, factual.len())?;
     Ok((0..factual.len()).filter(|&j| changes(factual, point, j, tolerance)).count())
 }
 
 /// The number of features of which some column changes; a feature is a range of columns.
-pub fn changed_features(
+pub(super) fn changed_features(
     factual: &[f32],
     point: &[f32],
     features: &[Range<usize>],

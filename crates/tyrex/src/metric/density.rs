@@ -18,7 +18,7 @@ const NEGLIGIBLE: f64 = -60.0;
 /// Scott's rule for the width is `h = s n^(-1/(d + 4))`, with `s^2` the mean of the columns'
 /// variances. scikit-learn omits `s`, so its width does not depend on the scale of the data.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Density {
+pub(super) struct Density {
     panels: Panels,
     dim: usize,
     count: usize,
@@ -27,7 +27,7 @@ pub struct Density {
 
 impl Density {
     /// The density with Scott's width.
-    pub fn fit(training: &Points) -> Result<Self> {
+    pub(super) fn fit(training: &Points) -> Result<Self> {
         check_training(training, 2)?;
         let (n, dim) = (training.len() as f64, training.dim() as f64);
         let variance = |column: usize| {
@@ -55,13 +55,13 @@ impl Density {
     }
 
     /// The width `h`.
-    #[must_use]
-    pub fn bandwidth(&self) -> f64 {
+    #[cfg(test)]
+    pub(super) fn bandwidth(&self) -> f64 {
         self.bandwidth
     }
 
     /// `ln p(x)` of every point.
-    pub fn logarithms(&self, points: &Points) -> Result<Vec<f64>> {
+    pub(super) fn logarithms(&self, points: &Points) -> Result<Vec<f64>> {
         check_points(points, self.dim)?;
         let n = self.count as f64;
         let h = self.bandwidth;

@@ -13,8 +13,7 @@ pub(crate) const INLIER: f64 = 1.5;
 const GUARD: f64 = 1e-10;
 
 /// Whether a point with this factor is an inlier: `+1` in scikit-learn's `predict`.
-#[must_use]
-pub fn is_inlier(factor: f64) -> bool {
+pub(super) fn is_inlier(factor: f64) -> bool {
     factor <= INLIER
 }
 

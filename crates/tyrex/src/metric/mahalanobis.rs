@@ -19,7 +19,7 @@ const NO_VARIANCE: f64 = 1e-10;
 /// along the other directions has no number of standard deviations; its length is reported
 /// separately.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Mahalanobis {
+pub(super) struct Mahalanobis {
     mean: Vec<f64>,
     /// Eigenvectors, row by row, each divided by its standard deviation.
     whitened: Vec<f64>,
@@ -29,16 +29,16 @@ pub struct Mahalanobis {
 
 /// The position of a point relative to the data.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Offset {
+pub(super) struct Offset {
     /// Mahalanobis' distance, within the directions in which the data vary.
-    pub distance: f64,
+    pub(super) distance: f64,
     /// The Euclidean length across the other directions.
-    pub outside: f64,
+    pub(super) outside: f64,
 }
 
 impl Mahalanobis {
     /// The training points' mean and covariance.
-    pub fn fit(training: &Points) -> Result<Self> {
+    pub(super) fn fit(training: &Points) -> Result<Self> {
         check_training(training, 2)?;
         let dim = training.dim();
         let n = training.len() as f64;
@@ -75,13 +75,13 @@ impl Mahalanobis {
     }
 
     /// The number of directions in which the training points vary.
-    #[must_use]
-    pub fn rank(&self) -> usize {
+    #[cfg(test)]
+    pub(super) fn rank(&self) -> usize {
         self.whitened.len() / self.mean.len()
     }
 
     /// The position of every point.
-    pub fn of(&self, points: &Points) -> Result<Vec<Offset>> {
+    pub(super) fn of(&self, points: &Points) -> Result<Vec<Offset>> {
         let dim = self.mean.len();
         check_points(points, dim)?;
         let length = |directions: &[f64], gap: &[f64]| {

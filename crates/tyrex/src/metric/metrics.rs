@@ -111,7 +111,6 @@ impl Metrics {
     }
 
     /// The parameters of the metrics.
-    #[must_use]
     pub fn params(&self) -> &MetricParams {
         &self.params
     }

@@ -15,18 +15,17 @@ mod mahalanobis;
 mod metrics;
 mod neighbours;
 mod summary;
+#[cfg(test)]
+mod tests;
 mod validity;
 
 pub use crate::auc::auc;
-pub use calibration_error::calibration_error;
-pub use cost::{MedianDeviations, changed_columns, changed_features};
-pub use density::Density;
-pub use lof::{LocalOutlierFactor, is_inlier};
-pub use mahalanobis::{Mahalanobis, Offset};
+pub(crate) use calibration_error::calibration_error;
+pub use lof::LocalOutlierFactor;
 pub use metrics::{MetricParams, Metrics, PointMetrics};
-pub use neighbours::{Neighbour, NeighbourIndex, mean_distance};
+pub use neighbours::NeighbourIndex;
 pub use summary::Summary;
-pub use validity::{Validity, coverage, found_points, label_agreement};
+pub use validity::{Validity, found_points, label_agreement};
 
 use crate::error::{Error, Result};
 use crate::points::Points;

@@ -23,16 +23,15 @@ const QUERIES: usize = 16;
 
 /// A training point near another point.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Neighbour {
+pub(super) struct Neighbour {
     /// Its index among the training points.
-    pub index: usize,
+    pub(super) index: usize,
     /// `||x - x_i||`
-    pub distance: f64,
+    pub(super) distance: f64,
 }
 
 /// `1/k sum_i ||x - x_i||` over the neighbours given; 0 for none.
-#[must_use]
-pub fn mean_distance(nearest: &[Neighbour]) -> f64 {
+pub(super) fn mean_distance(nearest: &[Neighbour]) -> f64 {
     let sum: f64 = nearest.iter().map(|neighbour| neighbour.distance).sum();
     if nearest.is_empty() { 0.0 } else { sum / nearest.len() as f64 }
 }
@@ -66,20 +65,18 @@ impl NeighbourIndex {
     }
 
     /// The training points.
-    #[must_use]
-    pub fn points(&self) -> &Points {
+    pub(super) fn points(&self) -> &Points {
         &self.points
     }
 
     /// The number of neighbours it finds.
-    #[must_use]
-    pub fn most(&self) -> usize {
+    pub(super) fn most(&self) -> usize {
         self.most
     }
 
     /// The nearest training points of every point, nearest first. A training point is its own
     /// nearest neighbour.
-    pub fn nearest(&self, points: &Points) -> Result<Vec<Vec<Neighbour>>> {
+    pub(super) fn nearest(&self, points: &Points) -> Result<Vec<Vec<Neighbour>>> {
         check_points(points, self.points.dim())?;
         let rows: Vec<(&[f32], Option<usize>)> = points.rows().map(|row| (row, None)).collect();
         Ok(self.search(&rows))

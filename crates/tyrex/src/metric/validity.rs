@@ -11,15 +11,8 @@ use crate::model::{Model, THRESHOLD};
 use crate::points::Points;
 
 /// The counterfactual of every outcome; `None` if none was found.
-#[must_use]
 pub fn found_points(outcomes: &[Outcome]) -> Vec<Option<&[f32]>> {
     outcomes.iter().map(|outcome| outcome.found().map(|found| found.point.as_slice())).collect()
-}
-
-/// The share of factuals for which a counterfactual was found.
-pub fn coverage(counterfactuals: &[Option<&[f32]>]) -> Result<Option<Summary>> {
-    let found = counterfactuals.iter().flatten().count();
-    Summary::of_events(found, counterfactuals.len())
 }
 
 /// The share of *all* factuals that have a counterfactual with `M(x') >= 0.5`: one that was not
@@ -151,10 +144,6 @@ mod tests {
         assert_eq!((all.summary.mean, all.summary.high), (1.0, Some(1.0)));
         let none = Validity::of(&[None, None], &models).unwrap();
         assert_eq!((none.by_model, none.by_factual), (vec![0.0; 4], vec![0.0; 2]));
-        assert_eq!(coverage(&points).unwrap().unwrap().mean, 0.75);
-        assert_eq!(coverage(&points[2..]).unwrap().unwrap().mean, 1.0);
-        assert_eq!(coverage(&[None]).unwrap().unwrap().mean, 0.0);
-        assert_eq!(coverage(&[]).unwrap(), None);
     }
 
     #[test]

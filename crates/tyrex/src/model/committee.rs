@@ -17,7 +17,7 @@ use crate::points::Points;
 
 /// Models of the same points.
 #[derive(Clone)]
-pub struct Committee {
+pub(crate) struct Committee {
     dim: usize,
     models: Vec<Arc<dyn Model>>,
     /// The columns of the models' first layers in `weights`; empty for a model without one.
@@ -46,7 +46,7 @@ impl fmt::Debug for Committee {
 
 impl Committee {
     /// At least one model; all take points of the same dimension.
-    pub fn new(models: Vec<Arc<dyn Model>>) -> Result<Self> {
+    pub(crate) fn new(models: Vec<Arc<dyn Model>>) -> Result<Self> {
         let Some(first) = models.first() else {
             return Err(Error::param("models", 0, "at least 1"));
         };
@@ -71,20 +71,17 @@ impl Committee {
     }
 
     /// The models.
-    #[must_use]
-    pub fn models(&self) -> &[Arc<dyn Model>] {
+    pub(crate) fn models(&self) -> &[Arc<dyn Model>] {
         &self.models
     }
 
     /// The number of coordinates of a point.
-    #[must_use]
-    pub fn dim(&self) -> usize {
+    pub(crate) fn dim(&self) -> usize {
         self.dim
     }
 
     /// Whether every model has gradients.
-    #[must_use]
-    pub fn is_differentiable(&self) -> bool {
+    pub(crate) fn is_differentiable(&self) -> bool {
         self.models.iter().all(|model| model.differentiable().is_some())
     }
 

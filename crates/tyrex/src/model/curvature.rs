@@ -30,7 +30,6 @@ impl Mlp {
     ///
     /// # Panics
     /// If a size does not match.
-    #[must_use]
     pub fn hessian_vector(&self, x: &[f32], direction: &[f64]) -> Vec<f64> {
         assert_eq!(x.len(), self.dim, "the dimension of the point");
         assert_eq!(direction.len(), self.dim, "the dimension of the direction");

@@ -19,13 +19,11 @@ pub struct Fingerprint(String);
 
 impl Fingerprint {
     /// The 64 hexadecimal digits.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
     /// The fingerprint of a model of which only the scores of some points are known.
-    #[must_use]
     pub(crate) fn of_scores(points: &Points, scores: &[f32]) -> Self {
         let mut bytes = Canonical::new("tyrex scores 1");
         bytes.size(points.dim());
@@ -35,7 +33,6 @@ impl Fingerprint {
     }
 
     /// The fingerprint of texts, in their order; an absent one is empty.
-    #[must_use]
     pub(crate) fn of_texts<const N: usize>(texts: [&Option<String>; N]) -> Self {
         let mut bytes = Canonical::new("tyrex texts 1");
         for text in texts {
@@ -47,7 +44,6 @@ impl Fingerprint {
     }
 
     /// The fingerprint of a model that takes other points: its own, and the two encodings.
-    #[must_use]
     pub(crate) fn of_recoded(model: &Self, encodings: [&impl Serialize; 2]) -> Self {
         let mut bytes = Canonical::new("tyrex recoded 1");
         bytes.0.update(model.as_str());
@@ -60,7 +56,6 @@ impl Fingerprint {
     }
 
     /// The fingerprint of training rows: their points and labels, in their order.
-    #[must_use]
     pub(crate) fn of_examples(examples: &Examples<'_>) -> Self {
         let Examples { points, labels, rows, .. } = *examples;
         let mut bytes = Canonical::new("tyrex examples 1");
@@ -115,7 +110,6 @@ impl Canonical {
 
 impl Mlp {
     /// The network's fingerprint.
-    #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
         let mut bytes = Canonical::new("tyrex mlp 1");
         bytes.size(self.dim());
@@ -151,7 +145,6 @@ impl Mlp {
 
 impl TreeEnsemble {
     /// The ensemble's fingerprint.
-    #[must_use]
     pub fn fingerprint(&self) -> Fingerprint {
         let mut bytes = Canonical::new("tyrex trees 1");
         bytes.size(self.dim());

@@ -9,35 +9,31 @@ use super::Activation;
 
 /// All numbers from `low` to `high`.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Interval {
+pub(crate) struct Interval {
     /// The least.
-    pub low: f64,
+    pub(crate) low: f64,
     /// The largest.
-    pub high: f64,
+    pub(crate) high: f64,
 }
 
 impl Interval {
     /// From `centre - radius` to `centre + radius`.
-    #[must_use]
-    pub fn around(centre: f64, radius: f64) -> Self {
+    pub(crate) fn around(centre: f64, radius: f64) -> Self {
         Self { low: centre - radius, high: centre + radius }
     }
 
     /// One number.
-    #[must_use]
-    pub fn point(value: f64) -> Self {
+    pub(crate) fn point(value: f64) -> Self {
         Self { low: value, high: value }
     }
 
     /// All sums.
-    #[must_use]
     pub(crate) fn plus(self, other: Self) -> Self {
         Self { low: self.low + other.low, high: self.high + other.high }
     }
 
     /// All products: the extremes are among the corners.
-    #[must_use]
-    pub fn times(self, other: Self) -> Self {
+    pub(crate) fn times(self, other: Self) -> Self {
         let corners = [
             self.low * other.low,
             self.low * other.high,
@@ -48,14 +44,12 @@ impl Interval {
     }
 
     /// The largest distance from zero.
-    #[must_use]
-    pub fn magnitude(self) -> f64 {
+    pub(crate) fn magnitude(self) -> f64 {
         self.low.abs().max(self.high.abs())
     }
 
     /// The interval, widened slightly on both sides.
-    #[must_use]
-    pub fn widened(self) -> Self {
+    pub(crate) fn widened(self) -> Self {
         let more = 1e-6 * self.magnitude() + 1e-9;
         Self { low: self.low - more, high: self.high + more }
     }
@@ -102,8 +96,7 @@ const GELU_TANH_STEEPEST: f64 = 1.418_504_008_790_828_5;
 
 impl Activation {
     /// `f(z)` in double precision.
-    #[must_use]
-    pub fn value(self, z: f64) -> f64 {
+    pub(crate) fn value(self, z: f64) -> f64 {
         match self {
             Self::Identity => z,
             Self::Relu => z.max(0.0),
@@ -119,7 +112,6 @@ impl Activation {
     }
 
     /// `f'(z)` in double precision; at a kink, the slope to the right of it.
-    #[must_use]
     pub fn slope(self, z: f64) -> f64 {
         match self {
             Self::Identity => 1.0,
@@ -152,8 +144,7 @@ impl Activation {
     }
 
     /// `f''(z)` in double precision; at a kink, that to the right of it.
-    #[must_use]
-    pub fn curvature(self, z: f64) -> f64 {
+    pub(crate) fn curvature(self, z: f64) -> f64 {
         match self {
             Self::Identity | Self::Relu | Self::LeakyRelu { .. } => 0.0,
             Self::Elu { alpha } => {
@@ -179,7 +170,6 @@ impl Activation {
     }
 
     /// All values on an interval.
-    #[must_use]
     pub(crate) fn values_on(self, z: Interval) -> Interval {
         let turning: &[f64] = match self {
             // With a negative slope on the left, these functions turn at 0.
@@ -193,7 +183,6 @@ impl Activation {
     }
 
     /// All slopes on an interval.
-    #[must_use]
     pub(crate) fn slopes_on(self, z: Interval) -> Interval {
         use std::f64::consts::SQRT_2;
         // The slope is different just left of a kink.
@@ -210,8 +199,7 @@ impl Activation {
     }
 
     /// The largest absolute slope anywhere.
-    #[must_use]
-    pub fn steepest(self) -> f64 {
+    pub(crate) fn steepest(self) -> f64 {
         // Far from 0 every slope is nearly constant.
         self.slopes_on(Interval { low: -60.0, high: 60.0 }).magnitude()
     }

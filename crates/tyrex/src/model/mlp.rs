@@ -290,7 +290,6 @@ impl Mlp {
     }
 
     /// The layers, first to last, as [`Mlp::new`] takes them.
-    #[must_use]
     pub fn layers(&self) -> Vec<Dense> {
         let mut layers: Vec<Dense> = self.hidden.iter().map(unpack).collect();
         let head = &self.head;
@@ -306,19 +305,16 @@ impl Mlp {
     }
 
     /// How logits become a probability.
-    #[must_use]
     pub fn output(&self) -> Output {
         self.output
     }
 
     /// The number of logits: one for a sigmoid output, one per class for a softmax.
-    #[must_use]
     pub fn classes(&self) -> usize {
         self.head.classes
     }
 
     /// The number of weights and biases.
-    #[must_use]
     pub fn parameters(&self) -> usize {
         let hidden: usize = self.hidden.iter().map(|l| (l.inputs + 1) * l.outputs).sum();
         hidden + (self.head.inputs + 1) * self.head.classes
@@ -336,7 +332,6 @@ impl Mlp {
     ///
     /// # Panics
     /// If the points are of another dimension.
-    #[must_use]
     pub fn logits(&self, points: &Points) -> Vec<f32> {
         let mut logits = vec![0.0; points.len() * self.classes()];
         self.for_each_block(points, &mut logits, self.classes(), |pass, rows, block, logits| {
@@ -351,7 +346,6 @@ impl Mlp {
     ///
     /// # Panics
     /// If the points are of another dimension.
-    #[must_use]
     pub fn probabilities(&self, points: &Points) -> Vec<f32> {
         match self.output {
             Output::Sigmoid { .. } => {
@@ -370,7 +364,6 @@ impl Mlp {
     ///
     /// # Panics
     /// If a size does not match.
-    #[must_use]
     pub fn logits_vjp(&self, points: &Points, cotangents: &[f32]) -> Points {
         assert_eq!(cotangents.len(), points.len() * self.classes(), "one cotangent per logit");
         let mut gradients = Points::zeros(points.len(), self.dim);

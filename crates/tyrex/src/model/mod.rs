@@ -2,27 +2,27 @@
 //!
 //! `m : R^d -> [0, 1]` is the probability of the *favourable* class.
 
-pub mod activation;
+mod activation;
 mod committee;
 mod curvature;
-pub mod fingerprint;
-pub mod interval;
+mod fingerprint;
+pub(crate) mod interval;
 mod kernel;
-pub mod mlp;
+mod mlp;
 pub mod onnx;
 pub(crate) mod panels;
 mod pass;
-pub mod probe;
+pub(crate) mod probe;
 mod summary;
 pub mod train;
 pub mod trees;
 
 pub use activation::Activation;
-pub use committee::Committee;
+pub(crate) use committee::Committee;
 pub(crate) use committee::CommitteeScratch;
 pub use fingerprint::Fingerprint;
 pub use mlp::{Dense, Mlp, Output};
-pub use probe::Probe;
+pub(crate) use probe::Probe;
 pub use summary::ModelSummary;
 pub use train::{Examples, TrainParams, Trained, train, train_all};
 pub use trees::TreeEnsemble;
@@ -120,7 +120,6 @@ pub trait DifferentiableModel: Model {
 
 /// The vector instructions that networks run with on this machine: `AVX-512`, `AVX2` or
 /// `portable`. The results have the same bits with each.
-#[must_use]
 pub fn instruction_set() -> &'static str {
     kernel::Isa::detected().name()
 }

@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::points::Points;
 
 /// A network and its offsets.
-pub struct Probe<'a> {
+pub(crate) struct Probe<'a> {
     network: &'a Mlp,
     shifts: Arc<Shifts>,
 }
@@ -31,7 +31,7 @@ pub(crate) struct Shifts {
 }
 
 /// The scratch space of one thread for a [`Probe`].
-pub struct ProbeScratch {
+pub(crate) struct ProbeScratch {
     pass: Pass,
     /// `x W_1 + b_1`
     centre: Vec<Line>,
@@ -47,7 +47,7 @@ pub struct ProbeScratch {
 
 impl<'a> Probe<'a> {
     /// Prepares the offsets for the network. A network without a hidden layer is an error.
-    pub fn new(network: &'a Mlp, offsets: &Points) -> Result<Self> {
+    pub(crate) fn new(network: &'a Mlp, offsets: &Points) -> Result<Self> {
         let Some(first) = network.hidden.first() else {
             return Err(Error::InvalidModel("a probe needs a hidden layer".into()));
         };
@@ -81,15 +81,8 @@ impl<'a> Probe<'a> {
         Self { network, shifts: Arc::clone(shifts) }
     }
 
-    /// The number of offsets.
-    #[must_use]
-    pub fn count(&self) -> usize {
-        self.shifts.count
-    }
-
     /// Scratch space for one thread.
-    #[must_use]
-    pub fn room(&self) -> ProbeScratch {
+    pub(crate) fn room(&self) -> ProbeScratch {
         let width = self.width();
         ProbeScratch {
             pass: Pass::new(self.network, BLOCK),
@@ -111,7 +104,7 @@ impl<'a> Probe<'a> {
     ///
     /// # Panics
     /// If a size does not match.
-    pub fn score(&self, x: &[f32], room: &mut ProbeScratch) -> f32 {
+    pub(crate) fn score(&self, x: &[f32], room: &mut ProbeScratch) -> f32 {
         self.centre(x, room)
     }
 
@@ -136,7 +129,7 @@ impl<'a> Probe<'a> {
     ///
     /// # Panics
     /// If a size does not match.
-    pub fn scores(&self, x: &[f32], room: &mut ProbeScratch, scores: &mut [f32]) -> f32 {
+    pub(crate) fn scores(&self, x: &[f32], room: &mut ProbeScratch, scores: &mut [f32]) -> f32 {
         assert_eq!(scores.len(), self.shifts.count, "one score per offset");
         let score = self.centre(x, room);
         for (index, scores) in scores.chunks_mut(BLOCK).enumerate() {
@@ -182,7 +175,7 @@ impl<'a> Probe<'a> {
     ///
     /// # Panics
     /// If a size does not match.
-    pub fn relaxed_stability(
+    pub(crate) fn relaxed_stability(
         &self,
         x: &[f32],
         room: &mut ProbeScratch,

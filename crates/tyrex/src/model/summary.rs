@@ -50,7 +50,6 @@ impl ModelSummary {
     }
 
     /// The name of the kind: `network`, `trees` or `function`.
-    #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
             Self::Network { .. } => "network",
@@ -60,7 +59,6 @@ impl ModelSummary {
     }
 
     /// The width of every layer, the last included; empty without layers.
-    #[must_use]
     pub fn widths(&self) -> &[usize] {
         match self {
             Self::Network { sizes, .. } => &sizes[1..],
@@ -69,7 +67,6 @@ impl ModelSummary {
     }
 
     /// The number of weights and biases that training sets; 0 if there are none.
-    #[must_use]
     pub fn parameters(&self) -> usize {
         match self {
             Self::Network { parameters, .. } => *parameters,

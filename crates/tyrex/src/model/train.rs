@@ -253,7 +253,6 @@ impl<'a> Trainer<'a> {
     }
 
     /// The current network.
-    #[must_use]
     pub fn network(&self) -> Mlp {
         let mut network = self.network.clone();
         network.hidden.iter_mut().for_each(super::mlp::Hidden::refresh_transposed);
@@ -261,7 +260,6 @@ impl<'a> Trainer<'a> {
     }
 
     /// Adam's steps so far.
-    #[must_use]
     pub fn steps(&self) -> u32 {
         self.steps
     }

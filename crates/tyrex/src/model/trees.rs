@@ -274,8 +274,7 @@ impl TreeEnsemble {
     }
 
     /// The trees, as they were given.
-    #[must_use]
-    pub fn trees(&self) -> Vec<Vec<TreeNode>> {
+    pub(crate) fn trees(&self) -> Vec<Vec<TreeNode>> {
         let ends = self.roots.iter().skip(1).map(|&r| r as usize).chain([self.nodes.len()]);
         self.roots
             .iter()
@@ -308,20 +307,17 @@ impl TreeEnsemble {
     }
 
     /// How the trees' weights become one number per output.
-    #[must_use]
     pub(crate) fn aggregate(&self) -> Aggregate {
         self.aggregate
     }
 
     /// The constant added to each output.
-    #[must_use]
-    pub fn base(&self) -> &[f32] {
+    pub(crate) fn base(&self) -> &[f32] {
         &self.base
     }
 
     /// How the outputs become a probability.
-    #[must_use]
-    pub fn transform(&self) -> Transform {
+    pub(crate) fn transform(&self) -> Transform {
         self.transform
     }
 

@@ -4,7 +4,7 @@
 //! once, and are the same for every step and every point. This makes a measure a deterministic,
 //! differentiable function of `x`; the final test uses offsets that the search did not use.
 
-pub mod normal;
+pub(crate) mod normal;
 mod sampling;
 mod sensitivity;
 mod symmetric;
@@ -127,19 +127,16 @@ impl Neighbourhood {
     }
 
     /// How it was drawn, if this crate drew it.
-    #[must_use]
     pub fn sampling(&self) -> Option<Sampling> {
         self.sampling
     }
 
     /// The standard deviation of a coordinate.
-    #[must_use]
     pub fn sigma(&self) -> f64 {
         self.sigma
     }
 
     /// `k`
-    #[must_use]
     pub fn samples(&self) -> usize {
         self.offsets.len()
     }
@@ -154,25 +151,21 @@ impl Neighbourhood {
     }
 
     /// `n_1 .. n_k`
-    #[must_use]
     pub fn offsets(&self) -> &Points {
         &self.offsets
     }
 
     /// `||n_1|| .. ||n_k||`
-    #[must_use]
     pub fn distances(&self) -> &[f64] {
         &self.distances
     }
 
     /// `1/k sum_i ||n_i||`
-    #[must_use]
     pub fn mean_distance(&self) -> f64 {
         self.distances.iter().sum::<f64>() / self.distances.len() as f64
     }
 
     /// `x_1 .. x_k` around a point.
-    #[must_use]
     pub fn around(&self, x: &[f32]) -> Points {
         let mut points = self.offsets.clone();
         for index in 0..points.len() {

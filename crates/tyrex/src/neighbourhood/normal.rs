@@ -1,7 +1,6 @@
 //! The standard normal distribution.
 
 /// `Phi(x)`
-#[must_use]
 pub(crate) fn cumulative(x: f64) -> f64 {
     0.5 * libm::erfc(-x * std::f64::consts::FRAC_1_SQRT_2)
 }
@@ -11,7 +10,6 @@ pub(crate) fn cumulative(x: f64) -> f64 {
 ///
 /// Newton's steps on `ln Phi`, which is concave, so that far out in the tail they are as
 /// quick as in the middle; kept inside the bracket they shrink.
-#[must_use]
 pub(crate) fn quantile(p: f64) -> f64 {
     if !(0.0..=1.0).contains(&p) {
         return f64::NAN;

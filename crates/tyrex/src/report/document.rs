@@ -209,7 +209,6 @@ impl Column {
 }
 
 /// The text with HTML's special characters escaped.
-#[must_use]
 pub(crate) fn escape(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for c in text.chars() {

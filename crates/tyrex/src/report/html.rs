@@ -9,7 +9,6 @@ use super::svg;
 const STYLE: &str = include_str!("style.css");
 
 /// Writes a report.
-#[must_use]
 pub fn render(document: &Document) -> String {
     let mut out = String::new();
     let title = escape(&document.title);

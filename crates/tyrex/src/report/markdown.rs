@@ -6,7 +6,6 @@ use std::fmt::Write as _;
 use super::document::{Block, Document, Figures, Table, TableCell, Tone};
 
 /// Writes a report.
-#[must_use]
 pub fn render(document: &Document) -> String {
     let mut out = format!("# {}\n\n{}\n", line(&document.title), line(&document.subtitle));
     if let Some((yes, text)) = &document.answer {

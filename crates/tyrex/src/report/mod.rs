@@ -13,7 +13,6 @@ pub mod svg;
 use crate::explain::GateReport;
 
 /// The report of the gate as one self-contained HTML file.
-#[must_use]
 pub fn gate_html(gate: &GateReport) -> String {
     html::render(&gate::document(gate))
 }

@@ -3,7 +3,6 @@
 use crate::metric::Summary;
 
 /// A cost or another amount: two digits after the point from 1 on, three below.
-#[must_use]
 pub fn amount(value: f64) -> String {
     if !value.is_finite() {
         return "none".to_owned();
@@ -19,7 +18,6 @@ pub fn amount(value: f64) -> String {
 }
 
 /// A share in per cent.
-#[must_use]
 pub fn percent(share: f64) -> String {
     if !share.is_finite() {
         return "none".to_owned();
@@ -28,19 +26,16 @@ pub fn percent(share: f64) -> String {
 }
 
 /// A number between -1 and 1.
-#[must_use]
 pub fn two_digits(value: f64) -> String {
     if value.is_finite() { unsigned_zero(format!("{value:.2}")) } else { "none".to_owned() }
 }
 
 /// The same with its sign, always.
-#[must_use]
 pub fn signed(text: &str) -> String {
     if text.starts_with('-') { text.replacen('-', "\u{2212}", 1) } else { format!("+{text}") }
 }
 
 /// Seconds by the clock.
-#[must_use]
 pub fn seconds(value: f64) -> String {
     match value {
         v if !v.is_finite() => "none".to_owned(),
@@ -53,13 +48,11 @@ pub fn seconds(value: f64) -> String {
 }
 
 /// "1 model", "2 models".
-#[must_use]
 pub fn counted(count: usize, what: &str) -> String {
     if count == 1 { format!("1 {what}") } else { format!("{count} {what}s") }
 }
 
 /// The interval of a mean, where there is one.
-#[must_use]
 pub fn interval(summary: &Summary, text: impl Fn(f64) -> String) -> String {
     match (summary.low, summary.high) {
         (Some(low), Some(high)) => format!("[{}, {}]", text(low), text(high)),
@@ -68,7 +61,6 @@ pub fn interval(summary: &Summary, text: impl Fn(f64) -> String) -> String {
 }
 
 /// "98.2 % [97.9 %, 98.5 %]"
-#[must_use]
 pub fn percent_with_interval(summary: &Summary) -> String {
     let text = format!("{} {}", percent(summary.mean), interval(summary, percent));
     text.trim_end().to_owned()

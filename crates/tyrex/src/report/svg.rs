@@ -131,7 +131,6 @@ pub struct Chart {
 
 impl Chart {
     /// The chart as an SVG element.
-    #[must_use]
     pub fn svg(&self) -> String {
         let mut out = String::new();
         open(&mut out, WIDTH, HEIGHT, &self.title, &self.description);
@@ -301,7 +300,6 @@ impl Taken {
 }
 
 /// The nearest free place for a word beside a point; `None` if there is none.
-#[must_use]
 pub fn free_place(x: f64, y: f64, word: &str, room: &Taken, taken: &[Taken]) -> Option<Taken> {
     let width = LETTER * word.chars().count() as f64;
     let beside = [0.0, LINE, -LINE, 2.0 * LINE, -2.0 * LINE, 3.0 * LINE, -3.0 * LINE];
@@ -422,7 +420,6 @@ fn shape(x: f64, y: f64, size: f64, style: Style) -> String {
 }
 
 /// A series' mark alone, for a legend.
-#[must_use]
 pub fn key(style: Style, fill: Fill) -> String {
     let mut out = String::from(r#"<svg class="key" viewBox="0 0 18 18" aria-hidden="true">"#);
     dot(&mut out, 9.0, 9.0, style, fill, "");

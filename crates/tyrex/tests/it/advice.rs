@@ -7,13 +7,13 @@ use std::path::Path;
 use rand::RngExt;
 use tyrex::counterfactual::{MethodSpec, Norm, Protocol, SearchNeighbours};
 use tyrex::data::{Dataset, Row, Schema, Table};
-use tyrex::explain::{AdviceRows, Explainer, Part, Request};
+use tyrex::explain::{AdviceFile, AdviceRows, Explainer, Part, Request};
 use tyrex::model::TrainParams;
 use tyrex::neighbourhood::Sampling;
 use tyrex::{Overwrite, Seed};
 
 use crate::support::rules::broken;
-use crate::support::with_search_models;
+use crate::support::{advise, with_search_models};
 
 /// Cells finer than their step and beyond their clip, codes, missing cells that are not empty,
 /// levels with commas and quotes, and a rule that some rows break.
@@ -52,7 +52,7 @@ fn explainer() -> Explainer {
 #[test]
 fn a_file_of_advice_holds_the_rows_that_were_tested() {
     let explainer = with_search_models(&explainer());
-    let rejected = explainer.rejected(Part::Train);
+    let rejected = explainer.applicants().rejected(Part::Train);
     let rows = &rejected[..60];
     let folder = tempfile::tempdir().unwrap();
     for name in MethodSpec::NAMES {
@@ -61,7 +61,7 @@ fn a_file_of_advice_holds_the_rows_that_were_tested() {
             (robustness.tau, robustness.samples) = (0.6, 200);
             robustness.search = SearchNeighbours { sampling: Sampling::Antithetic, samples: 64 };
         }
-        let advice = explainer.advise(rows, &request, |_| ControlFlow::Continue(())).unwrap();
+        let advice = advise(&explainer, &request, rows, |_| ControlFlow::Continue(())).unwrap();
         let found: Vec<_> = advice.iter().filter(|each| each.found().is_some()).collect();
         // ROAR guards against more than some of these people can do.
         assert!(found.len() >= if name == "roar" { 5 } else { 40 }, "{name}: {}", found.len());
@@ -79,7 +79,7 @@ fn a_file_of_advice_holds_the_rows_that_were_tested() {
         }
         for file in ["advice.csv", "advice.jsonl", "advice.parquet"] {
             let path = folder.path().join(format!("{name}-{file}"));
-            let table = explainer.advice_table(&advice, &request, None).unwrap();
+            let table = AdviceFile::new(&explainer, &request).table(&advice, None).unwrap();
             table.write(&path, Overwrite::Refuse).unwrap();
             let given = AdviceRows::read(explainer.schema(), &Table::read(&path).unwrap()).unwrap();
             let expected: Vec<&Row> =

@@ -8,13 +8,14 @@ use tyrex::counterfactual::{Norm, Protocol, Reason, Tick};
 use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::data::{Catalogue, Column, Dataset, Row, Table};
 use tyrex::explain::{
-    Applicant, Candidate, Explainer, Gate, GateReport, JudgedPromise, Part, PromiseStatus, Repair,
-    Request, Values, WrittenPromise,
+    AdviceFile, Applicant, Candidate, Explainer, Gate, GateReport, JudgedPromise, Part,
+    PromiseStatus, Repair, Request, Values, WrittenPromise,
 };
 use tyrex::measure::{Gauge, Neighbourhood, RelaxedStability, Sampling};
 use tyrex::model::TrainParams;
 use tyrex::{Points, Seed};
 
+use crate::support::advise;
 use crate::support::promises::{promise, row_of};
 use crate::support::rules::broken;
 
@@ -43,8 +44,9 @@ struct Given {
 
 /// What a model promised, and the table it was written down in.
 fn given(explainer: &Explainer) -> (Vec<Given>, Table) {
-    let advice = explainer.advise(&explainer.rejected(Part::Test), &request(), GO_ON).unwrap();
-    let table = explainer.advice_table(&advice, &request(), None).unwrap();
+    let advice =
+        advise(explainer, &request(), &explainer.applicants().rejected(Part::Test), GO_ON).unwrap();
+    let table = AdviceFile::new(explainer, &request()).table(&advice, None).unwrap();
     let given = advice.into_iter().filter_map(|each| {
         let written = promise(explainer.schema(), &each)?;
         Some(Given { factual: each.applicant, advised: each.advised?, written })

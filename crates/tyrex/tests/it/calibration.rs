@@ -5,7 +5,9 @@ use std::ops::ControlFlow;
 
 use rand::RngExt;
 use tyrex::action::FeasibleSet;
-use tyrex::calibrate::{CalibrationVerdict, Goal, Test, TriedThreshold, calibrate, choose};
+use tyrex::calibrate::{
+    CalibrationTest, CalibrationVerdict, Goal, TriedThreshold, calibrate, choose,
+};
 use tyrex::change::{Ensemble, ModelChange, Plan, Reinitialise};
 use tyrex::counterfactual::{Budget, Factual, MethodSpec, Norm, Problem, Protocol, find_all};
 use tyrex::data::moons::moons;
@@ -94,7 +96,7 @@ fn a_wrong_threshold_is_chosen_no_more_often_than_stated() {
         // A better one further down, which tempts a method that looks for the smallest.
         &[(0.9, 0.97), (0.8, nearly), (0.7, nearly), (0.6, nearly), (0.5, 0.95)],
     ];
-    for test in [Test::Betting, Test::HoeffdingBentkus] {
+    for test in [CalibrationTest::Betting, CalibrationTest::HoeffdingBentkus] {
         let goal = Goal { validity: 0.9, confidence: 0.9, test, ..Goal::default() };
         for process in processes {
             for curve in curves {
@@ -114,7 +116,7 @@ fn a_wrong_threshold_is_chosen_no_more_often_than_stated() {
 fn the_tests_are_sharp_where_they_can_be() {
     // 22 models choose, and 0.9^22 = 0.098: a threshold that is just not good enough passes if
     // no model fails, so nearly as often as is allowed. A looser test would be caught above.
-    for test in [Test::Betting, Test::HoeffdingBentkus] {
+    for test in [CalibrationTest::Betting, CalibrationTest::HoeffdingBentkus] {
         let goal = Goal { validity: 0.9, confidence: 0.9, test, ..Goal::default() };
         let tally = simulate(Process::AllOrNothing, &goal, &[(0.9, 0.9 - 1e-9)], 44);
         assert!(tally.wrong > RUNS * 8 / 100, "{test:?}: {tally:?}");
@@ -131,7 +133,7 @@ fn a_good_threshold_is_found() {
         tally.chosen as f64 / RUNS as f64
     };
     for process in [Process::AllOrNothing, Process::Independent, Process::Mixed] {
-        for test in [Test::Betting, Test::HoeffdingBentkus] {
+        for test in [CalibrationTest::Betting, CalibrationTest::HoeffdingBentkus] {
             assert!(power(test, process) > 0.9, "{test:?} {process:?}");
         }
     }
@@ -142,7 +144,8 @@ fn betting_shows_what_many_factuals_know() {
     // Every model fails a few of many: the models agree, so few of them are enough.
     let goal = |test| Goal { validity: 0.9, confidence: 0.9, test, ..Goal::default() };
     let tally = |test| simulate(Process::Independent, &goal(test), &[(0.9, 0.97)], 80);
-    let (bets, bounds) = (tally(Test::Betting), tally(Test::HoeffdingBentkus));
+    let (bets, bounds) =
+        (tally(CalibrationTest::Betting), tally(CalibrationTest::HoeffdingBentkus));
     assert!(bets.chosen > RUNS * 8 / 10, "{bets:?}");
     assert!(bounds.chosen < RUNS * 2 / 10, "{bounds:?}");
 }

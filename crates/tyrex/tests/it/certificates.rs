@@ -9,7 +9,9 @@ use tyrex::certificate::{
     verify,
 };
 use tyrex::lipschitz::{LipschitzBound, Region, Soundness};
-use tyrex::model::{Activation, Dense, Mlp, Model, Output, TreeEnsemble, trees};
+use tyrex::model::{Activation, Dense, Mlp, Model, Output};
+
+use crate::support::{forest, leaf};
 
 const SIGMOID: Output = Output::Sigmoid { favourable: true };
 
@@ -240,11 +242,7 @@ fn the_ensemble_tier_says_what_the_count_proves() {
 
 #[test]
 fn a_model_without_weights_says_which_tiers_it_has_not() {
-    let leaf = |weight| trees::TreeNode::Leaf { weights: vec![(0, weight)] };
-    let trees = [vec![leaf(0.8)]];
-    let tree =
-        TreeEnsemble::new(2, &trees, trees::Aggregate::Sum, vec![0.0], trees::Transform::Identity)
-            .unwrap();
+    let tree = forest(2, &[vec![leaf(0.8)]]);
     let models: Vec<&dyn Model> = vec![&tree; 50];
     let retrained =
         Retrained { models: &models, family: "leave-out", steered: false, likeness: None };

@@ -18,7 +18,7 @@ use tyrex::model::TrainParams;
 use tyrex::{Points, Seed};
 
 use crate::support::promises::promise;
-use crate::support::with_search_models;
+use crate::support::{advise, with_search_models};
 
 const GO_ON: fn(Tick) -> ControlFlow<()> = |_| ControlFlow::Continue(());
 
@@ -61,11 +61,13 @@ fn same_in_any_company<T: PartialEq + std::fmt::Debug + Send>(
 fn stability() {
     let explainer = german(0);
     // Not a multiple of any block.
-    let rows = &explainer.applicants(Part::Test)[..67];
+    let rows = &explainer.applicants().part(Part::Test)[..67];
     for gamma in [Gamma::SampledSlopes, Gamma::Sound, Gamma::SampledGradients] {
         let terms = StabilityTerms { samples: 70, gamma, ..StabilityTerms::default() };
         let on = || ControlFlow::Continue(());
-        same_in_any_company(rows, |rows| explainer.stability(rows, &terms, on).unwrap());
+        same_in_any_company(rows, |rows| {
+            explainer.stability(&terms).unwrap().read(rows, on).unwrap()
+        });
         // One look at the neighbours says what a gauge for each measure says.
         let cloud =
             Neighbourhood::draw(terms.sampling, explainer.points().dim(), 70, 0.1, terms.seed);
@@ -79,15 +81,17 @@ fn stability() {
             Measure::Stability(Stability { gamma }),
         ]
         .map(|measure| gauge(measure).read(&points));
-        for (index, row) in explainer.stability(rows, &terms, on).unwrap().iter().enumerate() {
+        for (index, row) in
+            explainer.stability(&terms).unwrap().read(rows, on).unwrap().iter().enumerate()
+        {
             assert_eq!(row.score, mean[index].score);
             assert_eq!(row.mean, mean[index].value);
             assert_eq!(row.relaxed_stability, relaxed[index].value);
             assert_eq!(row.stability, stable[index].value);
         }
         // Kept, and read from several threads at once.
-        let gauge = explainer.stability_gauge(&terms).unwrap();
-        let expected = explainer.stability(rows, &terms, on).unwrap();
+        let gauge = explainer.stability(&terms).unwrap();
+        let expected = explainer.stability(&terms).unwrap().read(rows, on).unwrap();
         std::thread::scope(|scope| {
             for part in 0..4 {
                 let (gauge, rows, expected) = (&gauge, &rows[part..], &expected[part..]);
@@ -101,7 +105,7 @@ fn stability() {
 fn survival() {
     let explainer = german(0);
     let ensemble = ensemble(&explainer);
-    let rows = &explainer.applicants(Part::Test)[..67];
+    let rows = &explainer.applicants().part(Part::Test)[..67];
     same_in_any_company(rows, |rows| explainer.survival(rows, &ensemble).unwrap());
     let survival = explainer.survival(&rows[..1], &ensemble).unwrap().remove(0);
     assert_eq!(survival.scores.len(), ensemble.members().len());
@@ -114,7 +118,7 @@ fn survival() {
 #[test]
 fn advice_of_every_method() {
     let explainer = with_search_models(&german(0));
-    let rejected = explainer.rejected(Part::Test);
+    let rejected = explainer.applicants().rejected(Part::Test);
     for name in MethodSpec::NAMES {
         let mut request = Request::new(name, Protocol::Product, Norm::L1, Seed(4)).unwrap();
         if let Some(robustness) = request.method.robustness_mut() {
@@ -122,7 +126,7 @@ fn advice_of_every_method() {
             robustness.search.samples = 32;
         }
         same_in_any_company(&rejected[..7], |rows| {
-            let mut advice = explainer.advise(rows, &request, GO_ON).unwrap();
+            let mut advice = advise(&explainer, &request, rows, GO_ON).unwrap();
             advice.iter_mut().for_each(|each| each.outcome.seconds = 0.0);
             advice
         });
@@ -135,7 +139,7 @@ fn certificates() {
     let ensemble = ensemble(&explainer);
     let watch = |_| ControlFlow::Continue(());
     let fresh = explainer.retraining().fresh(ensemble, false, &watch).unwrap();
-    let rows = &explainer.applicants(Part::Test)[..5];
+    let rows = &explainer.applicants().part(Part::Test)[..5];
     same_in_any_company(rows, |rows| {
         let mut points = Points::new(explainer.points().dim());
         rows.iter().for_each(|row| points.push(&row.point));
@@ -148,7 +152,8 @@ fn certificates() {
 fn audits() {
     let (old, new) = (german(0), german(1));
     let request = Request::new("min-cost", Protocol::Product, Norm::L1, Seed(4)).unwrap();
-    let advice = old.advise(&old.rejected(Part::Test)[..40], &request, GO_ON).unwrap();
+    let advice =
+        advise(&old, &request, &old.applicants().rejected(Part::Test)[..40], GO_ON).unwrap();
     let found: Vec<&Advice> = advice.iter().filter(|each| each.found().is_some()).collect();
     let rows: Vec<Applicant> = found.iter().map(|each| each.applicant.clone()).collect();
     same_in_any_company(&rows, |rows| {

@@ -12,10 +12,12 @@ use tyrex::counterfactual::{
 use tyrex::data::catalogue::{Catalogue, Direction, Variant};
 use tyrex::data::moons::moons;
 use tyrex::measure::{Gauge, RelaxedStability};
-use tyrex::model::trees::{Aggregate, Comparison, Transform, TreeNode};
+use tyrex::model::trees::Comparison;
 use tyrex::model::{Activation, Examples, Mlp, Model, THRESHOLD, TrainParams, TreeEnsemble, train};
 use tyrex::neighbourhood::{Neighbourhood, Sampling};
 use tyrex::{Points, Seed};
+
+use crate::support::{branch, forest, leaf};
 
 /// A model, its data, and rows to explain with where their answers may lie.
 struct World {
@@ -454,19 +456,8 @@ fn min_cost_is_as_close_as_a_fine_grid() {
 }
 
 fn stump() -> TreeEnsemble {
-    let nodes = vec![
-        TreeNode::Branch {
-            feature: 0,
-            comparison: Comparison::LessOrEqual,
-            threshold: 0.5,
-            missing: false,
-            yes: 1,
-            no: 2,
-        },
-        TreeNode::Leaf { weights: vec![(0, 0.1)] },
-        TreeNode::Leaf { weights: vec![(0, 0.9)] },
-    ];
-    TreeEnsemble::new(2, &[nodes], Aggregate::Sum, vec![0.0], Transform::Identity).unwrap()
+    let root = branch(0, Comparison::LessOrEqual, 0.5, 1);
+    forest(2, &[vec![root, leaf(0.1), leaf(0.9)]])
 }
 
 #[test]

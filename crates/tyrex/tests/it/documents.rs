@@ -31,7 +31,7 @@ use utoipa::ToSchema;
 
 use crate::support::json_schema::Schemas;
 use crate::support::promises::{promise, values_of};
-use crate::support::with_search_models;
+use crate::support::{advise, with_search_models};
 
 fn on<T>(_: T) -> ControlFlow<()> {
     ControlFlow::Continue(())
@@ -62,9 +62,11 @@ fn check<T: ToSchema>(document: &impl Serialize) -> Value {
 #[test]
 fn advice_of_every_method() {
     let explainer = with_search_models(&german(0));
-    let mut rejected = explainer.rejected(Part::Test);
+    let mut rejected = explainer.applicants().rejected(Part::Test);
     rejected.truncate(3);
-    rejected.push(explainer.applicants(Part::Test).into_iter().find(|a| !a.is_rejected()).unwrap());
+    rejected.push(
+        explainer.applicants().part(Part::Test).into_iter().find(|a| !a.is_rejected()).unwrap(),
+    );
     let ensemble = ensemble(&explainer, 4);
     let fresh = explainer.retraining().fresh(ensemble, false, &|_| ControlFlow::Continue(()));
     let fresh = fresh.unwrap();
@@ -106,7 +108,7 @@ fn rules_that_stand_in_the_way() {
     let explainer = german(0);
     let mut request = Request::new("min-cost", Protocol::Product, Norm::L1, Seed(1)).unwrap();
     request.overrides.vary = Some(vec!["own_telephone".to_owned()]);
-    let rejected = explainer.rejected(Part::Test);
+    let rejected = explainer.applicants().rejected(Part::Test);
     let adviser = Adviser::new(&explainer, request).unwrap();
     let advice = adviser.advise(&rejected[..6], on).unwrap();
     let mut relaxed = 0;
@@ -121,11 +123,15 @@ fn rules_that_stand_in_the_way() {
 #[test]
 fn measures_survival_features_and_performances() {
     let explainer = german(0);
-    let rows = explainer.applicants(Part::Test);
+    let rows = explainer.applicants().part(Part::Test);
     for gamma in [Gamma::Given(0.5), Gamma::Sound, Gamma::SampledSlopes, Gamma::SampledGradients] {
         let terms = StabilityTerms { samples: 50, gamma, ..StabilityTerms::default() };
         check::<StabilityTerms>(&terms);
-        let read = explainer.stability(&rows[..5], &terms, || ControlFlow::Continue(())).unwrap();
+        let read = explainer
+            .stability(&terms)
+            .unwrap()
+            .read(&rows[..5], || ControlFlow::Continue(()))
+            .unwrap();
         read.iter().for_each(|row| drop(check::<RowStability>(row)));
     }
     let survival = explainer.survival(&rows[..5], &ensemble(&explainer, 3)).unwrap();
@@ -216,12 +222,12 @@ fn audits_and_calibrations() {
     let (old, new) = (german(0), german(1));
     let mut request = Request::new("trex-nn", Protocol::Product, Norm::L2, Seed(4)).unwrap();
     request.set_test(Some(0.6), Some(60), None).unwrap();
-    let rejected = old.rejected(Part::Test);
-    let advice = old.advise(&rejected[..20], &request, on).unwrap();
+    let rejected = old.applicants().rejected(Part::Test);
+    let advice = advise(&old, &request, &rejected[..20], on).unwrap();
     let mut promises: Vec<_> =
         advice.iter().filter_map(|each| promise(old.schema(), each)).collect();
     // A promise that is broken for sure: a row that the new model rejects.
-    promises[0].advised = values_of(new.schema(), &new.rejected(Part::Test)[0].values);
+    promises[0].advised = values_of(new.schema(), &new.applicants().rejected(Part::Test)[0].values);
     let name = "new".to_owned();
     let candidates = [Candidate { name, explainer: &new, has_only_promises: false }];
     let report = Gate::new(request.clone()).judge(&candidates, &promises, on).unwrap();

@@ -10,15 +10,18 @@ use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::data::schema::Split;
 use tyrex::data::{Catalogue, Column, Dataset, Encoder, Row, Schema, Table, Value};
 use tyrex::explain::{
-    AdviceRows, Explainer, Part, Reference, Request, UnlabelledRows, embedded_schema, import,
+    AdviceFile, AdviceRows, Explainer, Part, Reference, Request, UnlabelledRows, embedded_schema,
+    import,
 };
 use tyrex::model::onnx::{
     Block, Category, Cell, Core, ImportOptions, InputColumn, InputKind, Inputs, OnnxModel,
 };
 use tyrex::model::train::OutputLayer;
-use tyrex::model::trees::{Aggregate, Comparison, Transform, TreeEnsemble, TreeNode};
+use tyrex::model::trees::Comparison;
 use tyrex::model::{Activation, Dense, Mlp, Model, Output, TrainParams};
-use tyrex::{Error, Overwrite, Points, Seed};
+use tyrex::{Error, Points, Seed};
+
+use crate::support::{advise, branch, forest, leaf};
 
 fn german() -> Dataset {
     let catalogue = Catalogue::with_folders(Vec::new());
@@ -43,7 +46,7 @@ fn training_beats_always_saying_good_and_counts_agree() {
     assert!(train.accuracy.unwrap() > good(Part::Train), "{train:?}");
     assert!(test.accuracy.unwrap() > good(Part::Test), "{test:?}");
 
-    let rejected = explainer.rejected(Part::Test);
+    let rejected = explainer.applicants().rejected(Part::Test);
     assert_eq!(rejected.len(), test.rejected);
     assert!(rejected.iter().all(|each| each.score < 0.5));
     let wrong = rejected.iter().filter(|each| each.favourable == Some(true)).count();
@@ -85,8 +88,7 @@ fn a_written_model_comes_back_with_its_schema_and_gives_the_same_scores() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("german.onnx");
     let explainer = trained(0);
-    explainer.write_model(&path, Overwrite::Refuse).unwrap();
-    assert!(matches!(explainer.write_model(&path, Overwrite::Refuse), Err(Error::Exists { .. })));
+    std::fs::write(&path, explainer.to_onnx().unwrap()).unwrap();
 
     let model = OnnxModel::read(&path, &ImportOptions::default()).unwrap();
     let schema = embedded_schema(&model).unwrap().unwrap();
@@ -370,7 +372,7 @@ fn applicants_need_neither_labels_nor_two_classes() {
     for (name, csv, favourable, accuracy) in cases {
         let data = applicants(&schema, csv).unwrap();
         let explainer = Explainer::with_model(data, model.clone()).unwrap();
-        let rejected = explainer.rejected(explainer.reference().applicants());
+        let rejected = explainer.applicants().rejected(explainer.reference().applicants());
         let labels: Vec<Option<bool>> = rejected.iter().map(|each| each.favourable).collect();
         assert_eq!(labels, favourable, "{name}");
         assert!(rejected.iter().all(|each| each.label.is_some() == each.favourable.is_some()));
@@ -399,20 +401,10 @@ fn rows_without_a_label_are_no_training_rows_and_do_not_move_the_split() {
 #[test]
 fn a_score_that_is_no_number_is_an_error_that_names_the_row() {
     let schema = Schema::from_toml(SCHEMA).unwrap();
-    let leaf = |weight| TreeNode::Leaf { weights: vec![(0, weight)] };
-    let branch = TreeNode::Branch {
-        feature: 0,
-        comparison: Comparison::LessOrEqual,
-        threshold: 15.0,
-        missing: false,
-        yes: 1,
-        no: 2,
-    };
+    let branch = branch(0, Comparison::LessOrEqual, 15.0, 1);
     // Each leaf is finite; their sum is not.
     let tree = vec![branch, leaf(0.25), leaf(f32::MAX)];
-    let trees =
-        TreeEnsemble::new(3, &[tree.clone(), tree], Aggregate::Sum, vec![0.0], Transform::Identity)
-            .unwrap();
+    let trees = forest(3, &[tree.clone(), tree]);
     let inputs = Inputs::Columns(vec![
         column("income", InputKind::Number),
         column("housing", InputKind::Text),
@@ -430,11 +422,11 @@ fn request(method: &str) -> Request {
 #[test]
 fn advice_becomes_a_table_under_the_names_of_the_features() {
     let explainer = trained(0);
-    let rows = &explainer.rejected(Part::Test)[..4];
+    let rows = &explainer.applicants().rejected(Part::Test)[..4];
     let request = request("trex-o");
     let go_on = |_| ControlFlow::Continue(());
-    let advice = explainer.advise(rows, &request, go_on).unwrap();
-    let table = explainer.advice_table(&advice, &request, None).unwrap();
+    let advice = advise(&explainer, &request, rows, go_on).unwrap();
+    let table = AdviceFile::new(&explainer, &request).table(&advice, None).unwrap();
     let names: Vec<&str> = table.columns().iter().map(Column::name).collect();
     assert_eq!(names[..4], ["row", "status", "reason", "checking_status"]);
     assert_eq!(names[names.len() - 3..], ["model", "seed", "format_version"]);
@@ -470,7 +462,7 @@ fn advice_becomes_a_table_under_the_names_of_the_features() {
 #[test]
 fn other_rows_of_the_same_schema_are_explained_as_the_own_ones_are() {
     let explainer = trained(0);
-    let own = &explainer.rejected(Part::Test)[..3];
+    let own = &explainer.applicants().rejected(Part::Test)[..3];
     // The file again, shuffled and without its label, as a table of applicants.
     let file = german();
     let order: Vec<usize> = own.iter().rev().map(|each| each.row).collect();
@@ -484,11 +476,11 @@ fn other_rows_of_the_same_schema_are_explained_as_the_own_ones_are() {
         shuffled
     });
     let table = Table::new("applicants", columns.collect()).unwrap();
-    let others = explainer.read_applicants(&table).unwrap();
+    let others = explainer.applicants().read(&table).unwrap();
     let request = request("trex-o");
     let go_on = |_| ControlFlow::Continue(());
-    let of_own = explainer.advise(own, &request, go_on).unwrap();
-    let of_others = explainer.advise(&others, &request, go_on).unwrap();
+    let of_own = advise(&explainer, &request, own, go_on).unwrap();
+    let of_others = advise(&explainer, &request, &others, go_on).unwrap();
     for (own, other) in of_own.iter().zip(of_others.iter().rev()) {
         assert_eq!(own.outcome.answer, other.outcome.answer);
         assert_eq!(own.changes, other.changes);
@@ -496,7 +488,7 @@ fn other_rows_of_the_same_schema_are_explained_as_the_own_ones_are() {
         assert!(own.applicant.label.is_some() && other.applicant.label.is_none());
     }
     let bad = Table::from_csv(Path::new("x.csv"), b"duration\n3\n").unwrap();
-    assert!(matches!(explainer.read_applicants(&bad), Err(Error::Table { .. })));
+    assert!(matches!(explainer.applicants().read(&bad), Err(Error::Table { .. })));
 }
 
 /// A network that only answers: no gradients, no weights to look at.
@@ -516,7 +508,7 @@ impl Model for Opaque {
 #[test]
 fn a_black_box_is_explained_by_its_answers_alone() {
     let known = trained(0);
-    let network = known.network().unwrap().clone();
+    let network = known.model().network().unwrap().clone();
     let make = |dim: usize| {
         move |encoder: &Encoder| {
             assert_eq!(encoder.dim(), dim);
@@ -529,13 +521,13 @@ fn a_black_box_is_explained_by_its_answers_alone() {
     assert_ne!(opaque.fingerprint(), known.fingerprint());
     assert_eq!(opaque.fingerprint(), opaque.clone().fingerprint());
     let go_on = |_| ControlFlow::Continue(());
-    let rows = &known.rejected(Part::Test)[..3];
+    let rows = &known.applicants().rejected(Part::Test)[..3];
     let [seen, unseen] = [&known, &opaque]
-        .map(|explainer| explainer.advise(rows, &request("trex-nn"), go_on).unwrap());
+        .map(|explainer| advise(explainer, &request("trex-nn"), rows, go_on).unwrap());
     for (seen, unseen) in seen.iter().zip(&unseen) {
         assert_eq!(seen.changes, unseen.changes);
     }
-    let error = opaque.advise(rows, &request("trex-i"), go_on).unwrap_err().to_string();
+    let error = advise(&opaque, &request("trex-i"), rows, go_on).unwrap_err().to_string();
     assert!(error.contains("trex-i needs gradients"), "{error}");
     let error = opaque.retraining().params().unwrap_err().to_string();
     assert!(error.contains("black boxes"), "{error}");
@@ -544,30 +536,30 @@ fn a_black_box_is_explained_by_its_answers_alone() {
 #[test]
 fn overrides_bind_the_search_and_are_refused_by_name() {
     let explainer = trained(0);
-    let rows = &explainer.rejected(Part::Test)[..6];
+    let rows = &explainer.applicants().rejected(Part::Test)[..6];
     let go_on = |_| ControlFlow::Continue(());
     let mut request = request("min-cost");
     request.overrides.vary = Some(vec!["duration".to_owned(), "credit_amount".to_owned()]);
-    for advice in explainer.advise(rows, &request, go_on).unwrap() {
+    for advice in advise(&explainer, &request, rows, go_on).unwrap() {
         let names: Vec<&str> =
             advice.changes.iter().map(|change| change.feature.as_str()).collect();
         assert!(names.iter().all(|name| ["duration", "credit_amount"].contains(name)), "{names:?}");
     }
     request.overrides.vary = Some(vec!["durration".to_owned()]);
-    let error = explainer.advise(rows, &request, go_on).unwrap_err().to_string();
+    let error = advise(&explainer, &request, rows, go_on).unwrap_err().to_string();
     assert!(error.contains("durration"), "{error}");
     request.protocol = Protocol::Paper;
-    let error = explainer.advise(rows, &request, go_on).unwrap_err().to_string();
+    let error = advise(&explainer, &request, rows, go_on).unwrap_err().to_string();
     assert!(error.contains("`protocol` is paper"), "{error}");
 }
 
 #[test]
 fn answers_of_the_paper_are_points_and_are_written_as_such() {
     let explainer = trained(0);
-    let rows = &explainer.rejected(Part::Test)[..2];
+    let rows = &explainer.applicants().rejected(Part::Test)[..2];
     let request = Request::new("min-cost", Protocol::Paper, Norm::L2, Seed(3)).unwrap();
-    let advice = explainer.advise(rows, &request, |_| ControlFlow::Continue(())).unwrap();
-    let table = explainer.advice_table(&advice, &request, None).unwrap();
+    let advice = advise(&explainer, &request, rows, |_| ControlFlow::Continue(())).unwrap();
+    let table = AdviceFile::new(&explainer, &request).table(&advice, None).unwrap();
     for (line, each) in advice.iter().enumerate() {
         assert!(each.advised.is_none() && each.changes.is_empty());
         let point = &each.found().unwrap().point;
@@ -591,7 +583,8 @@ fn a_feature_may_not_take_the_name_of_an_output_column() {
     ]);
     let model = linear(inputs, vec![number(0, 1.0, 0.0), one_hot(1, &["own", "rent"])]);
     let explainer = Explainer::with_model(Reference::read(&schema, table).unwrap(), model).unwrap();
-    let error = explainer.advice_table(&[], &request("nn"), None).unwrap_err().to_string();
+    let error =
+        AdviceFile::new(&explainer, &request("nn")).table(&[], None).unwrap_err().to_string();
     assert!(error.contains("`score`") && error.contains("rename"), "{error}");
 }
 
@@ -605,18 +598,9 @@ fn rows_of_another_schema_are_refused() {
 
 #[test]
 fn trees_are_a_model_without_gradients_and_are_not_written() {
-    let branch = TreeNode::Branch {
-        feature: 0,
-        comparison: Comparison::LessOrEqual,
-        threshold: 15.0,
-        missing: false,
-        yes: 1,
-        no: 2,
-    };
-    let leaf = |weight| TreeNode::Leaf { weights: vec![(0, weight)] };
+    let branch = branch(0, Comparison::LessOrEqual, 15.0, 1);
     let tree = vec![branch, leaf(0.25), leaf(0.75)];
-    let trees =
-        TreeEnsemble::new(3, &[tree], Aggregate::Sum, vec![0.0], Transform::Identity).unwrap();
+    let trees = forest(3, &[tree]);
     let inputs = Inputs::Columns(vec![
         column("income", InputKind::Number),
         column("housing", InputKind::Text),
@@ -626,9 +610,9 @@ fn trees_are_a_model_without_gradients_and_are_not_written() {
     let schema = Schema::from_toml(SCHEMA).unwrap();
     let explainer = Explainer::with_model(rows(&schema), model).unwrap();
     assert_eq!(explainer.scores(), [0.25, 0.75, 0.25, 0.75]);
-    assert!(explainer.differentiable().is_none());
-    let rejected: Vec<usize> = explainer.rejected(Part::All).iter().map(|each| each.row).collect();
+    assert!(explainer.model().differentiable().is_none());
+    let rejected: Vec<usize> =
+        explainer.applicants().rejected(Part::All).iter().map(|each| each.row).collect();
     assert_eq!(rejected, [0, 2]);
-    let refused = explainer.write_model(Path::new("trees.onnx"), Overwrite::Refuse);
-    assert!(matches!(refused, Err(Error::InvalidModel(_))));
+    assert!(matches!(explainer.to_onnx(), Err(Error::InvalidModel(_))));
 }

@@ -6,9 +6,7 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use tyrex::data::{Schema, Table, Value};
-use tyrex::explain::{
-    Ask, Explainer, Part, PerformanceTally, Reference, UnlabelledRows, import_bytes,
-};
+use tyrex::explain::{Ask, Explainer, PerformanceTally, Reference, UnlabelledRows, import_bytes};
 use tyrex::model::onnx::{Block, Core, ExportMetadata, ImportOptions, Inputs, OnnxModel, write};
 use tyrex::model::trees::{Aggregate, Comparison, Transform, TreeEnsemble, TreeNode};
 use tyrex::model::{Activation, Dense, Mlp, Output, TrainParams};
@@ -92,7 +90,7 @@ fn a_model_that_ranks_the_wrong_way_round_is_refused_with_the_remedy() {
         explainer(schema, rows, model)
     };
     let good = read(&schema(&[]), 200).unwrap();
-    assert!(good.performance(Part::All).auc.unwrap() > 0.9);
+    assert!(good.performances()[0].auc.unwrap() > 0.9);
     // The same file beside a schema that calls the other value favourable.
     let other = ("favourable = \"good\"", "favourable = \"bad\"");
     let error = read(&schema(&[other]), 200).unwrap_err().to_string();
@@ -109,7 +107,7 @@ fn a_model_that_ranks_the_wrong_way_round_is_refused_with_the_remedy() {
     assert!(read(&schema(&[other]), 12).is_ok());
     let class = ("[model]", "[model]\nfavourable_class = 0");
     let mended = read(&schema(&[other, class]), 200).unwrap();
-    assert!(mended.performance(Part::All).auc.unwrap() > 0.9);
+    assert!(mended.performances()[0].auc.unwrap() > 0.9);
     assert!(warnings(&mended, &Ask::default()).iter().all(|own| !own.contains("wrong way")));
     let accept = ("[model]", "[model]\naccept_reversed = true");
     let kept = read(&schema(&[other, accept]), 200).unwrap();
@@ -133,7 +131,7 @@ fn labelled_applicants_without_a_reference_raise_the_same_doubt() {
     )
     .unwrap();
     let mut tally = PerformanceTally::default();
-    for applicant in explainer.read_applicants(&people(200)).unwrap() {
+    for applicant in explainer.applicants().read(&people(200)).unwrap() {
         tally.add(applicant.score, applicant.favourable);
     }
     let request = Ask::default().for_model(&explainer, None).request().unwrap();
@@ -148,7 +146,7 @@ fn a_forgotten_raw_input_is_named_as_the_cause() {
     let core = Core::Mlp(linear([12.0, -13.5], -2.5));
     let raw = schema(&[("[model]", "[model]\ninput = \"raw\"")]);
     let sound = explainer(&raw, 200, model(core.clone(), scaler.clone())).unwrap();
-    assert!(sound.performance(Part::All).accuracy.unwrap() > 0.9);
+    assert!(sound.performances()[0].accuracy.unwrap() > 0.9);
     let found = warnings(&sound, &Ask::default());
     assert!(found.iter().all(|own| !own.contains("model")), "{found:?}");
     let forgotten = explainer(&schema(&[]), 200, model(core, scaler)).unwrap();
@@ -245,7 +243,7 @@ fn missing_values_reach_models_that_take_them_and_stay_missing() {
     assert_eq!(scaled.scores(), down.scores());
     // The missing income of row 2 stays; its debt is advised to fall.
     let on = |_| ControlFlow::Continue(());
-    let applicant = scaled.applicant(2).unwrap();
+    let applicant = scaled.applicants().at(2).unwrap();
     let answered = scaled.answer(&[applicant], &Ask::default(), None, on).unwrap();
     let advised = answered.advice[0].advised.as_ref().unwrap();
     assert_eq!(advised.values()[0], Value::Missing);
@@ -265,7 +263,7 @@ fn a_network_takes_missing_values_only_with_an_imputer() {
     let error = with_holes(&schema, model(network(), scaler(None))).unwrap_err().to_string();
     assert!(error.contains("a network without an imputer, which cannot take them"), "{error}");
     let imputing = with_holes(&schema, model(network(), scaler(Some(20_000.0)))).unwrap();
-    assert!(imputing.network().is_some());
+    assert!(imputing.model().network().is_some());
     // The same rows with the imputed values written out.
     let mut filled = schema.clone();
     filled.missing.policy = tyrex::data::schema::MissingPolicy::Fill(Value::Number(20_000.0));
@@ -277,7 +275,7 @@ fn a_network_takes_missing_values_only_with_an_imputer() {
     let bytes = imputing.to_onnx().unwrap();
     let again = import_bytes(&bytes, &schema, &ImportOptions::default());
     let mut encoded = schema.clone();
-    encoded.model = Default::default();
+    encoded.model = tyrex::data::schema::ModelRule::default();
     let again = with_holes(&encoded, again.unwrap()).unwrap();
     assert_eq!(again.scores(), imputing.scores());
 }

@@ -9,7 +9,7 @@ use tyrex::explain::{Advice, Adviser, Applicant, Explainer, Part, Request};
 use tyrex::model::TrainParams;
 use tyrex::{Points, Seed};
 
-use crate::support::with_search_models;
+use crate::support::{advise, with_search_models};
 
 const GO_ON: fn(Tick) -> ControlFlow<()> = |_| ControlFlow::Continue(());
 
@@ -55,12 +55,12 @@ fn every_method_walks_from_the_factual_to_the_same_answer() {
     let mut walked = 0;
     for (dataset, epochs) in [("moons", 60), ("german", 20)] {
         let explainer = with_search_models(&explainer(dataset, epochs));
-        let mut rejected = explainer.rejected(Part::All);
+        let mut rejected = explainer.applicants().rejected(Part::All);
         rejected.truncate(4);
         for protocol in [Protocol::Product, Protocol::Paper] {
             for name in MethodSpec::NAMES {
                 let request = request(name, protocol, Norm::L2);
-                let all = explainer.advise(&rejected, &request, GO_ON).unwrap();
+                let all = advise(&explainer, &request, &rejected, GO_ON).unwrap();
                 for (applicant, without) in rejected.iter().zip(all) {
                     let (advice, path) =
                         adviser(&explainer, &request).trace(applicant, GO_ON).unwrap();
@@ -79,7 +79,7 @@ fn every_method_walks_from_the_factual_to_the_same_answer() {
 fn a_climb_goes_on_where_its_base_ends() {
     let explainer = explainer("moons", 60);
     let (mut climbs, mut jumps) = (0, 0);
-    for applicant in explainer.rejected(Part::All).iter().take(12) {
+    for applicant in explainer.applicants().rejected(Part::All).iter().take(12) {
         let base = request("min-cost", Protocol::Paper, Norm::L2);
         let (_, base) = adviser(&explainer, &base).trace(applicant, GO_ON).unwrap();
         let mut climb = request("trex-i", Protocol::Paper, Norm::L2);
@@ -102,14 +102,15 @@ fn a_climb_goes_on_where_its_base_ends() {
 #[test]
 fn nothing_found_leaves_the_way_that_was_tried() {
     let explainer = explainer("german", 20);
-    let applicant = explainer.rejected(Part::Test).remove(0);
+    let applicant = explainer.applicants().rejected(Part::Test).remove(0);
     let mut request = request("min-cost", Protocol::Product, Norm::L1);
     request.budget = Budget { steps: Some(1), ..Budget::default() };
     let (advice, path) = adviser(&explainer, &request).trace(&applicant, GO_ON).unwrap();
     assert_eq!(advice.outcome.reason(), Some(Reason::BudgetSpent));
     check("min-cost", &applicant, &advice, &path);
 
-    let accepted = explainer.applicants(Part::Test).into_iter().find(|a| !a.is_rejected()).unwrap();
+    let accepted =
+        explainer.applicants().part(Part::Test).into_iter().find(|a| !a.is_rejected()).unwrap();
     let (advice, path) = adviser(&explainer, &request).trace(&accepted, GO_ON).unwrap();
     assert_eq!(advice.outcome.reason(), Some(Reason::AlreadyFavourable));
     assert_eq!(path.len(), 1);

@@ -17,6 +17,8 @@ use tyrex::model::{Activation, Dense, Mlp, Model, Output, THRESHOLD, TrainParams
 use tyrex::statistics::Proportion;
 use tyrex::{Points, Seed};
 
+use crate::support::advise;
+
 const CONFIDENCE: f64 = 0.95;
 const LEVEL: f64 = 1.0 - CONFIDENCE;
 
@@ -201,9 +203,9 @@ fn networks_that_are_trained_again_keep_the_statements() {
     let explainer = german();
     // The cheapest advice is near the boundary, so that networks disagree about it.
     let request = Request::new("min-cost", Protocol::Product, Norm::L1, Seed(2)).unwrap();
-    let mut rejected = explainer.rejected(Part::All);
+    let mut rejected = explainer.applicants().rejected(Part::All);
     rejected.truncate(40);
-    let advice = explainer.advise(&rejected, &request, go_on).unwrap();
+    let advice = advise(&explainer, &request, &rejected, go_on).unwrap();
     let mut points = Points::new(explainer.points().dim());
     let found: Vec<&Advice> = advice.iter().filter(|each| each.found().is_some()).collect();
     found.iter().for_each(|each| points.push(&each.found().unwrap().point));
@@ -315,7 +317,7 @@ fn answered(explainer: &Explainer, terms: &PortfolioTerms) -> tyrex::Result<Port
     };
     let ensemble =
         explainer.retraining().train(&retraining, |_, _| ControlFlow::Continue(())).unwrap();
-    let mut rejected = explainer.rejected(Part::Test);
+    let mut rejected = explainer.applicants().rejected(Part::Test);
     rejected.truncate(12);
     let answered = explainer.answer(&rejected, &ask, Some(&ensemble), go_on).unwrap();
     let found = answered.advice.iter().filter(|each| each.found().is_some()).count();

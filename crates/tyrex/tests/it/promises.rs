@@ -54,7 +54,7 @@ fn an_ensemble_learns_from_the_training_rows_as_the_model_did() {
     let seed = Seed(1).derive("reinitialise").index(0);
     let expected = train(examples, &params, seed).unwrap().network;
     assert_eq!(ensemble.members()[0].network(), Some(&expected));
-    assert_eq!(ensemble.base().network(), explainer.network());
+    assert_eq!(ensemble.base().network(), explainer.model().network());
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn an_ensemble_of_another_model_is_refused() {
 fn rows_without_labels_cannot_train() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("m.onnx");
-    trained().write_model(&path, Overwrite::Refuse).unwrap();
+    std::fs::write(&path, trained().to_onnx().unwrap()).unwrap();
     let model = OnnxModel::read(&path, &ImportOptions::default()).unwrap();
     let schema = embedded_schema(&model).unwrap().unwrap();
     let dataset = german();
@@ -108,7 +108,11 @@ fn rows_without_labels_cannot_train() {
 fn the_measures_of_a_row_follow_their_formulas() {
     let explainer = trained();
     let terms = StabilityTerms { samples: 60, ..StabilityTerms::default() };
-    let rows = explainer.stability(&explainer.applicants(Part::Test), &terms, GO_ON).unwrap();
+    let rows = explainer
+        .stability(&terms)
+        .unwrap()
+        .read(&explainer.applicants().part(Part::Test), GO_ON)
+        .unwrap();
     assert_eq!(rows.len(), 330);
     assert!(rows.is_sorted_by(|a, b| a.row < b.row));
     let cloud = tyrex::neighbourhood::Neighbourhood::draw(
@@ -135,7 +139,11 @@ fn the_measures_of_a_row_follow_their_formulas() {
         assert!(close(row.stability, mean - gamma * cloud.mean_distance()), "{row:?}");
     }
     let sound = StabilityTerms { gamma: Gamma::Sound, ..terms };
-    let bounded = explainer.stability(&explainer.applicants(Part::Test), &sound, GO_ON).unwrap();
+    let bounded = explainer
+        .stability(&sound)
+        .unwrap()
+        .read(&explainer.applicants().part(Part::Test), GO_ON)
+        .unwrap();
     assert!(bounded.iter().zip(&rows).all(|(bound, row)| bound.gamma >= row.gamma - 1e-6));
 }
 
@@ -202,7 +210,7 @@ fn work_that_is_stopped_says_so() {
 }
 
 fn rejected(explainer: &Explainer) -> Vec<Applicant> {
-    explainer.rejected(Part::Test)
+    explainer.applicants().rejected(Part::Test)
 }
 
 fn calibration() -> CalibrationTerms {

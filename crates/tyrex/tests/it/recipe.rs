@@ -12,6 +12,7 @@ use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::data::{Catalogue, Dataset};
 use tyrex::explain::{
     Explainer, Reference, RetrainingTerms, SIBLINGS, UnlabelledRows, embedded_schema,
+    verify_certificates,
 };
 use tyrex::model::onnx::{ExportMetadata, ImportOptions, OnnxModel, write};
 use tyrex::model::train::{ClassWeights, EarlyStopping, Schedule};
@@ -37,7 +38,7 @@ fn from_file(bytes: Vec<u8>) -> Explainer {
 /// The file of the same network as it was written before files had recipes.
 fn without_recipe(explainer: &Explainer) -> Vec<u8> {
     let metadata = ExportMetadata::of(explainer.schema(), explainer.encoder()).unwrap();
-    write(explainer.network().unwrap(), &metadata)
+    write(explainer.model().network().unwrap(), &metadata)
 }
 
 /// Every parameter differs from its default.
@@ -67,8 +68,8 @@ fn a_file_says_how_its_network_was_trained() {
     let again = from_file(explainer.to_onnx().unwrap());
     assert_eq!(again.fingerprint(), explainer.fingerprint());
     assert_eq!(again.retraining().params().unwrap(), unusual());
-    let recipe = again.recipe().unwrap();
-    assert_eq!(Some(recipe), explainer.recipe());
+    let recipe = again.retraining().recipe().unwrap();
+    assert_eq!(Some(recipe), explainer.retraining().recipe());
     assert_eq!((recipe.seed, recipe.rows), (Seed(5), 670));
     assert_eq!(again.retraining().source(), RecipeSource::Known);
     // It stays there if the file is written again.
@@ -94,19 +95,19 @@ fn another_reference_is_no_error_but_known() {
 #[test]
 fn without_a_recipe_the_layers_and_the_default_training_are_assumed() {
     let old = from_file(without_recipe(&trained(&unusual())));
-    assert_eq!(old.recipe(), None);
+    assert_eq!(old.retraining().recipe(), None);
     assert_eq!(old.retraining().source(), RecipeSource::Assumed);
     let assumed =
         TrainParams { hidden: vec![6, 4], activation: Activation::Tanh, ..TrainParams::default() };
     assert_eq!(old.retraining().params().unwrap(), assumed);
-    let given = old.with_training_params(unusual()).unwrap();
+    let given = old.retraining().with_params(unusual()).unwrap();
     assert_eq!(given.retraining().source(), RecipeSource::Given);
     assert_eq!(given.retraining().params().unwrap(), unusual());
     // Parameters that repeat the assumption do not make it more certain.
-    let repeated = given.with_training_params(assumed).unwrap();
+    let repeated = given.retraining().with_params(assumed).unwrap();
     assert_eq!(repeated.retraining().source(), RecipeSource::Assumed);
     let wrong = TrainParams { epochs: 0, ..unusual() };
-    assert!(old.with_training_params(wrong).unwrap_err().to_string().contains("epochs"));
+    assert!(old.retraining().with_params(wrong).unwrap_err().to_string().contains("epochs"));
 }
 
 #[test]
@@ -115,7 +116,7 @@ fn a_damaged_recipe_is_reported_and_that_of_another_tool_ignored() {
     let plain = ExportMetadata::of(explainer.schema(), explainer.encoder()).unwrap();
     for recipe in ["{", r#"{"params": {"epochs": 0}, "seed": 1, "rows": 1, "digest": ""}"#] {
         let metadata = ExportMetadata { recipe: Some(recipe.to_owned()), ..plain.clone() };
-        let model = read(write(explainer.network().unwrap(), &metadata));
+        let model = read(write(explainer.model().network().unwrap(), &metadata));
         let read = Explainer::with_model(Reference::Labelled(german()), model.clone());
         let error = read.unwrap_err().to_string();
         assert!(error.contains("the recipe in its metadata is damaged"), "{error}");
@@ -130,7 +131,7 @@ fn a_damaged_recipe_is_reported_and_that_of_another_tool_ignored() {
 fn a_training_that_was_ended_early_has_no_recipe() {
     let stop = |_: &_| ControlFlow::Break(());
     let explainer = Explainer::train(german(), &unusual(), Seed(5), stop).unwrap();
-    assert_eq!(explainer.recipe(), None);
+    assert_eq!(explainer.retraining().recipe(), None);
     assert_eq!(
         from_file(explainer.to_onnx().unwrap()).retraining().source(),
         RecipeSource::Assumed
@@ -162,7 +163,7 @@ fn certificates(explainer: &Explainer, ensemble: &Ensemble) -> Vec<Certificate> 
     // The comparison is taken from the certificate.
     let text = serde_json::to_string(&made).unwrap();
     let written = WrittenCertificate::all_in(&text).unwrap();
-    let verified = explainer.verify(&written, Some(ensemble), on).unwrap();
+    let verified = verify_certificates(explainer.model(), &written, Some(ensemble), on).unwrap();
     assert!(verified.iter().all(|each| each.confirmed), "{verified:?}");
     made
 }
@@ -186,7 +187,7 @@ fn retrained_models_that_are_not_like_the_model_certify_nothing() {
     let plain = TrainParams { hidden: vec![32], ..TrainParams::paper() };
     let bytes = trained(&regularised).to_onnx().unwrap();
     let own = from_file(bytes);
-    let old = from_file(without_recipe(&own)).with_training_params(plain).unwrap();
+    let old = from_file(without_recipe(&own)).retraining().with_params(plain).unwrap();
     for change in ["reinitialise", "leave-out"] {
         let change = ModelChange::named(change).unwrap();
         let ensemble = retrained(&own, change.clone(), 20);
@@ -215,7 +216,7 @@ fn retrained_models_that_are_not_like_the_model_certify_nothing() {
             assert!(assumption.contains("give the parameters it was trained with"));
         }
         // With the parameters that the file lacks it passes.
-        let given = old.with_training_params(regularised.clone()).unwrap();
+        let given = old.retraining().with_params(regularised.clone()).unwrap();
         let ensemble = retrained(&given, ModelChange::default(), 20);
         let compared = likeness(&given, &ensemble);
         assert_eq!(compared.recipe, RecipeSource::Given);

@@ -10,8 +10,10 @@ use tyrex::data::encode::{Affine, Coding};
 use tyrex::data::{Schema, Table};
 use tyrex::explain::{Explainer, Reference};
 use tyrex::model::onnx::{Block, Core, Inputs, OnnxModel};
-use tyrex::model::trees::{Aggregate, Comparison, Transform, TreeEnsemble, TreeNode};
+use tyrex::model::trees::{Comparison, TreeNode};
 use tyrex::model::{Activation, Dense, Mlp, Output};
+
+use crate::support::{branch, leaf};
 
 /// What a model that takes the numbers as they are says of them, and the same model rewritten.
 fn both(core: &Core, affines: &[Affine], rows: &[Vec<f64>]) -> (Vec<f32>, Vec<f32>) {
@@ -116,24 +118,17 @@ fn tree(questions: &[Question], grids: &[Grid]) -> Vec<TreeNode> {
     for (depth, &(column, comparison, place, between)) in questions.iter().enumerate() {
         let grid = grids[column];
         let middle = if between { 0.5 / grid.parts } else { 0.0 };
-        nodes.push(TreeNode::Branch {
-            feature: column,
-            comparison: COMPARISONS[comparison],
-            threshold: (grid.number(place) + middle) as f32,
-            missing: false,
-            yes: 2 * depth + 1,
-            no: 2 * depth + 2,
-        });
+        let threshold = (grid.number(place) + middle) as f32;
+        nodes.push(branch(column, COMPARISONS[comparison], threshold, 2 * depth + 1));
         // The leaf of "yes" says which question it was; "no" asks the next one.
-        nodes.push(TreeNode::Leaf { weights: vec![(0, (depth + 1) as f32)] });
+        nodes.push(leaf((depth + 1) as f32));
     }
-    nodes.push(TreeNode::Leaf { weights: vec![(0, 0.0)] });
+    nodes.push(leaf(0.0));
     nodes
 }
 
 fn forest(trees: &[Vec<TreeNode>], dim: usize) -> Core {
-    let ensemble = TreeEnsemble::new(dim, trees, Aggregate::Sum, vec![0.0], Transform::Identity);
-    Core::Trees(ensemble.unwrap())
+    Core::Trees(crate::support::forest(dim, trees))
 }
 
 proptest! {
@@ -171,15 +166,7 @@ proptest! {
         largest in 12_000_001_i64..16_000_000,
         comparison in 0_usize..4,
     ) {
-        let root = TreeNode::Branch {
-            feature: 0,
-            comparison: COMPARISONS[comparison],
-            threshold: threshold as f32,
-            missing: false,
-            yes: 1,
-            no: 2,
-        };
-        let leaf = |weight| TreeNode::Leaf { weights: vec![(0, weight)] };
+        let root = branch(0, COMPARISONS[comparison], threshold as f32, 1);
         let core = forest(&[vec![root, leaf(1.0), leaf(0.0)]], 1);
         let affine = Affine { offset: 0.0, scale: 1.0 / largest as f64 };
         let rows: Vec<Vec<f64>> = (-2..=2).map(|by| vec![(threshold + by) as f64]).collect();
@@ -197,15 +184,7 @@ proptest! {
         // A coordinate of size 3 is rounded by 2^-23 at most, and the number itself by 2^-24 of it.
         let rounding = 2.4e-7 / affine.scale + 1.2e-7 * number.abs();
         prop_assume!((number - f64::from(threshold)).abs() > rounding);
-        let root = TreeNode::Branch {
-            feature: 0,
-            comparison: COMPARISONS[comparison],
-            threshold,
-            missing: false,
-            yes: 1,
-            no: 2,
-        };
-        let leaf = |weight| TreeNode::Leaf { weights: vec![(0, weight)] };
+        let root = branch(0, COMPARISONS[comparison], threshold, 1);
         let core = forest(&[vec![root, leaf(1.0), leaf(0.0)]], 1);
         let (before, after) = both(&core, &[affine], &[vec![number]]);
         prop_assert_eq!(before, after);
@@ -214,20 +193,11 @@ proptest! {
 
 #[test]
 fn codes_are_equal_as_before_and_unreachable_thresholds_stay() {
-    let branch = |comparison, threshold, yes| TreeNode::Branch {
-        feature: 0,
-        comparison,
-        threshold,
-        missing: false,
-        yes,
-        no: yes + 1,
-    };
-    let leaf = |weight| TreeNode::Leaf { weights: vec![(0, weight)] };
     let affine = Affine { offset: 3.0, scale: 1.0 / 7.0 };
     let rows: Vec<Vec<f64>> = (-10..20).map(|code| vec![f64::from(code)]).collect();
     for comparison in [Comparison::Equal, Comparison::NotEqual] {
         for code in -5_i8..15 {
-            let tree = vec![branch(comparison, f32::from(code), 1), leaf(1.0), leaf(0.0)];
+            let tree = vec![branch(0, comparison, f32::from(code), 1), leaf(1.0), leaf(0.0)];
             let (before, after) = both(&forest(&[tree], 1), &[affine], &rows);
             assert_eq!(before, after);
             assert_eq!(before.iter().filter(|&&score| score == before[0]).count(), 29);
@@ -235,7 +205,7 @@ fn codes_are_equal_as_before_and_unreachable_thresholds_stay() {
     }
     for threshold in [f32::INFINITY, f32::NEG_INFINITY, f32::MAX, f32::MIN, 0.0] {
         for comparison in COMPARISONS {
-            let tree = vec![branch(comparison, threshold, 1), leaf(1.0), leaf(0.0)];
+            let tree = vec![branch(0, comparison, threshold, 1), leaf(1.0), leaf(0.0)];
             let (before, after) = both(&forest(&[tree], 1), &[affine], &rows);
             assert_eq!(before, after, "{comparison:?} {threshold}");
         }
@@ -244,7 +214,7 @@ fn codes_are_equal_as_before_and_unreachable_thresholds_stay() {
 
 #[test]
 fn scales_that_lose_something_are_refused() {
-    let core = forest(&[vec![TreeNode::Leaf { weights: vec![(0, 0.5)] }]], 1);
+    let core = forest(&[vec![leaf(0.5)]], 1);
     for (affines, expected) in [
         (vec![], "scales, one for each coordinate of the model: expected 1, got 0"),
         (
@@ -307,15 +277,6 @@ fn network() -> Core {
 
 /// Yes from an income of 32,000 on, if the rate is below 0.5.
 fn trees() -> Core {
-    let branch = |feature, comparison, threshold, yes| TreeNode::Branch {
-        feature,
-        comparison,
-        threshold,
-        missing: false,
-        yes,
-        no: yes + 1,
-    };
-    let leaf = |weight| TreeNode::Leaf { weights: vec![(0, weight)] };
     let tree = vec![
         branch(0, Comparison::GreaterOrEqual, 32_000.0, 1),
         branch(1, Comparison::Less, 0.5, 3),

@@ -14,6 +14,7 @@ use tyrex::change::Origin;
 use tyrex::data::{Schema, Table};
 use tyrex::explain::{
     Answered, Ask, CalibrationTerms, Explainer, PortfolioTerms, Progress, Reference, import,
+    verify_certificates,
 };
 use tyrex::model::onnx::ImportOptions;
 
@@ -63,7 +64,7 @@ fn quietly(_: Progress) -> ControlFlow<()> {
 /// Answers for the first rejected rows of the data.
 fn answer(explainer: &Explainer, name: &str, ask: &Ask) -> tyrex::Result<Answered> {
     let given = read(explainer, name)?;
-    let mut applicants = explainer.rejected(explainer.reference().applicants());
+    let mut applicants = explainer.applicants().rejected(explainer.reference().applicants());
     applicants.truncate(8);
     explainer.answer(&applicants, ask, Some(&given), quietly)
 }
@@ -78,7 +79,7 @@ fn scores_are_those_of_onnxruntime() {
     for name in ["pipelines", "networks", "trees"] {
         let explainer = explainer(name);
         let table = Table::read(&FOLDER.join("promised.csv")).unwrap();
-        let rows = explainer.read_applicants(&table).unwrap();
+        let rows = explainer.applicants().read(&table).unwrap();
         let ensemble = read(&explainer, name).unwrap();
         let survival = explainer.survival(&rows, &ensemble).unwrap();
         // The members are in the order of their names.
@@ -176,7 +177,7 @@ fn names_choose_the_sets() {
         let given = explainer.retraining().read(folder.path(), &options).unwrap();
         let Origin::Given(origin) = given.origin() else { panic!("not given") };
         assert_eq!((origin.sets, given.members().len()), (Some([4, 3]), 16));
-        let mut applicants = explainer.rejected(explainer.reference().applicants());
+        let mut applicants = explainer.applicants().rejected(explainer.reference().applicants());
         applicants.truncate(4);
         let answered = explainer.answer(&applicants, &promise, Some(&given), quietly).unwrap();
         let fresh = answered.fresh.as_deref().unwrap();
@@ -198,7 +199,8 @@ fn names_choose_the_sets() {
             let written = WrittenCertificate::all_in(&text).unwrap();
             let models = given.clone().fresh();
             let go_on = || ControlFlow::Continue(());
-            let verified = explainer.verify(&written, Some(&models), go_on).unwrap();
+            let verified =
+                verify_certificates(explainer.model(), &written, Some(&models), go_on).unwrap();
             assert!(verified[0].confirmed, "{:?}", verified[0].differences);
         }
     }
@@ -206,7 +208,7 @@ fn names_choose_the_sets() {
         let folder = tempfile::tempdir().unwrap();
         named(folder.path(), sets);
         let options = ImportOptions::default();
-        let applicants = explainer.rejected(explainer.reference().applicants());
+        let applicants = explainer.applicants().rejected(explainer.reference().applicants());
         let given = explainer.retraining().read(folder.path(), &options);
         given
             .and_then(|given| explainer.answer(&applicants[..1], ask, Some(&given), quietly))
@@ -277,7 +279,7 @@ fn given_trees_certify_the_advice_of_other_methods() {
 fn a_threshold_is_calibrated_with_given_models() {
     let explainer = explainer("pipelines");
     let ensemble = read(&explainer, "pipelines").unwrap();
-    let applicants = explainer.rejected(explainer.reference().applicants());
+    let applicants = explainer.applicants().rejected(explainer.reference().applicants());
     let ask = Ask { method: Some("trex-nn".to_owned()), k: Some(50), ..Ask::default() };
     let goal = Goal { validity: 0.8, confidence: 0.8, ..Goal::default() };
     let terms = CalibrationTerms {

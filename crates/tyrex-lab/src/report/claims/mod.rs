@@ -38,7 +38,6 @@ pub enum ClaimVerdict {
 
 impl ClaimVerdict {
     /// In words.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Holds => "holds",

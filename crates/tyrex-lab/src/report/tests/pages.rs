@@ -1,6 +1,6 @@
 //! Whole pages: well formed, safe, the same every time, whatever the results are.
 
-use tyrex::calibrate::{Calibration, CalibrationVerdict, CurvePoint, Goal, Validity};
+use tyrex::calibrate::{CalibratedValidity, Calibration, CalibrationVerdict, CurvePoint, Goal};
 use tyrex::counterfactual::Norm;
 use tyrex::metric::Summary;
 
@@ -28,7 +28,7 @@ fn everything() -> Results {
             bias: 0.05,
             flipped: 0.1,
         });
-        let validity = Validity { mean: 0.97, low: 0.95, high: 0.99 };
+        let validity = CalibratedValidity { mean: 0.97, low: 0.95, high: 0.99 };
         for (verdict, tau) in [
             (CalibrationVerdict::Chosen { tau: 0.8, validity }, 0.8),
             (CalibrationVerdict::NotShown { tau: 0.99, p_value: 0.4 }, 0.99),

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tyrex::counterfactual::Tick;
 use tyrex::data::{Column, Table};
-use tyrex::explain::{Applicant, Fresh, Request};
+use tyrex::explain::{AdviceFile, Applicant, Fresh, Request};
 use tyrex::{Error as LibraryError, Seed};
 use uuid::Uuid;
 
@@ -79,7 +79,7 @@ impl KeptRows {
                     column
                 };
                 let table = Table::new("rows", columns.iter().map(column).collect())?;
-                Ok(served.explainer().read_applicants(&table)?)
+                Ok(served.explainer().applicants().read(&table)?)
             }
         }
     }
@@ -125,7 +125,7 @@ impl Engine {
         let (rows, asked) = (work.rows.clone(), Arc::clone(&served));
         let applicants = self.pool.run_in_background(move || rows.applicants(&asked)).await?;
         let job = entry.id.to_string();
-        let names = served.explainer().advice_table(&[], &work.request, None)?;
+        let names = AdviceFile::new(served.explainer(), &work.request).table(&[], None)?;
         let names: Vec<&str> = names.columns().iter().map(Column::name).collect();
         let names = serde_json::to_string(&names)
             .map_err(|error| Error::Broken(format!("names without text: {error}")))?;
@@ -201,7 +201,7 @@ impl Engine {
         };
         let advice: Vec<_> = found.iter().map(|found| found.advice.clone()).collect();
         let fresh = advising.certifying.as_ref().and_then(|own| own.fresh.as_deref());
-        let table = served.explainer().advice_table(&advice, &work.request, fresh)?;
+        let table = AdviceFile::new(served.explainer(), &work.request).table(&advice, fresh)?;
         let cells = |line: usize| -> Vec<&str> {
             table.columns().iter().map(|column| column.cell(line)).collect()
         };

@@ -132,13 +132,16 @@ async fn what_the_service_says_is_what_the_library_says() {
         Catalogue::new(None).load("german", Variant::Product, Direction::Favourable).unwrap();
     let go_on = |_: &_| ControlFlow::Continue(());
     let explainer = Explainer::train(dataset, &TrainParams::default(), Seed(0), go_on).unwrap();
-    let rejected = explainer.rejected(explainer.reference().applicants());
+    let rejected = explainer.applicants().rejected(explainer.reference().applicants());
     let shown = world.get("/v1/models/german").await.ok();
     assert_eq!(shown["fingerprint"], explainer.fingerprint().to_string());
     assert_eq!(shown["rejected"], rejected.len());
     let terms = StabilityTerms { samples: 300, sigma: 0.2, ..StabilityTerms::default() };
-    let expected =
-        explainer.stability(&rejected[..8], &terms, || ControlFlow::Continue(())).unwrap();
+    let expected = explainer
+        .stability(&terms)
+        .unwrap()
+        .read(&rejected[..8], || ControlFlow::Continue(()))
+        .unwrap();
     let rows: Vec<usize> = expected.iter().map(|row| row.row).collect();
     let question = json!({"indices": rows, "terms": {"samples": 300, "sigma": 0.2}});
     let answer = world.post("/v1/stability", &question).await.ok();

@@ -139,7 +139,6 @@ impl Protocol {
     }
 
     /// The schema of a named data set that goes with it.
-    #[must_use]
     pub fn variant(self) -> Variant {
         match self {
             Self::Product => Variant::Product,
@@ -148,7 +147,6 @@ impl Protocol {
     }
 
     /// How networks are trained.
-    #[must_use]
     pub fn training(self) -> TrainParams {
         match self {
             Self::Product => TrainParams::default(),
@@ -157,7 +155,6 @@ impl Protocol {
     }
 
     /// The name.
-    #[must_use]
     pub fn name(self) -> &'static str {
         self.word()
     }
@@ -173,49 +170,41 @@ impl MethodSpec {
     }
 
     /// The names of the methods that satisfy a predicate, as a list in a sentence.
-    #[must_use]
     pub fn listed(holds: impl Fn(&Self) -> bool) -> String {
         listed(Self::all().iter().filter(|method| holds(method)).map(Self::name))
     }
 
     /// The name in headings and charts.
-    #[must_use]
     pub fn title(&self) -> &'static str {
         self.kind().title()
     }
 
     /// A one-sentence description.
-    #[must_use]
     pub fn sentence(&self) -> &'static str {
         self.kind().sentence()
     }
 
     /// Whether it needs a model with gradients.
-    #[must_use]
     pub fn needs_gradients(&self) -> bool {
         self.kind().needs_gradients()
     }
 
     /// Its use of the data points of a problem.
-    #[must_use]
     pub fn reference(&self) -> ReferenceUse {
         self.kind().reference()
     }
 
     /// Whether it searches over retrained models.
-    #[must_use]
     pub fn needs_models(&self) -> bool {
         self.kind().needs_models()
     }
 
     /// Whether it has a robustness test.
-    #[must_use]
     pub fn is_robust(&self) -> bool {
         self.robustness().is_some()
     }
 
     /// The robustness test, if the method has one.
-    #[must_use]
     pub fn robustness(&self) -> Option<&Robustness> {
         self.kind().robustness()
     }
@@ -227,7 +216,6 @@ impl MethodSpec {
 
     /// The replacement of this method for a model without gradients, with the same robustness test
     /// if there is one.
-    #[must_use]
     pub fn without_gradients(&self, protocol: Protocol) -> Option<Self> {
         if !self.needs_gradients() {
             return Some(self.clone());

@@ -9,7 +9,6 @@ use crate::fields;
 
 impl MethodSpec {
     /// The names of the method's parameters.
-    #[must_use]
     pub fn param_names(&self) -> Vec<String> {
         match serde_json::to_value(self) {
             Ok(Value::Object(spec)) => spec.into_iter().map(|(name, _)| name).collect(),
@@ -21,7 +20,7 @@ impl MethodSpec {
     }
 
     /// The method with some of its parameters replaced.
-    pub fn with_params(&self, params: &Map<String, Value>) -> Result<Self> {
+    pub(crate) fn with_params(&self, params: &Map<String, Value>) -> Result<Self> {
         let mut method = self.clone();
         let own = self.param_names();
         for (name, value) in params {

@@ -275,7 +275,6 @@ impl Catalogue {
     }
 
     /// Every data set.
-    #[must_use]
     pub fn entries() -> &'static [Entry] {
         &entries::ENTRIES
     }

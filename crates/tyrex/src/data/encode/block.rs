@@ -23,21 +23,18 @@ impl Affine {
     pub(crate) const IDENTITY: Self = Self { offset: 0.0, scale: 1.0 };
 
     /// `(x - offset) * scale`.
-    #[must_use]
-    pub fn apply(&self, x: f64) -> f64 {
+    pub(crate) fn apply(&self, x: f64) -> f64 {
         (x - self.offset) * self.scale
     }
 
     /// The coordinate of a point that `x` becomes: `(x - offset) * scale`, rounded to a finite
     /// `f32`. Never smaller for a larger `x` if the scale is above 0, since every step rounds
     /// in order.
-    #[must_use]
     pub fn coordinate(&self, x: f64) -> f32 {
         rounded(self.apply(x))
     }
 
     /// `y / scale + offset`.
-    #[must_use]
     pub fn invert(&self, y: f64) -> f64 {
         y / self.scale + self.offset
     }
@@ -112,8 +109,7 @@ enum State {
 
 impl Block {
     /// A scaled number, `(x - offset) * scale`.
-    #[must_use]
-    pub fn number(feature: impl Into<String>, affine: Affine) -> Self {
+    pub(crate) fn number(feature: impl Into<String>, affine: Affine) -> Self {
         let coding = Coding::Number {
             affine,
             clip: Interval::ALL,
@@ -140,8 +136,7 @@ impl Block {
     }
 
     /// One column of zeros and ones per level.
-    #[must_use]
-    pub fn one_hot(feature: impl Into<String>, levels: Vec<Value>) -> Self {
+    pub(crate) fn one_hot(feature: impl Into<String>, levels: Vec<Value>) -> Self {
         let affines = vec![Affine::IDENTITY; levels.len()];
         Self {
             feature: feature.into(),
@@ -152,7 +147,6 @@ impl Block {
     }
 
     /// The number of columns.
-    #[must_use]
     pub fn width(&self) -> usize {
         match &self.coding {
             Coding::Number { .. } | Coding::Code { .. } => 1 + self.beside.len(),
@@ -166,7 +160,7 @@ impl Block {
     }
 
     /// The names of the columns: `age`, `purpose=car (new)`, `workclass is missing`.
-    pub fn columns(&self) -> impl Iterator<Item = String> {
+    pub(crate) fn columns(&self) -> impl Iterator<Item = String> {
         let (first, levels) = match &self.coding {
             Coding::Number { .. } | Coding::Code { .. } => (true, &self.beside),
             Coding::OneHot { levels, .. } => (false, levels),

@@ -84,19 +84,16 @@ impl Encoder {
     }
 
     /// The number of columns.
-    #[must_use]
     pub fn dim(&self) -> usize {
         self.dim
     }
 
     /// The features, in the order of values in a row.
-    #[must_use]
     pub fn features(&self) -> &[String] {
         &self.features
     }
 
     /// The blocks, in the order of their columns.
-    #[must_use]
     pub fn blocks(&self) -> &[Block] {
         &self.blocks
     }
@@ -124,7 +121,6 @@ impl Encoder {
     }
 
     /// The names of the columns.
-    #[must_use]
     pub fn columns(&self) -> Vec<String> {
         self.blocks.iter().flat_map(Block::columns).collect()
     }
@@ -164,7 +160,6 @@ impl Encoder {
     ///
     /// # Panics
     /// If the dimension of the point differs.
-    #[must_use]
     pub fn decode(&self, point: &[f32]) -> Row {
         assert_eq!(point.len(), self.dim, "a point of another dimension");
         let mut values = vec![Value::Missing; self.features.len()];
@@ -181,7 +176,6 @@ impl Encoder {
     ///
     /// # Panics
     /// If the dimension of the point differs.
-    #[must_use]
     pub fn decode_freely(&self, point: &[f32]) -> Vec<Value> {
         assert_eq!(point.len(), self.dim, "a point of another dimension");
         let mut values = vec![Value::Missing; self.features.len()];

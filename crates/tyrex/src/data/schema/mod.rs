@@ -331,7 +331,6 @@ pub enum FeatureKind {
 
 impl FeatureKind {
     /// The levels; none for numbers.
-    #[must_use]
     pub fn levels(&self) -> &[Value] {
         match self {
             Self::Numeric | Self::Integer => &[],
@@ -341,13 +340,11 @@ impl FeatureKind {
     }
 
     /// Whether the values are numbers rather than levels.
-    #[must_use]
     pub fn is_number(&self) -> bool {
         matches!(self, Self::Numeric | Self::Integer)
     }
 
     /// The name used in TOML.
-    #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
             Self::Numeric => "numeric",
@@ -429,19 +426,16 @@ impl Interval {
     pub const ALL: Self = Self { lower: f64::NEG_INFINITY, upper: f64::INFINITY };
 
     /// Whether the number is in the interval.
-    #[must_use]
     pub fn contains(&self, number: f64) -> bool {
         self.lower <= number && number <= self.upper
     }
 
     /// The number in the interval that is nearest to the given one.
-    #[must_use]
-    pub fn nearest(&self, number: f64) -> f64 {
+    pub(crate) fn nearest(&self, number: f64) -> f64 {
         number.max(self.lower).min(self.upper)
     }
 
     /// The numbers in both intervals; `lower > upper` if there are none.
-    #[must_use]
     pub(crate) fn intersection(&self, other: Self) -> Self {
         Self { lower: self.lower.max(other.lower), upper: self.upper.min(other.upper) }
     }
@@ -535,19 +529,16 @@ impl Schema {
     }
 
     /// The position of a feature in a row.
-    #[must_use]
     pub fn position(&self, name: &str) -> Option<usize> {
         self.features.iter().position(|feature| feature.name == name)
     }
 
     /// The treatment of the feature's missing cells.
-    #[must_use]
     pub(crate) fn missing_policy<'a>(&'a self, feature: &'a Feature) -> &'a MissingPolicy {
         feature.missing.as_ref().unwrap_or(&self.missing.policy)
     }
 
     /// The feature's special values that are treated in the given way.
-    #[must_use]
     pub fn special_values<'a>(&'a self, feature: &'a Feature, treated: SpecialAs) -> &'a [f64] {
         if !feature.kind.is_number() {
             return &[];
@@ -559,7 +550,6 @@ impl Schema {
     }
 
     /// How the feature is encoded.
-    #[must_use]
     pub fn encoding(&self, feature: &Feature) -> Encoding {
         feature.encoding.unwrap_or(match feature.kind {
             FeatureKind::Numeric | FeatureKind::Integer => Encoding::Scaled,
@@ -570,7 +560,6 @@ impl Schema {
 
     /// How the feature's columns are scaled. Columns of zeros and ones are scaled only if the
     /// feature has a scaling.
-    #[must_use]
     pub fn scaling(&self, feature: &Feature) -> Scaling {
         let zeros_and_ones = matches!(feature.kind, FeatureKind::Flag { .. });
         match self.encoding(feature) {

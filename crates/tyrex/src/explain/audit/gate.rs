@@ -52,7 +52,6 @@ impl Gate {
     }
 
     /// Whether this number of broken promises is allowed: `broken / promises <= allow`.
-    #[must_use]
     pub fn allows(&self, tally: &Tally) -> bool {
         // Both the quotient and a typed `0.29` are correctly rounded, so 29 of 100 pass.
         tally.share_broken() <= self.allow
@@ -214,7 +213,7 @@ impl Gate {
     /// the request needs gradients and the model has none; not at all without reference rows.
     fn search(&self, candidate: &Candidate<'_>) -> Option<Request> {
         let mut request = self.request.clone();
-        if candidate.explainer.differentiable().is_none() {
+        if candidate.explainer.model().differentiable().is_none() {
             request.method = request.method.without_gradients(request.protocol)?;
         }
         let among_data = request.method.reference() == ReferenceUse::Required;

@@ -27,7 +27,7 @@ pub struct Grouping {
 impl Grouping {
     /// Groups by a feature: by ranges between edges, or by levels or quartiles without edges. An
     /// edge belongs to the range above it.
-    pub fn new(feature: impl Into<String>, edges: Vec<f64>) -> Result<Self> {
+    pub(crate) fn new(feature: impl Into<String>, edges: Vec<f64>) -> Result<Self> {
         let feature = feature.into();
         let ascending = edges.windows(2).all(|pair| pair[0] < pair[1]);
         if feature.is_empty() || !ascending || edges.iter().any(|edge| !edge.is_finite()) {
@@ -38,8 +38,7 @@ impl Grouping {
     }
 
     /// The feature.
-    #[must_use]
-    pub fn feature(&self) -> &str {
+    pub(crate) fn feature(&self) -> &str {
         &self.feature
     }
 }

@@ -7,7 +7,7 @@ use super::{AuditedPromise, Repairs};
 use crate::action::Actions;
 use crate::counterfactual::{Answer, Counterfactual, Norm, Outcome, Reason, Tick};
 use crate::error::Result;
-use crate::explain::{Advice, Applicant, Explainer, Request};
+use crate::explain::{Advice, Adviser, Applicant, Explainer, Request};
 
 impl Explainer {
     /// Searches for the repairs of the broken promises.
@@ -36,7 +36,7 @@ impl Explainer {
             return Ok(());
         }
         let actions = self.actions(request)?;
-        let mut from_promised = self.advise(&starts, request, watch)?;
+        let mut from_promised = Adviser::new(self, request.clone())?.advise(&starts, watch)?;
         let mut from_factual = from_promised.split_off(broken().count()).into_iter();
         let broken = audited.iter_mut().filter(|each| !each.is_kept());
         for (each, from_promised) in broken.zip(from_promised) {

@@ -161,7 +161,6 @@ impl Tally {
     }
 
     /// The share that is broken; 0 of none.
-    #[must_use]
     pub(crate) fn share_broken(&self) -> f64 {
         if self.promises == 0 { 0.0 } else { self.broken as f64 / self.promises as f64 }
     }
@@ -221,7 +220,6 @@ pub enum PromiseStatus {
 
 impl PromiseStatus {
     /// The name, as in files.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Kept => "kept",
@@ -301,7 +299,6 @@ pub enum Repair {
 
 impl Repair {
     /// The changes, if a repair was found.
-    #[must_use]
     pub fn changes(&self) -> Option<&[FeatureChange]> {
         match self {
             Self::Found { changes, .. } => Some(changes),
@@ -312,7 +309,6 @@ impl Repair {
 
 impl GateReport {
     /// Whether the best candidate breaks no more than is allowed.
-    #[must_use]
     pub fn passes(&self) -> bool {
         self.verdict.passes
     }

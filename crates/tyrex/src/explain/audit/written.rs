@@ -37,12 +37,12 @@ pub struct WrittenPromise {
 }
 
 impl WrittenPromise {
-    /// The promises of a file of advice, such as [`advice_table`] writes: the lines with `found` in
+    /// The promises of a file of advice, such as [`AdviceFile`] writes: the lines with `found` in
     /// column `status`, or all if there is no such column. A file without any is an error, and so
     /// is a status other than `found` and `not_found`. The original rows are those of the table
     /// `factuals` with the numbers in column `row`.
     ///
-    /// [`advice_table`]: crate::explain::Explainer::advice_table
+    /// [`AdviceFile`]: crate::explain::AdviceFile
     pub fn of_advice(advice: &Table, factuals: Option<&Table>) -> Result<Vec<Self>> {
         check_rows(advice)?;
         let column = |name: &str| advice.columns().iter().find(|own| own.name() == name);

@@ -95,7 +95,6 @@ pub enum Inputs {
 
 impl Inputs {
     /// The number of raw columns.
-    #[must_use]
     pub fn len(&self) -> usize {
         match self {
             Self::Matrix { columns } => *columns,
@@ -104,7 +103,6 @@ impl Inputs {
     }
 
     /// Whether there are none.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -135,7 +133,6 @@ pub enum Block {
 
 impl Block {
     /// The raw column the block reads.
-    #[must_use]
     pub fn column(&self) -> usize {
         match self {
             Self::Number { column, .. } | Self::OneHot { column, .. } => *column,
@@ -143,7 +140,6 @@ impl Block {
     }
 
     /// The number of features the block makes.
-    #[must_use]
     pub fn width(&self) -> usize {
         match self {
             Self::Number { .. } => 1,
@@ -163,7 +159,6 @@ pub enum Cell<'a> {
 
 impl Category {
     /// Whether a cell is of this category.
-    #[must_use]
     pub fn matches(&self, cell: Cell) -> bool {
         match (self, cell) {
             (Self::Integer(own), Cell::Number(number)) => number.trunc() == *own as f64,
@@ -193,7 +188,6 @@ pub enum Core {
 
 impl Core {
     /// The model.
-    #[must_use]
     pub fn model(&self) -> &dyn Model {
         match self {
             Self::Mlp(mlp) => mlp,
@@ -300,7 +294,6 @@ impl OnnxModel {
     }
 
     /// The model after the preprocessing.
-    #[must_use]
     pub fn model(&self) -> &dyn Model {
         self.core.model()
     }

@@ -55,7 +55,6 @@ impl ExportMetadata {
 ///
 /// The metadata of the file are `tyrex_version`, `format_version`, `fingerprint`, and what
 /// `metadata` holds as `schema`, `encoder` and `recipe`, with their SHA-256 as `digest`.
-#[must_use]
 pub fn write(network: &Mlp, metadata: &ExportMetadata) -> Vec<u8> {
     let mut graph = GraphProto { name: Some("tyrex".into()), ..GraphProto::default() };
     graph.input.push(value("input", network.dim()));

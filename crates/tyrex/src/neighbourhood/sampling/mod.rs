@@ -58,13 +58,11 @@ trait Draw {
 
 impl Sampling {
     /// The maximum number of coordinates of such offsets.
-    #[must_use]
     pub(crate) fn most_coordinates(self) -> usize {
         self.kind().most_coordinates()
     }
 
     /// The same, or orthogonal offsets if there are too many coordinates for it.
-    #[must_use]
     pub(crate) fn for_coordinates(self, dim: usize) -> Self {
         if dim > self.most_coordinates() { Self::Orthogonal } else { self }
     }

@@ -336,7 +336,8 @@ fn of_equals_the_more_stable_one_is_first() {
     let schema = all[0].1.schema();
     let accepted: Vec<WrittenPromise> = all[0]
         .1
-        .applicants(Part::All)
+        .applicants()
+        .part(Part::All)
         .into_iter()
         .filter(|row| {
             all.iter().all(|(_, m)| m.score(std::slice::from_ref(&row.values)).unwrap()[0] >= 0.5)

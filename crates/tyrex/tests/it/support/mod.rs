@@ -12,7 +12,9 @@ use std::ops::ControlFlow;
 use proptest::prelude::*;
 use rand::RngExt;
 use tyrex::change::ModelChange;
-use tyrex::explain::{Explainer, RetrainingTerms};
+use tyrex::counterfactual::Tick;
+use tyrex::explain::{Advice, Adviser, Applicant, Explainer, Request, RetrainingTerms};
+use tyrex::model::trees::{Aggregate, Comparison, Transform, TreeEnsemble, TreeNode};
 use tyrex::model::{Activation, Dense, Mlp, Output};
 use tyrex::{Points, Seed};
 
@@ -27,6 +29,35 @@ pub(crate) fn with_search_models(explainer: &Explainer) -> Explainer {
     let ensemble = explainer.retraining().train(&terms, |_, _| ControlFlow::Continue(())).unwrap();
     let (search, tune) = ensemble.members().split_at(6);
     explainer.with_search_models(search.to_vec(), tune.to_vec()).unwrap()
+}
+
+/// Advice of an adviser for this request alone.
+pub(crate) fn advise(
+    explainer: &Explainer,
+    request: &Request,
+    applicants: &[Applicant],
+    watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
+) -> tyrex::Result<Vec<Advice>> {
+    Adviser::new(explainer, request.clone())?.advise(applicants, watch)
+}
+
+/// A question of a tree; the node after `yes` is the one for "no".
+pub(crate) fn branch(
+    feature: usize,
+    comparison: Comparison,
+    threshold: f32,
+    yes: usize,
+) -> TreeNode {
+    TreeNode::Branch { feature, comparison, threshold, missing: false, yes, no: yes + 1 }
+}
+
+pub(crate) fn leaf(weight: f32) -> TreeNode {
+    TreeNode::Leaf { weights: vec![(0, weight)] }
+}
+
+/// The sum of trees, which is the score.
+pub(crate) fn forest(dim: usize, trees: &[Vec<TreeNode>]) -> TreeEnsemble {
+    TreeEnsemble::new(dim, trees, Aggregate::Sum, vec![0.0], Transform::Identity).unwrap()
 }
 
 pub(crate) fn activate(activation: Activation, z: f64) -> f64 {

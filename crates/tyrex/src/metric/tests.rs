@@ -8,11 +8,14 @@ use std::path::Path;
 
 use proptest::prelude::*;
 use serde::Deserialize;
-use tyrex::Points;
-use tyrex::metric::{
-    Density, LocalOutlierFactor, Mahalanobis, MedianDeviations, MetricParams, Metrics,
-    NeighbourIndex, PointMetrics, Summary, is_inlier, mean_distance,
-};
+
+use super::cost::MedianDeviations;
+use super::density::Density;
+use super::lof::{LocalOutlierFactor, is_inlier};
+use super::mahalanobis::Mahalanobis;
+use super::neighbours::{NeighbourIndex, mean_distance};
+use super::{MetricParams, Metrics, PointMetrics, Summary};
+use crate::points::Points;
 
 #[derive(Deserialize)]
 struct Golden {

@@ -6,7 +6,8 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use proptest::prelude::*;
-use tyrex::statistics::{
+
+use super::{
     Proportion, beta_quantile, betting, binomial_cumulative, fisher_exact, hoeffding_bentkus, holm,
     incomplete_beta, student_quantile,
 };
@@ -82,7 +83,7 @@ fn the_sizes_of_ensembles_that_are_known() {
 
 #[test]
 fn what_makes_no_sense_is_refused() {
-    let message = |result: tyrex::Result<f64>| result.unwrap_err().to_string();
+    let message = |result: crate::Result<f64>| result.unwrap_err().to_string();
     let half = Proportion::new(1, 2).unwrap();
     for (got, expected) in [
         (message(half.lower(0.0)), "parameter `alpha` is 0, expected a number between 0 and 1"),

@@ -119,6 +119,11 @@ pub(crate) fn remedy(error: &anyhow::Error) -> Option<String> {
              `[model] input` in the schema says whether they are raw or encoded columns"
                 .to_owned()
         }
+        Error::InvalidModel(problem) if problem.contains("the wrong way round") => {
+            "name the favourable class with --model-class or --model-class-number, or correct the \
+             schema"
+                .to_owned()
+        }
         Error::Model { problem, .. } => match problem {
             it if it.starts_with("its own schema") => {
                 "leave --schema out to use the model's own, or correct the `[label]` of one of them"

@@ -8,7 +8,7 @@ use serde::Serialize;
 use tyrex::certificate::at_least;
 use tyrex::counterfactual::{Protocol, Reason, ReferenceUse, Tick};
 use tyrex::data::catalogue::{Direction, Variant};
-use tyrex::data::{Catalogue, Dataset, Schema, Table};
+use tyrex::data::{Catalogue, Cells, Dataset, Schema, Table};
 use tyrex::explain::{
     Candidate, Explainer, Gate, GateReport, GateVerdict, Group, JudgedCandidate, JudgedPromise,
     Meaning, PromiseStatus, Reference, Repair, Request, UnlabelledRows, Updates, WrittenPromise,
@@ -69,7 +69,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &AuditArgs) -> anyhow::Result
         .collect();
     let report = with_progress(context, &gate, &candidates, &promises)?;
     for path in &args.out {
-        write(&report, path, overwrite)?;
+        write(&report, path, overwrite, args.cells.cells())?;
     }
     let GateReport { verdict, allow, confidence, request, candidates, updates, promises, .. } =
         &report;
@@ -205,6 +205,7 @@ fn with_progress(
     let progress = context.progress("auditing", Unit::Rows);
     let done = AtomicU64::new(0);
     let total = 2 * (promises.len() * candidates.len()) as u64;
+    progress.at(0, total, String::new());
     let report = gate.judge(candidates, promises, |tick| {
         if tick == Tick::Answered {
             let done = done.fetch_add(1, Ordering::Relaxed) + 1;
@@ -237,13 +238,15 @@ impl Form {
 
 /// Rejects outputs that cannot be written, before the work.
 fn check_outputs(args: &AuditArgs, overwrite: Overwrite) -> anyhow::Result<()> {
-    let ledger = args.ledger.as_ref().map(PathBuf::from);
+    let ledger = source::ledger_file(args.ledger.as_deref());
+    let split = source::split_file(args.schema.as_deref());
     let mut inputs: Vec<Option<&PathBuf>> = args.model.iter().map(Some).collect();
     inputs.extend([
         ledger.as_ref(),
         args.counterfactuals.as_ref(),
         args.data.as_ref(),
         args.schema.as_ref(),
+        split.as_ref(),
     ]);
     for (index, path) in args.out.iter().enumerate() {
         source::keep_inputs(path, &inputs)?;
@@ -284,11 +287,11 @@ fn check_models(models: &[PathBuf]) -> Result<(), Usage> {
     Ok(())
 }
 
-fn write(gate: &GateReport, path: &Path, overwrite: Overwrite) -> anyhow::Result<()> {
+fn write(gate: &GateReport, path: &Path, overwrite: Overwrite, cells: Cells) -> anyhow::Result<()> {
     let text = match Form::of(path) {
         Form::Table => {
             let table = gate.table()?;
-            interrupt::whole(|| table.write(path, overwrite))?;
+            interrupt::whole(|| table.write_with(path, overwrite, cells))?;
             return Ok(());
         }
         Form::Json => serde_json::to_string_pretty(gate)? + "\n",

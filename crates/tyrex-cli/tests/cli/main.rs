@@ -6,12 +6,18 @@
 mod applicants;
 mod audit;
 mod bad_input;
+#[cfg(target_os = "linux")]
+mod bomb;
 mod calibrate;
 mod certify;
 mod data;
 mod experiment;
 mod explain;
+#[cfg(target_os = "linux")]
+mod gate;
 mod given;
+#[cfg(target_os = "linux")]
+mod hostile;
 mod ledger;
 mod model;
 mod output;

@@ -8,7 +8,7 @@ use serde::Serialize;
 use tyrex::certificate::at_least;
 use tyrex::counterfactual::{Protocol, Reason, ReferenceUse, Tick};
 use tyrex::data::catalogue::{Direction, Variant};
-use tyrex::data::{Catalogue, Cells, Dataset, Schema, Table};
+use tyrex::data::{Catalogue, Cells, Dataset, Schema, Table, TableLimits};
 use tyrex::explain::{
     Candidate, Explainer, Gate, GateReport, GateVerdict, Group, JudgedCandidate, JudgedPromise,
     Meaning, PromiseStatus, Reference, Repair, Request, UnlabelledRows, Updates, WrittenPromise,
@@ -28,6 +28,9 @@ use crate::interrupt;
 use crate::printer::{Page, Report, Stand};
 use crate::progress::Unit;
 
+/// The most promises of a file: each takes about 1.5 kilobytes, and a small Parquet file can hold
+/// millions.
+const MOST_PROMISES: usize = 500_000;
 /// Broken promises to show.
 const SHOWN: usize = 5;
 
@@ -146,7 +149,8 @@ fn promise_source(args: &AuditArgs) -> String {
 /// The promises that are open.
 fn promises(args: &AuditArgs, rows: Option<&Rows>) -> anyhow::Result<Vec<WrittenPromise>> {
     if let Some(file) = &args.counterfactuals {
-        let advice = Table::read(file)?;
+        let limits = TableLimits { rows: MOST_PROMISES, ..TableLimits::default() };
+        let advice = Table::read_within(file, limits)?;
         return Ok(WrittenPromise::of_advice(&advice, rows.map(Rows::table))?);
     }
     let ledger = typed_or_named(args.ledger.as_deref())?;

@@ -10,7 +10,7 @@ const WRITE: &str = "
 import sys
 import pyarrow, pyarrow.parquet
 rows = 5_000_000
-row = {'income': 10.5, 'age': 30, 'housing': 'rent', 'owner': 'no', 'note': 'x' * 200}
+row = {'income': 10.5, 'age': 30, 'housing': 'rent', 'owner': 'no'}
 columns = {
     name: pyarrow.DictionaryArray.from_arrays(
         pyarrow.array([0], pyarrow.int32()).take(pyarrow.nulls(rows, pyarrow.int32()).fill_null(0)),
@@ -57,13 +57,13 @@ fn five_million_equal_rows_take_little_memory() {
     assert!(written.status.success(), "{}", String::from_utf8_lossy(&written.stderr));
     let size = std::fs::metadata(place.path("bomb.parquet")).unwrap().len();
     assert!(size < 500_000, "{size}");
-    let explain = ["explain", "--data", "bomb.parquet", "--model", "m.onnx", "--models", "0"];
-    let commands: [(&[&str], i32); 4] = [
-        // Read in batches.
-        (&[&explain[..], &["--limit", "1"]].concat(), 0),
-        // Read as a whole, within the limits of a table, or refused by them.
-        (&["stability", "--data", "bomb.parquet", "--model", "m.onnx", "--k", "1"], 2),
+    let refused = place.run(&["audit", "--counterfactuals", "bomb.parquet", "--model", "m.onnx"]);
+    let words = "it has 5000000 rows, expected at most 500000";
+    assert!(refused.stderr.contains(words), "{}", refused.stderr);
+    let commands: [(&[&str], i32); 2] = [
+        // Too many promises, which its header says.
         (&["audit", "--counterfactuals", "bomb.parquet", "--model", "m.onnx"], 2),
+        // Read as a whole: all labels are equal.
         (&["schema", "infer", "bomb.parquet", "--label", "owner"], 2),
     ];
     for (arguments, code) in commands {
@@ -72,6 +72,5 @@ fn five_million_equal_rows_take_little_memory() {
         println!("{}: exit code {own}, {mebibytes} MiB, {time:?}", arguments[0]);
         assert_eq!(own, code, "{arguments:?}");
         assert!(memory < 1_000_000_000, "{arguments:?}: {mebibytes} MiB");
-        assert!(time < Duration::from_mins(1), "{arguments:?}: {time:?}");
     }
 }

@@ -130,8 +130,8 @@ fn place() -> Place {
     }
     edit(&place, "edited.db", "subject of 40", "subject of 41");
     edit(&place, "entry.db", "unedited", "redacted");
-    // One row more than a table may have.
-    place.write("long.csv", &format!("income\n{}", "1\n".repeat(10_000_001)));
+    // One line more than a file of promises may have.
+    place.write("long.csv", &format!("income\n{}", "1\n".repeat(500_001)));
     // Many broken promises, whose repairs take a while.
     let lines: String =
         (0..200_000).map(|row| format!("{row},found,{},30,rent,no\n", row % 50)).collect();
@@ -237,7 +237,7 @@ fn every_end_of_the_table_is_reached() {
                 .output()
                 .unwrap(),
         ),
-        ("a table beyond the limit of its size", file("long.csv", "low.onnx").output().unwrap()),
+        ("a file with more than 500000 lines", file("long.csv", "low.onnx").output().unwrap()),
         ("an interrupt (Ctrl-C)", interrupted(&mut file("many.csv", "high.onnx"))),
         (
             "not enough memory",
@@ -248,10 +248,13 @@ fn every_end_of_the_table_is_reached() {
     let documented: BTreeSet<&str> = table.iter().map(|(end, ..)| end.as_str()).collect();
     let tested: BTreeSet<&str> = ends.iter().map(|(end, _)| *end).collect();
     assert_eq!(tested, documented);
+    let mut different = Vec::new();
     for (end, output) in &ends {
         let (_, code, words) = table.iter().find(|(name, ..)| name == end).unwrap();
         let (own, text) = ended(output);
-        assert_eq!(own, *code, "{end}: {text}");
-        assert!(text.contains(words), "{end}: {text}");
+        if own != *code || !text.contains(words) {
+            different.push(format!("{end}: {own}, {text}"));
+        }
     }
+    assert!(different.is_empty(), "{}", different.join("\n"));
 }

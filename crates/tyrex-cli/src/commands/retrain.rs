@@ -26,7 +26,8 @@ pub(crate) fn run(context: &mut Context<'_>, args: &RetrainArgs) -> anyhow::Resu
     // Checked before the training, so that the error does not come minutes later.
     check_folder(&args.out, overwrite)?;
     if !(1..=MOST_MEMBERS).contains(&args.models) {
-        let expected = format!("1 to {MOST_MEMBERS}");
+        let most = format!("at most {MOST_MEMBERS}");
+        let expected = if args.models == 0 { "at least 1" } else { &most };
         return Err(Error::param("models", args.models, expected).into());
     }
     let (training, seed) = (Some(&args.training), Seed(args.seed));

@@ -346,9 +346,9 @@ impl Explainer {
     /// Advice for the rows of a table, or for the first own ones that are rejected: a document
     /// per row, the seconds each took, the request, and whether Ctrl-C ended the search. The
     /// ensemble is used for certificates and for `tau = auto`, in place of models trained now.
-    /// `training` are training parameters that replace those of the model's recipe. The last
+    /// `training` are training parameters that replace those of the model's recipe. The fifth
     /// element is the document of all promises at once, by the groups of `by` and weighted by the
-    /// column `amount`; `null` without a promise.
+    /// column `amount`; `null` without a promise. The last are reasons to doubt the advice.
     #[pyo3(signature = (rows, options, by, amount = None, limit = None, ensemble = None, training = None, progress = None))]
     #[expect(clippy::too_many_arguments, reason = "they are the keywords of the Python method")]
     fn explain(
@@ -362,7 +362,7 @@ impl Explainer {
         ensemble: Option<&Ensemble>,
         training: Option<&str>,
         progress: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<(String, Vec<f64>, String, bool, String)> {
+    ) -> PyResult<(String, Vec<f64>, String, bool, String, Vec<String>)> {
         let by = by.iter().map(|by| by.parse()).collect::<tyrex::Result<_>>().or_raise()?;
         let terms = PortfolioTerms { by, amount };
         let table = rows.map_or_else(|| self.inner.reference().table(), |table| &table.0);
@@ -422,7 +422,8 @@ impl Explainer {
         let portfolio = portfolio
             .map(|all| all.document(&terms, table, self.inner.schema()).or_raise())
             .transpose()?;
-        Ok((documents, seconds, request, stopped, error::json(&portfolio)?))
+        let warnings = explainer.warnings(adviser.request(), None);
+        Ok((documents, seconds, request, stopped, error::json(&portfolio)?, warnings))
     }
 
     /// The measures of the rows of a table, or of the own applicants: a column for each.

@@ -352,7 +352,7 @@ class Explainer:
         frame, table = (self.data, None) if rows is None else self._table(rows)
         recipe = None if training is None else training_json(training)
         with Progress(progress, "explaining") as bar:
-            texts, seconds, request, interrupted, portfolio = self._native.explain(
+            texts, seconds, request, interrupted, portfolio, doubts = self._native.explain(
                 table, asked, groups, amount, limit, ensemble, recipe, bar
             )
         documents = json.loads(texts)
@@ -369,8 +369,11 @@ class Explainer:
             interrupted=interrupted,
             kind=frame.kind,
             portfolio=json.loads(portfolio),
+            warnings=doubts,
             certifier=lambda advice: _certify(self, advice, own),
         )
+        for doubt in doubts:
+            warnings.warn(doubt, stacklevel=2)
         if interrupted:
             done = sum(each.reason != "cancelled" for each in advice)
             warnings.warn(

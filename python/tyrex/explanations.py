@@ -53,6 +53,7 @@ class Explanations(Sequence[Explanation]):
         kind: str = "pandas",
         certifier: Certifier | None = None,
         portfolio: Mapping[str, Any] | None = None,
+        warnings: Iterable[str] = (),
     ) -> None:
         self._items = list(explanations)
         self.certifier = certifier
@@ -68,6 +69,8 @@ class Explanations(Sequence[Explanation]):
         self.portfolio = None if portfolio is None else dict(portfolio)
         """All promises at once, if `explain` was called with a promise: `sentence` states the share
         that the next model keeps, `statements` the same by group and weighted by amount."""
+        self.warnings = list(warnings)
+        """Reasons to doubt the advice, such as a schema without rules."""
         self.kind = kind
         """The container of the given rows: pandas, polars, arrow, ..."""
 
@@ -119,6 +122,7 @@ class Explanations(Sequence[Explanation]):
             index=self.labels,
             interrupted=self.interrupted,
             kind=self.kind,
+            warnings=self.warnings,
             certifier=self.certifier,
         )
 
@@ -251,6 +255,7 @@ class Explanations(Sequence[Explanation]):
             "interrupted": self.interrupted,
             "index": None if self.labels is None else list(self.labels),
             **({} if self.portfolio is None else {"portfolio": self.portfolio}),
+            **({"warnings": self.warnings} if self.warnings else {}),
             "explanations": [e.to_dict() for e in self],
             "seconds": [e.seconds for e in self],
         }
@@ -282,6 +287,7 @@ class Explanations(Sequence[Explanation]):
                 fingerprint=document["fingerprint"],
                 interrupted=document["interrupted"],
                 portfolio=document.get("portfolio"),
+                warnings=document.get("warnings", ()),
             )
         except json.JSONDecodeError as problem:
             raise DataError(f"the explanations are not JSON: {problem}") from problem

@@ -133,6 +133,7 @@ export function advicePanel(context, on) {
       body,
       h("p", { class: "lead" }, sentence),
       h("p", { class: "promise" }, advice.promise?.sentence ?? "Nothing about retraining was measured."),
+      ...(answer.document.warnings ?? []).map((warning) => h("p", { class: "note" }, warning)),
       changeTable(advice.changes),
       h(
         "div",

@@ -160,6 +160,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
         rejected_rows: batches.rejected(),
         ask: &ask,
         request: adviser.request(),
+        warnings: explainer.warnings(adviser.request(), batches.tally()),
         without_promise,
         calibration,
         asked: searched.asked,
@@ -284,6 +285,9 @@ struct ExplainReport<'a> {
     rejected_rows: usize,
     ask: &'a Ask,
     request: &'a Request,
+    /// Reasons to doubt the advice.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
     /// Why there is no promise, though the model can be retrained.
     #[serde(skip_serializing_if = "Option::is_none")]
     without_promise: Option<String>,
@@ -411,6 +415,8 @@ impl Report for ExplainReport<'_> {
                         the rows that the model was trained on";
             page.pairs(&[("reference", none.to_owned())]);
         }
+        let warnings = self.warnings.iter().map(|warning| ("warning", warning.clone()));
+        page.pairs(&warnings.collect::<Vec<_>>());
         page.title("Accuracy");
         performance_table(page, &self.performances);
         page.title("Rejected applicants");

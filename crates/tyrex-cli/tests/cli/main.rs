@@ -13,6 +13,8 @@ mod certify;
 mod data;
 mod experiment;
 mod explain;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod faults;
 #[cfg(target_os = "linux")]
 mod gate;
 mod given;

@@ -199,6 +199,7 @@ impl Files {
             ensemble,
             training: self.training,
             data_trains: false,
+            accept_reversed: false,
         })
     }
 }

@@ -73,6 +73,9 @@ pub(crate) struct ExplainDocument {
     fingerprint: String,
     /// The search options that were used.
     request: Request,
+    /// Reasons to doubt the advice.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    warnings: Vec<String>,
     /// One element per row.
     #[schema(value_type = Vec<Explained<'static>>)]
     rows: Vec<Box<RawValue>>,
@@ -84,11 +87,13 @@ pub(crate) struct ExplainDocument {
 
 /// Advice as JSON or as Arrow.
 pub(super) fn answer(answer: ExplainAnswer, wants_arrow: bool) -> Result<Response, Problem> {
-    let ExplainAnswer { model, fingerprint, request, documents, recorded, table } = answer;
+    let ExplainAnswer { model, fingerprint, request, documents, warnings, recorded, table } =
+        answer;
     if let (true, Some(table)) = (wants_arrow, &table) {
         return arrow(table);
     }
-    let document = ExplainDocument { model, fingerprint, request, rows: documents, recorded };
+    let document =
+        ExplainDocument { model, fingerprint, request, warnings, rows: documents, recorded };
     Ok(Json(document).into_response())
 }
 
@@ -172,6 +177,7 @@ async fn answer_now(
         model: served.id().to_owned(),
         fingerprint: served.fingerprint().to_owned(),
         table,
+        warnings: served.warnings(&request),
         request,
         documents: found.into_iter().map(|found| found.document).collect(),
         recorded,

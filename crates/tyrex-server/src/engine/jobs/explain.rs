@@ -92,6 +92,8 @@ pub(crate) struct ExplainAnswer {
     pub(crate) fingerprint: String,
     pub(crate) request: Request,
     pub(crate) documents: Vec<Box<RawValue>>,
+    /// Reasons to doubt them, unless the model was removed.
+    pub(crate) warnings: Vec<String>,
     /// The promises of the rows, if they were recorded.
     pub(crate) recorded: Option<Vec<Option<Uuid>>>,
     /// The same as a table, if requested.
@@ -250,7 +252,10 @@ impl Engine {
             documents.push(RawValue::from_string(row.document).map_err(damaged)?);
             recorded.push(row.promise.as_deref().and_then(|id| Uuid::parse_str(id).ok()));
         }
+        let served = self.model(Some(&stored.model)).ok();
+        let served = served.filter(|served| served.fingerprint() == work.fingerprint);
         Ok(ExplainAnswer {
+            warnings: served.map_or_else(Vec::new, |served| served.warnings(&work.request)),
             model: stored.model,
             fingerprint: work.fingerprint,
             request: work.request,

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::ArgGroup;
 use tyrex::explain::Grouping;
 
-use super::{ForceArgs, ImportArgs, SearchArgs};
+use super::{CellsArgs, ForceArgs, ImportArgs, SearchArgs};
 
 /// Arguments of `audit`.
 #[derive(Debug, clap::Args)]
@@ -77,6 +77,9 @@ pub struct AuditArgs {
     /// Whether to overwrite them.
     #[command(flatten)]
     pub force: ForceArgs,
+    /// How to write CSV.
+    #[command(flatten)]
+    pub cells: CellsArgs,
 }
 
 /// A share between 0 and 1, or in per cent. A bare 1 is ambiguous.

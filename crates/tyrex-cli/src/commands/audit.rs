@@ -8,7 +8,7 @@ use serde::Serialize;
 use tyrex::certificate::at_least;
 use tyrex::counterfactual::{Protocol, Reason, ReferenceUse, Tick};
 use tyrex::data::catalogue::{Direction, Variant};
-use tyrex::data::{Catalogue, Dataset, Schema, Table};
+use tyrex::data::{Catalogue, Cells, Dataset, Schema, Table, TableLimits};
 use tyrex::explain::{
     Candidate, Explainer, Gate, GateReport, GateVerdict, Group, JudgedCandidate, JudgedPromise,
     Meaning, PromiseStatus, Reference, Repair, Request, UnlabelledRows, Updates, WrittenPromise,
@@ -28,6 +28,9 @@ use crate::interrupt;
 use crate::printer::{Page, Report, Stand};
 use crate::progress::Unit;
 
+/// The most promises of a file: each takes about 1.5 kilobytes, and a small Parquet file can hold
+/// millions.
+const MOST_PROMISES: usize = 500_000;
 /// Broken promises to show.
 const SHOWN: usize = 5;
 
@@ -69,7 +72,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &AuditArgs) -> anyhow::Result
         .collect();
     let report = with_progress(context, &gate, &candidates, &promises)?;
     for path in &args.out {
-        write(&report, path, overwrite)?;
+        write(&report, path, overwrite, args.cells.cells())?;
     }
     let GateReport { verdict, allow, confidence, request, candidates, updates, promises, .. } =
         &report;
@@ -146,7 +149,8 @@ fn promise_source(args: &AuditArgs) -> String {
 /// The promises that are open.
 fn promises(args: &AuditArgs, rows: Option<&Rows>) -> anyhow::Result<Vec<WrittenPromise>> {
     if let Some(file) = &args.counterfactuals {
-        let advice = Table::read(file)?;
+        let limits = TableLimits { rows: MOST_PROMISES, ..TableLimits::default() };
+        let advice = Table::read_within(file, limits)?;
         return Ok(WrittenPromise::of_advice(&advice, rows.map(Rows::table))?);
     }
     let ledger = typed_or_named(args.ledger.as_deref())?;
@@ -205,6 +209,7 @@ fn with_progress(
     let progress = context.progress("auditing", Unit::Rows);
     let done = AtomicU64::new(0);
     let total = 2 * (promises.len() * candidates.len()) as u64;
+    progress.at(0, total, String::new());
     let report = gate.judge(candidates, promises, |tick| {
         if tick == Tick::Answered {
             let done = done.fetch_add(1, Ordering::Relaxed) + 1;
@@ -237,13 +242,15 @@ impl Form {
 
 /// Rejects outputs that cannot be written, before the work.
 fn check_outputs(args: &AuditArgs, overwrite: Overwrite) -> anyhow::Result<()> {
-    let ledger = args.ledger.as_ref().map(PathBuf::from);
+    let ledger = source::ledger_file(args.ledger.as_deref());
+    let split = source::split_file(args.schema.as_deref());
     let mut inputs: Vec<Option<&PathBuf>> = args.model.iter().map(Some).collect();
     inputs.extend([
         ledger.as_ref(),
         args.counterfactuals.as_ref(),
         args.data.as_ref(),
         args.schema.as_ref(),
+        split.as_ref(),
     ]);
     for (index, path) in args.out.iter().enumerate() {
         source::keep_inputs(path, &inputs)?;
@@ -284,11 +291,11 @@ fn check_models(models: &[PathBuf]) -> Result<(), Usage> {
     Ok(())
 }
 
-fn write(gate: &GateReport, path: &Path, overwrite: Overwrite) -> anyhow::Result<()> {
+fn write(gate: &GateReport, path: &Path, overwrite: Overwrite, cells: Cells) -> anyhow::Result<()> {
     let text = match Form::of(path) {
         Form::Table => {
             let table = gate.table()?;
-            interrupt::whole(|| table.write(path, overwrite))?;
+            interrupt::whole(|| table.write_with(path, overwrite, cells))?;
             return Ok(());
         }
         Form::Json => serde_json::to_string_pretty(gate)? + "\n",

@@ -1,7 +1,5 @@
 //! `tyrex explain`
 
-use std::path::PathBuf;
-
 use serde::Serialize;
 use tyrex::calibrate::Calibration;
 use tyrex::certificate::{PortfolioStatement, at_least};
@@ -35,8 +33,9 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
     // Refuse now what would be refused after minutes of work.
     if let Some(out) = &args.out {
         let SourceArgs { data, schema, .. } = &args.source;
-        let ledger = args.record.ledger.as_ref().map(PathBuf::from);
-        let inputs = [data, schema, &args.model.model, &args.reference.reference, &ledger];
+        let ledger = args.record.ledger.as_deref().and_then(|own| source::ledger_file(Some(own)));
+        let split = source::split_file(schema.as_deref());
+        let inputs = [data, schema, &args.model.model, &args.reference.reference, &ledger, &split];
         source::keep_inputs(out, &inputs.map(Option::as_ref))?;
         Table::check_writable(out, overwrite)?;
     }
@@ -110,7 +109,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
         })?,
         // An interrupt waits until the temporary file is gone.
         Some(path) => interrupt::whole(|| -> anyhow::Result<Searched> {
-            let mut out = TableWriter::create(path, overwrite, &columns)?;
+            let mut out = TableWriter::create_with(path, overwrite, &columns, args.cells.cells())?;
             let searched = search(&adviser, &mut batches, most, kept, &bars, |advice| {
                 count(advice);
                 let fresh = early.as_deref();

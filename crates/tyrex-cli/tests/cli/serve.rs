@@ -319,3 +319,47 @@ fn the_log_says_nothing_that_a_request_said() {
     assert_eq!(answered[7]["span"]["route"], "/v1/models/{id}");
     assert_eq!(answered[11]["span"]["method"], "other");
 }
+
+/// A disk of its own, where this user may mount one.
+#[cfg(target_os = "linux")]
+struct Disk(std::path::PathBuf);
+
+#[cfg(target_os = "linux")]
+impl Disk {
+    fn mount(at: std::path::PathBuf) -> Option<Self> {
+        std::fs::create_dir(&at).unwrap();
+        let mount = ["-t", "tmpfs", "-o", "size=8m", "tmpfs"];
+        let mounted = Command::new("mount").args(mount).arg(&at).output();
+        mounted.is_ok_and(|output| output.status.success()).then_some(Self(at))
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(&self.0).status();
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_service_on_a_full_disk_is_not_ready() {
+    let place = Place::new();
+    let Some(disk) = Disk::mount(place.path("disk")) else {
+        println!("no disk could be mounted");
+        return;
+    };
+    let service = Running::start(&place, &["--ledger", "disk/tyrex.db"]);
+    assert_eq!(service.send("GET /readyz", "", "").0, 200);
+    let ballast = disk.0.join("ballast");
+    // Written until nothing more fits.
+    let _ = std::fs::write(&ballast, vec![1; 16 << 20]);
+    let (status, body) = service.send("GET /readyz", "", "");
+    assert_eq!(status, 503, "{body}");
+    assert!(body.contains("the disk of the database is full"), "{body}");
+    assert_eq!(service.send("GET /healthz", "", "").0, 200);
+    std::fs::remove_file(ballast).unwrap();
+    assert_eq!(service.send("GET /readyz", "", "").0, 200);
+    assert_eq!(std::fs::metadata(disk.0.join("tyrex.db-service")).unwrap().len(), 0);
+    assert_eq!(service.end("-TERM").0, Some(0));
+}

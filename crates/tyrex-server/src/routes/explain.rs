@@ -140,7 +140,8 @@ pub(crate) async fn explain(
     });
     let advising = Advising { request, certifying, examining: ask.tries(rows.len()) > 0 };
     if question.wait == Some(false) || rows.len() > limits.rows_at_once {
-        let job = submit(&state, &served, &rows, advising, recording).await?;
+        let work = work(&served, &rows, advising, recording);
+        let job = state.engine.submit(&served, work, rows.len(), caller.owner()).await?;
         return Ok(accepted(job));
     }
     let wants = (applicants, wants_arrow);
@@ -183,16 +184,10 @@ async fn answer_now(
     })
 }
 
-/// Starts a job.
-async fn submit(
-    state: &AppState,
-    served: &Served,
-    rows: &Rows,
-    advising: Advising,
-    recording: Option<Recording>,
-) -> Result<Job, Problem> {
+/// The work of a job.
+fn work(served: &Served, rows: &Rows, advising: Advising, recording: Option<Recording>) -> Work {
     let Advising { request, certifying, examining } = advising;
-    let work = ExplainWork {
+    Work::Explain(ExplainWork {
         fingerprint: served.fingerprint().to_owned(),
         rows: rows.kept(),
         request,
@@ -203,8 +198,7 @@ async fn submit(
         }),
         examining,
         recording,
-    };
-    Ok(state.engine.submit(served, Work::Explain(work), rows.len()).await?)
+    })
 }
 
 /// Takes the column of subjects out of an Arrow stream.

@@ -320,8 +320,8 @@ def test_json_goes_round(tmp_path: Path) -> None:
     document = json.loads(one.to_json(indent=2))
     assert document["format_version"] == 1
     assert document["request"] == REQUEST
-    assert document["explanations"][1] == NOT_FOUND
-    assert document["explanations"][0] == FOUND
+    assert document["rows"][1] == NOT_FOUND
+    assert document["rows"][0] == FOUND
     assert Explanations.from_json(one.to_json()) == one
     assert one.to_json(tmp_path / "advice.json") is None
     assert Explanations.from_json(tmp_path / "advice.json") == one
@@ -331,7 +331,7 @@ def test_json_goes_round(tmp_path: Path) -> None:
 def test_json_of_earlier_versions_is_read() -> None:
     document = json.loads(explanations().to_json())
     del document["seconds"]
-    for each in document["explanations"]:
+    for each in document["rows"]:
         del each["sentence"]
         each["advice"].pop("stopped", None)
         if each["advice"]["status"] == "found":

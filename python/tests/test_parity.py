@@ -36,7 +36,7 @@ def advised(documents: list[dict]) -> list[tuple]:
 
 
 def documents(advice: tyrex.Explanations) -> list[dict]:
-    return json.loads(advice.to_json())["explanations"]
+    return json.loads(advice.to_json())["rows"]
 
 
 def test_a_data_set_trained_in_either_place() -> None:
@@ -46,9 +46,9 @@ def test_a_data_set_trained_in_either_place() -> None:
     )
     explainer = tyrex.Explainer.train(tyrex.datasets.load_german(), seed=3)
     advice = explainer.explain(method="trex-i", limit=10, norm="l2", tau=0.7, seed=3)
-    assert advised(documents(advice)) == advised(json.loads(spoken)["rejected"])
+    assert advised(documents(advice)) == advised(json.loads(spoken)["rows"])
     # The same certificates, too, from the same seed.
-    certificates = [each["advice"]["certificate"] for each in json.loads(spoken)["rejected"]]
+    certificates = [each["advice"]["certificate"] for each in json.loads(spoken)["rows"]]
     for ours, theirs in zip(tyrex.certify(explainer, advice, seed=3), certificates):
         assert {name: ours[name] for name in theirs} == theirs
 
@@ -109,7 +109,7 @@ class FrontEnds:
             cwd=self.place,
             codes=(0, 1),  # 1: there is no advice for any row
         )
-        return json.loads(spoken)["rejected"]
+        return json.loads(spoken)["rows"]
 
     def by_http(self, rows: pd.DataFrame, method: str, steps: int | None = None) -> list[dict]:
         records, budget = rows.to_dict("records"), {"steps": steps}

@@ -101,7 +101,7 @@ fn promised_probabilities_stand_beside_the_share_kept_update_after_update() {
     let models: Vec<&str> = files.iter().flat_map(|file| ["--model", file.as_str()]).collect();
     let audit = [&["audit", "--ledger", "advice.db", "--allow", "100%"], &models[..]].concat();
     let document = place.json(&audit);
-    let certified: Vec<f64> = advice["rejected"]
+    let certified: Vec<f64> = advice["rows"]
         .as_array()
         .unwrap()
         .iter()

@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use tyrex::Explainer;
 use tyrex::change::ModelChange;
 use tyrex::explain::{
-    Adviser, Applicant, Fresh, Part, Performance, PerformanceTally, Request, RetrainingTerms,
+    Adviser, Applicant, Ask, Fresh, Part, Performance, PerformanceTally, Request, RetrainingTerms,
     StabilityGauge, StabilityTerms,
 };
 use tyrex::model::TrainParams;
@@ -279,6 +279,12 @@ impl Served {
     pub(crate) fn can_promise(&self) -> bool {
         let planned = self.retraining.as_ref().is_some_and(|own| !own.search.is_empty());
         planned && !matches!(self.training(), Training::Failed(_))
+    }
+
+    /// Why the answers to a question have no promise, though the model can be retrained.
+    pub(crate) fn without_promise(&self, ask: &Ask) -> Option<String> {
+        Ask { models: Some(self.fresh_models()), ..ask.clone() }
+            .without_promise(&self.explainer, None)
     }
 
     /// The number of fresh models, when all are trained.

@@ -9,7 +9,11 @@ use utoipa::{PartialSchema as _, ToSchema as _};
 
 use super::advice::changes;
 use super::sentence::in_words;
-use super::{Advice, Adviser, Costs, Explainer, FeatureChange, Fresh, ShownPromise};
+use super::{
+    Advice, Adviser, Ask, Costs, Explainer, FeatureChange, Fresh, PortfolioDocument, Request,
+    ShownPromise,
+};
+use crate::calibrate::Calibration;
 use crate::certificate::{Certificate, CertificateDocument, Terms};
 use crate::counterfactual::{Answer, Reason, Relaxations, Stopped, Tick};
 #[cfg(feature = "openapi")]
@@ -18,6 +22,41 @@ use crate::data::{Row, Schema};
 use crate::error::Result;
 use crate::model::{Model, THRESHOLD};
 use crate::points::Points;
+
+/// The whole answer to a question, the same from every front end. What a front end adds is beside
+/// it: the name of a model, a file that was written, entries of a ledger.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct AnswerDocument<R> {
+    /// The version of this document.
+    pub format_version: u32,
+    /// The fingerprint of the model, which depends on its weights.
+    pub fingerprint: String,
+    /// The number of training rows in the model's reference.
+    pub reference: usize,
+    /// The question, with its promise, its method and its threshold. Jobs of earlier versions have
+    /// none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ask: Option<Ask>,
+    /// The search that was made.
+    pub request: Request,
+    /// Why there is no promise, though the model can be retrained.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub without_promise: Option<String>,
+    /// The choice of the threshold, if `tau` is `auto`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
+    pub calibration: Option<Calibration>,
+    /// The number of applicants that advice was searched for.
+    pub asked: usize,
+    /// The number of those with advice.
+    pub found: usize,
+    /// The promises, all at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub portfolio: Option<PortfolioDocument>,
+    /// One element for each applicant, or for the first ones.
+    pub rows: Vec<R>,
+}
 
 /// A row, with its advice.
 #[derive(Debug, Serialize)]

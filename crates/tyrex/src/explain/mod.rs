@@ -43,13 +43,13 @@ pub use audit::{
 };
 pub use calibrate::CalibrationTerms;
 pub use certify::{AdviceRows, verify_certificates};
-pub use document::{Advised, Explained, HighestPromise, Named, Unchanged};
+pub use document::{Advised, AnswerDocument, Explained, HighestPromise, Named, Unchanged};
 pub use feature::{FeatureDocument, FeatureForm};
 pub use given::{GivenModel, GivenSet};
 pub use import::{embedded_schema, import, import_bytes};
 pub use meaning::Meaning;
 pub use performance::{Part, Performance, PerformanceTally};
-pub use pipeline::{Answered, Counter, Progress, Stage};
+pub use pipeline::{Answered, Answering, Counter, Progress, Stage};
 pub use portfolio::{PortfolioDocument, PortfolioTerms, PromisedPoints, QuestionPortfolio};
 pub use promise::{
     CONFIDENCE, DISSENTING, PROMISE, Promise, PromisedProbability, SEARCH_MODELS, ShownPromise,

@@ -14,8 +14,8 @@ use tyrex::change::ModelChange;
 use tyrex::counterfactual::{MethodSpec, Reason, Tick};
 use tyrex::explain::{
     Answered, Applicant, Ask, CALIBRATED_ROWS, CONFIDENCE, CalibrationTerms, MODELS, PROMISE, Part,
-    PortfolioTerms, Progress, Promise, RetrainingTerms, RowStability, SEARCH_MODELS,
-    SIBLINGS, StabilityTerms, TUNING_MODELS,
+    PortfolioTerms, Progress, Promise, RetrainingTerms, RowStability, SEARCH_MODELS, SIBLINGS,
+    StabilityTerms, TUNING_MODELS,
 };
 use tyrex::model::TrainParams;
 use tyrex::{Points, Seed};

@@ -75,11 +75,8 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
         .into());
     }
     let bars = context.stages();
-    let first = if ask.is_calibrated() {
-        batches.first_rejected(CALIBRATED_ROWS)?
-    } else {
-        Vec::new()
-    };
+    let first =
+        if ask.is_calibrated() { batches.first_rejected(CALIBRATED_ROWS)? } else { Vec::new() };
     let mut answering = explainer.answering(&first, &ask, given.as_ref(), &|at| bars.at(at))?;
     let everyone = args.out.is_some() || recording.is_some();
     let most = args.limit.unwrap_or(if everyone { usize::MAX } else { SHOWN });
@@ -364,7 +361,11 @@ impl Report for ExplainReport<'_> {
         pairs.extend(answer.calibration.iter().map(|own| ("auto", own.sentence())));
         let mut found = format!("advice for {} of {asked}", counted(answer.found, "applicant"));
         if let (Some(portfolio), Some(promise)) = (&answer.portfolio, answer.request.promise) {
-            found += &format!("; the promise of {} is shown for {}", promise.probability(), portfolio.shown);
+            found += &format!(
+                "; the promise of {} is shown for {}",
+                promise.probability(),
+                portfolio.shown
+            );
         }
         pairs.push(("found", found));
         pairs.extend(answer.portfolio.iter().map(|all| ("portfolio", all.sentence.clone())));

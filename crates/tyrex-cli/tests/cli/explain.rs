@@ -255,8 +255,7 @@ fn a_model_that_tyrex_wrote_needs_no_schema_and_no_labels() {
     let all =
         place.json(&["explain", "--data", "applicants.csv", "--model", "m.onnx", "--limit", "40"]);
     for applicant in trained["rows"].as_array().unwrap() {
-        let again =
-            all["rows"].as_array().unwrap().iter().find(|a| a["row"] == applicant["row"]);
+        let again = all["rows"].as_array().unwrap().iter().find(|a| a["row"] == applicant["row"]);
         assert_eq!(again.unwrap()["score"], applicant["score"]);
     }
 }

@@ -21,9 +21,7 @@ use uuid::Uuid;
 use super::search::{applicants, arrow, request};
 use crate::access::Explaining;
 use crate::ask::AskFields;
-use crate::engine::jobs::{
-    ExplainAnswer, ExplainWork, Job, KeptCertifying, KeptQuestion, Work,
-};
+use crate::engine::jobs::{ExplainAnswer, ExplainWork, Job, KeptCertifying, KeptQuestion, Work};
 use crate::engine::questions::{Advising, Certifying};
 use crate::engine::{Recording, Served};
 use crate::extract::Json;

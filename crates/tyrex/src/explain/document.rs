@@ -14,7 +14,7 @@ use super::{
     ShownPromise,
 };
 use crate::calibrate::Calibration;
-use crate::certificate::{Certificate, CertificateDocument, Terms};
+use crate::certificate::{Certificate, CertificateDocument};
 use crate::counterfactual::{Answer, Reason, Relaxations, Stopped, Tick};
 #[cfg(feature = "openapi")]
 use crate::data::Value;
@@ -218,7 +218,7 @@ impl Adviser {
             .as_ref()
             .and_then(|made| ShownPromise::of(self.request().promise, made, accepting));
         let highest = match fresh {
-            Some(fresh) => self.highest(advice, fresh, accepting)?.map(Box::new),
+            Some(fresh) => self.highest(advice, fresh)?.map(Box::new),
             None => None,
         };
         Ok(Explained {
@@ -233,31 +233,19 @@ impl Adviser {
         })
     }
 
-    /// The promise of the best row of a search that did not reach the one asked for. `unchanged` is
-    /// the number of fresh models that accept the applicant without any change.
-    fn highest(
-        &self,
-        advice: &Advice,
-        fresh: &Fresh,
-        unchanged: usize,
-    ) -> Result<Option<HighestPromise>> {
+    /// The promise of the best row of a search that did not reach the one asked for.
+    fn highest(&self, advice: &Advice, fresh: &Fresh) -> Result<Option<HighestPromise>> {
         let Answer::NotFound { best: Some(best), reason: Reason::PromiseOutOfReach } =
             &advice.outcome.answer
         else {
             return Ok(None);
         };
-        let (Some(promise), Some(row)) = (self.request().promise, &best.row) else {
+        let (Some(_), Some(row)) = (self.request().promise, &best.row) else {
             return Ok(None);
         };
         let explainer = self.explainer();
-        let mut point = Points::new(best.point.len());
-        point.push(&best.point);
-        let terms = Terms { confidence: promise.confidence(), ..Terms::default() };
-        // Only the judgement of the fresh models is used, which draws nothing.
-        let seed = self.request().seed.derive("highest promise");
-        let go_on = || ControlFlow::Continue(());
-        let made = explainer.certify(&point, Some(fresh), &terms, seed, go_on)?;
-        let shown = made.first().and_then(|made| ShownPromise::of(Some(promise), made, unchanged));
+        let from = &advice.applicant.point;
+        let shown = explainer.shown_promise(self.request(), fresh, from, &best.point)?;
         Ok(shown.map(|shown| {
             let applicant = &advice.applicant;
             let changes = changes(explainer.schema(), &applicant.values, row);
@@ -275,7 +263,7 @@ impl Adviser {
 }
 
 impl Unchanged {
-    fn of(point: &[f32], fresh: &Fresh) -> Self {
+    pub(super) fn of(point: &[f32], fresh: &Fresh) -> Self {
         let mut alone = Points::new(point.len());
         alone.push(point);
         let members = fresh.ensemble.members();

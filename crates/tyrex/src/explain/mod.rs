@@ -45,7 +45,7 @@ pub use calibrate::CalibrationTerms;
 pub use certify::{AdviceRows, verify_certificates};
 pub use document::{Advised, AnswerDocument, Explained, HighestPromise, Named, Unchanged};
 pub use feature::{FeatureDocument, FeatureForm};
-pub use given::{GivenModel, GivenSet};
+pub use given::{GivenFile, GivenModel, GivenSet};
 pub use import::{embedded_schema, import, import_bytes};
 pub use meaning::Meaning;
 pub use performance::{Part, Performance, PerformanceTally};
@@ -105,6 +105,8 @@ pub struct Explainer {
     reference_points: Arc<Points>,
     /// Models retrained for searches over models.
     search_models: Option<Arc<SearchModels>>,
+    /// Models that judge the repairs of an audit.
+    judges: Option<Arc<Fresh>>,
     /// Models retrained for the last question.
     made: Arc<MadeModels>,
 }
@@ -251,6 +253,7 @@ impl Explainer {
             scores: scores.into(),
             reference_points,
             search_models: None,
+            judges: None,
             made: Arc::default(),
         })
     }

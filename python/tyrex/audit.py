@@ -368,8 +368,8 @@ def audit(
     `{"sex": None, "age": [25, 40]}`. `rows` are the rows that the advice was given for,
     needed for groups by columns that the model does not take. `allow` is the share of promises
     that may be broken, 0 by default; `confidence` that of intervals and of the test of groups,
-    0.95 by default. `certify` is an ensemble of the one new model: repairs are searched for over its
-    models (trex-e, if there are enough), and each says how many of the fresh ones accept it.
+    0.95 by default. `certify` is an ensemble of the one new model: repairs are searched for over
+    its models (trex-e, if there are enough), and each says how many of the fresh ones accept it.
 
     >>> import tyrex
     >>> german = tyrex.datasets.load_german()

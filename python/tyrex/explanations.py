@@ -112,7 +112,9 @@ class Explanations(Sequence[Explanation]):
         request, ask = dict(self.answer["request"] or {}), self.answer.get("ask")
         if ask is None:
             return request
-        test = request["method"].get("robustness")
+        method = request["method"]
+        # The test of trex-o is that of its start.
+        test = method.get("robustness") or (method.get("start") or {}).get("robustness")
         return {**request, "tau": test and test["tau"], "seed": ask["seed"]}
 
     @property
@@ -303,7 +305,10 @@ class Explanations(Sequence[Explanation]):
                 seconds=document.pop("seconds", ()),
                 index=document.pop("index"),
                 interrupted=document.pop("interrupted"),
-                answer={**document, **{name: document[name] for name in ("request", "fingerprint")}},
+                answer={
+                    **document,
+                    **{name: document[name] for name in ("request", "fingerprint")},
+                },
             )
         except json.JSONDecodeError as problem:
             raise DataError(f"the explanations are not JSON: {problem}") from problem

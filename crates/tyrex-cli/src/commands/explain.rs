@@ -9,7 +9,7 @@ use tyrex::data::{Table, TableWriter};
 use tyrex::explain::{
     Advice, Advised, Adviser, AnswerDocument, Answered, Answering, Applicant, Ask, CALIBRATED_ROWS,
     Counter, Explained, Part, Performance, PortfolioDocument, PortfolioTerms, Request,
-    ShownPromise, Stage, Unchanged, check_advice_names,
+    Stage, check_advice_names,
 };
 use tyrex::{Error, Result, Seed};
 
@@ -243,38 +243,26 @@ fn applicant_page(page: &mut Page, applicant: &Explained<'_>, details: bool) {
         "Row {}: rejected with a score of {:.3}{label}",
         applicant.row, applicant.score
     ));
+    let promise = ("promise", applicant.retraining.clone());
     let mut pairs = vec![("advice", applicant.sentence.clone())];
     match &applicant.advice {
-        Advised::NotFound { relaxations, highest, .. } => {
-            if let Some(relaxations) = relaxations {
-                pairs.push(("rules", relaxations.to_string()));
-            }
-            if let Some(highest) = highest {
-                pairs.push(("promise", highest.sentence.clone()));
-            } else if let Some(Unchanged { accepting, models }) = applicant.unchanged {
-                let unchanged = format!(
-                    "{accepting} of {models} retrained models accept the applicant without any \
-                     change."
-                );
-                pairs.push(("promise", unchanged));
-            }
+        Advised::NotFound { rules, highest, .. } => {
+            // The second line is what helps most.
+            pairs.extend(highest.iter().map(|_| promise.clone()));
+            pairs.extend(rules.iter().map(|rules| ("rules", rules.clone())));
+            pairs.extend(applicant.unchanged.filter(|_| highest.is_none()).map(|_| promise));
+            pairs.truncate(if details { pairs.len() } else { 2 });
         }
-        Advised::Found { score, stability, cost, promise, certificate, .. } => {
-            let sentence = promise.as_ref().map(|promise| promise.sentence.as_str());
-            let sentence = sentence.unwrap_or(ShownPromise::NOT_MEASURED);
-            pairs.push(("promise", sentence.to_owned()));
-            if details {
-                let stability =
-                    stability.map(|r| format!(", stability {r:.3}")).unwrap_or_default();
-                let cost = cost
-                    .map(|cost| format!("; cost {:.3} in L1, {:.3} in L2", cost.l1, cost.l2))
-                    .unwrap_or_default();
-                pairs.push(("then", format!("a score of {score:.3}{stability}{cost}")));
-                if let Some(certificate) = certificate {
-                    pairs.push(("sure", certificate.words.sentence.clone()));
-                }
-            }
+        Advised::Found { score, stability, cost, certificate, .. } if details => {
+            let stability = stability.map(|r| format!(", stability {r:.3}")).unwrap_or_default();
+            let cost = cost
+                .map(|cost| format!("; cost {:.3} in L1, {:.3} in L2", cost.l1, cost.l2))
+                .unwrap_or_default();
+            pairs.push(promise);
+            pairs.push(("then", format!("a score of {score:.3}{stability}{cost}")));
+            pairs.extend(certificate.iter().map(|own| ("sure", own.words.sentence.clone())));
         }
+        Advised::Found { .. } => pairs.push(promise),
     }
     page.pairs(&pairs);
 }

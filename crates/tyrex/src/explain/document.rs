@@ -1,5 +1,6 @@
 //! Advice as a document: the JSON that every front end returns.
 
+use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -77,6 +78,8 @@ pub struct Explained<'a> {
     pub unchanged: Option<Unchanged>,
     /// The advice as a sentence.
     pub sentence: String,
+    /// What retrained models say about it, as a sentence.
+    pub retraining: String,
     /// The advice.
     pub advice: Advised<'a>,
 }
@@ -128,6 +131,9 @@ pub enum Advised<'a> {
         highest: Option<Box<HighestPromise>>,
         /// The single rules that prevent advice.
         relaxations: Option<Relaxations>,
+        /// The most helpful of them as a sentence.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        rules: Option<String>,
     },
 }
 
@@ -221,8 +227,15 @@ impl Adviser {
             Some(fresh) => self.highest(advice, fresh)?.map(Box::new),
             None => None,
         };
+        let retraining = match (&promise, &highest, unchanged) {
+            (Some(promise), _, _) => promise.sentence.clone(),
+            (None, Some(highest), _) => highest.sentence.clone(),
+            (None, None, Some(unchanged)) if advice.found().is_none() => unchanged.to_string(),
+            _ => ShownPromise::NOT_MEASURED.to_owned(),
+        };
         Ok(Explained {
             unchanged,
+            retraining,
             row: applicant.row,
             score: applicant.score,
             label: applicant.label.as_deref(),
@@ -259,6 +272,13 @@ impl Adviser {
             );
             HighestPromise { changes, cost, promise: shown, sentence }
         }))
+    }
+}
+
+impl fmt::Display for Unchanged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { accepting, models } = self;
+        write!(f, "{accepting} of {models} retrained models accept the applicant without any change.")
     }
 }
 
@@ -301,6 +321,7 @@ impl Explainer {
                 reason: *reason,
                 sentence: reason.to_string(),
                 highest,
+                rules: relaxations.as_ref().map(ToString::to_string),
                 relaxations,
             },
         }

@@ -202,7 +202,7 @@ pub struct ShownPromise {
 
 impl ShownPromise {
     /// The sentence of an answer that no retrained model has judged.
-    pub const NOT_MEASURED: &'static str = "Nothing about retraining was measured.";
+    pub(super) const NOT_MEASURED: &'static str = "Nothing about retraining was measured.";
 
     /// The promise of a certified point; `None` without fresh models. `unchanged` is the number of
     /// them that accept the applicant without any change.

@@ -135,11 +135,11 @@ pub(crate) async fn explain(
     let work = ExplainWork {
         fingerprint: served.fingerprint().to_owned(),
         rows: rows.kept(),
-        question: Some(KeptQuestion {
+        question: Some(Box::new(KeptQuestion {
             without_promise: served.without_promise(&ask),
             ask: ask.settled(served.explainer(), served.can_promise()),
             reference: served.explainer().reference_rows(),
-        }),
+        })),
         request: advising.request.clone(),
         certifying: advising.certifying.as_ref().map(|certifying| KeptCertifying {
             terms: certifying.terms.clone(),

@@ -3,6 +3,7 @@
 //! [`Answering`] is the question at work, for front ends that read applicants in batches or write
 //! advice as it is found; [`Explainer::answer`] runs all steps.
 
+use std::cell::OnceCell;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -54,7 +55,7 @@ pub struct Answering {
     /// The given models that the search does not use.
     given: Option<Ensemble>,
     /// The models of the certificates, once they are made.
-    fresh: Option<Option<Arc<Fresh>>>,
+    fresh: OnceCell<Option<Arc<Fresh>>>,
     promised: PromisedPoints,
     applicants: usize,
     found: usize,
@@ -168,7 +169,7 @@ impl Explainer {
             without_promise,
             calibration,
             given,
-            fresh: None,
+            fresh: OnceCell::new(),
             promised: PromisedPoints::new(self.encoder().dim()),
             applicants: 0,
             found: 0,
@@ -223,11 +224,11 @@ impl Answering {
         &mut self,
         watch: &(impl Fn(Progress) -> ControlFlow<()> + Sync),
     ) -> Result<Option<Arc<Fresh>>> {
-        if let Some(made) = &self.fresh {
+        if let Some(made) = self.fresh.get() {
             return Ok(made.clone());
         }
         let made = self.adviser.explainer().fresh(&self.asked, self.given.take(), watch)?;
-        Ok(self.fresh.insert(made).clone())
+        Ok(self.fresh.get_or_init(|| made).clone())
     }
 
     /// Judges all advice and certifies the given part of it. If the search was cancelled, or the

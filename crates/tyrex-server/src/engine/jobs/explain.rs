@@ -34,7 +34,7 @@ pub(crate) struct ExplainWork {
     pub(crate) rows: KeptRows,
     /// The question; none in jobs of earlier versions.
     #[serde(default)]
-    pub(crate) question: Option<KeptQuestion>,
+    pub(crate) question: Option<Box<KeptQuestion>>,
     pub(crate) request: Request,
     pub(crate) certifying: Option<KeptCertifying>,
     pub(crate) examining: bool,
@@ -213,7 +213,8 @@ impl Engine {
         }
         if work.request.promise.is_some() {
             // Rows that were found before a restart are in the table only.
-            let (table, _, _) = stored_rows(self.store.rows(&job).await?, columns.clone())?;
+            let JobRows { table, .. } =
+                stored_rows(self.store.rows(&job).await?, columns.clone())?;
             let judge = move || match found_in(&table) {
                 0 => Ok(None),
                 _ => {
@@ -335,7 +336,7 @@ impl Engine {
             KeptResult::Columns(columns) => (columns, None),
         };
         let rows = self.store.rows(&id.to_string()).await?;
-        let (table, documents, recorded) = stored_rows(rows, columns)?;
+        let JobRows { table, documents, recorded } = stored_rows(rows, columns)?;
         Ok(ExplainAnswer {
             model: stored.model,
             document: work.document(documents, found_in(&table), portfolio),
@@ -345,11 +346,16 @@ impl Engine {
     }
 }
 
-/// Stored rows as a table, as documents, and their promises.
-fn stored_rows(
-    rows: Vec<StoredRow>,
-    columns: Vec<String>,
-) -> Result<(Table, Vec<Box<RawValue>>, Vec<Option<Uuid>>)> {
+/// The rows of a job.
+struct JobRows {
+    table: Table,
+    documents: Vec<Box<RawValue>>,
+    /// The promises in the ledger.
+    recorded: Vec<Option<Uuid>>,
+}
+
+/// The stored rows of a job, with the columns of their table.
+fn stored_rows(rows: Vec<StoredRow>, columns: Vec<String>) -> Result<JobRows> {
     let damaged = |error: serde_json::Error| Error::Broken(format!("a damaged job: {error}"));
     let mut columns: Vec<Column> = columns.into_iter().map(Column::new).collect();
     let (mut documents, mut recorded) = (Vec::with_capacity(rows.len()), Vec::new());
@@ -359,7 +365,7 @@ fn stored_rows(
         documents.push(RawValue::from_string(row.document).map_err(damaged)?);
         recorded.push(row.promise.as_deref().and_then(|id| Uuid::parse_str(id).ok()));
     }
-    Ok((Table::new("counterfactuals", columns)?, documents, recorded))
+    Ok(JobRows { table: Table::new("counterfactuals", columns)?, documents, recorded })
 }
 
 /// The rows of a table of advice that have advice.

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use pyo3::types::PyType;
 use tyrex::data::catalogue::{Direction, Variant};
-use tyrex::data::schema::{ModelInput, Note};
+use tyrex::data::schema::{MissingPolicy, ModelInput, Note};
 use tyrex::data::{Catalogue, Dataset, Feature, FeatureKind, Hints, Value};
 use tyrex::explain::{ChangeWords, FeatureChange, Reference as Rows, UnlabelledRows};
 
@@ -66,10 +66,16 @@ impl Schema {
         Ok((Self(inferred.schema), inferred.notes.into_iter().map(remark).collect()))
     }
 
-    /// The same, for a model that takes the raw columns and encodes them itself.
-    fn for_raw_columns(&self) -> Self {
+    /// The same, for a model that takes the raw columns and encodes them itself; if `passes`, also
+    /// missing numbers that would be levels.
+    fn for_raw_columns(&self, passes: bool) -> Self {
         let mut schema = self.0.clone();
         schema.model.input = ModelInput::Raw;
+        for feature in &mut schema.features {
+            if passes && feature.kind.is_number() && feature.missing == Some(MissingPolicy::Level) {
+                feature.missing = Some(MissingPolicy::Pass);
+            }
+        }
         Self(schema)
     }
 

@@ -330,8 +330,9 @@ impl Explainer {
 
     /// Advice for the rows of a table, or for the first own ones that are rejected: the document of
     /// the answer, the seconds each row took, and whether Ctrl-C ended the search. The ensemble is
-    /// used for certificates and for `tau = auto`, in place of models trained now. `training` are training parameters that replace those of the model's recipe. The portfolio
-    /// is also stated by the groups of `by` and weighted by the column `amount`.
+    /// used for certificates and for `tau = auto`, in place of models trained now. `training` are
+    /// training parameters that replace those of the model's recipe. The portfolio is also stated by
+    /// the groups of `by` and weighted by the column `amount`.
     #[pyo3(signature = (rows, options, by, amount = None, limit = None, ensemble = None, training = None, progress = None))]
     #[expect(clippy::too_many_arguments, reason = "they are the keywords of the Python method")]
     fn explain(
@@ -400,7 +401,8 @@ impl Explainer {
         if let Some(other) = documents.interrupt.filter(|error| !is_interrupt(py, error)) {
             return Err(other);
         }
-        let document = answered.document(documents.value, &terms, table).or_raise()?;
+        let warnings = explainer.warnings(answered.adviser.request(), None);
+        let document = answered.document(documents.value, &terms, table, warnings).or_raise()?;
         let seconds = advice.iter().map(|each| each.outcome.seconds).collect();
         Ok((error::json(&document)?, seconds, stopped))
     }

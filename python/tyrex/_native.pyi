@@ -111,14 +111,14 @@ class Explainer:
         A certificate for every row of a table that is not dropped, as JSON, each with its sentence,
         after its row.
         """
-    def explain(self, /, rows: Table | None, options: str, by: SupportsGetItem[int, str], amount: str | None = None, limit: SupportsIndex | None = None, ensemble: Ensemble | None = None, training: str | None = None, progress: Any | None = None) -> tuple[str, list[float], str, bool, str]:
+    def explain(self, /, rows: Table | None, options: str, by: SupportsGetItem[int, str], amount: str | None = None, limit: SupportsIndex | None = None, ensemble: Ensemble | None = None, training: str | None = None, progress: Any | None = None) -> tuple[str, list[float], str, bool, str, list[str]]:
         """
         Advice for the rows of a table, or for the first own ones that are rejected: a document
         per row, the seconds each took, the request, and whether Ctrl-C ended the search. The
         ensemble is used for certificates and for `tau = auto`, in place of models trained now.
-        `training` are training parameters that replace those of the model's recipe. The last
+        `training` are training parameters that replace those of the model's recipe. The fifth
         element is the document of all promises at once, by the groups of `by` and weighted by the
-        column `amount`; `null` without a promise.
+        column `amount`; `null` without a promise. The last are reasons to doubt the advice.
         """
     @property
     def fingerprint(self, /) -> str:
@@ -323,9 +323,10 @@ class Schema:
         """
         The features, in the order of a row.
         """
-    def for_raw_columns(self, /) -> Schema:
+    def for_raw_columns(self, /, passes: bool) -> Schema:
         """
-        The same, for a model that takes the raw columns and encodes them itself.
+        The same, for a model that takes the raw columns and encodes them itself; if `passes`, also
+        missing numbers that would be levels.
         """
     @staticmethod
     def from_json(text: str) -> Schema:

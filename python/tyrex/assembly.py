@@ -83,13 +83,13 @@ def assemble(
     features = converted.features or source.features.names
     levels = converted.levels if isinstance(converted, Onnx) else {}
     made = schema_of(source, schema, favourable, features, levels)
+    given = schema is not None or source.data is not None
     if isinstance(converted, Onnx):
         try:
-            native = _native_of(converted, source, made)
+            native = _native_of(converted, source, made, given)
         except (ModelError, SchemaError) as problem:
             # A model that the native engine does not support becomes a black box. A schema that
             # was given is the user's to correct.
-            given = schema is not None or source.data is not None
             if converted.fallback is None or (given and isinstance(problem, SchemaError)):
                 raise
             converted = replace(converted.fallback, reason=str(problem))
@@ -124,7 +124,7 @@ def _with_file(
         known = first.columns is not None and set(first.columns) <= set(source.frame.names)
         features = first.columns if known else source.features.names
         made = schema_of(source, None, favourable, features)
-        made = Schema(made._native.for_raw_columns(), made.notes)
+        made = Schema(made._native.for_raw_columns(True), made.notes)
     native_model = read(made._native)
     rows = source.data or _native.Data.applicants(source.table, made._native)
     native = _native.Explainer.with_model(rows, native_model, made._native.takes_raw_columns)
@@ -184,10 +184,13 @@ def _model_of(converted: Onnx) -> _native.Model:
     )
 
 
-def _native_of(converted: Onnx, source: Source, schema: Schema) -> _native.Explainer:
-    """A converted model, on the raw columns it takes."""
+def _native_of(
+    converted: Onnx, source: Source, schema: Schema, given: bool
+) -> _native.Explainer:
+    """A converted model, on the raw columns it takes. Unless the schema was given, the model gets
+    missing numbers as they are."""
     model = _model_of(converted)
-    rows = _native.Data.applicants(source.table, schema._native.for_raw_columns())
+    rows = _native.Data.applicants(source.table, schema._native.for_raw_columns(not given))
     return _native.Explainer.with_model(rows, model, True)
 
 

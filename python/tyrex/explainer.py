@@ -370,6 +370,8 @@ class Explainer:
             kind=frame.kind,
             certifier=lambda advice: _certify(self, advice, own),
         )
+        for doubt in advice.warnings:
+            warnings.warn(doubt, stacklevel=2)
         if interrupted:
             done = sum(each.reason != "cancelled" for each in advice)
             warnings.warn(

@@ -123,6 +123,11 @@ class Explanations(Sequence[Explanation]):
         return str(self.answer["fingerprint"])
 
     @property
+    def warnings(self) -> list[str]:
+        """Reasons to doubt the advice, such as a schema without rules."""
+        return list(self.answer.get("warnings", ()))
+
+    @property
     def portfolio(self) -> dict[str, Any] | None:
         """All promises at once, if there is a promise: `sentence` states the share that the next
         model keeps, `statements` the same by group and weighted by amount."""

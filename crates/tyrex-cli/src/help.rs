@@ -71,10 +71,11 @@ pub(crate) fn remedy(error: &anyhow::Error) -> Option<String> {
         },
         Error::Io { action: "write", source, .. } => match source.kind() {
             ErrorKind::NotFound => "create the folder first: `mkdir -p FOLDER`".to_owned(),
-            ErrorKind::PermissionDenied => {
-                "choose a folder with write permission; nothing was changed".to_owned()
+            ErrorKind::PermissionDenied => "choose a folder with write permission".to_owned(),
+            ErrorKind::StorageFull => {
+                "free space on the disk, then repeat the command; no file was written in part"
+                    .to_owned()
             }
-            ErrorKind::StorageFull => "free space on the disk; nothing was changed".to_owned(),
             ErrorKind::IsADirectory => "name a file, not a folder".to_owned(),
             _ => return None,
         },
@@ -116,6 +117,11 @@ pub(crate) fn remedy(error: &anyhow::Error) -> Option<String> {
         Error::Dimension { what, .. } if what.starts_with("inputs of the model") => {
             "use the schema the model was trained with; `tyrex model show` lists its inputs, and \
              `[model] input` in the schema says whether they are raw or encoded columns"
+                .to_owned()
+        }
+        Error::InvalidModel(problem) if problem.contains("the wrong way round") => {
+            "name the favourable class with --model-class or --model-class-number, or correct the \
+             schema"
                 .to_owned()
         }
         Error::Model { problem, .. } => match problem {

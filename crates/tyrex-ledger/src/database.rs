@@ -316,7 +316,6 @@ async fn open_file(path: &Path, shown: &str, opening: Opening) -> Result<SqliteP
     }
     let options = SqliteConnectOptions::new()
         .filename(path)
-        .create_if_missing(opening == Opening::MayCreate)
         .journal_mode(SqliteJournalMode::Wal)
         // With a write-ahead log, this makes every commit wait for the disk.
         .synchronous(SqliteSynchronous::Full)
@@ -341,7 +340,8 @@ async fn open_file(path: &Path, shown: &str, opening: Opening) -> Result<SqliteP
 }
 
 /// Creates the file for its owner alone, if there is none: it will hold personal data. SQLite gives
-/// the files beside it the same permissions, and reports a file that cannot be created.
+/// the files beside it the same permissions. It creates no file itself, so it reports one that could
+/// not be created here.
 fn create_private(path: &Path) {
     let mut options = std::fs::OpenOptions::new();
     options.write(true).create_new(true);

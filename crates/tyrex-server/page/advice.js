@@ -133,6 +133,7 @@ export function advicePanel(context, on) {
       body,
       h("p", { class: "lead" }, sentence),
       h("p", { class: "promise" }, answer.explained.retraining),
+      ...(answer.document.warnings ?? []).map((warning) => h("p", { class: "note" }, warning)),
       changeTable(advice.changes),
       h(
         "div",

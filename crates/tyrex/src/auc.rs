@@ -20,9 +20,25 @@ pub fn auc(favourable: &[f32], unfavourable: &[f32]) -> Option<f64> {
     (pairs > 0.0).then(|| won as f64 / (2.0 * pairs))
 }
 
+/// The 99.9 % quantile of the standard normal distribution.
+const Z: f64 = 3.090_232_306_167_813;
+
+/// The AUC, and the upper end of its one-sided 99.9 % interval,
+/// `AUC + z sqrt((m + n + 1) / (12 m n))`: the deviation is that of scores that carry no information
+/// about `m` favourable and `n` unfavourable rows (Wilcoxon, Mann and Whitney).
+///
+/// If it is below 1/2, the scores rank the rows the wrong way round. Fewer than seven rows of each
+/// class cannot show that.
+pub(crate) fn upper_end(favourable: &[f32], unfavourable: &[f32]) -> Option<(f64, f64)> {
+    let (m, n) = (favourable.len() as f64, unfavourable.len() as f64);
+    let area = auc(favourable, unfavourable)?;
+    Some((area, area + Z * ((m + n + 1.0) / (12.0 * m * n)).sqrt()))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rand::RngExt as _;
 
     #[test]
     fn the_order_decides_from_all_wrong_to_all_right() {
@@ -39,6 +55,18 @@ mod tests {
         // One pair is right, one is a tie, one is wrong, one is right.
         assert_eq!(auc(&[0.5, 0.7], &[0.5, 0.6]), Some(2.5 / 4.0));
         assert_eq!(auc(&[0.0], &[-0.0]), Some(0.5));
+    }
+
+    #[test]
+    fn few_rows_do_not_show_a_reversed_order() {
+        let upper = |rows: usize| upper_end(&vec![0.1; rows], &vec![0.9; rows]).unwrap().1;
+        assert!(upper(6) > 0.5);
+        assert!(upper(7) < 0.5);
+        // Scores without information exceed the interval in about one of 1000 samples.
+        let mut rng = crate::seed::Seed(1).rng();
+        let mut draw = || -> Vec<f32> { (0..40).map(|_| rng.random()).collect() };
+        let reversed = (0..4000).filter(|_| upper_end(&draw(), &draw()).unwrap().1 < 0.5).count();
+        assert!((1..=12).contains(&reversed), "{reversed}");
     }
 
     #[test]

@@ -135,6 +135,14 @@ pub enum Error {
     },
 }
 
+/// The beginning of a long cell.
+pub(crate) fn shortened(text: &str) -> String {
+    match text.char_indices().nth(120) {
+        Some((end, _)) => format!("{}...", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
 /// The text with long lines cut: an error may quote a very long line of a file.
 #[must_use]
 pub fn in_short_lines(text: &str) -> String {

@@ -169,6 +169,14 @@ impl<'a> Batches<'a> {
         }
     }
 
+    /// How well the model does on the rows of a file.
+    pub(super) fn tally(&self) -> Option<&PerformanceTally> {
+        match &self.rows {
+            Rows::Own => None,
+            Rows::File(_) | Rows::Table(_) => Some(&self.tally),
+        }
+    }
+
     /// Which part of the data they are.
     pub(super) fn part(&self) -> Part {
         match &self.rows {

@@ -111,6 +111,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
         .transpose()?;
     let go_on = |_| std::ops::ControlFlow::Continue(());
     let rows = answered.rows(args.limit.unwrap_or(SHOWN), go_on)?;
+    let warnings = explainer.warnings(answered.adviser.request(), batches.tally());
     let report = ExplainReport {
         data: batches.summary(&title),
         model: ModelSummary::of(explainer.model()),
@@ -119,7 +120,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
         performances: batches.performances(),
         part: batches.part(),
         rejected_rows: batches.rejected(),
-        answer: answered.document(rows, &terms, batches.table())?,
+        answer: answered.document(rows, &terms, batches.table(), warnings)?,
         out: args.out.as_deref().map(shown),
         recorded,
         details: args.details,
@@ -331,6 +332,8 @@ impl Report for ExplainReport<'_> {
                         the rows that the model was trained on";
             page.pairs(&[("reference", none.to_owned())]);
         }
+        let warnings = answer.warnings.iter().map(|warning| ("warning", warning.clone()));
+        page.pairs(&warnings.collect::<Vec<_>>());
         page.title("Accuracy");
         performance_table(page, &self.performances);
         page.title("Rejected applicants");

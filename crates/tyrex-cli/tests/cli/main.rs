@@ -11,6 +11,8 @@ mod certify;
 mod data;
 mod experiment;
 mod explain;
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+mod faults;
 mod given;
 mod ledger;
 mod model;

@@ -23,6 +23,30 @@ fn an_inferred_schema_trains_without_a_change() {
     assert_eq!(document["data"]["rows"], 40);
 }
 
+/// Public files repeat names; the schema that is drawn up reads the same file.
+#[test]
+fn a_file_with_a_repeated_header_is_drawn_up_and_trained_on() {
+    let place = Place::new();
+    let mut text = "income,debt,income,paid,paid\n".to_owned();
+    for row in 0..120 {
+        let (income, debt) = (row * 37 % 101, row * 13 % 53);
+        let paid = ["no", "yes"][usize::from(income > debt)];
+        text += &format!("{income},{debt},{income},{paid},{paid}\n");
+    }
+    place.write("loans.csv", &text);
+    let infer = ["schema", "infer", "loans.csv", "--label", "paid", "--out", "s.toml"];
+    let shown = place.done(&infer);
+    assert!(shown.contains("a further column is read as `income.2`"), "{shown}");
+    assert!(place.read("s.toml").contains("ignore = [\"income.2\", \"paid.2\"]"));
+    let train = ["train", "--data", "loans.csv", "--schema", "s.toml", "--out", "m.onnx"];
+    place.done(&[&train[..], &["--epochs", "3"]].concat());
+    let explain = ["explain", "--data", "loans.csv", "--schema", "s.toml", "--model", "m.onnx"];
+    let document = place.json(&[&explain[..], &["--method", "trex-o"]].concat());
+    let warning = document["warnings"][0].as_str().unwrap();
+    assert!(warning.starts_with("Nobody has confirmed what people can change"), "{warning}");
+    assert!(warning.contains("`income`, `debt` in any way"), "{warning}");
+}
+
 #[test]
 fn without_a_file_the_schema_goes_to_standard_output_even_when_quiet() {
     let place = Place::with_loans();

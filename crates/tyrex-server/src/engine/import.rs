@@ -63,6 +63,9 @@ pub(crate) struct Upload {
     /// Whether the model was trained on `data`. Only for models in databases of earlier versions,
     /// which kept such rows there; an upload sends them as `reference`.
     pub(crate) data_trains: bool,
+    /// Whether a model is accepted that ranks its rows the wrong way round: models in databases of
+    /// earlier versions were not checked.
+    pub(crate) accept_reversed: bool,
 }
 
 /// How to read a model file that is ambiguous.
@@ -96,7 +99,8 @@ impl Upload {
     /// train. Otherwise they are applicants.
     pub(super) fn read(&self, limits: TableLimits) -> Result<(Explainer, Option<Vec<Applicant>>)> {
         let options = self.reading.options();
-        let schema = self.checked_schema(&options)?;
+        let mut schema = self.checked_schema(&options)?;
+        schema.model.accept_reversed |= self.accept_reversed;
         let model = import_bytes(&self.onnx, &schema, &options).map_err(at("model"))?;
         check_size(&model).map_err(|problem| Error::field("model", problem))?;
         let read = |part: &'static str, file: &(String, Vec<u8>)| {
@@ -441,6 +445,7 @@ fn restored(
                 reference: stored.reference.clone(),
                 reading: serde_json::from_str(&stored.options).map_err(damaged)?,
                 data_trains: matches!(retraining, Some(Retraining::Trained(_))),
+                accept_reversed: true,
                 ..Upload::default()
             };
             // Earlier versions accepted larger files.

@@ -210,6 +210,7 @@ impl Files {
             given: self.given,
             training: self.training,
             data_trains: false,
+            accept_reversed: false,
         })
     }
 }

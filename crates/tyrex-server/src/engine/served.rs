@@ -266,9 +266,19 @@ impl Served {
         if !self.apart {
             return self.explainer.performances();
         }
+        vec![self.tally().performance(Part::All)]
+    }
+
+    /// Reasons to doubt advice.
+    pub(crate) fn warnings(&self, request: &Request) -> Vec<String> {
+        let own = self.apart.then(|| self.tally());
+        self.explainer.warnings(request, own.as_ref())
+    }
+
+    fn tally(&self) -> PerformanceTally {
         let mut tally = PerformanceTally::default();
         self.applicants.iter().for_each(|own| tally.add(own.score, own.favourable));
-        vec![tally.performance(Part::All)]
+        tally
     }
 
     pub(super) fn retraining(&self) -> Option<&Retraining> {

@@ -191,7 +191,7 @@ async fn answer_now(
     let rows = found.into_iter().map(|found| found.document).collect();
     Ok(ExplainAnswer {
         model: served.id().to_owned(),
-        document: work.document(rows, advised, portfolio),
+        document: work.document(rows, advised, portfolio, served.warnings(request)),
         recorded,
         table,
     })

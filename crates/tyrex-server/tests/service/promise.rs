@@ -51,7 +51,9 @@ fn the_default_answer_has_a_promise_and_is_the_librarys() {
         .expect("an answer");
     let rows = answered.rows(1, |_| std::ops::ControlFlow::Continue(())).expect("a document");
     let table = explainer.reference().table();
-    let own = answered.document(rows, &PortfolioTerms::default(), table).expect("a document");
+    let warnings = explainer.warnings(answered.adviser.request(), None);
+    let own = answered.document(rows, &PortfolioTerms::default(), table, warnings);
+    let own = own.expect("a document");
     // Through its text, as over HTTP: 32-bit numbers have other digits as JSON values.
     let own: Value =
         serde_json::from_str(&serde_json::to_string(&own).expect("JSON")).expect("JSON");

@@ -290,6 +290,7 @@ fn a_scaled_group_projects_onto_its_own_simplex() {
         feature: "grade".to_owned(),
         coding: Coding::OneHot { levels, affines },
         beside: Vec::new(),
+        passes: false,
     };
     let names = schema.features.iter().map(|feature| feature.name.clone()).collect();
     let encoder = Encoder::from_blocks(names, blocks).unwrap();

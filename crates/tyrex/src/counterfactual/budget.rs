@@ -10,6 +10,7 @@ use super::field::Field;
 use super::path::Path;
 use crate::error::{Error, Result};
 use crate::measure::Reading;
+use crate::points::Points;
 
 /// The limits of the work for one factual; an absent limit means no limit.
 ///
@@ -145,6 +146,13 @@ impl<'a> Meter<'a> {
     /// Evaluates a field; `None` if the budget is spent.
     pub(crate) fn read(&mut self, field: &mut dyn Field, x: &[f32]) -> Option<Reading> {
         self.take(0, field.evaluations()).then(|| field.read(x))
+    }
+
+    /// Evaluates a field at points, in their order, until the budget is spent.
+    pub(crate) fn read_all(&mut self, field: &mut dyn Field, points: &Points) -> Vec<Reading> {
+        let affordable = |_: &usize| self.take(0, field.evaluations());
+        let paid: Vec<usize> = (0..points.len()).take_while(affordable).collect();
+        field.read_all(&points.select(&paid))
     }
 
     /// Evaluates a field with its gradient; `None` if the budget is spent.

@@ -2,6 +2,7 @@
 
 use crate::error::Result;
 use crate::measure::{Gauge, GaugeScratch, Reading};
+use crate::points::Points;
 
 /// A function to increase. Measures are fields; so is the worst case of ROAR.
 pub(crate) trait Field {
@@ -13,6 +14,17 @@ pub(crate) trait Field {
 
     /// The same with the gradient.
     fn read_with_gradient(&mut self, x: &[f32], gradient: &mut [f32]) -> Result<Reading>;
+
+    /// The values at several points, in their order, with the bits of [`read`](Self::read).
+    fn read_all(&mut self, points: &Points) -> Vec<Reading> {
+        points.rows().map(|x| self.read(x)).collect()
+    }
+
+    /// The number of points to evaluate together where one after the other may be enough: more
+    /// than 1 if further points cost little.
+    fn together(&self) -> usize {
+        1
+    }
 }
 
 /// A measure, evaluated by one thread.

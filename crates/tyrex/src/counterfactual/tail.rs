@@ -21,6 +21,7 @@ use super::field::Field;
 use crate::error::Result;
 use crate::measure::Reading;
 use crate::model::{Committee, CommitteeScratch};
+use crate::points::Points;
 
 /// The tail of a committee: its share and its temperature.
 #[derive(Debug, Clone, Copy)]
@@ -48,12 +49,6 @@ impl<'a> Tail<'a> {
     pub(crate) fn new(committee: &'a Committee, shape: TailShape) -> Self {
         let weights = vec![0.0; committee.models().len() - 1];
         Self { committee, shape, scratch: committee.scratch(), weights }
-    }
-
-    /// The field from the logits of all models, the model in use first.
-    pub(crate) fn value(&mut self, logits: &[f32]) -> f64 {
-        let tail = self.shape.tail(&logits[1..], &mut self.weights);
-        field(f64::from(logits[0]), tail)
     }
 
     /// The score and the logit of the model in use, and the tail.
@@ -91,6 +86,25 @@ impl Field for Tail<'_> {
             self.committee.gradient(x, models, scratch, gradient);
         }
         Ok(Reading { score, value: field(own, tail) })
+    }
+
+    fn read_all(&mut self, points: &Points) -> Vec<Reading> {
+        let logits = self.committee.logits_of(points);
+        let scores = self.committee.models()[0].score(points);
+        let mut of_models = vec![0.0; logits.len()];
+        let each = scores.into_iter().enumerate();
+        each.map(|(row, score)| {
+            of_models.iter_mut().zip(&logits).for_each(|(to, of_model)| *to = of_model[row]);
+            let tail = self.shape.tail(&of_models[1..], &mut self.weights);
+            Reading { score, value: field(f64::from(of_models[0]), tail) }
+        })
+        .collect()
+    }
+
+    /// The weights of the models do not fit into the second cache; reading them is most of the
+    /// work for one point.
+    fn together(&self) -> usize {
+        6
     }
 }
 

@@ -1,8 +1,6 @@
 //! From the text of a cell to a value that its feature accepts.
 
-use crate::data::schema::{
-    Feature, FeatureKind, MissingPolicy, Schema, SpecialAs, is_representable,
-};
+use crate::data::schema::{Feature, FeatureKind, Schema, SpecialAs, is_representable};
 use crate::data::value::{EXACT, Row, Value, nearest_name, parse_number};
 
 impl Schema {
@@ -10,7 +8,7 @@ impl Schema {
     #[must_use]
     pub fn accepts(&self, feature: &Feature, value: &Value) -> bool {
         match (value, &feature.kind) {
-            (Value::Missing, _) => *self.missing_policy(feature) == MissingPolicy::Level,
+            (Value::Missing, _) => self.missing_policy(feature).keeps_missing(),
             (Value::Number(number), FeatureKind::Numeric | FeatureKind::Integer) => {
                 let special = self.special_values(feature, SpecialAs::Level).contains(number)
                     || self.special_values(feature, SpecialAs::Number).contains(number);

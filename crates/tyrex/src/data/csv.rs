@@ -48,7 +48,8 @@ impl<R: Read> Read for Ended<R> {
 pub(super) struct Reader<R> {
     source: PathBuf,
     records: csv::Reader<Ended<Utf8<Input<R>>>>,
-    header: csv::StringRecord,
+    /// The columns, without cells.
+    header: Vec<Column>,
 }
 
 impl<R: Read> Reader<R> {
@@ -74,7 +75,7 @@ impl<R: Read> Reader<R> {
                 "the header is separated by {separator}, expected commas between columns"
             )));
         }
-        Ok(Self { source: source.to_owned(), records, header })
+        Ok(Self { source: source.to_owned(), records, header: Column::of_header(header.iter()) })
     }
 }
 
@@ -102,7 +103,7 @@ impl<R: Read> Batches for Reader<R> {
         limit: usize,
         room: &mut TableRoom,
     ) -> Result<(usize, Vec<Column>)> {
-        let mut columns: Vec<Column> = self.header.iter().map(Column::new).collect();
+        let mut columns = self.header.clone();
         let mut record = csv::StringRecord::new();
         let mut rows = 0;
         while rows < limit {

@@ -112,6 +112,15 @@ impl Schema {
         inferred
             .note(None, format!("Inferred from {}; correct it where necessary.", name_of(table)));
         remark_on_label(&mut inferred, summary.as_ref(), favourable);
+        for column in table.columns() {
+            if let Some(written) = column.repeats() {
+                let name = column.name();
+                let text = format!(
+                    "The header has `{written}` more than once; a further column is read as `{name}`."
+                );
+                inferred.note(None, text);
+            }
+        }
         let names = match &hints.features {
             Some(features) => features.iter().map(String::as_str).collect(),
             None => other_columns(table, &inferred.schema),
@@ -287,7 +296,7 @@ fn add_feature(
     let objection = objection(&column, &levels, known.is_some());
     if let Some(reason) = objection.filter(|_| !needed) {
         inferred.note(None, format!("Column `{name}` is ignored: it {reason}."));
-        if column.not_numbers > 0 && column.not_numbers * 10 < column.rows {
+        if column.has_few_texts() {
             let count = column.not_numbers;
             inferred.note(None, format!("Only {count} cells of `{name}` are not numbers."));
         }
@@ -393,6 +402,14 @@ fn remark_on_feature(
                 );
                 inferred.note(name, text);
             }
+        }
+        FeatureKind::Categorical { .. } if !known && column.has_few_texts() => {
+            let text = format!(
+                "Only {} of {} cells are not numbers. If they mean missing, list them in `tokens` \
+                 under [missing] and make it `numeric`.",
+                column.not_numbers, column.rows
+            );
+            inferred.note(name, text);
         }
         FeatureKind::Categorical { .. } if !known => {
             let text = "If the levels have an order, list them in it and make it `ordinal`.";

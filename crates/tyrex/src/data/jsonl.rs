@@ -13,7 +13,7 @@ use crate::data::limits::TableRoom;
 use crate::data::reader::Batches;
 use crate::data::table::{Column, Content};
 use crate::data::writer::Sink;
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, shortened};
 use crate::file::WholeFile;
 
 /// Reads JSON lines. The first line names the columns; a key that a later line leaves out
@@ -99,7 +99,7 @@ impl<R: Read> Batches for Reader<R> {
                     file: self.source.clone(),
                     row,
                     column: key.clone(),
-                    value: found,
+                    value: shortened(&found),
                     expected: "a number, a text, true, false or null".to_owned(),
                 })?;
             }

@@ -3,6 +3,8 @@
 //! The column interface of the `parquet` crate is sufficient for that; the arrow interface would
 //! only add dependencies.
 
+mod footer;
+
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -16,6 +18,7 @@ use parquet::data_type::{BoolType, ByteArray, ByteArrayType, DataType, DoubleTyp
 use parquet::errors::ParquetError;
 use parquet::file::properties::WriterProperties;
 use parquet::file::reader::{ChunkReader, FileReader, SerializedFileReader};
+use parquet::file::serialized_reader::ReadOptionsBuilder;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{ColumnDescriptor, Type};
 
@@ -37,7 +40,8 @@ const GROUP: usize = 16_384;
 pub(super) struct Reader<R: ChunkReader> {
     source: PathBuf,
     file: SerializedFileReader<R>,
-    names: Vec<String>,
+    /// The columns, without cells.
+    header: Vec<Column>,
     next_group: usize,
     group: Group,
     /// The rows that were read.
@@ -56,7 +60,15 @@ impl<R: ChunkReader + 'static> Reader<R> {
     /// Reads the schema.
     pub(super) fn new(source: &Path, content: R) -> Result<Self> {
         let wrong = |problem: String| Error::Table { file: source.to_owned(), problem };
-        let file = SerializedFileReader::new(content).map_err(|error| broken(source, &error))?;
+        let schema = footer::schema(&content)
+            .map_err(|problem| wrong(format!("not a readable Parquet file: {problem}")))?;
+        let options = ReadOptionsBuilder::new();
+        let options = match schema {
+            Some(schema) => options.with_parquet_schema(schema),
+            None => options,
+        };
+        let file = SerializedFileReader::new_with_options(content, options.build())
+            .map_err(|error| broken(source, &error))?;
         let schema = file.metadata().file_metadata().schema_descr_ptr();
         let mut names = Vec::with_capacity(schema.num_columns());
         for descriptor in schema.columns() {
@@ -70,7 +82,8 @@ impl<R: ChunkReader + 'static> Reader<R> {
             names.push(name);
         }
         let source = source.to_owned();
-        Ok(Self { source, file, names, next_group: 0, group: Group::default(), rows: 0 })
+        let header = Column::of_header(names.iter().map(String::as_str));
+        Ok(Self { source, file, header, next_group: 0, group: Group::default(), rows: 0 })
     }
 
     fn wrong(&self, problem: String) -> Error {
@@ -106,7 +119,7 @@ impl<R: ChunkReader + 'static> Reader<R> {
                 )));
             }
             let schema = self.file.metadata().file_metadata().schema_descr();
-            let columns = (0..self.names.len())
+            let columns = (0..self.header.len())
                 .map(|index| {
                     let pages = group.get_column_page_reader(index).map_err(broken)?;
                     let pages = Box::new(CheckedPages { pages, has_dictionary: false });
@@ -130,7 +143,7 @@ impl<R: ChunkReader + 'static> Batches for Reader<R> {
     fn declared(&self) -> Option<(usize, usize)> {
         let groups = self.file.metadata().row_groups().iter();
         let rows = groups.map(|group| usize::try_from(group.num_rows()).unwrap_or(0));
-        Some((rows.fold(0, usize::saturating_add), self.names.len()))
+        Some((rows.fold(0, usize::saturating_add), self.header.len()))
     }
 
     fn read(
@@ -139,8 +152,7 @@ impl<R: ChunkReader + 'static> Batches for Reader<R> {
         limit: usize,
         room: &mut TableRoom,
     ) -> Result<(usize, Vec<Column>)> {
-        let mut columns: Vec<Column> =
-            self.names.iter().map(|name| Column::new(name.as_str())).collect();
+        let mut columns = self.header.clone();
         let mut rows = 0;
         while rows < limit && self.open_group()? {
             let schema = self.file.metadata().file_metadata().schema_descr();

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 
-use crate::data::schema::{Feature, MissingPolicy, Schema};
+use crate::data::schema::{Feature, MissingPolicy, Schema, Split};
 use crate::data::table::{Column, Table};
 use crate::data::value::{Row, Value};
 use crate::error::{Error, Result};
@@ -66,6 +66,33 @@ impl ReadReport {
     }
 }
 
+/// Refuses a file with two columns of a name that the schema uses, unless the schema mentions the
+/// second one by the name it got.
+fn check_repeated(schema: &Schema, table: &Table) -> Result<()> {
+    let split = match &schema.split {
+        Split::Column { column, .. } => Some(column.as_str()),
+        _ => None,
+    };
+    let is_used = |name: &str| {
+        schema.position(name).is_some() || schema.label.column == name || split == Some(name)
+    };
+    for column in table.columns() {
+        let name = column.name();
+        let is_known = is_used(name) || schema.ignore.iter().any(|ignored| ignored == name);
+        if let Some(written) = column.repeats().filter(|written| is_used(written) && !is_known) {
+            return Err(Error::Table {
+                file: table.source().to_owned(),
+                problem: format!(
+                    "column `{written}` appears twice in the header, and the schema does not say \
+                     which one it means; the second is read as `{name}`: add `{name}` to `ignore` or \
+                     to the features, or remove it from the file"
+                ),
+            });
+        }
+    }
+    Ok(())
+}
+
 impl Rows {
     /// Reads the features of every row. The table may have more columns than the schema
     /// names; the label is not needed. A batch of a file may have no rows to keep, a whole
@@ -77,6 +104,7 @@ impl Rows {
 
     /// The same for a schema that was validated before.
     pub(crate) fn read_valid(schema: &Schema, table: &Table) -> Result<Self> {
+        check_repeated(schema, table)?;
         let columns: Vec<(&Feature, &Column)> = schema
             .features
             .iter()
@@ -124,7 +152,9 @@ impl Rows {
                     );
                     return Err(table.cell_error(row, column, expected));
                 }
-                MissingPolicy::DropRow | MissingPolicy::Level => Value::Missing,
+                MissingPolicy::DropRow | MissingPolicy::Level | MissingPolicy::Pass => {
+                    Value::Missing
+                }
                 MissingPolicy::Fill(value) => value.clone(),
             });
             missing.push((policy, &feature.name));
@@ -136,7 +166,9 @@ impl Rows {
                 // A row that is dropped is neither filled nor kept.
                 _ if drop => continue,
                 MissingPolicy::Fill(_) => &mut self.report.filled,
-                MissingPolicy::Level | MissingPolicy::Reject => &mut self.report.kept_missing,
+                MissingPolicy::Level | MissingPolicy::Pass | MissingPolicy::Reject => {
+                    &mut self.report.kept_missing
+                }
             };
             *counts.entry(name.clone()).or_default() += 1;
         }

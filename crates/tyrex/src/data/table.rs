@@ -10,7 +10,7 @@ use crate::data::cell::listed;
 use crate::data::limits::TableLimits;
 use crate::data::value::nearest_name;
 use crate::data::{csv, jsonl, parquet, reader, writer};
-use crate::error::{Error, Result};
+use crate::error::{Error, Result, shortened};
 use crate::file::{Overwrite, check_writable};
 
 /// Named columns of text, with the file they came from.
@@ -31,6 +31,8 @@ pub struct Table {
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Column {
     name: String,
+    /// The name in the header, if another column has it too.
+    repeats: Option<String>,
     text: String,
     ends: Vec<usize>,
 }
@@ -40,6 +42,30 @@ impl Column {
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         Self { name: name.into(), ..Self::default() }
+    }
+
+    /// Columns without cells for the names of a header. The second column with the name `a` is
+    /// called `a.2`.
+    pub(super) fn of_header<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Vec<Self> {
+        let mut taken: BTreeSet<String> = BTreeSet::new();
+        let written: BTreeSet<&str> = names.clone().collect();
+        let column = |name: &'a str| {
+            if taken.insert(name.to_owned()) {
+                return Self::new(name);
+            }
+            let free = |other: &String| !written.contains(&**other) && taken.insert(other.clone());
+            let mut others = (2_usize..).map(|count| format!("{name}.{count}"));
+            let own = others.find(free).unwrap_or_default();
+            Self { repeats: Some(name.to_owned()), ..Self::new(own) }
+        };
+        names.map(column).collect()
+    }
+
+    /// The name of this column in the header, if an earlier column has it too. This one has a
+    /// [`name`](Self::name) of its own.
+    #[must_use]
+    pub fn repeats(&self) -> Option<&str> {
+        self.repeats.as_deref()
     }
 
     /// The column's name.
@@ -248,7 +274,7 @@ impl Table {
             file: self.source.clone(),
             row,
             column: column.name.clone(),
-            value: self.cell(row, column).to_owned(),
+            value: shortened(self.cell(row, column)),
             expected,
         }
     }

@@ -15,7 +15,6 @@ use crate::action::Overrides;
 use crate::counterfactual::{
     Budget, Counterfactual, MethodSpec, Norm, Outcome, Protocol, Reason, Tick,
 };
-use crate::data::schema::MissingPolicy;
 use crate::data::{Column, Content, Feature, FeatureKind, Row, Schema, Table, Value};
 use crate::error::{Error, Result};
 use crate::seed::Seed;
@@ -273,7 +272,7 @@ struct Parameters<'a> {
 
 /// The type of a feature's cells.
 fn content(schema: &Schema, feature: &Feature) -> Content {
-    let keeps_missing = *schema.missing_policy(feature) == MissingPolicy::Level;
+    let keeps_missing = schema.missing_policy(feature).keeps_missing();
     let has_words = feature.kind.levels().iter().any(|level| !matches!(level, Value::Number(_)));
     if has_words || (keeps_missing && !schema.cell_of_value(feature, &Value::Missing).is_empty()) {
         return Content::Text;

@@ -41,6 +41,9 @@ pub struct AnswerDocument<R> {
     pub ask: Option<Ask>,
     /// The search that was made.
     pub request: Request,
+    /// Reasons to doubt the advice.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
     /// Why there is no promise, though the model can be retrained.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub without_promise: Option<String>,

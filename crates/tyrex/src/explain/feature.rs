@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::Explainer;
-use crate::data::schema::{Action, Interval, MissingPolicy, SpecialAs};
+use crate::data::schema::{Action, Interval, SpecialAs};
 use crate::data::value::Value;
 use crate::data::{Feature, FeatureKind};
 
@@ -106,7 +106,7 @@ impl Explainer {
             maximum: seen().reduce(f64::max),
             step: if feature.kind == FeatureKind::Integer { Some(1.0) } else { feature.step },
             range: feature.range,
-            missing: *schema.missing_policy(feature) == MissingPolicy::Level,
+            missing: schema.missing_policy(feature).keeps_missing(),
             action: feature.action.clone(),
             special,
         }

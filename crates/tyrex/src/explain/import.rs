@@ -8,8 +8,8 @@ use crate::data::{Schema, Value, listed};
 use crate::error::{Error, Result};
 use crate::model::onnx::{Favourable, ImportOptions, OnnxModel};
 
-/// Reads a model file. If the options name no class, the schema's favourable label names it,
-/// provided that the file has names for its classes.
+/// Reads a model file. If the options name no class, `favourable_class` of the schema does; without
+/// it the schema's favourable label, provided that the file has names for its classes.
 pub fn import(path: &Path, schema: &Schema, options: &ImportOptions) -> Result<OnnxModel> {
     import_with(|options| OnnxModel::read(path, options), schema, options).map_err(|error| {
         match error {
@@ -56,8 +56,13 @@ fn with_class_of(
     schema: &Schema,
     options: &ImportOptions,
 ) -> Result<OnnxModel> {
-    if options.favourable.is_some() {
-        return read(options);
+    let given = match &schema.model.favourable_class {
+        Some(Value::Number(number)) => Some(Favourable::Class(*number as usize)),
+        Some(name) => Some(Favourable::Label(name.to_string())),
+        None => None,
+    };
+    if let Some(class) = options.favourable.clone().or(given) {
+        return read(&ImportOptions { favourable: Some(class), ..options.clone() });
     }
     let with_class =
         |class: Favourable| read(&ImportOptions { favourable: Some(class), ..options.clone() });

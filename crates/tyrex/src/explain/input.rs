@@ -7,6 +7,7 @@ use crate::data::schema::{FitOn, ModelInput, Scaling};
 use crate::data::{Encoder, Feature, Row, Schema, Value, listed};
 use crate::error::{Error, Result};
 use crate::model::onnx::{Block as Step, Category, Core, Inputs, OnnxModel};
+use crate::model::trees::Substitute;
 
 /// The encoding of the columns that the model file takes: the one in the file, the one of a model
 /// in use beside it, or the one fitted on the data. `None` if the file takes raw columns.
@@ -43,16 +44,60 @@ pub(super) fn encoder(
     columns: Option<&Encoder>,
 ) -> Result<Encoder> {
     let encoder = match columns {
-        Some(columns) if model.inputs.len() != columns.dim() => {
-            return Err(mismatch(&columns.columns(), "encoded columns", model.inputs.len()));
+        Some(columns) if model.inputs.len() != columns.model_dim() => {
+            return Err(mismatch(&model_columns(columns), "encoded columns", model.inputs.len()));
         }
         Some(columns) => followed_by(columns, &model.preprocessing)?,
         None => raw(schema, model)?.constrained(schema)?,
     };
-    if encoder.dim() != model.model().dim() {
-        return Err(mismatch(&encoder.columns(), "encoded columns", model.model().dim()));
+    if encoder.model_dim() != model.model().dim() {
+        return Err(mismatch(&model_columns(&encoder), "encoded columns", model.model().dim()));
     }
     Ok(encoder)
+}
+
+/// The core as a function of the encoder's points: missing values that the encoder passes become
+/// NaN, or the values that the model imputes.
+pub(super) fn core(encoder: &Encoder, model: OnnxModel) -> Result<Core> {
+    let imputed: Vec<Option<f64>> = model
+        .preprocessing
+        .iter()
+        .flat_map(|step| match step {
+            Step::Number { missing, scale, shift, .. } => {
+                vec![missing.map(|value| scale * value + shift)]
+            }
+            Step::OneHot { categories, .. } => vec![None; categories.len()],
+        })
+        .collect();
+    let (mut columns, mut substitutes) = (Vec::new(), Vec::new());
+    for (block, range, _) in encoder.placed() {
+        let value = imputed.get(columns.len()).copied().flatten();
+        let (column, indicator) = (range.start, range.end - 1);
+        columns.extend(range.take(block.model_width()));
+        if !block.passes {
+            continue;
+        }
+        if value.is_none() && !model.core.has_thresholds() {
+            return Err(Error::feature(
+                &block.feature,
+                "`missing = \"pass\"` leaves missing values to the model, but the model is a network \
+                 without an imputer, which cannot take them; set `missing` to { fill = value } with \
+                 the value of its training, or to \"drop-row\"",
+            ));
+        }
+        let value = value.map_or(f32::NAN, |value| value as f32);
+        substitutes.push(Substitute { column, indicator, value });
+    }
+    if substitutes.is_empty() {
+        return Ok(model.core);
+    }
+    model.core.with_substitutes(encoder.dim(), &columns, &substitutes)
+}
+
+/// The names of the columns that a model takes.
+fn model_columns(encoder: &Encoder) -> Vec<String> {
+    let own = |block: &Block| block.columns().take(block.model_width()).collect::<Vec<_>>();
+    encoder.blocks().iter().flat_map(own).collect()
 }
 
 /// The encoder and the core with numbers on the scale the schema names. Scales are fitted on the rows that train; on all rows, if none are named.
@@ -100,7 +145,7 @@ fn fitted(data: &Reference) -> Result<Encoder> {
 
 /// The encoder, followed by the operations of the model file on each encoded column.
 fn followed_by(encoder: &Encoder, steps: &[Step]) -> Result<Encoder> {
-    let columns = encoder.columns();
+    let columns = model_columns(encoder);
     let mut then = Vec::with_capacity(steps.len());
     for (index, step) in steps.iter().enumerate() {
         match step {
@@ -123,14 +168,17 @@ fn followed_by(encoder: &Encoder, steps: &[Step]) -> Result<Encoder> {
         return Ok(encoder.clone());
     }
     let mut blocks = Vec::with_capacity(encoder.blocks().len());
-    for (block, range, _) in encoder.placed() {
-        blocks.push(block_followed_by(block.clone(), &then[range])?);
+    let mut rest = then.as_slice();
+    for block in encoder.blocks() {
+        let (own, others) = rest.split_at(block.model_width());
+        blocks.push(block_followed_by(block.clone(), own)?);
+        rest = others;
     }
     Encoder::from_blocks(encoder.features().to_vec(), blocks)
 }
 
 fn block_followed_by(mut block: Block, then: &[Affine]) -> Result<Block> {
-    let beside = block.beside.len();
+    let beside = block.beside.len() - usize::from(block.passes);
     let (own, others) = then.split_at(then.len() - beside);
     // Indicator columns beside a number, and the number's 0 where one is set, stay unchanged.
     let stay = others.iter().all(|affine| *affine == Affine::IDENTITY);
@@ -206,7 +254,7 @@ fn switch(feature: &Feature, category: &Category) -> Block {
     let levels = feature.kind.levels().to_vec();
     let codes = levels.iter().map(|level| f64::from(u8::from(*level == on))).collect();
     let coding = Coding::Code { levels, codes, affine: Affine::IDENTITY };
-    Block { feature: feature.name.clone(), coding, beside: Vec::new() }
+    Block { feature: feature.name.clone(), coding, beside: Vec::new(), passes: false }
 }
 
 /// The feature's level that a category of the model means.

@@ -29,6 +29,7 @@ mod siblings;
 mod stability;
 mod survival;
 mod table;
+mod warning;
 
 pub use advice::{Advice, Costs, FeatureChange, Request, check_advice_names};
 pub use adviser::Adviser;
@@ -70,9 +71,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use promise::MadeModels;
 use serde::Serialize;
+use warning::{Imported, Warnings};
 
 use crate::counterfactual::SearchModels;
-use crate::data::{Dataset, Encoder, Row, Schema};
+use crate::data::schema::MissingPolicy;
+use crate::data::{Dataset, Encoder, Feature, Row, Schema};
 use crate::error::{Error, Result};
 use crate::file::{Overwrite, write_whole};
 use crate::model::onnx::{self, ExportMetadata, OnnxModel};
@@ -109,6 +112,7 @@ pub struct Explainer {
     judges: Option<Arc<Fresh>>,
     /// Models retrained for the last question.
     made: Arc<MadeModels>,
+    warnings: Arc<Warnings>,
 }
 
 /// How a model was trained by this crate.
@@ -150,6 +154,15 @@ impl Explainer {
         watch: impl Fn(&EpochReport) -> ControlFlow<()> + Sync,
     ) -> Result<Self> {
         check_output(params)?;
+        let schema = dataset.schema();
+        let passes = |own: &&Feature| *schema.missing_policy(own) == MissingPolicy::Pass;
+        if let Some(feature) = schema.features.iter().find(passes) {
+            return Err(Error::feature(
+                &feature.name,
+                "`missing = \"pass\"` is for models of other tools; a network cannot take missing \
+                 values, so set `missing` to \"level\" or { fill = value } to train one",
+            ));
+        }
         let labels: Vec<u32> = dataset.labels().iter().map(|&label| u32::from(label)).collect();
         let examples = Examples::new(dataset.points(), &labels).with_rows(dataset.train());
         let given_up = AtomicBool::new(false);
@@ -171,7 +184,8 @@ impl Explainer {
         let encoder = dataset.encoder().clone();
         let model = Arc::new(trained.network);
         let columns = Some(encoder.clone());
-        let made = Self::assemble(Reference::Labelled(dataset), encoder, columns, model, recipe)?;
+        let made =
+            Self::assemble(Reference::Labelled(dataset), encoder, columns, model, recipe, None)?;
         Ok(Self { training: Some(Arc::new(training)), ..made })
     }
 
@@ -183,7 +197,9 @@ impl Explainer {
         let columns = input::columns(&data, &model, data.schema().model.input, None)?;
         let encoder = input::encoder(data.schema(), &model, columns.as_ref())?;
         let recipe = Recipe::read(&model.metadata)?;
-        Self::assemble(data, encoder, columns, model.core.shared(), recipe)
+        let imported = Imported::of(&data, &encoder, &model);
+        let core = input::core(&encoder, model)?;
+        Self::assemble(data, encoder, columns, core.shared(), recipe, Some(imported))
     }
 
     /// Combines a model of any kind and its reference. The model takes the schema's encoding,
@@ -202,7 +218,7 @@ impl Explainer {
             });
         }
         let columns = Some(encoder.clone());
-        Self::assemble(data, encoder, columns, model, None)
+        Self::assemble(data, encoder, columns, model, None, Some(Imported::black_box()))
     }
 
     /// As [`with_model`](Self::with_model), with points on a common scale: numbers are scaled by
@@ -216,8 +232,10 @@ impl Explainer {
         let columns = input::columns(&data, &model, data.schema().model.input, None)?;
         let encoder = input::encoder(data.schema(), &model, columns.as_ref())?;
         let recipe = Recipe::read(&model.metadata)?;
-        let (encoder, core) = input::standardised(&data, encoder, model.core)?;
-        Self::assemble(data, encoder, columns, core.shared(), recipe)
+        let imported = Imported::of(&data, &encoder, &model);
+        let core = input::core(&encoder, model)?;
+        let (encoder, core) = input::standardised(&data, encoder, core)?;
+        Self::assemble(data, encoder, columns, core.shared(), recipe, Some(imported))
     }
 
     fn assemble(
@@ -226,6 +244,7 @@ impl Explainer {
         columns: Option<Encoder>,
         model: Arc<dyn Model>,
         recipe: Option<Recipe>,
+        imported: Option<Imported>,
     ) -> Result<Self> {
         // The points of a data set are reused if it has the same encoder.
         let points = match reference.points_of(&encoder) {
@@ -234,6 +253,7 @@ impl Explainer {
         };
         let (rows, table_rows) = (reference.rows(), reference.table_rows());
         let scores = applicant::scores(&*model, reference.source(), rows, table_rows, &points)?;
+        let warnings = Warnings::of(&reference, &scores, imported.as_ref())?;
         let points = Arc::new(points);
         let train = reference.training_rows();
         let reference_points = if train.iter().copied().eq(0..points.len()) {
@@ -255,6 +275,7 @@ impl Explainer {
             search_models: None,
             judges: None,
             made: Arc::default(),
+            warnings: Arc::new(warnings),
         })
     }
 
@@ -359,6 +380,6 @@ impl Explainer {
 
     /// The metadata of any network of this explainer: the schema and the encoder.
     fn export_metadata(&self) -> Result<ExportMetadata> {
-        ExportMetadata::of(self.schema(), &self.encoder)
+        ExportMetadata::of(self.schema(), &self.encoder.without_passing())
     }
 }

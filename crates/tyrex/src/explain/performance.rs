@@ -73,18 +73,45 @@ pub struct PerformanceTally {
     unfavourable: Vec<f32>,
     right: f64,
     loss: f64,
+    /// The scores of 0 or 1, up to [`CLAMP`].
+    saturated: usize,
+    /// The first score, if all others are the same.
+    constant: Option<f32>,
 }
 
 impl PerformanceTally {
     /// Adds a row: its score, and whether its label is favourable, if it has one.
     pub fn add(&mut self, score: f32, favourable: Option<bool>) {
+        self.constant = Some(score).filter(|_| self.rows == 0 || self.constant == Some(score));
         self.rows += 1;
+        let open = CLAMP..=1.0 - CLAMP;
+        self.saturated += usize::from(!open.contains(&f64::from(score)));
         self.rejected += usize::from(score < THRESHOLD);
         let Some(label) = favourable else { return };
         if label { &mut self.favourable } else { &mut self.unfavourable }.push(score);
         self.right += f64::from(u8::from((score >= THRESHOLD) == label));
         let score = f64::from(score).clamp(CLAMP, 1.0 - CLAMP);
         self.loss += -libm::log(if label { score } else { 1.0 - score });
+    }
+
+    /// The number of rows.
+    pub(super) fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// The scores of the favourable and of the unfavourable rows.
+    pub(super) fn labelled(&self) -> (&[f32], &[f32]) {
+        (&self.favourable, &self.unfavourable)
+    }
+
+    /// The number of scores that are 0 or 1.
+    pub(super) fn saturated(&self) -> usize {
+        self.saturated
+    }
+
+    /// The score of all rows, if it is the same.
+    pub(super) fn constant(&self) -> Option<f32> {
+        self.constant
     }
 
     /// The performance on the rows so far.

@@ -291,12 +291,13 @@ impl Answered {
     }
 
     /// The whole answer as a document, with the documents of its rows. `table` holds the columns of
-    /// the terms at the rows of the applicants.
+    /// the terms at the rows of the applicants; `warnings` are those of [`Explainer::warnings`].
     pub fn document<R>(
         &self,
         rows: Vec<R>,
         terms: &PortfolioTerms,
         table: &Table,
+        warnings: Vec<String>,
     ) -> Result<AnswerDocument<R>> {
         let explainer = self.adviser.explainer();
         let portfolio = self.portfolio.as_ref();
@@ -307,6 +308,7 @@ impl Answered {
             reference: explainer.reference_rows(),
             ask: Some(self.ask.clone()),
             request: self.adviser.request().clone(),
+            warnings,
             without_promise: self.without_promise.clone(),
             calibration: self.calibration.clone(),
             asked: self.asked,

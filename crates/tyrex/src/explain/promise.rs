@@ -32,11 +32,11 @@ pub const CONFIDENCE: f64 = 0.95;
 /// Models retrained to search over.
 pub const SEARCH_MODELS: usize = 40;
 /// Models retrained to choose the margin.
-pub const TUNING_MODELS: usize = 30;
+pub const TUNING_MODELS: usize = 60;
 /// Fresh models that may reject a point whose promise is kept.
 pub const DISSENTING: usize = 2;
 /// The probability of the test at the share of accepting models that the tuning models aim at.
-const SUCCESS: f64 = 0.9;
+const SUCCESS: f64 = 0.97;
 /// The least promise: below it, a certificate is vacuous.
 const LEAST: f64 = 0.5;
 /// The largest promise and confidence: more would need more fresh models than can be trained.

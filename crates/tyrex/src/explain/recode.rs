@@ -24,7 +24,8 @@ impl Explainer {
         let beside = self.columns.as_deref();
         let columns = input::columns(self.reference(), &model, takes, beside)?;
         let own = input::encoder(self.schema(), &model, columns.as_ref())?;
-        recoded(model.core, own, &self.encoder)
+        let core = input::core(&own, model)?;
+        recoded(core, own, &self.encoder)
     }
 }
 

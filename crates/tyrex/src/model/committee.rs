@@ -167,7 +167,7 @@ impl Committee {
         }
     }
 
-    /// The logits of many points, model by model.
+    /// The logits of many points, model by model, with the bits of [`logits`](Self::logits).
     pub(crate) fn logits_of(&self, points: &Points) -> Vec<Vec<f32>> {
         let of_model = |model: &Arc<dyn Model>| match model.network() {
             Some(network) => {
@@ -294,7 +294,7 @@ mod tests {
                 let score = model.score(&one(&x))[0];
                 prop_assert_eq!(committee.score(index, &x, &scratch), score);
                 prop_assert!((logits[index] - of_score(score)).abs() < 2e-4, "model {}", index);
-                prop_assert!((logits[index] - many[index][0]).abs() < 1e-5);
+                prop_assert_eq!(logits[index].to_bits(), many[index][0].to_bits());
             }
         }
 

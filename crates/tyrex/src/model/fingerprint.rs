@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-use super::trees::{Aggregate, Comparison, Transform, TreeEnsemble, TreeNode};
+use super::trees::{Aggregate, Comparison, Substitute, Transform, TreeEnsemble, TreeNode};
 use super::{Activation, Examples, Mlp, Model, Output};
 use crate::points::Points;
 
@@ -201,6 +201,11 @@ impl TreeEnsemble {
         };
         bytes.size(code);
         bytes.size(class);
+        for &Substitute { column, indicator, value } in self.substitutes() {
+            bytes.size(column);
+            bytes.size(indicator);
+            bytes.number(value);
+        }
         bytes.finish()
     }
 }

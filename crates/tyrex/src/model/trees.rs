@@ -108,6 +108,26 @@ pub struct TreeEnsemble {
     aggregate: Aggregate,
     base: Vec<f32>,
     transform: Transform,
+    substitutes: Vec<Substitute>,
+}
+
+/// A column that counts as another number where a column beside it is at least 1/2.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Substitute {
+    /// The column.
+    pub(crate) column: usize,
+    /// The column beside it: 1 where the value is missing, else 0.
+    pub(crate) indicator: usize,
+    /// The number then: NaN, or the one that the model imputes.
+    pub(crate) value: f32,
+}
+
+/// NaN equals itself, so that an ensemble does.
+impl PartialEq for Substitute {
+    fn eq(&self, other: &Self) -> bool {
+        (self.column, self.indicator) == (other.column, other.indicator)
+            && self.value.to_bits() == other.value.to_bits()
+    }
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -153,6 +173,7 @@ impl TreeEnsemble {
             aggregate,
             base,
             transform,
+            substitutes: Vec::new(),
         };
         for (index, tree) in trees.iter().enumerate() {
             ensemble
@@ -239,6 +260,17 @@ impl TreeEnsemble {
             ));
         }
         Ok(())
+    }
+
+    /// The same with other numbers in place of missing ones.
+    pub(crate) fn with_substitutes(mut self, substitutes: &[Substitute]) -> Self {
+        self.substitutes = substitutes.to_vec();
+        self
+    }
+
+    /// The numbers in place of missing ones.
+    pub(crate) fn substitutes(&self) -> &[Substitute] {
+        &self.substitutes
     }
 
     /// The trees, as they were given.
@@ -353,7 +385,19 @@ impl Model for TreeEnsemble {
             Aggregate::Minimum => f64::INFINITY,
             Aggregate::Maximum => f64::NEG_INFINITY,
         };
-        let block_of_values = points.as_slice().chunks(BLOCK * self.dim);
+        let mut substituted = Vec::new();
+        if !self.substitutes.is_empty() {
+            substituted.extend_from_slice(points.as_slice());
+            for point in substituted.chunks_exact_mut(self.dim) {
+                for &Substitute { column, indicator, value } in &self.substitutes {
+                    if point[indicator] >= 0.5 {
+                        point[column] = value;
+                    }
+                }
+            }
+        }
+        let values = if substituted.is_empty() { points.as_slice() } else { &substituted };
+        let block_of_values = values.chunks(BLOCK * self.dim);
         for (values, scores) in block_of_values.zip(scores.chunks_mut(BLOCK)) {
             outputs.fill(empty);
             for &root in &self.roots {

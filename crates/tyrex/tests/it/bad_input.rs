@@ -167,7 +167,9 @@ fn files() {
         (
             "data.csv",
             b"age,income,age,class\n30,1000,repairs,bad\n",
-            "data.csv: column `age` appears twice in the header",
+            "data.csv: column `age` appears twice in the header, and the schema does not say which \
+             one it means; the second is read as `age.2`: add `age.2` to `ignore` or to the features, \
+             or remove it from the file",
         ),
         (
             "data.csv",

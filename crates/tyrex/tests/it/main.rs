@@ -15,6 +15,7 @@ mod contract;
 mod coverage;
 #[cfg(feature = "openapi")]
 mod documents;
+mod drafts;
 mod encoding;
 mod explain;
 mod golden_encoding;
@@ -23,6 +24,7 @@ mod layering;
 mod lipschitz;
 mod measures;
 mod metrics;
+mod misuse;
 mod neighbourhood;
 mod network;
 mod paths;

@@ -9,8 +9,9 @@ use std::process::Command;
 
 use rand::RngExt as _;
 use serde::Deserialize;
-use tyrex::data::schema::{Label, MissingPolicy};
-use tyrex::data::{Feature, FeatureKind, Row, Schema, Value};
+use tyrex::data::schema::{Label, MissingPolicy, ModelInput};
+use tyrex::data::{Column, Feature, FeatureKind, Row, Schema, Table, Value};
+use tyrex::explain::{Explainer, Reference, UnlabelledRows};
 use tyrex::model::onnx::{
     Block, Cell, Core, ExportMetadata, Favourable, ImportOptions, Inputs, OnnxModel, write,
 };
@@ -132,6 +133,8 @@ fn deviation(case: &Case, folder: &Path) -> Result<f64, String> {
         cells.iter().flatten().all(|cell| !matches!(cell, Cell::Number(x) if x.is_nan()));
     if complete {
         most = most.max(through_rows(&model, case, &cells)?);
+    } else {
+        most = most.max(through_missing(&model, case, &cells)?);
     }
     if let Ok(folded) = model.folded() {
         most = most.max(as_points(&folded, case, &cells));
@@ -148,6 +151,40 @@ fn through_rows(model: &OnnxModel, case: &Case, cells: &[Vec<Cell>]) -> Result<f
         cells.iter().map(|row| Row::new(&schema, values(row))).collect();
     let points = rows.and_then(|rows| encoder.encode_rows(&rows)).map_err(|e| e.to_string())?;
     Ok(largest(&model.model().score(&points), &case.expected))
+}
+
+/// Rows with missing cells that the model gets as they are: `missing = "pass"`.
+fn through_missing(model: &OnnxModel, case: &Case, cells: &[Vec<Cell>]) -> Result<f64, String> {
+    let mut schema = schema(model, cells);
+    schema.missing.policy = MissingPolicy::Pass;
+    schema.model.input = ModelInput::Raw;
+    let names = schema.features.iter().map(|feature| feature.name.as_str());
+    let mut columns: Vec<Column> = names.map(Column::new).collect();
+    for row in cells {
+        for (column, cell) in columns.iter_mut().zip(row) {
+            match cell {
+                Cell::Number(number) if number.is_nan() => column.push(""),
+                Cell::Number(number) => column.push_display(number),
+                Cell::Text(text) => column.push(text),
+            }
+        }
+    }
+    let table = Table::new("rows", columns).map_err(|e| e.to_string())?;
+    let rows = || {
+        let rows = UnlabelledRows::read(&schema, table.clone());
+        rows.map(Reference::Unlabelled).map_err(|e| e.to_string())
+    };
+    let plain = Explainer::with_model(rows()?, model.clone()).map_err(|e| e.to_string())?;
+    let scaled = Explainer::with_standardised_model(rows()?, model.clone());
+    let scaled = scaled.map_err(|e| e.to_string())?;
+    let mut most = 0.0_f64;
+    for explainer in [plain, scaled] {
+        if explainer.points().as_slice().iter().any(|x| !x.is_finite()) {
+            return Err("a coordinate of a row is not a number".to_owned());
+        }
+        most = most.max(largest(explainer.scores(), &case.expected));
+    }
+    Ok(most)
 }
 
 /// Columns as they are, or already encoded: the input matrix is the points.

@@ -125,12 +125,14 @@ pub(crate) struct ExplainAnswer {
 }
 
 impl ExplainWork {
-    /// The document of the answer. `found` is the number of rows with advice.
+    /// The document of the answer. `found` is the number of rows with advice, `warnings` are reasons
+    /// to doubt it, unless the model was removed.
     pub(crate) fn document(
         &self,
         rows: Vec<Box<RawValue>>,
         found: usize,
         portfolio: Option<PortfolioDocument>,
+        warnings: Vec<String>,
     ) -> AnswerDocument<Box<RawValue>> {
         let question = self.question.clone();
         AnswerDocument {
@@ -140,6 +142,7 @@ impl ExplainWork {
             without_promise: question.as_ref().and_then(|own| own.without_promise.clone()),
             ask: question.map(|question| question.ask),
             request: self.request.clone(),
+            warnings,
             calibration: None,
             asked: rows.len(),
             found,
@@ -337,9 +340,12 @@ impl Engine {
         };
         let rows = self.store.rows(&id.to_string()).await?;
         let JobRows { table, documents, recorded } = stored_rows(rows, columns)?;
+        let served = self.model(Some(&stored.model)).ok();
+        let served = served.filter(|served| served.fingerprint() == work.fingerprint);
+        let warnings = served.map_or_else(Vec::new, |served| served.warnings(&work.request));
         Ok(ExplainAnswer {
             model: stored.model,
-            document: work.document(documents, found_in(&table), portfolio),
+            document: work.document(documents, found_in(&table), portfolio, warnings),
             recorded: work.recording.map(|_| recorded),
             table: Some(table),
         })

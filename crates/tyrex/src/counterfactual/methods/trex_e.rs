@@ -21,6 +21,7 @@ use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
+use crate::counterfactual::field::Field;
 use crate::counterfactual::search::{Candidate, Test, min_cost};
 use crate::counterfactual::tail::{Tail, TailShape};
 use crate::counterfactual::{
@@ -200,14 +201,8 @@ impl<'a> DataValues<'a> {
     fn of_block(&self, block: usize) -> Vec<f64> {
         let end = (BLOCK * (block + 1)).min(self.data.len());
         let rows: Vec<usize> = (BLOCK * block..end).collect();
-        let logits = self.committee.logits_of(&self.data.select(&rows));
-        let mut field = Tail::new(self.committee, self.shape);
-        let mut of_models = vec![0.0; logits.len()];
-        let value = |row: usize| {
-            of_models.iter_mut().zip(&logits).for_each(|(to, of_model)| *to = of_model[row]);
-            field.value(&of_models)
-        };
-        (0..rows.len()).map(value).collect()
+        let readings = Tail::new(self.committee, self.shape).read_all(&self.data.select(&rows));
+        readings.into_iter().map(|reading| reading.value).collect()
     }
 }
 
@@ -336,11 +331,6 @@ impl Prepared<'_> {
         meter: &mut Meter,
     ) -> Option<Vec<f32>> {
         let (norm, data) = (self.problem.norm, self.problem.data);
-        let projected = |index: usize| {
-            let mut point = data.row(index).to_vec();
-            factual.set.project(&mut point);
-            point
-        };
         let mut near = Vec::new();
         let mut point = Vec::with_capacity(data.dim());
         for index in (0..data.len()).filter(|&i| !self.values.is_below(i, test.threshold)) {
@@ -353,14 +343,23 @@ impl Prepared<'_> {
             }
         }
         near.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
-        let passes =
-            |point: &Vec<f32>| meter.read(field, point).is_some_and(|reading| test.passes(reading));
-        near.into_iter()
+        let mut starts = near
+            .into_iter()
             .map(|(_, index)| index)
             .filter(|&index| self.values.at(index) >= test.threshold)
-            .take(STARTS)
-            .map(projected)
-            .find(passes)
+            .take(STARTS);
+        loop {
+            let chunk: Vec<usize> = starts.by_ref().take(field.together()).collect();
+            if chunk.is_empty() {
+                return None;
+            }
+            let mut points = data.select(&chunk);
+            (0..chunk.len()).for_each(|at| factual.set.project(points.row_mut(at)));
+            let readings = meter.read_all(field, &points);
+            if let Some(at) = readings.iter().position(|&reading| test.passes(reading)) {
+                return Some(points.row(at).to_vec());
+            }
+        }
     }
 
     /// The nearest data point that enough of the search and tuning models accept, moved into the
@@ -376,35 +375,45 @@ impl Prepared<'_> {
         let mut near: Vec<(f64, usize)> = (0..data.len()).map(cost).collect();
         near.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         let passing = near.into_iter().filter(|&(_, index)| self.values.at(index) >= self.least);
-        for (_, index) in passing.take(DATA_POINTS) {
-            let (row, point) = match factual.domain {
-                Domain::Relaxed => {
-                    let mut point = data.row(index).to_vec();
-                    factual.set.project(&mut point);
-                    (None, point)
-                }
-                Domain::Encodable => match factual.set.settle(data.row(index)) {
-                    Some((row, point)) => (Some(row), point),
-                    None => continue,
-                },
-            };
-            let Some(reading) = meter.read(field, &point) else { break };
-            let least = Test { threshold: self.least };
-            if !least.passes(reading) || !self.is_accepted(&point, meter) {
-                continue;
+        let feasible = |(_, index): (f64, usize)| match factual.domain {
+            Domain::Relaxed => {
+                let mut point = data.row(index).to_vec();
+                factual.set.project(&mut point);
+                Some((None, point))
             }
-            // Whatever keeps the tail of this point, tuning models accept about as often.
+            Domain::Encodable => {
+                factual.set.settle(data.row(index)).map(|(row, point)| (Some(row), point))
+            }
+        };
+        let mut answers = passing.take(DATA_POINTS).filter_map(feasible);
+        let least = Test { threshold: self.least };
+        loop {
+            let mut points = Points::new(data.dim());
+            let mut rows = Vec::new();
+            for (row, point) in answers.by_ref().take(field.together()) {
+                rows.push(row);
+                points.push(&point);
+            }
+            if rows.is_empty() || meter.is_spent() {
+                return Ok(None);
+            }
+            let readings = meter.read_all(field, &points);
+            let mut read = rows.into_iter().zip(points.rows()).zip(readings);
+            let accepted = read.find(|((_, point), reading)| {
+                least.passes(*reading) && self.is_accepted(point, meter)
+            });
+            let Some(((row, point), reading)) = accepted else { continue };
+            // Other models accept a point with the same tail about as often.
             let test = Test { threshold: reading.value - STEP_MARGIN };
             if let Answer::Found { counterfactual, stopped } =
-                self.cheapest(field, factual, test, &point, meter)?
+                self.cheapest(field, factual, test, point, meter)?
                 && self.is_accepted(&counterfactual.point, meter)
             {
                 return Ok(Some(Answer::Found { counterfactual, stopped }));
             }
-            let candidate = Candidate { point, reading, row };
+            let candidate = Candidate { point: point.to_vec(), reading, row };
             return Ok(Some(found(&self.problem, factual, candidate, converged(meter))));
         }
-        Ok(None)
     }
 
     /// Whether the share of search and tuning models that the aim asks for accepts a point. Their

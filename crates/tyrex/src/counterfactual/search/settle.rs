@@ -5,6 +5,7 @@ use crate::counterfactual::field::Field;
 use crate::counterfactual::{Domain, Factual, Meter, Norm};
 use crate::data::Row;
 use crate::error::Result;
+use crate::points::Points;
 
 /// The most single changes to make a rounded row pass, and to make it cheaper.
 const REPAIRS: usize = 40;
@@ -82,9 +83,10 @@ impl Settled {
             (gain > 0.0).then_some(gain / price)
         };
         let mut best: Option<(Row, Candidate)> = None;
-        for (row, point) in self.most_promising(factual, promise) {
-            let Some(reading) = meter.read(field, &point) else { break };
-            let candidate = Candidate::new(point, reading);
+        let (rows, points) = self.most_promising(factual, promise);
+        let readings = meter.read_all(field, &points);
+        for ((row, point), reading) in rows.into_iter().zip(points.rows()).zip(readings) {
+            let candidate = Candidate::new(point.to_vec(), reading);
             let better = |than: &Candidate| match (test.passes(reading), test.passes(than.reading))
             {
                 (true, true) => cost(&candidate.point) < cost(&than.point),
@@ -117,10 +119,14 @@ impl Settled {
             let value = self.here.at.reading.value + self.gain(point);
             (saved > 1e-6 && value + slack >= test.threshold).then_some(saved)
         };
-        for (row, point) in self.most_promising(factual, promise) {
-            let Some(reading) = meter.read(field, &point) else { break };
-            if test.passes(reading) {
-                return self.go(Some((row, Candidate::new(point, reading))), field, meter);
+        let (mut rows, points) = self.most_promising(factual, promise);
+        let all: Vec<usize> = (0..points.len()).collect();
+        for chunk in all.chunks(field.together()) {
+            let readings = meter.read_all(field, &points.select(chunk));
+            let mut read = chunk.iter().zip(readings);
+            if let Some((&at, reading)) = read.find(|(_, reading)| test.passes(*reading)) {
+                let candidate = Candidate::new(points.row(at).to_vec(), reading);
+                return self.go(Some((rows.swap_remove(at), candidate)), field, meter);
             }
         }
         Ok(false)
@@ -136,14 +142,18 @@ impl Settled {
         &self,
         factual: &Factual,
         promise: impl Fn(&[f32]) -> Option<f64>,
-    ) -> Vec<(Row, Vec<f32>)> {
+    ) -> (Vec<Row>, Points) {
         let moves = factual.set.moves(&self.row);
         let rated = moves.points().enumerate();
         let mut rated: Vec<(f64, usize, &[f32])> =
             rated.filter_map(|(index, point)| Some((promise(point)?, index, point))).collect();
         rated.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let best = rated.into_iter().take(TRIED);
-        best.map(|(_, index, point)| (moves.row(index), point.to_vec())).collect()
+        let (mut rows, mut points) = (Vec::new(), Points::new(self.here.at.point.len()));
+        for (_, index, point) in rated.into_iter().take(TRIED) {
+            rows.push(moves.row(index));
+            points.push(point);
+        }
+        (rows, points)
     }
 
     fn go(

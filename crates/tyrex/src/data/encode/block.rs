@@ -96,6 +96,10 @@ pub struct Block {
     /// that value, else 0. The first column is 0 when one of them is 1.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub beside: Vec<Value>,
+    /// Whether the column of the missing value, the last one, is not a column of the model: it gets
+    /// the missing value in the first column.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub passes: bool,
 }
 
 /// The meaning of a part of a point.
@@ -117,7 +121,22 @@ impl Block {
             step: None,
             special: Vec::new(),
         };
-        Self { feature: feature.into(), coding, beside: Vec::new() }
+        Self { feature: feature.into(), coding, beside: Vec::new(), passes: false }
+    }
+
+    /// The same with a missing value that the model gets as such; an error for a block of levels.
+    pub(crate) fn passing(mut self) -> Result<Self> {
+        if matches!(self.coding, Coding::OneHot { .. }) {
+            return Err(Error::feature(
+                &self.feature,
+                "`missing = \"pass\"` needs a feature that is one number for the model, but it has \
+                 one column per level; set its `missing` to \"reject\", \"drop-row\", \"level\" or \
+                 { fill = value }",
+            ));
+        }
+        self.beside.push(Value::Missing);
+        self.passes = true;
+        Ok(self)
     }
 
     /// One column of zeros and ones per level.
@@ -128,6 +147,7 @@ impl Block {
             feature: feature.into(),
             coding: Coding::OneHot { levels, affines },
             beside: Vec::new(),
+            passes: false,
         }
     }
 
@@ -138,6 +158,11 @@ impl Block {
             Coding::Number { .. } | Coding::Code { .. } => 1 + self.beside.len(),
             Coding::OneHot { levels, .. } => levels.len(),
         }
+    }
+
+    /// The number of columns that a model of another tool takes.
+    pub(crate) fn model_width(&self) -> usize {
+        self.width() - usize::from(self.passes)
     }
 
     /// The names of the columns: `age`, `purpose=car (new)`, `workclass is missing`.
@@ -173,6 +198,9 @@ impl Block {
                  not 0",
                 affine.scale, affine.offset
             ));
+        }
+        if self.passes && self.beside.last() != Some(&Value::Missing) {
+            return wrong("passes missing values and has no column for them".to_owned());
         }
         match &self.coding {
             Coding::Number { clip, range, step, special, .. } => {

@@ -80,7 +80,10 @@ impl Encoder {
         for (own, (block, columns, position)) in blocks.iter_mut().zip(self.placed()) {
             let Coding::Number { affine, .. } = &mut own.coding else { continue };
             // A column that falls while its number rises keeps its direction, and its scale.
-            let stays = affine.scale <= 0.0 || (plain && *affine != Affine::IDENTITY);
+            // A missing value has 0 here, which must not move to another number.
+            let stays = affine.scale <= 0.0
+                || (plain && *affine != Affine::IDENTITY)
+                || (block.passes && affine.offset != 0.0);
             if method(position) == Scaling::None || stays {
                 continue;
             }
@@ -140,13 +143,15 @@ fn block(schema: &Schema, feature: &Feature) -> Result<Block> {
     if missing {
         beside.push(Value::Missing);
     }
+    let passes = *schema.missing_policy(feature) == MissingPolicy::Pass;
     let levels = feature.kind.levels();
     let affine = Affine::IDENTITY;
     let coding = match schema.encoding(feature) {
         Encoding::OneHot => {
             let mut levels = levels.to_vec();
             levels.append(&mut beside);
-            return Ok(Block::one_hot(&feature.name, levels));
+            let block = Block::one_hot(&feature.name, levels);
+            return if passes { block.passing() } else { Ok(block) };
         }
         Encoding::OrdinalNumber => Coding::Code {
             levels: levels.to_vec(),
@@ -172,7 +177,8 @@ fn block(schema: &Schema, feature: &Feature) -> Result<Block> {
             }
         }
     };
-    Ok(Block { feature: feature.name.clone(), coding, beside })
+    let block = Block { feature: feature.name.clone(), coding, beside, passes: false };
+    if passes { block.passing() } else { Ok(block) }
 }
 
 /// The columns that scaling applies to; those beside a number are always 0 and 1.

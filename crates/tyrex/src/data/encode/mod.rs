@@ -109,6 +109,20 @@ impl Encoder {
             .map(|(block, place)| (block, place.start..place.start + block.width(), place.feature))
     }
 
+    /// The number of columns that a model of another tool takes: all but those of missing values
+    /// that it gets as such.
+    pub(crate) fn model_dim(&self) -> usize {
+        self.blocks.iter().map(Block::model_width).sum()
+    }
+
+    /// The same with all columns as columns of the model, for a network that was rewritten to take
+    /// them.
+    pub(crate) fn without_passing(&self) -> Self {
+        let mut own = self.clone();
+        own.blocks.iter_mut().for_each(|block| block.passes = false);
+        own
+    }
+
     /// The names of the columns.
     #[must_use]
     pub fn columns(&self) -> Vec<String> {
@@ -235,7 +249,7 @@ fn constrain(block: &mut Block, schema: &Schema) -> Result<()> {
             if let Some(level) = known.iter().find(|level| !levels.contains(level)) {
                 return wrong(&format!("the model does not know the level `{level}`"));
             }
-            let missing = *schema.missing_policy(feature) == MissingPolicy::Level;
+            let missing = schema.missing_policy(feature).keeps_missing();
             let extra = levels.iter().find(|level| match level {
                 Value::Missing => !missing,
                 level => !known.contains(level),
@@ -249,10 +263,18 @@ fn constrain(block: &mut Block, schema: &Schema) -> Result<()> {
         Coding::OneHot { levels, .. } => levels.contains(&Value::Missing),
         Coding::Number { .. } | Coding::Code { .. } => block.beside.contains(&Value::Missing),
     };
-    if *schema.missing_policy(feature) == MissingPolicy::Level && !takes_missing {
-        return wrong("missing values are a level, but the model has no column for them");
+    match schema.missing_policy(feature) {
+        MissingPolicy::Level if !takes_missing => wrong(
+            "missing values are a level, but the model has no column for them; set `missing` to \
+             \"pass\" if the model takes missing values or imputes them, to { fill = value } with \
+             the value of its training, or to \"drop-row\"",
+        ),
+        MissingPolicy::Pass if !takes_missing => {
+            *block = block.clone().passing()?;
+            Ok(())
+        }
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 #[cfg(test)]
@@ -338,7 +360,8 @@ levels = [1, 2, 4]
             (
                 ("range = [18, 99]", "missing = \"level\""),
                 "schema, feature `age`: missing values are a level, but the model has no column for \
-                 them",
+                 them; set `missing` to \"pass\" if the model takes missing values or imputes them, \
+                 to { fill = value } with the value of its training, or to \"drop-row\"",
             ),
         ];
         for ((from, to), expected) in cases {

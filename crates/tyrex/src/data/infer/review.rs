@@ -141,8 +141,11 @@ fn ignore_identifiers(inferred: &mut Inferred, table: &Table) -> Result<()> {
             let other = table.column(&other.name);
             other.is_ok_and(|other| other.cells().eq(column.cells()))
         };
+        let label = table.column(&inferred.schema.label.column);
         let reason = if identifies(column, &feature.kind) {
             Some("identifies the rows".to_owned())
+        } else if label.is_ok_and(|label| label.cells().eq(column.cells())) {
+            Some("repeats the label".to_owned())
         } else {
             kept.iter().find(same).map(|other| format!("repeats column `{}`", other.name))
         };

@@ -53,6 +53,11 @@ impl<'a> Summary<'a> {
         summary
     }
 
+    /// Whether a few cells among numbers are not numbers.
+    pub(super) fn has_few_texts(&self) -> bool {
+        self.not_numbers > 0 && self.not_numbers * 10 < self.rows && self.range.is_some()
+    }
+
     pub(super) fn is_numeric(&self) -> bool {
         self.not_numbers == 0 && self.range.is_some()
     }

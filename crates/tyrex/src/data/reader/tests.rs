@@ -153,7 +153,6 @@ fn errors_in_later_batches_name_the_row_and_line_of_the_file() {
     let cut = [csv.as_bytes(), b"7,8\n\xe2\x82"].concat();
     refused("t.csv", &cut, "t.csv: line 9 is not UTF-8 text, expected a file saved as UTF-8");
     refused("t.csv", b"", "t.csv: the file is empty, expected a header line");
-    refused("t.csv", b"a,a\n1,2\n", "t.csv: column `a` appears twice in the header");
 
     let lines = "{\"a\":1}\n{\"a\":2}\n\n{\"a\":3}\n";
     let json = |line: &str, expected: &str| {
@@ -191,6 +190,60 @@ fn a_folder_is_an_error_of_the_system() {
         assert_eq!(error, at_once(&path).unwrap_err());
         assert!(error.starts_with("cannot read "), "{error}");
     }
+}
+
+#[test]
+fn errors_quote_the_beginning_of_a_long_cell() {
+    let deep = format!("{{\"a\":{}{}}}\n", "[".repeat(5000), "]".repeat(5000));
+    let error = assert_same("t.jsonl", deep.as_bytes()).unwrap_err();
+    assert!(error.len() < 300 && error.contains("[[[...`, expected a number"), "{error}");
+}
+
+#[test]
+fn a_repeated_name_in_a_header_gets_a_number() {
+    let names = |name: &str, bytes: &[u8]| -> Vec<String> {
+        assert_same(name, bytes).unwrap().into_iter().map(|(name, _)| name).collect()
+    };
+    assert_eq!(names("t.csv", b"a,b,a,a.2,a\n1,2,3,4,5\n"), ["a", "b", "a.3", "a.2", "a.4"]);
+    assert_eq!(names("t.parquet", &parquet_of(&[3, 0, 0, 0])), ["a", "a.2", "a.3"]);
+    // A key of a JSON object has one value.
+    let error = assert_same("t.jsonl", b"{\"a\":1,\"a\":2}\n").unwrap_err();
+    assert_eq!(error, "t.jsonl: row 0 (line 1) has the key `a` twice");
+}
+
+/// A Parquet file without rows whose footer has these schema elements, each with a number of
+/// children.
+fn parquet_of(elements: &[u8]) -> Vec<u8> {
+    let mut footer = vec![0x15, 2, 0x19, 0xFC];
+    footer.extend([elements.len() as u8 | 0x80, (elements.len() >> 7) as u8]);
+    for &children in elements {
+        // Type and repetition, the name `a`, the number of children.
+        footer.extend([0x15, 2, 0x25, 0, 0x18, 1, b'a', 0x15, 2 * children, 0]);
+    }
+    // No rows and no row groups.
+    footer.extend([0x16, 0, 0x19, 0x0C, 0]);
+    let length = u32::try_from(footer.len()).unwrap().to_le_bytes();
+    [b"PAR1", &*footer, &length, b"PAR1"].concat()
+}
+
+#[test]
+fn the_schema_of_a_parquet_file_has_bounds() {
+    let table = assert_same("t.parquet", &parquet_of(&[1, 0])).unwrap();
+    assert_eq!(table, [("a".to_owned(), Vec::new())]);
+    let mut deep = vec![1; 2000];
+    deep.push(0);
+    let refused = |elements: &[u8], problem: &str| {
+        let expected = format!("t.parquet: not a readable Parquet file: {problem}");
+        assert_eq!(assert_same("t.parquet", &parquet_of(elements)).unwrap_err(), expected);
+    };
+    refused(&deep, "its columns are nested more than 64 levels deep, expected flat columns");
+    refused(&[60, 0], "a schema element declares 60 children, 1 follow");
+    // A footer that ends early.
+    let mut cut = parquet_of(&[1, 0]);
+    let length = u32::try_from(12).unwrap().to_le_bytes();
+    let end = cut.len();
+    cut[end - 8..end - 4].copy_from_slice(&length);
+    assert!(assert_same("t.parquet", &cut).is_err());
 }
 
 #[test]

@@ -30,7 +30,19 @@ impl Schema {
                 .map_err(|problem| Error::feature(&feature.name, problem))?;
         }
         self.check_order()?;
+        self.check_class()?;
         self.check_rules()
+    }
+
+    fn check_class(&self) -> Result<()> {
+        match &self.model.favourable_class {
+            None | Some(Value::Text(_)) => Ok(()),
+            Some(Value::Number(number)) if number.fract() == 0.0 && *number >= 0.0 => Ok(()),
+            Some(other) => Err(Error::schema(format!(
+                "model: `favourable_class` is `{other}`, expected the number of a class, from 0, or \
+                 its name"
+            ))),
+        }
     }
 
     fn check_names(&self) -> Result<()> {
@@ -82,7 +94,7 @@ impl Schema {
         }
         match label.missing {
             MissingPolicy::Reject | MissingPolicy::DropRow => Ok(()),
-            MissingPolicy::Level | MissingPolicy::Fill(_) => {
+            MissingPolicy::Level | MissingPolicy::Pass | MissingPolicy::Fill(_) => {
                 wrong("`missing` must be `reject` or `drop-row`".to_owned())
             }
         }

@@ -191,8 +191,18 @@ pub enum MissingPolicy {
     DropRow,
     /// "Missing" is a level of its own: one more encoded column.
     Level,
+    /// The model of another tool gets the missing value: trees follow the direction that they
+    /// learnt for it, and a pipeline imputes it.
+    Pass,
     /// The value given takes its place, and the cell is counted.
     Fill(Value),
+}
+
+impl MissingPolicy {
+    /// Whether a missing cell is a value of the feature.
+    pub(crate) fn keeps_missing(&self) -> bool {
+        matches!(self, Self::Level | Self::Pass)
+    }
 }
 
 /// Numbers that are codes, such as -9 for "no record".
@@ -217,13 +227,19 @@ pub enum SpecialAs {
     Level,
 }
 
-/// The input of an imported model.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+/// The input of an imported model, and the class that its score is the probability of.
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ModelRule {
     /// The kind of input.
     #[serde(default)]
     pub input: ModelInput,
+    /// The favourable class: its number from 0, or its name in the model file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub favourable_class: Option<Value>,
+    /// Whether a model is accepted that ranks the labelled rows the wrong way round.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub accept_reversed: bool,
 }
 
 /// The kind of input an imported model takes.

@@ -189,7 +189,7 @@ fn value(schema: &Schema, feature: &Feature, values: &Values) -> Result<Value, S
         return Ok(read);
     }
     match schema.missing_policy(feature) {
-        MissingPolicy::Level => Ok(Value::Missing),
+        MissingPolicy::Level | MissingPolicy::Pass => Ok(Value::Missing),
         MissingPolicy::Fill(value) => Ok(value.clone()),
         MissingPolicy::Reject | MissingPolicy::DropRow => {
             Err(format!("`{name}` is missing, expected {}", schema.expected(feature)))

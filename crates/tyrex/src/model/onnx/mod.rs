@@ -8,6 +8,7 @@ mod classic;
 mod expression;
 mod graph;
 mod limits;
+mod missing;
 mod operators;
 mod plumbing;
 mod preprocessing;

@@ -91,7 +91,8 @@ fn one_hot(name: &str, categories: &[Category], schema: &Schema) -> encode::Bloc
         let on = category.value();
         let codes = known.iter().map(|level| f64::from(u8::from(*level == on))).collect();
         let coding = Coding::Code { levels: known.to_vec(), codes, affine: Affine::IDENTITY };
-        return encode::Block { feature: name.into(), coding, beside: Vec::new() };
+        let beside = Vec::new();
+        return encode::Block { feature: name.into(), coding, beside, passes: false };
     }
     encode::Block::one_hot(name, categories.iter().map(Category::value).collect())
 }
@@ -116,7 +117,8 @@ pub(super) fn fold_network(network: &Mlp, dim: usize, places: &[(usize, f64, f64
     Mlp::new(dim, &layers, network.output())
 }
 
-fn fold_trees(
+/// The same for trees.
+pub(super) fn fold_trees(
     ensemble: &TreeEnsemble,
     dim: usize,
     places: &[(usize, f64, f64)],

@@ -8,7 +8,7 @@ use super::Core;
 use super::preprocessing::fold_network;
 use crate::data::encode::Affine;
 use crate::error::{Error, Result};
-use crate::model::trees::{Comparison, TreeEnsemble, TreeNode};
+use crate::model::trees::{Comparison, Substitute, TreeEnsemble, TreeNode};
 
 impl Core {
     /// The core that gives at `z_j = affine_j(x_j)` what this one gives at `x_j`.
@@ -58,7 +58,12 @@ fn standardised_trees(ensemble: &TreeEnsemble, affines: &[Affine]) -> Result<Tre
         }
     }
     let (aggregate, base) = (ensemble.aggregate(), ensemble.base().to_vec());
-    TreeEnsemble::new(affines.len(), &trees, aggregate, base, ensemble.transform())
+    let made = TreeEnsemble::new(affines.len(), &trees, aggregate, base, ensemble.transform())?;
+    let scaled = |own: &Substitute| Substitute {
+        value: affines[own.column].apply(f64::from(own.value)) as f32,
+        ..*own
+    };
+    Ok(made.with_substitutes(&ensemble.substitutes().iter().map(scaled).collect::<Vec<_>>()))
 }
 
 /// The threshold `t'` for which `E(v) ? t'` answers as `f32(v) ? t` did, where `E` is

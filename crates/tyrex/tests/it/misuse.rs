@@ -1,0 +1,296 @@
+//! Models and schemas that do not fit each other: errors and warnings in place of useless advice.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use tyrex::data::{Schema, Table, Value};
+use tyrex::explain::{
+    Ask, Explainer, Part, PerformanceTally, Reference, UnlabelledRows, import_bytes,
+};
+use tyrex::model::onnx::{Block, Core, ExportMetadata, ImportOptions, Inputs, OnnxModel, write};
+use tyrex::model::trees::{Aggregate, Comparison, Transform, TreeEnsemble, TreeNode};
+use tyrex::model::{Activation, Dense, Mlp, Output, TrainParams};
+use tyrex::{Result, Seed};
+
+const SCHEMA: &str = r#"
+format_version = 1
+[label]
+column = "class"
+favourable = "good"
+[split]
+column = "part"
+[model]
+[[feature]]
+name = "income"
+kind = "integer"
+[[feature]]
+name = "debt"
+kind = "integer"
+"#;
+
+/// People whose class depends on their income and debt.
+fn people(rows: usize) -> Table {
+    let mut text = "income,debt,class,part\n".to_owned();
+    for row in 0..rows {
+        let (income, debt) = (30_000 + 997 * (row * 37 % 41), 500 * (row * 29 % 31));
+        let class = if income > 3 * debt + 30_000 { "good" } else { "bad" };
+        let part = ["train", "test"][usize::from(row % 4 == 0)];
+        writeln!(text, "{income},{debt},{class},{part}").unwrap();
+    }
+    Table::from_csv(Path::new("people.csv"), text.as_bytes()).unwrap()
+}
+
+fn schema(with: &[(&str, &str)]) -> Schema {
+    let text = with.iter().fold(SCHEMA.to_owned(), |text, (from, to)| text.replacen(from, to, 1));
+    Schema::from_toml(&text).unwrap()
+}
+
+fn linear(weights: [f32; 2], bias: f32) -> Mlp {
+    let layer =
+        Dense { weights: weights.into(), bias: vec![bias], activation: Activation::Identity };
+    Mlp::new(2, &[layer], Output::Sigmoid { favourable: true }).unwrap()
+}
+
+fn model(core: Core, preprocessing: Vec<Block>) -> OnnxModel {
+    OnnxModel {
+        inputs: Inputs::Matrix { columns: 2 },
+        preprocessing,
+        core,
+        output: "probability".to_owned(),
+        classes: 2,
+        favourable: 1,
+        labels: None,
+        metadata: BTreeMap::new(),
+    }
+}
+
+fn number(column: usize, missing: Option<f64>, mean: f64, deviation: f64) -> Block {
+    Block::Number { column, missing, scale: 1.0 / deviation, shift: -mean / deviation }
+}
+
+fn explainer(schema: &Schema, rows: usize, model: OnnxModel) -> Result<Explainer> {
+    Explainer::with_model(Reference::read(schema, people(rows))?, model)
+}
+
+fn warnings(explainer: &Explainer, ask: &Ask) -> Vec<String> {
+    let ask = ask.for_model(explainer, None);
+    explainer.warnings(&ask.request().unwrap(), None)
+}
+
+/// A network that knows the classes, on the columns of the schema.
+fn right() -> Mlp {
+    linear([40.0, -45.0], 0.0)
+}
+
+#[test]
+fn a_model_that_ranks_the_wrong_way_round_is_refused_with_the_remedy() {
+    let bytes = write(&right(), &ExportMetadata::default());
+    let read = |schema: &Schema, rows: usize| {
+        let model = import_bytes(&bytes, schema, &ImportOptions::default())?;
+        explainer(schema, rows, model)
+    };
+    let good = read(&schema(&[]), 200).unwrap();
+    assert!(good.performance(Part::All).auc.unwrap() > 0.9);
+    // The same file beside a schema that calls the other value favourable.
+    let other = ("favourable = \"good\"", "favourable = \"bad\"");
+    let error = read(&schema(&[other]), 200).unwrap_err().to_string();
+    for part in [
+        "it ranks the 200 labelled rows the wrong way round (AUC 0.",
+        "with a confidence of 99.9 %",
+        "the probability of class number 1",
+        "`favourable_class` under `[model]`",
+        "`accept_reversed = true`",
+    ] {
+        assert!(error.contains(part), "{error}");
+    }
+    // Few rows show nothing.
+    assert!(read(&schema(&[other]), 12).is_ok());
+    let class = ("[model]", "[model]\nfavourable_class = 0");
+    let mended = read(&schema(&[other, class]), 200).unwrap();
+    assert!(mended.performance(Part::All).auc.unwrap() > 0.9);
+    assert!(warnings(&mended, &Ask::default()).iter().all(|own| !own.contains("wrong way")));
+    let accept = ("[model]", "[model]\naccept_reversed = true");
+    let kept = read(&schema(&[other, accept]), 200).unwrap();
+    assert!(warnings(&kept, &Ask::default())[0].contains("the wrong way round"));
+    let none = Schema::from_toml(&SCHEMA.replace("[model]", "[model]\nfavourable_class = 0.5"));
+    assert!(
+        none.unwrap_err().to_string().contains("`favourable_class` is `0.5`, expected the number")
+    );
+}
+
+#[test]
+fn labelled_applicants_without_a_reference_raise_the_same_doubt() {
+    let mut schema = schema(&[("[split]\ncolumn = \"part\"\n", "")]);
+    for feature in &mut schema.features {
+        feature.encoding = Some(tyrex::data::schema::Encoding::AsIs);
+    }
+    let reversed = linear([-1e-3, 3e-3], 30.0);
+    let explainer = Explainer::with_model(
+        Reference::none(&schema).unwrap(),
+        model(Core::Mlp(reversed), vec![number(0, None, 0.0, 1.0), number(1, None, 0.0, 1.0)]),
+    )
+    .unwrap();
+    let mut tally = PerformanceTally::default();
+    for applicant in explainer.read_applicants(&people(200)).unwrap() {
+        tally.add(applicant.score, applicant.favourable);
+    }
+    let request = Ask::default().for_model(&explainer, None).request().unwrap();
+    let found = explainer.warnings(&request, Some(&tally));
+    assert!(found.iter().any(|own| own.contains("ranks the 200 labelled rows the wrong way")));
+}
+
+#[test]
+fn a_forgotten_raw_input_is_named_as_the_cause() {
+    // The model file scales by the means and deviations of the raw columns.
+    let scaler = vec![number(0, None, 50_000.0, 12_000.0), number(1, None, 7_500.0, 4_500.0)];
+    let core = Core::Mlp(linear([12.0, -13.5], -2.5));
+    let raw = schema(&[("[model]", "[model]\ninput = \"raw\"")]);
+    let sound = explainer(&raw, 200, model(core.clone(), scaler.clone())).unwrap();
+    assert!(sound.performance(Part::All).accuracy.unwrap() > 0.9);
+    let found = warnings(&sound, &Ask::default());
+    assert!(found.iter().all(|own| !own.contains("model")), "{found:?}");
+    let forgotten = explainer(&schema(&[]), 200, model(core, scaler)).unwrap();
+    let found = warnings(&forgotten, &Ask::default());
+    assert!(found[0].contains("2 of 2 columns are not on the scale"), "{found:?}");
+    let about = found.iter().find(|own| own.contains("scores are 0 or 1")).unwrap();
+    assert!(about.contains("The model's loss on 200 labelled rows is"), "{about}");
+    assert!(found.iter().all(|own| own.contains("`input = \"raw\"`") || own.contains("Nobody")));
+    // One score for all rows.
+    let constant = model(
+        Core::Mlp(linear([0.0, 0.0], 1.0)),
+        vec![number(0, None, 0.0, 1.0), number(1, None, 0.0, 1.0)],
+    );
+    let found = warnings(&explainer(&schema(&[]), 200, constant).unwrap(), &Ask::default());
+    assert!(found[0].contains("gives all 200 rows the score 0.731"), "{found:?}");
+}
+
+#[test]
+fn advice_without_rules_says_so() {
+    let plain = vec![number(0, None, 0.0, 1.0), number(1, None, 0.0, 1.0)];
+    let of =
+        |schema: &Schema| explainer(schema, 200, model(Core::Mlp(right()), plain.clone())).unwrap();
+    let found = warnings(&of(&schema(&[])), &Ask::default());
+    assert_eq!(
+        found,
+        ["Nobody has confirmed what people can change: the schema has neither an `action` nor a \
+          `[[rule]]`, so advice may change `income`, `debt` in any way."]
+    );
+    let ruled = ("name = \"income\"", "name = \"income\"\naction = \"only-up\"");
+    assert_eq!(warnings(&of(&schema(&[ruled])), &Ask::default()), Vec::<String>::new());
+    // An interval around all data is no rule of a person.
+    let inferred = ("name = \"income\"", "name = \"income\"\naction = { within = [0, 100000] }");
+    assert_eq!(warnings(&of(&schema(&[inferred])), &Ask::default()).len(), 1);
+    let narrow = ("name = \"income\"", "name = \"income\"\naction = { within = [0, 40000] }");
+    assert_eq!(warnings(&of(&schema(&[narrow])), &Ask::default()), Vec::<String>::new());
+    let asked = Ask { keep: vec!["income".to_owned()], ..Ask::default() };
+    assert_eq!(warnings(&of(&schema(&[])), &asked), Vec::<String>::new());
+}
+
+/// One tree: an income below 45,000 is rejected; a missing one follows `missing`, and then a debt
+/// of more than 5,000 is rejected.
+fn tree(missing: bool) -> Core {
+    let leaf = |weight| TreeNode::Leaf { weights: vec![(0, weight)] };
+    let branch = |feature, threshold, missing, yes, no| TreeNode::Branch {
+        feature,
+        comparison: Comparison::LessOrEqual,
+        threshold,
+        missing,
+        yes,
+        no,
+    };
+    let nodes = vec![
+        branch(0, 45_000.0, missing, 1, 2),
+        leaf(0.125),
+        branch(1, 5_000.0, false, 3, 4),
+        leaf(0.875),
+        leaf(0.25),
+    ];
+    let transform = Transform::Identity;
+    Core::Trees(TreeEnsemble::new(2, &[nodes], Aggregate::Sum, vec![0.0], transform).unwrap())
+}
+
+const HOLES: &str = "income,debt\n50000,1000\n,1000\n,9000\n40000,1000\n60000,\n";
+
+fn with_holes(schema: &Schema, model: OnnxModel) -> Result<Explainer> {
+    let table = Table::from_csv(Path::new("holes.csv"), HOLES.as_bytes()).unwrap();
+    let rows = Reference::Unlabelled(UnlabelledRows::read(schema, table)?);
+    Explainer::with_model(rows, model)
+}
+
+#[test]
+fn missing_values_reach_models_that_take_them_and_stay_missing() {
+    let plain = || vec![number(0, None, 0.0, 1.0), number(1, None, 0.0, 1.0)];
+    let pass = "[missing]\npolicy = \"pass\"\n[model]\ninput = \"raw\"";
+    let schema = schema(&[("[model]", pass), ("[split]\ncolumn = \"part\"\n", "")]);
+    let down = with_holes(&schema, model(tree(false), plain())).unwrap();
+    assert_eq!(down.scores(), [0.875, 0.875, 0.25, 0.125, 0.25]);
+    let up = with_holes(&schema, model(tree(true), plain())).unwrap();
+    assert_eq!(up.scores(), [0.875, 0.125, 0.125, 0.125, 0.25]);
+    assert_ne!(up.fingerprint(), down.fingerprint());
+    assert!(down.points().as_slice().iter().all(|x| x.is_finite()));
+    for (row, point) in down.reference().rows().iter().zip(down.points().rows()) {
+        assert_eq!(down.encoder().decode(point), *row);
+    }
+    // The same function of rows on a common scale.
+    let rows = Reference::Unlabelled(
+        UnlabelledRows::read(
+            &schema,
+            Table::from_csv(Path::new("h.csv"), HOLES.as_bytes()).unwrap(),
+        )
+        .unwrap(),
+    );
+    let scaled = Explainer::with_standardised_model(rows, model(tree(false), plain())).unwrap();
+    assert_eq!(scaled.scores(), down.scores());
+    // The missing income of row 2 stays; its debt is advised to fall.
+    let on = |_| ControlFlow::Continue(());
+    let applicant = scaled.applicant(2).unwrap();
+    let answered = scaled.answer(&[applicant], &Ask::default(), None, on).unwrap();
+    let advised = answered.advice[0].advised.as_ref().unwrap();
+    assert_eq!(advised.values()[0], Value::Missing);
+    assert!(advised.values()[1].number().unwrap() <= 5_000.0);
+    let cost = answered.advice[0].cost.unwrap();
+    assert!(cost.l1.is_finite() && cost.l1 > 0.0 && cost.l2.is_finite());
+}
+
+#[test]
+fn a_network_takes_missing_values_only_with_an_imputer() {
+    let pass = "[missing]\npolicy = \"pass\"\n[model]\ninput = \"raw\"";
+    let schema = schema(&[("[model]", pass), ("[split]\ncolumn = \"part\"\n", "")]);
+    let scaler = |imputed: Option<f64>| {
+        vec![number(0, imputed, 45_000.0, 10_000.0), number(1, imputed, 5_000.0, 4_000.0)]
+    };
+    let network = || Core::Mlp(linear([1.0, -2.0], 0.25));
+    let error = with_holes(&schema, model(network(), scaler(None))).unwrap_err().to_string();
+    assert!(error.contains("a network without an imputer, which cannot take them"), "{error}");
+    let imputing = with_holes(&schema, model(network(), scaler(Some(20_000.0)))).unwrap();
+    assert!(imputing.network().is_some());
+    // The same rows with the imputed values written out.
+    let mut filled = schema.clone();
+    filled.missing.policy = tyrex::data::schema::MissingPolicy::Fill(Value::Number(20_000.0));
+    let expected = with_holes(&filled, model(network(), scaler(None))).unwrap();
+    for (own, expected) in imputing.scores().iter().zip(expected.scores()) {
+        assert!((own - expected).abs() < 1e-6, "{own} {expected}");
+    }
+    // A file of the rewritten network has columns for missing values of its own.
+    let bytes = imputing.to_onnx().unwrap();
+    let again = import_bytes(&bytes, &schema, &ImportOptions::default());
+    let mut encoded = schema.clone();
+    encoded.model = Default::default();
+    let again = with_holes(&encoded, again.unwrap()).unwrap();
+    assert_eq!(again.scores(), imputing.scores());
+}
+
+#[test]
+fn pass_is_for_models_of_other_tools() {
+    let pass = ("[model]", "[missing]\npolicy = \"pass\"\n[model]");
+    let Reference::Labelled(dataset) = Reference::read(&schema(&[pass]), people(60)).unwrap()
+    else {
+        panic!("the rows have labels");
+    };
+    let go_on = |_: &_| ControlFlow::Continue(());
+    let trained = Explainer::train(dataset, &TrainParams::default(), Seed(0), go_on);
+    let error = trained.unwrap_err().to_string();
+    assert!(error.contains("`missing = \"pass\"` is for models of other tools"), "{error}");
+}

@@ -195,5 +195,5 @@ pub(crate) enum JobDocument {
     /// A threshold.
     Calibrate(tyrex::calibrate::Calibration),
     /// The gate's report.
-    Audit(GateReport),
+    Audit(Box<GateReport>),
 }

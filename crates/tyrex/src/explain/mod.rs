@@ -197,7 +197,7 @@ impl Explainer {
         let recipe = Recipe::read(&model.metadata)?;
         let imported = Imported::of(&data, &encoder, &model);
         let core = input::core(&encoder, model)?;
-        Self::assemble(data, encoder, columns, core.shared(), recipe, Some(imported))
+        Self::assemble(data, encoder, columns, core.shared(), recipe, Some(&imported))
     }
 
     /// Combines a model of any kind and its reference. The model takes the schema's encoding,
@@ -216,7 +216,7 @@ impl Explainer {
             });
         }
         let columns = Some(encoder.clone());
-        Self::assemble(data, encoder, columns, model, None, Some(Imported::black_box()))
+        Self::assemble(data, encoder, columns, model, None, Some(&Imported::black_box()))
     }
 
     /// As [`with_model`](Self::with_model), with points on a common scale: numbers are scaled by
@@ -233,7 +233,7 @@ impl Explainer {
         let imported = Imported::of(&data, &encoder, &model);
         let core = input::core(&encoder, model)?;
         let (encoder, core) = input::standardised(&data, encoder, core)?;
-        Self::assemble(data, encoder, columns, core.shared(), recipe, Some(imported))
+        Self::assemble(data, encoder, columns, core.shared(), recipe, Some(&imported))
     }
 
     fn assemble(
@@ -242,7 +242,7 @@ impl Explainer {
         columns: Option<Encoder>,
         model: Arc<dyn Model>,
         recipe: Option<Recipe>,
-        imported: Option<Imported>,
+        imported: Option<&Imported>,
     ) -> Result<Self> {
         // The points of a data set are reused if it has the same encoder.
         let points = match reference.points_of(&encoder) {
@@ -251,7 +251,7 @@ impl Explainer {
         };
         let (rows, table_rows) = (reference.rows(), reference.table_rows());
         let scores = applicant::scores(&*model, reference.source(), rows, table_rows, &points)?;
-        let warnings = Warnings::of(&reference, &scores, imported.as_ref())?;
+        let warnings = Warnings::of(&reference, &scores, imported)?;
         let points = Arc::new(points);
         let train = reference.training_rows();
         let reference_points = if train.iter().copied().eq(0..points.len()) {

@@ -1,6 +1,7 @@
 //! Reasons to doubt the answers of an explainer: sentences for people, in every document of advice.
 
 use super::{Explainer, PerformanceTally, Reference, Request};
+use crate::action::Overrides;
 use crate::auc::upper_end;
 use crate::counterfactual::Protocol;
 use crate::data::encode::Coding;
@@ -102,9 +103,8 @@ impl Warnings {
             reversed.as_ref().filter(|_| !reference.schema().model.accept_reversed)
         {
             let class = imported.class.as_ref();
-            let class = class
-                .map(|class| format!(" of {class}"))
-                .unwrap_or_else(|| " that it gives".into());
+            let class =
+                class.map_or_else(|| " that it gives".to_owned(), |class| format!(" of {class}"));
             return Err(Error::InvalidModel(format!(
                 "{reversed}; its score was taken as the probability{class}. Name the favourable \
                  class with `favourable_class` under `[model]` in the schema, or correct \
@@ -141,7 +141,7 @@ impl Explainer {
             }
             all.extend(doubts(applicants, *remedy).filter(|doubt| !model.contains(doubt)));
         }
-        if request.protocol == Protocol::Product && request.overrides == Default::default() {
+        if request.protocol == Protocol::Product && request.overrides == Overrides::default() {
             all.extend(rules.clone());
         }
         all

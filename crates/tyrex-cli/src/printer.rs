@@ -20,6 +20,8 @@ const USUAL_WIDTH: usize = 100;
 pub(crate) trait Report: Serialize {
     /// The name of the command.
     const COMMAND: &'static str;
+    /// The version of its document.
+    const FORMAT_VERSION: Option<u32> = Some(FORMAT_VERSION);
 
     /// The same for people.
     fn page(&self, page: &mut Page);
@@ -69,7 +71,7 @@ impl Printer {
             }
             Form::Json => {
                 let document =
-                    Document { format_version: FORMAT_VERSION, command: R::COMMAND, report };
+                    Document { format_version: R::FORMAT_VERSION, command: R::COMMAND, report };
                 let mut text = serde_json::to_string_pretty(&document)?;
                 text.push('\n');
                 print(&text)
@@ -130,7 +132,8 @@ fn one_line(text: &str) -> String {
 
 #[derive(Serialize)]
 struct Document<'a, R> {
-    format_version: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format_version: Option<u32>,
     command: &'static str,
     #[serde(flatten)]
     report: &'a R,

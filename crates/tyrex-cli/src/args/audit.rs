@@ -44,6 +44,11 @@ pub struct AuditArgs {
     /// How to read the files.
     #[command(flatten)]
     pub import: ImportArgs,
+    /// Folder of retrained versions of the one candidate, from `tyrex retrain` or ONNX files: repairs
+    /// are searched for over them (trex-e, if there are enough), and each says how many of the
+    /// fresh ones accept it
+    #[arg(long, value_name = "FOLDER", help_heading = "Model file")]
+    pub ensemble: Option<PathBuf>,
     /// Share of promises that may be broken, such as 0.5% or 0.005
     #[arg(
         long,

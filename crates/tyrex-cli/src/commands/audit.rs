@@ -10,9 +10,9 @@ use tyrex::counterfactual::{Protocol, Reason, ReferenceUse, Tick};
 use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::data::{Catalogue, Cells, Dataset, Schema, Table, TableLimits};
 use tyrex::explain::{
-    Candidate, Explainer, Gate, GateReport, GateVerdict, Group, JudgedCandidate, JudgedPromise,
-    Meaning, PromiseStatus, Reference, Repair, Request, UnlabelledRows, Updates, WrittenPromise,
-    embedded_schema, import,
+    Ask, Candidate, Explainer, Gate, GateReport, GateVerdict, Group, JudgedCandidate,
+    JudgedPromise, Meaning, PromiseStatus, Reference, Repair, Request, UnlabelledRows, Updates,
+    WrittenPromise, embedded_schema, import,
 };
 use tyrex::file::{check_writable, write_whole};
 use tyrex::model::onnx::OnnxModel;
@@ -38,13 +38,8 @@ pub(crate) fn run(context: &mut Context<'_>, args: &AuditArgs) -> anyhow::Result
     let overwrite = args.force.overwrite();
     // Checked before the work, so that the error does not come minutes later.
     check_outputs(args, overwrite)?;
-    check_models(&args.model)?;
-    let gate = Gate {
-        request: request(args)?,
-        by: args.by.clone(),
-        allow: args.allow,
-        confidence: args.confidence,
-    };
+    check_models(args)?;
+    let mut ask = ask(args)?;
     let rows = Rows::read(context, args)?;
     let mut promises = promises(args, rows.as_ref())?;
     if let Some(Rows::Named(dataset)) = &rows {
@@ -55,11 +50,23 @@ pub(crate) fn run(context: &mut Context<'_>, args: &AuditArgs) -> anyhow::Result
             promise.meaning.get_or_insert_with(|| meaning.clone());
         }
     }
-    let explainers: Vec<Explainer> = args
+    let mut explainers: Vec<Explainer> = args
         .model
         .iter()
         .map(|model| explainer(args, model, rows.as_ref(), &promises))
         .collect::<anyhow::Result<_>>()?;
+    if let (Some(folder), [candidate]) = (&args.ensemble, explainers.as_mut_slice()) {
+        let given = candidate.retraining().read(folder, &source::import_options(&args.import))?;
+        ask = ask.for_model(candidate, Some(&given));
+        let bars = context.stages();
+        *candidate = candidate.for_repairs(&ask, &given, &|at| bars.at(at))?;
+    }
+    let gate = Gate {
+        request: ask.request()?,
+        by: args.by.clone(),
+        allow: args.allow,
+        confidence: args.confidence,
+    };
     let candidates: Vec<Candidate<'_>> = args
         .model
         .iter()
@@ -116,8 +123,8 @@ impl Rows {
     }
 }
 
-/// The request of the arguments.
-fn request(args: &AuditArgs) -> anyhow::Result<Request> {
+/// The question of the arguments.
+fn ask(args: &AuditArgs) -> anyhow::Result<Ask> {
     let search = &args.search;
     let ask = explain::ask(search, Protocol::Product)?;
     if ask.is_calibrated() {
@@ -138,7 +145,7 @@ fn request(args: &AuditArgs) -> anyhow::Result<Request> {
         }
         .into());
     }
-    Ok(request)
+    Ok(ask)
 }
 
 /// The source of the promises. The address of a ledger may hold a password.
@@ -278,7 +285,16 @@ fn check_outputs(args: &AuditArgs, overwrite: Overwrite) -> anyhow::Result<()> {
 }
 
 /// Rejects a file that is given twice: it would be compared with itself.
-fn check_models(models: &[PathBuf]) -> Result<(), Usage> {
+fn check_models(args: &AuditArgs) -> Result<(), Usage> {
+    let models = &args.model;
+    if args.ensemble.is_some() && models.len() > 1 {
+        return Err(Usage {
+            problem: "--ensemble holds retrained versions of one model, and there are several \
+                      candidates"
+                .to_owned(),
+            help: "pass one --model with --ensemble".to_owned(),
+        });
+    }
     for (index, model) in models.iter().enumerate() {
         let place = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
         if models[..index].iter().any(|earlier| place(earlier) == place(model)) {
@@ -500,10 +516,11 @@ fn repair(repair: &Repair) -> String {
             "Nothing: the model accepts the original row.".to_owned()
         }
         Repair::NotFound { sentence, .. } => format!("No repair: {sentence}."),
-        Repair::Found { sentence, cost, .. } => {
+        Repair::Found { sentence, cost, promise, .. } => {
             let cost =
                 cost.map(|cost| format!(" Cost {:.3} in L1, {:.3} in L2.", cost.l1, cost.l2));
-            format!("{sentence}{}", cost.unwrap_or_default())
+            let promise = promise.as_ref().map(|promise| format!(" {}", promise.sentence));
+            format!("{sentence}{}{}", cost.unwrap_or_default(), promise.unwrap_or_default())
         }
     }
 }

@@ -47,6 +47,48 @@ fn place() -> Place {
     place
 }
 
+/// 75 models in the folder `given` that accept incomes from 50 to 60 on, retrained elsewhere.
+pub(crate) fn retrained(place: &Place) {
+    std::fs::create_dir(place.path("given")).unwrap();
+    for index in 0..75_u8 {
+        let from = 50.0 + 10.0 * f32::from(index) / 75.0;
+        limit(place, &format!("given/run{index}.onnx"), from, &plain());
+    }
+}
+
+#[test]
+fn given_models_search_and_judge_repairs() {
+    let place = place();
+    retrained(&place);
+    let arguments = audit(&["--model", "mid.onnx", "--ensemble", "given"]);
+    let answer = place.run(&[&arguments[..], &["--json"]].concat());
+    assert_eq!(answer.code, 1, "{}", answer.stderr);
+    let document: Value = serde_json::from_str(&answer.stdout).unwrap();
+    assert_eq!(document["request"]["method"]["method"], "trex-e");
+    let promises = document["candidates"][0]["promises"].as_array().unwrap();
+    let broken: Vec<&Value> = promises.iter().filter(|each| each["status"] == "broken").collect();
+    assert_eq!(broken.len(), 2);
+    for each in broken {
+        let promise = &each["repairs"]["from_promised"]["promise"];
+        assert_eq!((&promise["asked"], &promise["models"]), (&0.9.into(), &61.into()), "{each}");
+        assert!(promise["accepting"].as_u64().unwrap() >= 59, "{promise}");
+    }
+    let text = place.run(&arguments).stdout;
+    assert!(text.contains("of 61 models retrained to check this accept it"), "{text}");
+    // Without them a repair is found with the candidate alone, and says nothing about retraining.
+    let plain = place.run(&audit(&["--model", "mid.onnx", "--json"]));
+    let plain: Value = serde_json::from_str(&plain.stdout).unwrap();
+    assert_eq!(plain["request"]["method"]["method"], "trex-o");
+    assert!(!plain.to_string().contains("\"accepting\""));
+    let several = audit(&["--model", "mid.onnx", "--model", "low.onnx", "--ensemble", "given"]);
+    let answer = place.run(&several);
+    assert_eq!(answer.code, 2);
+    assert!(answer.stderr.contains("pass one --model with --ensemble"), "{}", answer.stderr);
+    let alone = place.run(&audit(&["--model", "mid.onnx", "--method", "trex-e"]));
+    assert_eq!(alone.code, 2);
+    assert!(alone.stderr.contains("an ensemble of its retrained models"), "{}", alone.stderr);
+}
+
 const AUDIT: [&str; 5] = ["audit", "--counterfactuals", "cf.csv", "--data", "loans.csv"];
 
 fn audit<'a>(rest: &[&'a str]) -> Vec<&'a str> {
@@ -101,7 +143,7 @@ fn promised_probabilities_stand_beside_the_share_kept_update_after_update() {
     let models: Vec<&str> = files.iter().flat_map(|file| ["--model", file.as_str()]).collect();
     let audit = [&["audit", "--ledger", "advice.db", "--allow", "100%"], &models[..]].concat();
     let document = place.json(&audit);
-    let certified: Vec<f64> = advice["rejected"]
+    let certified: Vec<f64> = advice["rows"]
         .as_array()
         .unwrap()
         .iter()

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::{LOANS, Place};
+use crate::{LOANS, Place, audit};
 
 /// A service that runs in a place.
 struct Running {
@@ -144,6 +144,46 @@ fn ones_own_files_are_served() {
     let own = ["--model", "own.onnx", "--data", "loans.csv", "--models", "0"];
     let service = Running::start(&place, &own);
     assert!(service.started["model"]["name"].as_str().unwrap().starts_with("own-"));
+    assert_eq!(service.end("-TERM").0, Some(0));
+}
+
+/// The service searches, tunes and certifies with them as `explain` does, also after a restart.
+#[test]
+fn given_models_are_served() {
+    let place = Place::with_loans();
+    audit::limit(&place, "mid.onnx", 55.0, &audit::plain());
+    audit::retrained(&place);
+    let own = ["--model", "mid.onnx", "--data", "loans.csv", "--reference", "loans.csv"];
+    let own = [&own[..], &["--ensemble", "given"]].concat();
+    let document = place.json(&[&["explain", "--limit", "9"], &own[..]].concat());
+    let rows = document["rows"].as_array().unwrap();
+    assert!(rows.iter().any(|row| row["advice"]["promise"]["models"] == 61), "{document}");
+    let question = json!({"indices": rows.iter().map(|row| &row["row"]).collect::<Vec<_>>()});
+    for start in 0..2 {
+        let service = Running::start(&place, &own);
+        assert_eq!(service.started["model"]["retrained"], 75);
+        let begin = Instant::now();
+        let answer = loop {
+            match service.post("/v1/explain", &question) {
+                (503, _) if begin.elapsed() < Duration::from_mins(1) => {
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+                (status, answer) => break (status, answer),
+            }
+        };
+        assert_eq!(answer.0, 200, "start {start}: {}", answer.1);
+        for (name, value) in answer.1.as_object().unwrap() {
+            if name != "model" {
+                assert_eq!(*value, document[name], "start {start}: {name}");
+            }
+        }
+        assert!(answer.1["portfolio"]["sentence"].is_string());
+        assert_eq!(service.end("-TERM").0, Some(0));
+    }
+    // Other retrained models make another served model.
+    std::fs::remove_file(place.path("given/run0.onnx")).unwrap();
+    let service = Running::start(&place, &own);
+    assert_eq!(service.started["model"]["retrained"], 74);
     assert_eq!(service.end("-TERM").0, Some(0));
 }
 

@@ -191,7 +191,7 @@ pub(crate) async fn result(
 #[expect(dead_code, reason = "it describes the documents; each is written where it is made")]
 pub(crate) enum JobDocument {
     /// Advice.
-    Explain(ExplainDocument),
+    Explain(Box<ExplainDocument>),
     /// A threshold.
     Calibrate(tyrex::calibrate::Calibration),
     /// The gate's report.

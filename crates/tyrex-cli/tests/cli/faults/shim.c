@@ -31,20 +31,29 @@
 // None of the calls has six arguments; this one marks those of the handler.
 #define MARK 0x54595245
 
-enum { READ = 1, CHANGE = 2, BYTES = 4, PATH = 8, AT = 16 };
+enum { READ = 1, CHANGE = 2, BYTES = 4, PATH = 8, AT = 16, SAME = 32 };
 
 static const struct { int number, kind; const char *name; } calls[] = {
-    {SYS_read, READ | BYTES, "read"},         {SYS_pread64, READ | BYTES, "pread"},
-    {SYS_write, CHANGE | BYTES, "write"},     {SYS_pwrite64, CHANGE | BYTES, "pwrite"},
-    {SYS_writev, CHANGE, "writev"},           {SYS_fsync, CHANGE, "fsync"},
-    {SYS_fdatasync, CHANGE, "fdatasync"},     {SYS_ftruncate, CHANGE, "ftruncate"},
-    {SYS_fallocate, CHANGE, "fallocate"},     {SYS_copy_file_range, CHANGE, "copy_file_range"},
-    {SYS_open, PATH, "open"},                 {SYS_openat, PATH | AT, "open"},
-    {SYS_rename, CHANGE | PATH, "rename"},    {SYS_renameat, CHANGE | PATH | AT, "rename"},
+    {SYS_read, READ | BYTES, "read"},
+    {SYS_pread64, READ | BYTES, "pread"},
+    {SYS_write, CHANGE | BYTES, "write"},
+    {SYS_pwrite64, CHANGE | BYTES, "pwrite"},
+    {SYS_writev, CHANGE, "writev"},
+    {SYS_ftruncate, CHANGE, "ftruncate"},
+    {SYS_fallocate, CHANGE, "fallocate"},
+    {SYS_fsync, CHANGE | SAME, "fsync"},
+    {SYS_fdatasync, CHANGE | SAME, "fdatasync"},
+    {SYS_fchmod, CHANGE | SAME, "chmod"},
+    {SYS_open, PATH, "open"},
+    {SYS_openat, PATH | AT, "open"},
+    {SYS_mkdir, CHANGE | PATH, "mkdir"},
+    {SYS_rename, CHANGE | PATH, "rename"},
+    {SYS_renameat, CHANGE | PATH | AT, "rename"},
     {SYS_renameat2, CHANGE | PATH | AT, "rename"},
-    {SYS_link, CHANGE | PATH, "link"},        {SYS_linkat, CHANGE | PATH | AT, "link"},
-    {SYS_unlink, CHANGE | PATH, "unlink"},    {SYS_unlinkat, CHANGE | PATH | AT, "unlink"},
-    {SYS_mkdir, CHANGE | PATH, "mkdir"},      {SYS_fchmod, CHANGE, "chmod"},
+    {SYS_link, CHANGE | PATH, "link"},
+    {SYS_linkat, CHANGE | PATH | AT, "link"},
+    {SYS_unlink, CHANGE | PATH, "unlink"},
+    {SYS_unlinkat, CHANGE | PATH | AT, "unlink"},
 };
 enum { CALLS = sizeof calls / sizeof *calls };
 
@@ -75,18 +84,27 @@ static const char *classify(int kind, const long *a, char *path, size_t size) {
     return a[kind & AT ? 2 : 1] & (O_CREAT | O_WRONLY | O_RDWR) ? "write" : "read";
 }
 
+// Whether a call leaves the files as they are: a kill, or a full disk, makes no difference to it.
+static int leaves_files(int kind, const long *a) {
+    int is_open = kind & PATH && !(kind & CHANGE);
+    return kind & SAME || (is_open && !(a[kind & AT ? 2 : 1] & O_CREAT));
+}
+
 static long answer(int index, const long *a) {
     char path[4096];
     int number = calls[index].number, kind = calls[index].kind;
     const char *class = classify(kind, a, path, sizeof path);
     long half = kind & BYTES && a[2] > 1 ? a[2] / 2 : 0;
-    int is_short = !strcmp(how, "short");
-    if (!class || strcmp(class, counted) || (is_short && !half)) return run(number, a, a[2]);
+    int is_short = !strcmp(how, "short"), is_full = !strcmp(how, "full");
+    int is_kill = !strcmp(how, "kill");
+    if (!class || strcmp(class, counted) || (is_short && !half) ||
+        ((is_full || is_kill) && leaves_files(kind, a)))
+        return run(number, a, a[2]);
     long n = __atomic_add_fetch(&count, 1, __ATOMIC_SEQ_CST);
-    int lasts = is_short || !strcmp(how, "full") || !strcmp(how, "closed");
+    int lasts = is_short || is_full || !strcmp(how, "closed");
     int fails = n == fail_at || (lasts && n > fail_at);
     // A file can be removed from a full disk.
-    if (fails && !strcmp(how, "full") && (number == SYS_unlink || number == SYS_unlinkat)) fails = 0;
+    if (is_full && (number == SYS_unlink || number == SYS_unlinkat)) fails = 0;
     if (!fails) return run(number, a, a[2]);
     int log = syscall(SYS_open, log_path, O_CREAT | O_WRONLY | O_APPEND, 0600, 0, 0, MARK);
     char line[4200];
@@ -94,11 +112,11 @@ static long answer(int index, const long *a) {
     syscall(SYS_write, log, line, (long)length, 0, 0, MARK);
     close(log);
     if (is_short) return run(number, a, half);
-    if (!strcmp(how, "kill")) {
+    if (is_kill) {
         if (half) run(number, a, half);
         kill(getpid(), SIGKILL);
     }
-    return !strcmp(how, "full") ? -ENOSPC : !strcmp(how, "closed") ? -EPIPE : -EIO;
+    return is_full ? -ENOSPC : !strcmp(how, "closed") ? -EPIPE : -EIO;
 }
 
 static void trapped(int signal, siginfo_t *info, void *context) {

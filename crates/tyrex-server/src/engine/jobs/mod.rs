@@ -23,7 +23,7 @@ use uuid::Uuid;
 
 pub(crate) use audit::AuditWork;
 pub(crate) use calibrate::CalibrateWork;
-pub(crate) use explain::{ExplainAnswer, ExplainWork, KeptCertifying, KeptRows};
+pub(crate) use explain::{ExplainAnswer, ExplainWork, KeptCertifying, KeptQuestion, KeptRows};
 
 use super::error::{Error, Result};
 use super::pool::Stop;

@@ -360,6 +360,17 @@ async fn prepare_file(options: &SqliteConnectOptions, shown: &str, opening: Open
     .fetch_one(&mut connection)
     .await?;
     check_ours(shown, opening, tables > 0, ours > 0)?;
+    // The driver panics on names that are not text.
+    let schema: Vec<Vec<u8>> =
+        sqlx::query_scalar("SELECT CAST(coalesce(sql, '') AS BLOB) FROM sqlite_schema")
+            .fetch_all(&mut connection)
+            .await?;
+    if schema.iter().any(|definition| std::str::from_utf8(definition).is_err()) {
+        return Err(Error::Unreachable {
+            address: shown.to_owned(),
+            problem: "database disk image is malformed".to_owned(),
+        });
+    }
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
     migrate(migrations!("sqlite"), &mut *transaction, shown).await?;
     transaction.commit().await?;

@@ -7,7 +7,6 @@ use numpy::{IntoPyArray, PyArray1};
 use pyo3::exceptions::{PyKeyboardInterrupt, PyTypeError};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
-use serde::Serialize;
 use serde_json::{Map, Value};
 use tyrex::calibrate::{Goal, TAUS};
 use tyrex::certificate::{Certificate, CertificateDocument, Terms, WrittenCertificate};
@@ -15,8 +14,8 @@ use tyrex::change::ModelChange;
 use tyrex::counterfactual::{MethodSpec, Reason, Tick};
 use tyrex::explain::{
     Answered, Applicant, Ask, CALIBRATED_ROWS, CONFIDENCE, CalibrationTerms, MODELS, PROMISE, Part,
-    PortfolioTerms, Progress, Promise, Request, RetrainingTerms, RowStability, SEARCH_MODELS,
-    SIBLINGS, StabilityTerms, TUNING_MODELS,
+    PortfolioTerms, Progress, Promise, RetrainingTerms, RowStability, SEARCH_MODELS, SIBLINGS,
+    StabilityTerms, TUNING_MODELS,
 };
 use tyrex::model::TrainParams;
 use tyrex::{Points, Seed};
@@ -36,20 +35,6 @@ pub(crate) struct Explainer {
     pub(crate) inner: tyrex::explain::Explainer,
     /// Of a model that is a Python function.
     pub(crate) failure: Option<Arc<Failure>>,
-}
-
-/// A request, with the threshold where every method has it.
-#[derive(Debug, Serialize)]
-struct RequestDocument<'a> {
-    #[serde(flatten)]
-    request: &'a Request,
-    tau: Option<f64>,
-}
-
-impl<'a> RequestDocument<'a> {
-    fn of(request: &'a Request) -> Self {
-        Self { request, tau: request.method.robustness().map(|test| test.tau) }
-    }
 }
 
 /// A question as Python writes it. A parameter that the method does not have raises `TypeError`, as
@@ -343,12 +328,11 @@ impl Explainer {
         self.inner.usual_method()
     }
 
-    /// Advice for the rows of a table, or for the first own ones that are rejected: a document
-    /// per row, the seconds each took, the request, and whether Ctrl-C ended the search. The
-    /// ensemble is used for certificates and for `tau = auto`, in place of models trained now.
-    /// `training` are training parameters that replace those of the model's recipe. The fifth
-    /// element is the document of all promises at once, by the groups of `by` and weighted by the
-    /// column `amount`; `null` without a promise. The last are reasons to doubt the advice.
+    /// Advice for the rows of a table, or for the first own ones that are rejected: the document of
+    /// the answer, the seconds each row took, and whether Ctrl-C ended the search. The ensemble is
+    /// used for certificates and for `tau = auto`, in place of models trained now. `training` are
+    /// training parameters that replace those of the model's recipe. The portfolio is also stated by
+    /// the groups of `by` and weighted by the column `amount`.
     #[pyo3(signature = (rows, options, by, amount = None, limit = None, ensemble = None, training = None, progress = None))]
     #[expect(clippy::too_many_arguments, reason = "they are the keywords of the Python method")]
     fn explain(
@@ -362,7 +346,7 @@ impl Explainer {
         ensemble: Option<&Ensemble>,
         training: Option<&str>,
         progress: Option<&Bound<'_, PyAny>>,
-    ) -> PyResult<(String, Vec<f64>, String, bool, String, Vec<String>)> {
+    ) -> PyResult<(String, Vec<f64>, bool)> {
         let by = by.iter().map(|by| by.parse()).collect::<tyrex::Result<_>>().or_raise()?;
         let terms = PortfolioTerms { by, amount };
         let table = rows.map_or_else(|| self.inner.reference().table(), |table| &table.0);
@@ -375,15 +359,16 @@ impl Explainer {
         };
         let given = ensemble.map(|ensemble| &*ensemble.inner);
         let failures = self.failures(ensemble);
-        let mut ask = ask(options, self.inner.usual_method())?.for_model(&explainer, given);
-        if terms.needs_table() && ask.promise.is_none() {
+        let mut ask = ask(options, self.inner.usual_method())?;
+        let promise = ask.for_model(&explainer, given).promise;
+        if terms.needs_table() && promise.is_none() {
             let expected = "none: they are about promises, and this search makes none";
             return Err(tyrex::Error::param("by or amount", "given", expected)).or_raise();
         }
         // A promise without certificates says nothing.
-        ask.certify |= ask.promise.is_some();
+        ask.certify |= promise.is_some();
         // Checked before any work, on this thread.
-        ask.request().or_raise()?;
+        ask.for_model(&explainer, given).request().or_raise()?;
         let ended = self.run(py, ensemble, progress, |watch| {
             let mut applicants = self.asked(rows)?;
             applicants.truncate(limit.unwrap_or(usize::MAX));
@@ -395,7 +380,8 @@ impl Explainer {
             };
             explainer.answer(&applicants, &ask, given, report)
         })?;
-        let Answered { adviser, advice, certificates, fresh, portfolio, .. } = ended.value;
+        let answered = ended.value;
+        let Answered { advice, certificates, .. } = &answered;
         let interrupt = ended.interrupt;
         let stopped = advice.iter().any(|each| each.outcome.reason() == Some(Reason::Cancelled));
         if let Some(other) = interrupt.filter(|error| !is_interrupt(py, error)) {
@@ -403,12 +389,11 @@ impl Explainer {
         }
         let tries = ask.tries(advice.len());
         let documents = self.run(py, ensemble, None, |watch| {
-            let document = |(each, certificate)| {
+            let document = |(each, certificate): (_, &Option<Certificate>)| {
                 // After Ctrl-C the remaining stages are skipped.
                 let going = !stopped && watch.go_on().is_continue();
                 let tries = if going { tries } else { 0 };
-                let go_on = |each| tick(&failures, watch, each);
-                adviser.explained(each, certificate, fresh.as_deref(), tries, go_on)
+                answered.row(each, certificate.as_ref(), tries, |each| tick(&failures, watch, each))
             };
             advice.iter().zip(certificates).map(document).collect::<tyrex::Result<Vec<_>>>()
         })?;
@@ -416,14 +401,10 @@ impl Explainer {
         if let Some(other) = documents.interrupt.filter(|error| !is_interrupt(py, error)) {
             return Err(other);
         }
-        let documents = error::json(&documents.value)?;
+        let warnings = explainer.warnings(answered.adviser.request(), None);
+        let document = answered.document(documents.value, &terms, table, warnings).or_raise()?;
         let seconds = advice.iter().map(|each| each.outcome.seconds).collect();
-        let request = error::json(&RequestDocument::of(adviser.request()))?;
-        let portfolio = portfolio
-            .map(|all| all.document(&terms, table, self.inner.schema()).or_raise())
-            .transpose()?;
-        let warnings = explainer.warnings(adviser.request(), None);
-        Ok((documents, seconds, request, stopped, error::json(&portfolio)?, warnings))
+        Ok((error::json(&document)?, seconds, stopped))
     }
 
     /// The measures of the rows of a table, or of the own applicants: a column for each.

@@ -67,6 +67,7 @@ NOT_FOUND = {
             "tried": 3,
             "untried": 0,
         },
+        "rules": "age may not change: with 50 among the changes the search finds advice",
     },
 }
 THIRD = {
@@ -161,9 +162,16 @@ def test_advice_as_sentences() -> None:
         "`own`. Then the score is 0.83 and the stability 0.81."
     )
     assert str(missing) == (
-        "Row Bo (score 0.02): No advice: the search found no allowed change. "
-        "It would help to let age change (to 50)."
+        "Row Bo (score 0.02): No advice: the search found no allowed change.\n"
+        "age may not change: with 50 among the changes the search finds advice"
     )
+
+
+def test_what_retrained_models_say_is_the_second_line() -> None:
+    said = "9 of 9 retrained models accept the applicant without any change."
+    judged = {**FOUND, "unchanged": {"accepting": 9, "models": 9}, "retraining": said}
+    assert str(Explanations.of([judged])[0]).splitlines()[1:] == [said]
+    assert Explanations.of([judged])[0].to_dict() == judged
 
 
 def test_text() -> None:
@@ -320,8 +328,8 @@ def test_json_goes_round(tmp_path: Path) -> None:
     document = json.loads(one.to_json(indent=2))
     assert document["format_version"] == 1
     assert document["request"] == REQUEST
-    assert document["explanations"][1] == NOT_FOUND
-    assert document["explanations"][0] == FOUND
+    assert document["rows"][1] == NOT_FOUND
+    assert document["rows"][0] == FOUND
     assert Explanations.from_json(one.to_json()) == one
     assert one.to_json(tmp_path / "advice.json") is None
     assert Explanations.from_json(tmp_path / "advice.json") == one
@@ -331,6 +339,7 @@ def test_json_goes_round(tmp_path: Path) -> None:
 def test_json_of_earlier_versions_is_read() -> None:
     document = json.loads(explanations().to_json())
     del document["seconds"]
+    document["explanations"] = document.pop("rows")
     for each in document["explanations"]:
         del each["sentence"]
         each["advice"].pop("stopped", None)
@@ -403,7 +412,7 @@ def test_html() -> None:
     text = " ".join("".join(page.texts).split())
     assert "age 25 \u2192 27 years" in text
     assert "0.310 \u2192 0.830" in text
-    assert "not found" in text and "It would help to let age change (to 50)." in text
+    assert "not found" in text and "with 50 among the changes" in text
     assert "18 of 20 retrained models keep this point valid." in text
     assert page.seen.count("tr") == 4
     # Only the features that change are there.

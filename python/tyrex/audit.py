@@ -20,6 +20,7 @@ from .explanations import Explanations
 from .parameters import groupings, real, to_json
 from .progress import Progress, ProgressSetting
 from .request import options
+from .robustness import Ensemble
 from .text import shown
 
 __all__ = ["Audit", "Promise", "audit"]
@@ -350,6 +351,7 @@ def audit(
     tau: float | None = None,
     norm: Any = None,
     confidence: float | None = None,
+    certify: Ensemble | None = None,
     seed: int | None = None,
     progress: ProgressSetting = None,
     **search: Any,
@@ -366,7 +368,8 @@ def audit(
     `{"sex": None, "age": [25, 40]}`. `rows` are the rows that the advice was given for,
     needed for groups by columns that the model does not take. `allow` is the share of promises
     that may be broken, 0 by default; `confidence` that of intervals and of the test of groups,
-    0.95 by default.
+    0.95 by default. `certify` is an ensemble of the one new model: repairs are searched for over
+    its models (trex-e, if there are enough), and each says how many of the fresh ones accept it.
 
     >>> import tyrex
     >>> german = tyrex.datasets.load_german()
@@ -387,6 +390,8 @@ def audit(
     candidates = {str(name): each for name, each in named.items()}
     if not candidates or not all(isinstance(each, Explainer) for each in candidates.values()):
         raise TypeError("expected a tyrex.Explainer, or a dict of them by name")
+    if not isinstance(certify, (Ensemble, type(None))):
+        raise ParameterError(f"parameter `certify` is {certify!r}, expected a tyrex.Ensemble")
     promises = list(advice.found)
     if not promises:
         raise DataError("no counterfactual was found, so there is no promise to audit")
@@ -411,6 +416,7 @@ def audit(
             groupings(by),
             None if allow is None else real("allow", allow),
             None if confidence is None else real("confidence", confidence),
+            None if certify is None else certify._native,
             bar,
         )
     report = json.loads(text)

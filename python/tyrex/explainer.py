@@ -352,27 +352,25 @@ class Explainer:
         frame, table = (self.data, None) if rows is None else self._table(rows)
         recipe = None if training is None else training_json(training)
         with Progress(progress, "explaining") as bar:
-            texts, seconds, request, interrupted, portfolio, doubts = self._native.explain(
+            text, seconds, interrupted = self._native.explain(
                 table, asked, groups, amount, limit, ensemble, recipe, bar
             )
-        documents = json.loads(texts)
+        answer = json.loads(text)
+        documents = answer.pop("rows")
         for document in documents:
             document["features"] = self._source.restored(document["features"])
             document["advice"] = self._source.restored_advice(document["advice"])
-        own = 0 if seed is None else seed
+        own = answer["ask"]["seed"]
         advice = Explanations.of(
             documents,
+            answer=answer,
             seconds=seconds,
-            request={**json.loads(request), "seed": own},
-            fingerprint=self.fingerprint,
             index=frame.index,
             interrupted=interrupted,
             kind=frame.kind,
-            portfolio=json.loads(portfolio),
-            warnings=doubts,
             certifier=lambda advice: _certify(self, advice, own),
         )
-        for doubt in doubts:
+        for doubt in advice.warnings:
             warnings.warn(doubt, stacklevel=2)
         if interrupted:
             done = sum(each.reason != "cancelled" for each in advice)

@@ -97,8 +97,12 @@ class Explanation:
     """Why nothing was found, in words."""
     sentence: str | None = None
     """The advice, or the reason why there is none, in a sentence."""
+    retraining: str | None = None
+    """What retrained models say about it, in a sentence."""
     relaxations: dict[str, Any] | None = None
     """The constraints without which advice is found."""
+    rules: str | None = None
+    """The most helpful of them in a sentence."""
     highest: dict[str, Any] | None = None
     """Where the promise is out of reach, the change with the highest promise that was found."""
     unchanged: dict[str, int] | None = None
@@ -144,7 +148,9 @@ class Explanation:
             reason=advice.get("reason"),
             why=advice.get("sentence"),
             sentence=document.get("sentence"),
+            retraining=document.get("retraining"),
             relaxations=advice.get("relaxations"),
+            rules=advice.get("rules"),
             highest=advice.get("highest"),
             unchanged=document.get("unchanged"),
             outcome=document.get("label"),
@@ -173,6 +179,7 @@ class Explanation:
                 "sentence": self.why,
                 **({} if self.highest is None else {"highest": self.highest}),
                 "relaxations": self.relaxations,
+                **({} if self.rules is None else {"rules": self.rules}),
             }
         return {
             "row": self.row,
@@ -182,6 +189,7 @@ class Explanation:
             "features": self.features,
             **({} if self.unchanged is None else {"unchanged": self.unchanged}),
             "sentence": self.sentence,
+            **({} if self.retraining is None else {"retraining": self.retraining}),
             "advice": advice,
         }
 
@@ -214,19 +222,8 @@ class Explanation:
 
     @property
     def hint(self) -> str | None:
-        """The highest promise that was found, and the feature to unlock, if one helps."""
-        hints = [(self.highest or {}).get("sentence"), self._to_unlock]
-        return " ".join(filter(None, hints)) or None
-
-    @property
-    def _to_unlock(self) -> str | None:
-        for helpful in (self.relaxations or {}).get("helpful", ()):
-            constraint = helpful.get("constraint")
-            if isinstance(constraint, Mapping) and isinstance(constraint.get("feature"), str):
-                needed = [b["found"] for b in helpful.get("breaks", ())[:1] if "found" in b]
-                value = f" (to {needed[0].strip('`')})" if needed else ""
-                return f"It would help to let {constraint['feature']} change{value}."
-        return None
+        """What helps where nothing was found: the best change, or the rule that prevents advice."""
+        return (self.highest or {}).get("sentence") or self.rules
 
     @property
     def what_changes(self) -> list[str]:
@@ -241,10 +238,14 @@ class Explanation:
     def __str__(self) -> str:
         own = f"{'; '.join(map(str, self.changes)) or self.what_changes[0]}."
         text = f"Row {self.label} (score {self.score:.3g}): {self.sentence or own}"
+        measured = self.retraining if self.unchanged or self.promise else None
         if self.new_score is None:
-            return f"{text} {self.hint}" if self.hint else text
-        stability = f" and the stability {self.stability:.3g}" if self.stability is not None else ""
-        return f"{text} Then the score is {self.new_score:.3g}{stability}."
+            second = self.hint or measured
+        else:
+            stability = "" if self.stability is None else f" and the stability {self.stability:.3g}"
+            text += f" Then the score is {self.new_score:.3g}{stability}."
+            second = measured
+        return f"{text}\n{second}" if second else text
 
 
 def _plain(value: Any) -> str | numbers.Real | None:

@@ -52,25 +52,19 @@ class Explanations(Sequence[Explanation]):
         interrupted: bool = False,
         kind: str = "pandas",
         certifier: Certifier | None = None,
-        portfolio: Mapping[str, Any] | None = None,
-        warnings: Iterable[str] = (),
+        answer: Mapping[str, Any] | None = None,
     ) -> None:
         self._items = list(explanations)
         self.certifier = certifier
         """The function that makes certificates, while the explainer exists."""
-        self.request = dict(request or {})
-        """The request: method, norm, tau, seed, ..."""
-        self.fingerprint = fingerprint
-        """The fingerprint of the model that was explained."""
+        own = {"format_version": FORMAT_VERSION, "fingerprint": fingerprint, "request": request}
+        self.answer = dict(answer or own)
+        """The document of the answer without its rows, as from the command line and the service:
+        `ask`, `request`, `fingerprint`, ..."""
         self.labels = index
         """The labels of the given rows, or None if they have none."""
         self.interrupted = interrupted
         """Whether the search was stopped before all rows were explained."""
-        self.portfolio = None if portfolio is None else dict(portfolio)
-        """All promises at once, if `explain` was called with a promise: `sentence` states the share
-        that the next model keeps, `statements` the same by group and weighted by amount."""
-        self.warnings = list(warnings)
-        """Reasons to doubt the advice, such as a schema without rules."""
         self.kind = kind
         """The container of the given rows: pandas, polars, arrow, ..."""
 
@@ -112,17 +106,44 @@ class Explanations(Sequence[Explanation]):
         mine = (self._items, self.request, self.fingerprint, self.interrupted)
         return mine == (other._items, other.request, other.fingerprint, other.interrupted)
 
+    @property
+    def request(self) -> dict[str, Any]:
+        """The request: method, norm, tau, seed, ..."""
+        request, ask = dict(self.answer["request"] or {}), self.answer.get("ask")
+        if ask is None:
+            return request
+        method = request["method"]
+        # The test of trex-o is that of its start.
+        test = method.get("robustness") or (method.get("start") or {}).get("robustness")
+        return {**request, "tau": test and test["tau"], "seed": ask["seed"]}
+
+    @property
+    def fingerprint(self) -> str:
+        """The fingerprint of the model that was explained."""
+        return str(self.answer["fingerprint"])
+
+    @property
+    def warnings(self) -> list[str]:
+        """Reasons to doubt the advice, such as a schema without rules."""
+        return list(self.answer.get("warnings", ()))
+
+    @property
+    def portfolio(self) -> dict[str, Any] | None:
+        """All promises at once, if there is a promise: `sentence` states the share that the next
+        model keeps, `statements` the same by group and weighted by amount."""
+        portfolio: dict[str, Any] | None = self.answer.get("portfolio")
+        return portfolio
+
     __hash__ = None  # type: ignore[assignment]
 
     def _with(self, items: Iterable[Explanation]) -> Explanations:
         return Explanations(
             items,
-            request=self.request,
-            fingerprint=self.fingerprint,
+            # A portfolio is about all rows.
+            answer={name: own for name, own in self.answer.items() if name != "portfolio"},
             index=self.labels,
             interrupted=self.interrupted,
             kind=self.kind,
-            warnings=self.warnings,
             certifier=self.certifier,
         )
 
@@ -247,16 +268,19 @@ class Explanations(Sequence[Explanation]):
         return self.to_arrow() if self.kind == "arrow" else self.to_pandas()
 
     def to_json(self, path: Any = None, indent: int | None = None) -> str | None:
-        """All of it as JSON: the text, or nothing if it is written to a file."""
+        """All of it as JSON: the text, or nothing if it is written to a file.
+
+        It is the document of the command line and the service, and after it `interrupted`, `index`
+        and `seconds`.
+        """
         document = {
-            "format_version": FORMAT_VERSION,
-            "request": self.request,
-            "fingerprint": self.fingerprint,
+            **self.answer,
+            "asked": len(self),
+            "found": sum(e.found for e in self),
+            **({} if self.portfolio is None else {"portfolio": self.portfolio}),
+            "rows": [e.to_dict() for e in self],
             "interrupted": self.interrupted,
             "index": None if self.labels is None else list(self.labels),
-            **({} if self.portfolio is None else {"portfolio": self.portfolio}),
-            **({"warnings": self.warnings} if self.warnings else {}),
-            "explanations": [e.to_dict() for e in self],
             "seconds": [e.seconds for e in self],
         }
         text = json.dumps(document, indent=indent, default=_plain, ensure_ascii=False)
@@ -279,15 +303,17 @@ class Explanations(Sequence[Explanation]):
                     f"explanations of format version {document['format_version']}; "
                     f"expected version {FORMAT_VERSION}"
                 )
+            # Files of earlier versions have `explanations`.
+            rows = document.pop("rows" if "rows" in document else "explanations")
             return cls.of(
-                document["explanations"],
-                seconds=document.get("seconds", ()),
-                index=document["index"],
-                request=document["request"],
-                fingerprint=document["fingerprint"],
-                interrupted=document["interrupted"],
-                portfolio=document.get("portfolio"),
-                warnings=document.get("warnings", ()),
+                rows,
+                seconds=document.pop("seconds", ()),
+                index=document.pop("index"),
+                interrupted=document.pop("interrupted"),
+                answer={
+                    **document,
+                    **{name: document[name] for name in ("request", "fingerprint")},
+                },
             )
         except json.JSONDecodeError as problem:
             raise DataError(f"the explanations are not JSON: {problem}") from problem

@@ -299,6 +299,15 @@ pub struct ForceArgs {
     pub force: bool,
 }
 
+/// How a CSV file is written.
+#[derive(Debug, clap::Args)]
+pub struct CellsArgs {
+    /// Write an apostrophe before text cells of CSV that a spreadsheet would run as a formula; the
+    /// file is then for people, not for other commands
+    #[arg(long, requires = "out", help_heading = "Output")]
+    pub spreadsheet_safe: bool,
+}
+
 /// Arguments of `train`.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\

@@ -154,7 +154,7 @@ fn ledger_remedy(error: &ledger::Error) -> Option<String> {
         ledger::Error::Absent(_) | ledger::Error::Beyond(_) => {
             "`tyrex ledger list` shows the entries".to_owned()
         }
-        ledger::Error::Damaged { .. } => {
+        ledger::Error::Damaged { .. } | ledger::Error::Unsound { .. } => {
             "`tyrex ledger verify` reports the damage; restore the ledger from a backup".to_owned()
         }
         ledger::Error::Unfinished { job } => {
@@ -197,6 +197,13 @@ fn database_remedy(error: &database::Error) -> Option<String> {
             }
             database::Error::Claimed { .. } => {
                 "use that service, or stop it first; or name another database with --ledger"
+            }
+            database::Error::Linked { .. } => {
+                "SQLite keeps its log beside one name; remove the other links, or copy the file \
+                 with `sqlite3 FILE \".backup COPY\"` and name the copy"
+            }
+            database::Error::ReadOnly => {
+                "run the command as a user with write permission for the file and its folder"
             }
             database::Error::Busy => "repeat the command when the other programs have finished",
             _ => return None,

@@ -20,6 +20,8 @@ const USUAL_WIDTH: usize = 100;
 pub(crate) trait Report: Serialize {
     /// The name of the command.
     const COMMAND: &'static str;
+    /// The version of its document.
+    const FORMAT_VERSION: Option<u32> = Some(FORMAT_VERSION);
 
     /// The same for people.
     fn page(&self, page: &mut Page);
@@ -69,7 +71,7 @@ impl Printer {
             }
             Form::Json => {
                 let document =
-                    Document { format_version: FORMAT_VERSION, command: R::COMMAND, report };
+                    Document { format_version: R::FORMAT_VERSION, command: R::COMMAND, report };
                 let mut text = serde_json::to_string_pretty(&document)?;
                 text.push('\n');
                 print(&text)
@@ -105,23 +107,33 @@ fn message(error: &anyhow::Error) -> String {
     harmless(&text)
 }
 
-/// The text without control characters, which a terminal would obey. They come from files and
-/// arguments.
+/// The text without characters that a terminal would obey: control characters, and those that
+/// reverse the order of the letters. They come from files and arguments.
 fn harmless(text: &str) -> String {
+    let obeyed = |letter: char| {
+        letter.is_control() && !matches!(letter, '\n' | '\t')
+            || matches!(letter, '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+    };
     let mut safe = String::with_capacity(text.len());
     for letter in text.chars() {
-        match letter {
-            '\n' | '\t' => safe.push(letter),
-            letter if letter.is_control() => safe.extend(letter.escape_default()),
-            letter => safe.push(letter),
+        if obeyed(letter) {
+            safe.extend(letter.escape_default());
+        } else {
+            safe.push(letter);
         }
     }
     safe
 }
 
+/// The same for a text of one line: a value with a line break cannot look like another line.
+fn one_line(text: &str) -> String {
+    harmless(text).replace('\n', "\\n").replace('\t', " ")
+}
+
 #[derive(Serialize)]
 struct Document<'a, R> {
-    format_version: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    format_version: Option<u32>,
     command: &'static str,
     #[serde(flatten)]
     report: &'a R,
@@ -166,20 +178,26 @@ impl Page {
         if !self.text.is_empty() {
             self.text.push('\n');
         }
-        self.line(&Style::new().bold().apply_to(text).to_string());
+        self.push(&Style::new().bold().apply_to(one_line(text)).to_string());
     }
 
     /// A line.
     pub(crate) fn line(&mut self, text: &str) {
+        self.push(&one_line(text));
+    }
+
+    /// A line that is safe already, and may have a style.
+    fn push(&mut self, text: &str) {
         self.text.push_str(text.trim_end());
         self.text.push('\n');
     }
 
     /// An item of a list, wrapped.
     pub(crate) fn item(&mut self, text: &str) {
-        for (index, part) in wrapped(text, self.width.saturating_sub(4).max(20)).iter().enumerate()
+        for (index, part) in
+            wrapped(&harmless(text), self.width.saturating_sub(4).max(20)).iter().enumerate()
         {
-            self.line(&format!("  {} {part}", if index == 0 { "-" } else { " " }));
+            self.push(&format!("  {} {part}", if index == 0 { "-" } else { " " }));
         }
     }
 
@@ -188,16 +206,18 @@ impl Page {
         let names = pairs.iter().map(|(name, _)| measure_text_width(name)).max().unwrap_or(0);
         let room = self.width.saturating_sub(names + 4).max(20);
         for (name, value) in pairs {
-            for (index, part) in wrapped(value, room).iter().enumerate() {
+            for (index, part) in wrapped(&harmless(value), room).iter().enumerate() {
                 let name = if index == 0 { name } else { "" };
                 let name = dim(&pad_str(name, names, Alignment::Left, None));
-                self.line(&format!("  {name}  {part}"));
+                self.push(&format!("  {name}  {part}"));
             }
         }
     }
 
     /// A table with a header. Only the last column may be truncated to the width of the page.
     pub(crate) fn table(&mut self, header: &[(&str, Stand)], rows: &[Vec<String>]) {
+        let rows: Vec<Vec<String>> =
+            rows.iter().map(|row| row.iter().map(|cell| one_line(cell)).collect()).collect();
         let widths: Vec<usize> = (0..header.len())
             .map(|column| {
                 let cells = rows.iter().filter_map(|row| row.get(column)).map(String::as_str);
@@ -205,12 +225,12 @@ impl Page {
             })
             .collect();
         let stands: Vec<Stand> = header.iter().map(|(_, stand)| *stand).collect();
-        let names: Vec<String> = header.iter().map(|(name, _)| (*name).to_owned()).collect();
+        let names: Vec<String> = header.iter().map(|(name, _)| one_line(name)).collect();
         let titles = aligned(&names, &widths, &stands, self.width);
-        self.line(&dim(titles.trim_end()));
-        for row in rows {
+        self.push(&dim(titles.trim_end()));
+        for row in &rows {
             let line = aligned(row, &widths, &stands, self.width);
-            self.line(&line);
+            self.push(&line);
         }
     }
 
@@ -218,6 +238,9 @@ impl Page {
     /// as fit the width of the page, the others below. Long values are wrapped.
     pub(crate) fn abreast(&mut self, names: &[String], things: &[Vec<String>]) {
         const WIDEST: usize = 22;
+        let names: Vec<String> = names.iter().map(|name| one_line(name)).collect();
+        let safe = |thing: &Vec<String>| thing.iter().map(|value| harmless(value)).collect();
+        let things: Vec<Vec<String>> = things.iter().map(safe).collect();
         let left = names.iter().map(|name| measure_text_width(name)).max().unwrap_or(0);
         let longest = things.iter().flatten().map(|value| measure_text_width(value)).max();
         let column = longest.unwrap_or(0).clamp(1, WIDEST);
@@ -244,7 +267,7 @@ impl Page {
                             _ => write!(text, "  {part}"),
                         };
                     }
-                    self.line(&text);
+                    self.push(&text);
                 }
             }
         }

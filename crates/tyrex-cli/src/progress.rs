@@ -38,7 +38,8 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// A bar; never shown if `wanted` is false or standard error is not a terminal.
+    /// A bar; never shown if `wanted` is false or standard error is not a terminal. Work that reports
+    /// nothing for a while shows it too.
     pub(crate) fn new(title: &'static str, unit: Unit, wanted: bool) -> Self {
         let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::hidden());
         let counts = match unit {
@@ -51,6 +52,16 @@ impl Progress {
             bar.set_style(style.progress_chars("=> "));
         }
         bar.set_prefix(title);
+        if wanted {
+            let weak = bar.downgrade();
+            std::thread::spawn(move || {
+                std::thread::sleep(WORTH_A_BAR);
+                if let Some(bar) = weak.upgrade().filter(|bar| !bar.is_finished()) {
+                    bar.set_draw_target(ProgressDrawTarget::stderr());
+                    bar.enable_steady_tick(FIRST_GUESS);
+                }
+            });
+        }
         Self { bar, started: Instant::now(), wanted }
     }
 

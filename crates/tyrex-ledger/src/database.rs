@@ -8,13 +8,16 @@ mod error;
 mod postgres;
 mod service_lock;
 
+use std::io::{ErrorKind, Write as _};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use sqlx::migrate::{Migrate, MigrateError, Migration, MigrationType, Migrator};
 use sqlx::pool::{PoolConnection, PoolOptions};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
-use sqlx::{ConnectOptions as _, Connection as _, SqlSafeStr as _, Sqlite, SqlitePool};
+use sqlx::{
+    ConnectOptions as _, Connection as _, SqlSafeStr as _, Sqlite, SqliteConnection, SqlitePool,
+};
 
 pub use error::{Error, Result};
 pub use service_lock::ServiceLock;
@@ -26,8 +29,13 @@ use {Never as Connection, Never as Options, Never as Pool};
 
 /// How long a writer waits for other writers.
 pub const PATIENCE: Duration = Duration::from_secs(30);
-/// Connections of one process.
+/// Connections of one process that read.
 const CONNECTIONS: u32 = 8;
+/// Connections of one process that write. They are apart, so that reads do not wait while all of
+/// these wait for a lock.
+const WRITERS: u32 = 4;
+/// The bytes that must fit on the disk of a SQLite file.
+const ROOM: usize = 1 << 18;
 /// The table of applied migrations.
 const MIGRATIONS: &str = "tyrex_migrations";
 
@@ -116,7 +124,7 @@ pub use from_postgres_row;
 /// database stores the checksum of each applied migration.
 macro_rules! migrations {
     ($folder:literal) => {
-        migrations!($folder, (1, "ledger"), (2, "tokens"), (3, "engine"), (4, "reference"))
+        migrations!($folder, (1, "ledger"), (2, "tokens"), (3, "engine"), (4, "reference"), (5, "owners"))
     };
     ($folder:literal, $(($number:literal, $name:literal)),+) => {
         [$((
@@ -136,7 +144,48 @@ use migrations;
 #[derive(Debug, Clone)]
 pub struct Database {
     address: String,
-    pools: Either<SqlitePool, Pool>,
+    readers: Pools,
+    writers: Pools,
+}
+
+/// Connections of one kind. `on!` runs statements on them.
+#[derive(Debug, Clone)]
+pub struct Pools(Either<SqlitePool, Pool>);
+
+impl Pools {
+    /// For [`on!`].
+    #[must_use]
+    pub fn either(&self) -> &Either<SqlitePool, Pool> {
+        &self.0
+    }
+
+    async fn transaction(
+        &self,
+        sqlite: &'static str,
+        postgres: &'static str,
+    ) -> Result<Transaction> {
+        // The guard is made before BEGIN, so that a connection on which BEGIN fails is not reused
+        // either.
+        let connection = match &self.0 {
+            Either::Sqlite(pool) => {
+                Either::Sqlite(pool.acquire().await.map_err(|error| match error {
+                    sqlx::Error::PoolTimedOut => Error::Busy,
+                    other => other.into(),
+                })?)
+            }
+            #[cfg(feature = "postgres")]
+            Either::Postgres(pool) => Either::Postgres(pool.acquire().await?),
+            #[cfg(not(feature = "postgres"))]
+            Either::Postgres(never) => match *never {},
+        };
+        let mut transaction = Transaction { connection, ended: false };
+        let begin = match transaction.connection {
+            Either::Sqlite(_) => sqlite,
+            Either::Postgres(_) => postgres,
+        };
+        on!(transaction, connection => sqlx::query(begin).execute(&mut **connection).await?.rows_affected());
+        Ok(transaction)
+    }
 }
 
 /// The address of a database.
@@ -189,16 +238,16 @@ impl Database {
     async fn open_as(address: &str, opening: Opening) -> Result<Self> {
         let address = Address::parse(address)?;
         let shown = address.shown();
-        let pools = match &address {
-            Address::File(path) => Either::Sqlite(open_file(path, &shown, opening).await?),
+        let [readers, writers] = match &address {
+            Address::File(path) => open_file(path, &shown, opening).await?.map(Either::Sqlite),
             #[cfg(feature = "postgres")]
             Address::Server(options) => {
-                Either::Postgres(postgres::open(options, &shown, opening).await?)
+                postgres::open(options, &shown, opening).await?.map(Either::Postgres)
             }
             #[cfg(not(feature = "postgres"))]
             Address::Server(never) => match **never {},
         };
-        Ok(Self { address: shown, pools })
+        Ok(Self { address: shown, readers: Pools(readers), writers: Pools(writers) })
     }
 
     /// Its address, without a password.
@@ -213,45 +262,57 @@ impl Database {
         Ok(())
     }
 
+    /// Checks that a SQLite file has room to grow: some bytes are written beside it, to the file of
+    /// the service's lock, and removed. The disk of a PostgreSQL server is not checked.
+    pub async fn check_room(&self) -> Result<()> {
+        let Either::Sqlite(pool) = &self.readers.0 else { return Ok(()) };
+        let file = pool.connect_options().get_filename().to_owned();
+        let written = tokio::task::spawn_blocking(move || {
+            let mut file = service_lock::open_beside(&file)?;
+            let written = file.write_all(&vec![1; ROOM]);
+            file.set_len(0)?;
+            written
+        });
+        match written.await {
+            Ok(Ok(())) => Ok(()),
+            Ok(Err(error))
+                if [ErrorKind::StorageFull, ErrorKind::QuotaExceeded].contains(&error.kind()) =>
+            {
+                Err(Error::Full)
+            }
+            Ok(Err(error)) => Err(Error::Disk { problem: error.to_string() }),
+            Err(error) => Err(Error::Disk { problem: error.to_string() }),
+        }
+    }
+
     /// Closes all connections once they are idle. SQLite then cleans up its files.
     pub async fn close(&self) {
         on!(self, pool => pool.close().await);
+        on!(self.writers, pool => pool.close().await);
     }
 
-    /// For [`on!`].
+    /// For [`on!`]: the connections that read.
     #[must_use]
     pub fn either(&self) -> &Either<SqlitePool, Pool> {
-        &self.pools
+        self.readers.either()
+    }
+
+    /// The connections that write.
+    #[must_use]
+    pub fn writers(&self) -> &Pools {
+        &self.writers
     }
 
     /// A transaction that writes. SQLite allows one at a time; PostgreSQL allows several until they
     /// need the same rows.
     pub async fn write(&self) -> Result<Transaction> {
-        self.begin("BEGIN IMMEDIATE", "BEGIN").await
+        self.writers.transaction("BEGIN IMMEDIATE", "BEGIN").await
     }
 
     /// A transaction that reads a consistent snapshot.
     pub async fn snapshot(&self) -> Result<Transaction> {
-        self.begin("BEGIN", "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await
-    }
-
-    async fn begin(&self, sqlite: &'static str, postgres: &'static str) -> Result<Transaction> {
-        // The guard is made before BEGIN, so that a connection on which BEGIN fails is not reused
-        // either.
-        let connection = match &self.pools {
-            Either::Sqlite(pool) => Either::Sqlite(pool.acquire().await?),
-            #[cfg(feature = "postgres")]
-            Either::Postgres(pool) => Either::Postgres(pool.acquire().await?),
-            #[cfg(not(feature = "postgres"))]
-            Either::Postgres(never) => match *never {},
-        };
-        let mut transaction = Transaction { connection, ended: false };
-        let begin = match transaction.connection {
-            Either::Sqlite(_) => sqlite,
-            Either::Postgres(_) => postgres,
-        };
-        on!(transaction, connection => sqlx::query(begin).execute(&mut **connection).await?.rows_affected());
-        Ok(transaction)
+        let postgres = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+        self.readers.transaction("BEGIN", postgres).await
     }
 }
 
@@ -307,10 +368,12 @@ enum Opening {
     MustExist,
 }
 
-async fn open_file(path: &Path, shown: &str, opening: Opening) -> Result<SqlitePool> {
+/// Opens a file: connections that read, and connections that write.
+async fn open_file(path: &Path, shown: &str, opening: Opening) -> Result<[SqlitePool; 2]> {
     if opening == Opening::MustExist && !path.exists() {
         return Err(Error::Absent { address: shown.to_owned() });
     }
+    check_names(path, shown)?;
     if opening == Opening::MayCreate {
         create_private(path);
     }
@@ -326,17 +389,66 @@ async fn open_file(path: &Path, shown: &str, opening: Opening) -> Result<SqliteP
     // The first process to open a new file switches it to a write-ahead log; others may hit the
     // lock.
     let started = Instant::now();
-    loop {
+    let options = loop {
         match prepare_file(&options, shown, opening).await {
             Err(Error::Busy) if started.elapsed() < PATIENCE => {
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
+            Err(error) if opening == Opening::MustExist && error.is_not_writable() => {
+                break read_only(path, shown).await.map_err(|error| error.opening(shown))?;
+            }
             Err(error) => return Err(error.opening(shown)),
-            Ok(()) => break,
+            Ok(()) => break options,
+        }
+    };
+    let pool = |size: u32, options: SqliteConnectOptions| {
+        PoolOptions::new()
+            .max_connections(size)
+            .acquire_timeout(PATIENCE)
+            .connect_lazy_with(options)
+    };
+    // A statement that writes is an error on a connection that reads.
+    let reading = options.clone().pragma("query_only", "ON");
+    Ok([pool(CONNECTIONS, reading), pool(WRITERS, options)])
+}
+
+/// The options for a file, or a folder, that this user may only read. The tables of the ledger are
+/// the same in all versions, so an earlier one needs no migration to be read.
+async fn read_only(path: &Path, shown: &str) -> Result<SqliteConnectOptions> {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    let options = SqliteConnectOptions::new()
+        .filename(path)
+        .read_only(true)
+        // Without a log no program writes now, and SQLite need not create one to read.
+        .immutable(!Path::new(&log).exists())
+        .busy_timeout(PATIENCE)
+        .disable_statement_logging();
+    let mut connection = options.connect().await?;
+    check_file(&mut connection, shown, Opening::MustExist).await?;
+    let latest: Option<i64> = sqlx::query_scalar("SELECT max(version) FROM tyrex_migrations")
+        .fetch_one(&mut connection)
+        .await?;
+    let own = migrations!("sqlite").map(|(number, ..)| number);
+    if latest > own.into_iter().max() {
+        return Err(Error::Newer { address: shown.to_owned() });
+    }
+    connection.close().await?;
+    Ok(options)
+}
+
+/// Rejects a file with several names (hard links). SQLite keeps its log beside the name by which it
+/// opened the file, so two programs that use two names would not see each other's locks and
+/// entries.
+fn check_names(path: &Path, shown: &str) -> Result<()> {
+    #[cfg(unix)]
+    if let Ok(metadata) = path.metadata() {
+        let names = std::os::unix::fs::MetadataExt::nlink(&metadata);
+        if names > 1 {
+            return Err(Error::Linked { address: shown.to_owned(), names });
         }
     }
-    let pool = PoolOptions::new().max_connections(CONNECTIONS).acquire_timeout(PATIENCE);
-    Ok(pool.connect_lazy_with(options))
+    Ok(())
 }
 
 /// Creates the file for its owner alone, if there is none: it will hold personal data. SQLite gives
@@ -353,17 +465,30 @@ fn create_private(path: &Path) {
 /// Checks the file and runs the migrations, one process at a time.
 async fn prepare_file(options: &SqliteConnectOptions, shown: &str, opening: Opening) -> Result<()> {
     let mut connection = options.connect().await?;
+    check_file(&mut connection, shown, opening).await?;
+    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
+    migrate(migrations!("sqlite"), &mut *transaction, shown).await?;
+    transaction.commit().await?;
+    connection.close().await?;
+    Ok(())
+}
+
+async fn check_file(
+    connection: &mut SqliteConnection,
+    shown: &str,
+    opening: Opening,
+) -> Result<()> {
     let (tables, ours): (i64, i64) = sqlx::query_as(
         "SELECT count(*), count(CASE WHEN name = 'tyrex_migrations' THEN 1 END) \
          FROM sqlite_schema WHERE type = 'table'",
     )
-    .fetch_one(&mut connection)
+    .fetch_one(&mut *connection)
     .await?;
     check_ours(shown, opening, tables > 0, ours > 0)?;
     // The driver panics on names that are not text.
     let schema: Vec<Vec<u8>> =
         sqlx::query_scalar("SELECT CAST(coalesce(sql, '') AS BLOB) FROM sqlite_schema")
-            .fetch_all(&mut connection)
+            .fetch_all(connection)
             .await?;
     if schema.iter().any(|definition| std::str::from_utf8(definition).is_err()) {
         return Err(Error::Unreachable {
@@ -371,10 +496,6 @@ async fn prepare_file(options: &SqliteConnectOptions, shown: &str, opening: Open
             problem: "database disk image is malformed".to_owned(),
         });
     }
-    let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
-    migrate(migrations!("sqlite"), &mut *transaction, shown).await?;
-    transaction.commit().await?;
-    connection.close().await?;
     Ok(())
 }
 

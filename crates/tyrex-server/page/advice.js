@@ -126,13 +126,13 @@ export function advicePanel(context, on) {
       announce(`No advice: ${advice.sentence}.`);
       return;
     }
-    const sentence = adviceSentence(advice.changes);
+    const sentence = adviceSentence({ ...advice, sentence: answer.explained.sentence });
     const page = letter(answer, question, model);
     document.body.append(page);
     replace(
       body,
       h("p", { class: "lead" }, sentence),
-      h("p", { class: "promise" }, advice.promise?.sentence ?? "Nothing about retraining was measured."),
+      h("p", { class: "promise" }, answer.explained.retraining),
       ...(answer.document.warnings ?? []).map((warning) => h("p", { class: "note" }, warning)),
       changeTable(advice.changes),
       h(
@@ -154,9 +154,9 @@ export function advicePanel(context, on) {
   function showCurve() {
     const found = [...promised].filter(([, { explained }]) => explained.advice.status === "found");
     if (found.length < 2) return;
-    const places = found.map(([asked, { explained: { advice }, survives, models }]) => ({
+    const places = found.map(([asked, { explained: { advice, sentence }, survives, models }]) => ({
       name: two(asked), asked, robust: true, cost: advice.cost.l1, survives, models,
-      sentence: adviceSentence(advice.changes),
+      sentence: adviceSentence({ ...advice, sentence }),
     }));
     const none = [...promised].filter(([, { explained }]) => explained.advice.status !== "found").map(([asked]) => two(asked));
     const line = h("p", { class: "look" }, "Point at a promise to read its advice; select it to use the advice.");
@@ -178,9 +178,9 @@ export function advicePanel(context, on) {
     const models = Math.max(0, ...found.map((answer) => answer.models));
     if (models === 0) return;
     const about = new Map(methods.map((method) => [method.name, method]));
-    const places = found.map(({ method, explained: { advice }, survives }) => ({
+    const places = found.map(({ method, explained: { advice, sentence }, survives }) => ({
       name: method, robust: about.get(method).robust, cost: advice.cost.l1, survives,
-      sentence: adviceSentence(advice.changes),
+      sentence: adviceSentence({ ...advice, sentence }),
     }));
     const line = h("p", { class: "look" }, "Point at a method to read its advice; select it to use the advice.");
     const look = ({ name, sentence }) => replace(line, h("strong", {}, name), `: ${about.get(name).sentence ?? ""} `, h("q", {}, sentence));
@@ -315,7 +315,6 @@ function notFound(advice, { keep }) {
   if (advice.reason === "already-favourable") {
     return h("p", { class: "lead" }, "Nothing has to change: the model accepts these values already.");
   }
-  const [best] = advice.relaxations?.helpful ?? [];
   return h(
     "div",
     { class: "stack" },
@@ -323,6 +322,6 @@ function notFound(advice, { keep }) {
     h("p", {}, `Why: ${advice.sentence}.`),
     advice.highest && h("p", {}, advice.highest.sentence),
     keep.length > 0 && h("p", {}, `Locked now: ${keep.map(title).join(", ")}. Unlock one and ask again.`),
-    best && h("p", { class: "soft" }, `Without one of the rules there is advice; the cheapest costs ${two(best.counterfactual.cost)}.`),
+    advice.rules && h("p", { class: "soft" }, `Rules: ${advice.rules}.`),
   );
 }

@@ -107,7 +107,7 @@ function ledgerList(entries, verified) {
     "tr",
     {},
     h("th", { scope: "row", class: "nowrap" }, entry.subject),
-    h("td", {}, adviceSentence(entry.changes)),
+    h("td", {}, adviceSentence(entry)),
     h("td", { class: "nowrap" }, entry.holds_until ? shortDay(entry.holds_until) : "no end"),
   );
   return [
@@ -288,13 +288,13 @@ function groupTable({ feature, groups }) {
 /** A broken promise, and its repairs. */
 function brokenPromise(promise, entry) {
   const repair = (who, repair) => repair && h("li", {}, h("strong", {}, who), ": ", repair.status === "found"
-    ? `${adviceSentence(repair.changes)}${repair.cost ? ` Cost ${two(repair.cost.l1)}.` : ""}`
+    ? `${adviceSentence(repair)}${repair.cost ? ` Cost ${two(repair.cost.l1)}.` : ""}`
     : repair.sentence);
   return h(
     "li",
     {},
     h("p", {}, h("strong", {}, entry?.subject ?? promise.name), promise.status === "broken" ? ` now scores ${score(promise.score)}.` : ` cannot be read: ${promise.reason}`),
-    entry && h("p", { class: "soft" }, `Promised: ${adviceSentence(entry.changes)}`),
+    entry && h("p", { class: "soft" }, `Promised: ${adviceSentence(entry)}`),
     promise.repairs && h(
       "ul",
       {},

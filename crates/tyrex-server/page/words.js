@@ -3,12 +3,15 @@
 import { capital, listed, plain, typeset } from "./format.js";
 
 /**
- * Advice in one sentence: the server's clauses, with plain names.
- * @param {{feature: string, words: {from: string, to: string, clause: string}}[]} changes
+ * Advice in one sentence: the server's, with plain names. Entries of the ledger have only its clauses.
+ * @param {{sentence?: string, changes: {feature: string, words: {clause: string}}[]}} advised
  */
-export function adviceSentence(changes) {
-  const clauses = changes.map(({ feature, words }) => typeset(words.clause.replace(feature, () => plain(feature))));
-  return `${capital(listed(clauses))}.`;
+export function adviceSentence({ sentence, changes }) {
+  const whole = sentence ?? `${capital(listed(changes.map(({ words }) => words.clause)))}.`;
+  return typeset(changes.reduce((text, { feature, words: { clause } }) => {
+    const own = clause.replace(feature, () => plain(feature));
+    return text.replace(capital(clause), () => capital(own)).replace(clause, () => own);
+  }, whole));
 }
 
 /** How many retrained models accept. */

@@ -229,7 +229,7 @@ impl From<ledger::Error> for Problem {
             }
             Ledger::Subject { .. } => Self::field("subject", error.to_string()),
             // The operator must learn of damage and of data left in files.
-            Ledger::Damaged { .. } | Ledger::Traces { .. } => {
+            Ledger::Damaged { .. } | Ledger::Unsound { .. } | Ledger::Traces { .. } => {
                 tracing::error!(%error, "the ledger needs attention");
                 Self::conflict(error.to_string())
             }

@@ -45,10 +45,10 @@
 //!
 //! | name | answer |
 //! |---|---|
-//! | `trex-o` | the closest point with `R^(x') >= tau`; the default with gradients |
-//! | `trex-e` | the closest point that retrained models accept in their lower tail |
+//! | `trex-e` | the closest point that retrained models accept in their lower tail; the default where models can be retrained |
+//! | `trex-o` | the closest point with `R^(x') >= tau`; the default elsewhere, with gradients |
 //! | `trex-i` | a counterfactual, moved until `R^(x') >= tau` (Algorithm 1 of the paper) |
-//! | `trex-nn` | the nearest reference row with `R^ >= tau` (Algorithm 2); the default otherwise |
+//! | `trex-nn` | the nearest reference row with `R^ >= tau` (Algorithm 2); the default without gradients |
 //! | `min-cost` | the closest point with `m(x') >= 0.5` |
 //! | `margin` | the closest point with `m(x') >= s` |
 //! | `nn` | the nearest reference row with `m >= 0.5` |

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use clap::ArgGroup;
 use tyrex::explain::Grouping;
 
-use super::{ForceArgs, ImportArgs, SearchArgs};
+use super::{CellsArgs, ForceArgs, ImportArgs, SearchArgs};
 
 /// Arguments of `audit`.
 #[derive(Debug, clap::Args)]
@@ -44,6 +44,11 @@ pub struct AuditArgs {
     /// How to read the files.
     #[command(flatten)]
     pub import: ImportArgs,
+    /// Folder of retrained versions of the one candidate, from `tyrex retrain` or ONNX files: repairs
+    /// are searched for over them (trex-e, if there are enough), and each says how many of the
+    /// fresh ones accept it
+    #[arg(long, value_name = "FOLDER", help_heading = "Model file")]
+    pub ensemble: Option<PathBuf>,
     /// Share of promises that may be broken, such as 0.5% or 0.005
     #[arg(
         long,
@@ -77,6 +82,9 @@ pub struct AuditArgs {
     /// Whether to overwrite them.
     #[command(flatten)]
     pub force: ForceArgs,
+    /// How to write CSV.
+    #[command(flatten)]
+    pub cells: CellsArgs,
 }
 
 /// A share between 0 and 1, or in per cent. A bare 1 is ambiguous.

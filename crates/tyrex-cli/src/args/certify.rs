@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use tyrex::certificate::Verdict;
 
-use super::{ChangeArgs, ForceArgs, ImportArgs, TrainingArgs, one_of, whole};
+use super::{CellsArgs, ChangeArgs, ForceArgs, ImportArgs, TrainingArgs, one_of, whole};
 
 /// Arguments of `certify`.
 #[derive(Debug, clap::Args)]
@@ -112,4 +112,7 @@ pub struct CertifyArgs {
     /// Whether to overwrite it.
     #[command(flatten)]
     pub force: ForceArgs,
+    /// How to write CSV.
+    #[command(flatten)]
+    pub cells: CellsArgs,
 }

@@ -8,8 +8,8 @@ use tyrex::explain::{Grouping, Threshold};
 
 use super::audit::grouping;
 use super::{
-    ChangeArgs, ForceArgs, ModelArgs, RecordArgs, ReferenceArgs, SourceArgs, TrainingArgs, choice,
-    whole,
+    CellsArgs, ChangeArgs, ForceArgs, ModelArgs, RecordArgs, ReferenceArgs, SourceArgs,
+    TrainingArgs, choice, whole,
 };
 
 /// Arguments of `explain`.
@@ -83,6 +83,9 @@ pub struct ExplainArgs {
     /// Whether to overwrite it.
     #[command(flatten)]
     pub force: ForceArgs,
+    /// How to write CSV.
+    #[command(flatten)]
+    pub cells: CellsArgs,
 }
 
 /// Search options.

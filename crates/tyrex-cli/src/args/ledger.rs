@@ -6,7 +6,7 @@ use std::time::Duration;
 use clap::Subcommand;
 use tyrex_ledger::ledger::{Closing, Hash, Status};
 
-use super::{ForceArgs, choice, whole};
+use super::{CellsArgs, ForceArgs, choice, whole};
 
 /// Commands for the ledger.
 #[derive(Debug, Subcommand)]
@@ -123,6 +123,9 @@ pub struct LedgerExportArgs {
     /// Whether to overwrite it.
     #[command(flatten)]
     pub force: ForceArgs,
+    /// How to write CSV.
+    #[command(flatten)]
+    pub cells: CellsArgs,
 }
 
 /// Arguments of `ledger verify`.

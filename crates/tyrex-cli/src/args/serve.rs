@@ -56,6 +56,17 @@ pub struct ServeArgs {
     /// Models to retrain, to test which advice stays valid
     #[arg(long, value_name = "N", default_value_t = SERVED_MODELS, value_parser = up_to::<MOST_SERVED>, allow_negative_numbers = true, help_heading = "Model and data")]
     pub models: usize,
+    /// Folder of retrained models, in place of those that the service would retrain: from `tyrex
+    /// retrain`, or ONNX files that you retrained, named search*, tune*, fresh*, or divided at
+    /// random
+    #[arg(
+        long,
+        value_name = "FOLDER",
+        requires = "model",
+        conflicts_with_all = ["change", "change_params", "models"],
+        help_heading = "Model and data"
+    )]
+    pub ensemble: Option<PathBuf>,
     /// How the retrained models differ.
     #[command(flatten)]
     pub change: ChangeArgs,

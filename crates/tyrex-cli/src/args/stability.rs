@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use tyrex::measure::Gamma;
 
-use super::{ForceArgs, ModelArgs, SourceArgs, choice, whole};
+use super::{CellsArgs, ForceArgs, ModelArgs, SourceArgs, choice, whole};
 
 /// Arguments of `stability`.
 #[derive(Debug, clap::Args)]
@@ -47,4 +47,7 @@ pub struct StabilityArgs {
     /// Whether to overwrite it.
     #[command(flatten)]
     pub force: ForceArgs,
+    /// How to write CSV.
+    #[command(flatten)]
+    pub cells: CellsArgs,
 }

@@ -8,11 +8,11 @@ use serde::Serialize;
 use tyrex::certificate::at_least;
 use tyrex::counterfactual::{Protocol, Reason, ReferenceUse, Tick};
 use tyrex::data::catalogue::{Direction, Variant};
-use tyrex::data::{Catalogue, Dataset, Schema, Table};
+use tyrex::data::{Catalogue, Cells, Dataset, Schema, Table, TableLimits};
 use tyrex::explain::{
-    Candidate, Explainer, Gate, GateReport, GateVerdict, Group, JudgedCandidate, JudgedPromise,
-    Meaning, PromiseStatus, Reference, Repair, Request, UnlabelledRows, Updates, WrittenPromise,
-    embedded_schema, import,
+    Ask, Candidate, Explainer, Gate, GateReport, GateVerdict, Group, JudgedCandidate,
+    JudgedPromise, Meaning, PromiseStatus, Reference, Repair, Request, UnlabelledRows, Updates,
+    WrittenPromise, embedded_schema, import,
 };
 use tyrex::file::{check_writable, write_whole};
 use tyrex::model::onnx::OnnxModel;
@@ -28,6 +28,9 @@ use crate::interrupt;
 use crate::printer::{Page, Report, Stand};
 use crate::progress::Unit;
 
+/// The most promises of a file: each takes about 1.5 kilobytes, and a small Parquet file can hold
+/// millions.
+const MOST_PROMISES: usize = 500_000;
 /// Broken promises to show.
 const SHOWN: usize = 5;
 
@@ -35,13 +38,8 @@ pub(crate) fn run(context: &mut Context<'_>, args: &AuditArgs) -> anyhow::Result
     let overwrite = args.force.overwrite();
     // Checked before the work, so that the error does not come minutes later.
     check_outputs(args, overwrite)?;
-    check_models(&args.model)?;
-    let gate = Gate {
-        request: request(args)?,
-        by: args.by.clone(),
-        allow: args.allow,
-        confidence: args.confidence,
-    };
+    check_models(args)?;
+    let mut ask = ask(args)?;
     let rows = Rows::read(context, args)?;
     let mut promises = promises(args, rows.as_ref())?;
     if let Some(Rows::Named(dataset)) = &rows {
@@ -52,11 +50,23 @@ pub(crate) fn run(context: &mut Context<'_>, args: &AuditArgs) -> anyhow::Result
             promise.meaning.get_or_insert_with(|| meaning.clone());
         }
     }
-    let explainers: Vec<Explainer> = args
+    let mut explainers: Vec<Explainer> = args
         .model
         .iter()
         .map(|model| explainer(args, model, rows.as_ref(), &promises))
         .collect::<anyhow::Result<_>>()?;
+    if let (Some(folder), [candidate]) = (&args.ensemble, explainers.as_mut_slice()) {
+        let given = candidate.retraining().read(folder, &source::import_options(&args.import))?;
+        ask = ask.for_model(candidate, Some(&given));
+        let bars = context.stages();
+        *candidate = candidate.for_repairs(&ask, &given, &|at| bars.at(at))?;
+    }
+    let gate = Gate {
+        request: ask.request()?,
+        by: args.by.clone(),
+        allow: args.allow,
+        confidence: args.confidence,
+    };
     let candidates: Vec<Candidate<'_>> = args
         .model
         .iter()
@@ -69,7 +79,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &AuditArgs) -> anyhow::Result
         .collect();
     let report = with_progress(context, &gate, &candidates, &promises)?;
     for path in &args.out {
-        write(&report, path, overwrite)?;
+        write(&report, path, overwrite, args.cells.cells())?;
     }
     let GateReport { verdict, allow, confidence, request, candidates, updates, promises, .. } =
         &report;
@@ -113,8 +123,8 @@ impl Rows {
     }
 }
 
-/// The request of the arguments.
-fn request(args: &AuditArgs) -> anyhow::Result<Request> {
+/// The question of the arguments.
+fn ask(args: &AuditArgs) -> anyhow::Result<Ask> {
     let search = &args.search;
     let ask = explain::ask(search, Protocol::Product)?;
     if ask.is_calibrated() {
@@ -135,7 +145,7 @@ fn request(args: &AuditArgs) -> anyhow::Result<Request> {
         }
         .into());
     }
-    Ok(request)
+    Ok(ask)
 }
 
 /// The source of the promises. The address of a ledger may hold a password.
@@ -146,7 +156,8 @@ fn promise_source(args: &AuditArgs) -> String {
 /// The promises that are open.
 fn promises(args: &AuditArgs, rows: Option<&Rows>) -> anyhow::Result<Vec<WrittenPromise>> {
     if let Some(file) = &args.counterfactuals {
-        let advice = Table::read(file)?;
+        let limits = TableLimits { rows: MOST_PROMISES, ..TableLimits::default() };
+        let advice = Table::read_within(file, limits)?;
         return Ok(WrittenPromise::of_advice(&advice, rows.map(Rows::table))?);
     }
     let ledger = typed_or_named(args.ledger.as_deref())?;
@@ -205,6 +216,7 @@ fn with_progress(
     let progress = context.progress("auditing", Unit::Rows);
     let done = AtomicU64::new(0);
     let total = 2 * (promises.len() * candidates.len()) as u64;
+    progress.at(0, total, String::new());
     let report = gate.judge(candidates, promises, |tick| {
         if tick == Tick::Answered {
             let done = done.fetch_add(1, Ordering::Relaxed) + 1;
@@ -237,13 +249,15 @@ impl Form {
 
 /// Rejects outputs that cannot be written, before the work.
 fn check_outputs(args: &AuditArgs, overwrite: Overwrite) -> anyhow::Result<()> {
-    let ledger = args.ledger.as_ref().map(PathBuf::from);
+    let ledger = source::ledger_file(args.ledger.as_deref());
+    let split = source::split_file(args.schema.as_deref());
     let mut inputs: Vec<Option<&PathBuf>> = args.model.iter().map(Some).collect();
     inputs.extend([
         ledger.as_ref(),
         args.counterfactuals.as_ref(),
         args.data.as_ref(),
         args.schema.as_ref(),
+        split.as_ref(),
     ]);
     for (index, path) in args.out.iter().enumerate() {
         source::keep_inputs(path, &inputs)?;
@@ -271,7 +285,16 @@ fn check_outputs(args: &AuditArgs, overwrite: Overwrite) -> anyhow::Result<()> {
 }
 
 /// Rejects a file that is given twice: it would be compared with itself.
-fn check_models(models: &[PathBuf]) -> Result<(), Usage> {
+fn check_models(args: &AuditArgs) -> Result<(), Usage> {
+    let models = &args.model;
+    if args.ensemble.is_some() && models.len() > 1 {
+        return Err(Usage {
+            problem: "--ensemble holds retrained versions of one model, and there are several \
+                      candidates"
+                .to_owned(),
+            help: "pass one --model with --ensemble".to_owned(),
+        });
+    }
     for (index, model) in models.iter().enumerate() {
         let place = |path: &PathBuf| path.canonicalize().unwrap_or_else(|_| path.clone());
         if models[..index].iter().any(|earlier| place(earlier) == place(model)) {
@@ -284,11 +307,11 @@ fn check_models(models: &[PathBuf]) -> Result<(), Usage> {
     Ok(())
 }
 
-fn write(gate: &GateReport, path: &Path, overwrite: Overwrite) -> anyhow::Result<()> {
+fn write(gate: &GateReport, path: &Path, overwrite: Overwrite, cells: Cells) -> anyhow::Result<()> {
     let text = match Form::of(path) {
         Form::Table => {
             let table = gate.table()?;
-            interrupt::whole(|| table.write(path, overwrite))?;
+            interrupt::whole(|| table.write_with(path, overwrite, cells))?;
             return Ok(());
         }
         Form::Json => serde_json::to_string_pretty(gate)? + "\n",
@@ -493,10 +516,11 @@ fn repair(repair: &Repair) -> String {
             "Nothing: the model accepts the original row.".to_owned()
         }
         Repair::NotFound { sentence, .. } => format!("No repair: {sentence}."),
-        Repair::Found { sentence, cost, .. } => {
+        Repair::Found { sentence, cost, promise, .. } => {
             let cost =
                 cost.map(|cost| format!(" Cost {:.3} in L1, {:.3} in L2.", cost.l1, cost.l2));
-            format!("{sentence}{}", cost.unwrap_or_default())
+            let promise = promise.as_ref().map(|promise| format!(" {}", promise.sentence));
+            format!("{sentence}{}{}", cost.unwrap_or_default(), promise.unwrap_or_default())
         }
     }
 }

@@ -17,6 +17,8 @@ pub(crate) fn run(context: &mut Context<'_>, args: &CalibrateArgs) -> anyhow::Re
     let terms = terms(args)?;
     // Bad goals are rejected here, before any work.
     let usual = usual_models(terms.goal.validity, terms.goal.confidence)?;
+    // The models of a folder are counted when it is read.
+    terms.check(if args.ensemble.is_some() { usual } else { args.models.unwrap_or(usual) })?;
     let training = Some(&args.training);
     let seed = Seed(args.seed.unwrap_or_default());
     let reference = args.reference.reference.as_deref();

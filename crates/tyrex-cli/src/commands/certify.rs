@@ -49,10 +49,13 @@ fn certify(
     let overwrite = args.force.overwrite();
     // Checked before the work, so that the error does not come minutes later.
     if let Some(out) = &args.out {
-        let inputs = [args.counterfactuals.as_ref(), args.schema.as_ref(), Some(&args.model)];
-        source::keep_inputs(out, &inputs)?;
+        let split = source::split_file(args.schema.as_deref());
+        let CertifyArgs { counterfactuals, schema, reference, model, .. } = args;
+        let inputs = [counterfactuals, schema, reference, &split].map(Option::as_ref);
+        source::keep_inputs(out, &[&inputs[..], &[Some(model)]].concat())?;
         Table::check_writable(out, overwrite)?;
     }
+    terms(args).check()?;
     let (schema, model) = schema_and_model(args, counterfactuals)?;
     let given = AdviceRows::read(&schema, &Table::read(counterfactuals)?)?;
     let class = FavourableClass::of(&model);
@@ -81,7 +84,7 @@ fn certify(
         let count = certificates.len().min(args.limit.unwrap_or(usize::MAX));
         let (rows, written) = (&given.factuals[..count], &certificates[..count]);
         let table = explainer.certificate_table(rows, written, seed)?;
-        interrupt::whole(|| table.write(path, overwrite))?;
+        interrupt::whole(|| table.write_with(path, overwrite, args.cells.cells()))?;
     }
     let required = args.require;
     let below = certificates.iter().filter(|certificate| certificate.verdict() < required).count();
@@ -171,6 +174,7 @@ fn with_progress(
     let progress = context.progress("certifying", Unit::Rows);
     let done = AtomicU64::new(0);
     let total = explainer.points().len() as u64;
+    progress.at(0, total, String::new());
     let certificates = explainer.certify(explainer.points(), fresh, terms, seed, || {
         let done = done.fetch_add(1, Ordering::Relaxed) + 1;
         progress.at(done, total, String::new());

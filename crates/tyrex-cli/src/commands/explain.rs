@@ -1,16 +1,13 @@
 //! `tyrex explain`
 
-use std::path::PathBuf;
-
 use serde::Serialize;
-use tyrex::calibrate::Calibration;
 use tyrex::certificate::{PortfolioStatement, at_least};
 use tyrex::counterfactual::{Budget, MethodSpec, Protocol};
 use tyrex::data::{Table, TableWriter};
 use tyrex::explain::{
-    Advice, Advised, Adviser, Applicant, Ask, CALIBRATED_ROWS, Counter, Explained, Part,
-    Performance, PortfolioDocument, PortfolioTerms, PromisedPoints, Request, ShownPromise, Stage,
-    Unchanged, check_advice_names,
+    Advice, Advised, Adviser, AnswerDocument, Answered, Answering, Applicant, Ask, CALIBRATED_ROWS,
+    Counter, Explained, Part, Performance, PortfolioDocument, PortfolioTerms, Request, Stage,
+    check_advice_names,
 };
 use tyrex::{Error, Result, Seed};
 
@@ -35,8 +32,9 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
     // Refuse now what would be refused after minutes of work.
     if let Some(out) = &args.out {
         let SourceArgs { data, schema, .. } = &args.source;
-        let ledger = args.record.ledger.as_ref().map(PathBuf::from);
-        let inputs = [data, schema, &args.model.model, &args.reference.reference, &ledger];
+        let ledger = args.record.ledger.as_deref().and_then(|own| source::ledger_file(Some(own)));
+        let split = source::split_file(schema.as_deref());
+        let inputs = [data, schema, &args.model.model, &args.reference.reference, &ledger, &split];
         source::keep_inputs(out, &inputs.map(Option::as_ref))?;
         Table::check_writable(out, overwrite)?;
     }
@@ -68,9 +66,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
     let options = source::import_options(&args.model.import);
     let read = |folder| explainer.retraining().read(folder, &options);
     let given = args.ensemble.as_deref().map(read).transpose()?;
-    let without_promise = ask.without_promise(explainer, given.as_ref());
-    ask = ask.for_model(explainer, given.as_ref());
-    if terms.needs_table() && ask.promise.is_none() {
+    if terms.needs_table() && ask.for_model(explainer, given.as_ref()).promise.is_none() {
         return Err(Usage {
             problem: "--by and --amount are about promises, and this search makes none".to_owned(),
             help: "pass --promise P, or leave them out".to_owned(),
@@ -78,102 +74,59 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
         .into());
     }
     let bars = context.stages();
-    let asked = ask.clone();
-    let mut calibration = None;
-    if ask.is_calibrated() {
-        let first = batches.first_rejected(CALIBRATED_ROWS)?;
-        (ask, calibration) =
-            explainer.calibrated(&first, &ask, given.as_ref(), &|at| bars.at(at))?;
-    }
-    let (explainer, given) = explainer.for_search(&ask, given.as_ref(), &|at| bars.at(at))?;
-    let adviser = explainer.adviser(&ask)?;
+    let first =
+        if ask.is_calibrated() { batches.first_rejected(CALIBRATED_ROWS)? } else { Vec::new() };
+    let mut answering = explainer.answering(&first, &ask, given.as_ref(), &|at| bars.at(at))?;
     let everyone = args.out.is_some() || recording.is_some();
     let most = args.limit.unwrap_or(if everyone { usize::MAX } else { SHOWN });
     let kept = if recording.is_some() { most } else { args.limit.unwrap_or(SHOWN) };
-    let columns = explainer.advice_columns(adviser.request())?;
-    let mut promised = PromisedPoints::new(explainer.encoder().dim());
-    let mut count = |advice: &[Advice]| {
-        if adviser.request().promise.is_some() {
-            promised.add(advice);
+    let certified = match &args.out {
+        None => search(&mut answering, &mut batches, most, kept, &bars, |_, _| Ok(()))?,
+        // An interrupt waits until the temporary file is gone.
+        Some(path) => {
+            // The lines of the file say what the fresh models show.
+            let promises = answering.adviser().request().promise.is_some();
+            let fresh = if promises { answering.fresh(&|at| bars.at(at))? } else { None };
+            let columns = explainer.advice_columns(answering.adviser().request())?;
+            interrupt::whole(|| -> anyhow::Result<Vec<Advice>> {
+                let mut out =
+                    TableWriter::create_with(path, overwrite, &columns, args.cells.cells())?;
+                let write = |adviser: &Adviser, advice: &[Advice]| {
+                    let fresh = fresh.as_deref();
+                    out.write(&explainer.advice_table(advice, adviser.request(), fresh)?)
+                };
+                let certified = search(&mut answering, &mut batches, most, kept, &bars, write)?;
+                out.finish()?;
+                Ok(certified)
+            })?
         }
     };
-    // The lines of the file say what the fresh models show.
-    let early = if args.out.is_some() && adviser.request().promise.is_some() {
-        explainer.fresh(&asked, given.clone(), &|at| bars.at(at))?
-    } else {
-        None
-    };
-    let searched = match &args.out {
-        None => search(&adviser, &mut batches, most, kept, &bars, |advice| {
-            count(advice);
-            Ok(())
-        })?,
-        // An interrupt waits until the temporary file is gone.
-        Some(path) => interrupt::whole(|| -> anyhow::Result<Searched> {
-            let mut out = TableWriter::create(path, overwrite, &columns)?;
-            let searched = search(&adviser, &mut batches, most, kept, &bars, |advice| {
-                count(advice);
-                let fresh = early.as_deref();
-                out.write(&explainer.advice_table(advice, adviser.request(), fresh)?)
-            })?;
-            out.finish()?;
-            Ok(searched)
-        })?,
-    };
-    let certified = &searched.advice;
-    // The portfolio is about all advice, also about answers that are not shown.
-    let fresh = match early {
-        None if searched.asked > 0 => explainer.fresh(&asked, given, &|at| bars.at(at))?,
-        early => early,
-    };
-    let fresh = fresh.as_deref();
-    let certificates = adviser.certify(certified, fresh, &ask, |at| bars.at(at))?;
-    let portfolio = match adviser.request().promise.zip(fresh) {
-        Some((promise, fresh)) => promised.judged(fresh, promise)?,
-        None => None,
-    };
-    let portfolio = portfolio.map(|all| all.document(&terms, batches.table(), explainer.schema()));
-    let portfolio = portfolio.transpose()?;
+    let answered = answering.answered(certified, &|at| bars.at(at))?;
     drop(bars);
     let recorded = recording
         .map(|recording: Recording<'_>| {
-            recording.record(batches.table(), &adviser, certified, &certificates)
+            let Answered { adviser, advice, certificates, .. } = &answered;
+            recording.record(batches.table(), adviser, advice, certificates)
         })
         .transpose()?;
-    let presented = certified.len().min(args.limit.unwrap_or(SHOWN));
-    let tries = ask.tries(presented);
-    let rejected = certified[..presented]
-        .iter()
-        .zip(certificates)
-        .map(|(advice, certificate)| {
-            let go_on = |_| std::ops::ControlFlow::Continue(());
-            adviser.explained(advice, certificate, fresh, tries, go_on)
-        })
-        .collect::<Result<_>>()?;
+    let go_on = |_| std::ops::ControlFlow::Continue(());
+    let rows = answered.rows(args.limit.unwrap_or(SHOWN), go_on)?;
+    let warnings = explainer.warnings(answered.adviser.request(), batches.tally());
     let report = ExplainReport {
         data: batches.summary(&title),
         model: ModelSummary::of(explainer.model()),
         favourable_class: subject.class.clone(),
-        reference: explainer.reference_rows(),
         seed,
         performances: batches.performances(),
         part: batches.part(),
         rejected_rows: batches.rejected(),
-        ask: &ask,
-        request: adviser.request(),
-        warnings: explainer.warnings(adviser.request(), batches.tally()),
-        without_promise,
-        calibration,
-        asked: searched.asked,
-        found: searched.found,
-        portfolio,
-        rejected,
+        answer: answered.document(rows, &terms, batches.table(), warnings)?,
         out: args.out.as_deref().map(shown),
         recorded,
         details: args.details,
         pairs: subject.pairs(&batches.summary(&title)),
     };
-    let answer = if searched.found > 0 || searched.asked == 0 { Answer::Yes } else { Answer::No };
+    let answer = if answered.found > 0 || answered.asked == 0 { Answer::Yes } else { Answer::No };
     context.printer.show(&report)?;
     Ok(answer)
 }
@@ -221,31 +174,21 @@ pub(super) fn ask(search: &SearchArgs, protocol: Protocol) -> anyhow::Result<Ask
     Ok(ask)
 }
 
-/// The result of a search.
-struct Searched {
-    /// Applicants that advice was searched for.
-    asked: usize,
-    /// Those with advice.
-    found: usize,
-    /// The first answers.
-    advice: Vec<Advice>,
-}
-
 /// Searches for the first `most` rejected applicants, batch by batch. Every answer goes to `take`;
-/// the first `kept` are kept.
+/// the first `kept` are returned.
 fn search(
-    adviser: &Adviser,
+    answering: &mut Answering,
     batches: &mut Batches<'_>,
     most: usize,
     kept: usize,
     bars: &Stages,
-    mut take: impl FnMut(&[Advice]) -> Result<()>,
-) -> anyhow::Result<Searched> {
-    let mut searched = Searched { asked: 0, found: 0, advice: Vec::new() };
+    mut take: impl FnMut(&Adviser, &[Advice]) -> Result<()>,
+) -> anyhow::Result<Vec<Advice>> {
+    let (mut asked, mut first) = (0, Vec::new());
     while let Some(batch) = batches.next()? {
         let mut rejected: Vec<Applicant> =
             batch.into_iter().filter(Applicant::is_rejected).collect();
-        rejected.truncate(most - searched.asked);
+        rejected.truncate(most - asked);
         if rejected.is_empty() {
             // Those that follow are counted all the same.
             if bars.share(Stage::Searching, batches.share_read()).is_break() {
@@ -259,17 +202,16 @@ fn search(
             None => bars.at(at),
         };
         let counter = Counter::new(Stage::Searching, rejected.len() as u64, &watch);
-        let mut advice = adviser.advise(&rejected, |tick| counter.tick(tick))?;
+        let mut advice = answering.advise(&rejected, |tick| counter.tick(tick))?;
         if interrupt::requested() {
             return Err(Error::Cancelled("the search was interrupted".to_owned()).into());
         }
-        searched.asked += advice.len();
-        searched.found += advice.iter().filter(|advice| advice.found().is_some()).count();
-        take(&advice)?;
-        advice.truncate(kept - searched.advice.len().min(kept));
-        searched.advice.append(&mut advice);
+        asked += advice.len();
+        take(answering.adviser(), &advice)?;
+        advice.truncate(kept - first.len().min(kept));
+        first.append(&mut advice);
     }
-    Ok(searched)
+    Ok(first)
 }
 
 /// The report of `explain`.
@@ -278,29 +220,12 @@ struct ExplainReport<'a> {
     data: DataSummary,
     model: ModelSummary,
     favourable_class: Option<FavourableClass>,
-    /// The rows of the reference.
-    reference: usize,
     seed: Seed,
     performances: Vec<Performance>,
     part: Part,
     rejected_rows: usize,
-    ask: &'a Ask,
-    request: &'a Request,
-    /// Reasons to doubt the advice.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    warnings: Vec<String>,
-    /// Why there is no promise, though the model can be retrained.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    without_promise: Option<String>,
-    /// The choice of the threshold.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    calibration: Option<Calibration>,
-    asked: usize,
-    found: usize,
-    /// The promises all at once.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    portfolio: Option<PortfolioDocument>,
-    rejected: Vec<Explained<'a>>,
+    #[serde(flatten)]
+    answer: AnswerDocument<Explained<'a>>,
     out: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     recorded: Option<RecordReport>,
@@ -319,38 +244,26 @@ fn applicant_page(page: &mut Page, applicant: &Explained<'_>, details: bool) {
         "Row {}: rejected with a score of {:.3}{label}",
         applicant.row, applicant.score
     ));
+    let promise = ("promise", applicant.retraining.clone());
     let mut pairs = vec![("advice", applicant.sentence.clone())];
     match &applicant.advice {
-        Advised::NotFound { relaxations, highest, .. } => {
-            if let Some(relaxations) = relaxations {
-                pairs.push(("rules", relaxations.to_string()));
-            }
-            if let Some(highest) = highest {
-                pairs.push(("promise", highest.sentence.clone()));
-            } else if let Some(Unchanged { accepting, models }) = applicant.unchanged {
-                let unchanged = format!(
-                    "{accepting} of {models} retrained models accept the applicant without any \
-                     change."
-                );
-                pairs.push(("promise", unchanged));
-            }
+        Advised::NotFound { rules, highest, .. } => {
+            // The second line is what helps most.
+            pairs.extend(highest.iter().map(|_| promise.clone()));
+            pairs.extend(rules.iter().map(|rules| ("rules", rules.clone())));
+            pairs.extend(applicant.unchanged.filter(|_| highest.is_none()).map(|_| promise));
+            pairs.truncate(if details { pairs.len() } else { 2 });
         }
-        Advised::Found { score, stability, cost, promise, certificate, .. } => {
-            let sentence = promise.as_ref().map(|promise| promise.sentence.as_str());
-            let sentence = sentence.unwrap_or(ShownPromise::NOT_MEASURED);
-            pairs.push(("promise", sentence.to_owned()));
-            if details {
-                let stability =
-                    stability.map(|r| format!(", stability {r:.3}")).unwrap_or_default();
-                let cost = cost
-                    .map(|cost| format!("; cost {:.3} in L1, {:.3} in L2", cost.l1, cost.l2))
-                    .unwrap_or_default();
-                pairs.push(("then", format!("a score of {score:.3}{stability}{cost}")));
-                if let Some(certificate) = certificate {
-                    pairs.push(("sure", certificate.words.sentence.clone()));
-                }
-            }
+        Advised::Found { score, stability, cost, certificate, .. } if details => {
+            let stability = stability.map(|r| format!(", stability {r:.3}")).unwrap_or_default();
+            let cost = cost
+                .map(|cost| format!("; cost {:.3} in L1, {:.3} in L2", cost.l1, cost.l2))
+                .unwrap_or_default();
+            pairs.push(promise);
+            pairs.push(("then", format!("a score of {score:.3}{stability}{cost}")));
+            pairs.extend(certificate.iter().map(|own| ("sure", own.words.sentence.clone())));
         }
+        Advised::Found { .. } => pairs.push(promise),
     }
     page.pairs(&pairs);
 }
@@ -391,8 +304,8 @@ fn portfolio_page(page: &mut Page, portfolio: &PortfolioDocument) {
 impl ExplainReport<'_> {
     /// The search, in words.
     fn search(&self) -> String {
-        let Request { method, norm, protocol, .. } = self.request;
-        let promise = self.ask.promise.map(|promise| format!(", a promise of {promise}"));
+        let Request { method, norm, protocol, promise, .. } = &self.answer.request;
+        let promise = promise.map(|own| format!(", a promise of {}", own.probability()));
         let test = method.robustness().map(|test| {
             format!(", stability at least {} (k {}, sigma {})", test.tau, test.samples, test.sigma)
         });
@@ -407,16 +320,19 @@ impl ExplainReport<'_> {
 
 impl Report for ExplainReport<'_> {
     const COMMAND: &'static str = "explain";
+    // The answer has its own.
+    const FORMAT_VERSION: Option<u32> = None;
 
     fn page(&self, page: &mut Page) {
+        let answer = &self.answer;
         page.title(&self.data.title);
         page.pairs(&self.pairs);
-        if self.reference == 0 {
+        if answer.reference == 0 {
             let none = "none: searches start from the applicant alone; pass --reference FILE with \
                         the rows that the model was trained on";
             page.pairs(&[("reference", none.to_owned())]);
         }
-        let warnings = self.warnings.iter().map(|warning| ("warning", warning.clone()));
+        let warnings = answer.warnings.iter().map(|warning| ("warning", warning.clone()));
         page.pairs(&warnings.collect::<Vec<_>>());
         page.title("Accuracy");
         performance_table(page, &self.performances);
@@ -424,7 +340,7 @@ impl Report for ExplainReport<'_> {
         let applicants = self.performances.iter().find(|p| p.part == self.part);
         let all = applicants.map_or(0, |performance| performance.rows);
         let which = if self.part == Part::Test { "test rows" } else { "rows" };
-        let asked = match self.asked {
+        let asked = match answer.asked {
             asked if asked == self.rejected_rows => "all".to_owned(),
             asked => format!("the first {asked}"),
         };
@@ -432,19 +348,23 @@ impl Report for ExplainReport<'_> {
             ("rejected", format!("{} of {all} {which} score below 0.5", self.rejected_rows)),
             ("search", self.search()),
         ];
-        pairs.extend(self.without_promise.iter().map(|why| ("promise", format!("none: {why}"))));
-        pairs.extend(self.calibration.iter().map(|own| ("auto", own.sentence())));
-        let mut found = format!("advice for {} of {asked}", counted(self.found, "applicant"));
-        if let (Some(portfolio), Some(promise)) = (&self.portfolio, self.ask.promise) {
-            found += &format!("; the promise of {promise} is shown for {}", portfolio.shown);
+        pairs.extend(answer.without_promise.iter().map(|why| ("promise", format!("none: {why}"))));
+        pairs.extend(answer.calibration.iter().map(|own| ("auto", own.sentence())));
+        let mut found = format!("advice for {} of {asked}", counted(answer.found, "applicant"));
+        if let (Some(portfolio), Some(promise)) = (&answer.portfolio, answer.request.promise) {
+            found += &format!(
+                "; the promise of {} is shown for {}",
+                promise.probability(),
+                portfolio.shown
+            );
         }
         pairs.push(("found", found));
-        pairs.extend(self.portfolio.iter().map(|all| ("portfolio", all.sentence.clone())));
+        pairs.extend(answer.portfolio.iter().map(|all| ("portfolio", all.sentence.clone())));
         page.pairs(&pairs);
-        if let Some(portfolio) = &self.portfolio {
+        if let Some(portfolio) = &answer.portfolio {
             portfolio_page(page, portfolio);
         }
-        for applicant in &self.rejected {
+        for applicant in &answer.rows {
             applicant_page(page, applicant, self.details);
         }
         if let Some(out) = &self.out {

@@ -1,7 +1,6 @@
 //! `tyrex ledger`
 
 use std::io::IsTerminal as _;
-use std::path::PathBuf;
 
 use serde::Serialize;
 use tyrex::certificate::at_least;
@@ -112,7 +111,7 @@ fn named(ledger: &Ledger, name: &str) -> anyhow::Result<Entry> {
 
 pub(crate) fn export(context: &mut Context<'_>, args: &LedgerExportArgs) -> anyhow::Result<()> {
     let overwrite = args.force.overwrite();
-    let own = args.ledger.ledger.as_ref().map(PathBuf::from);
+    let own = source::ledger_file(args.ledger.ledger.as_deref());
     source::keep_inputs(&args.out, &[own.as_ref()])?;
     Table::check_writable(&args.out, overwrite)?;
     let ledger = existing(&args.ledger)?;
@@ -120,7 +119,7 @@ pub(crate) fn export(context: &mut Context<'_>, args: &LedgerExportArgs) -> anyh
     let all_kinds = chosen == Filter::default();
     let entries = block_on(ledger.list(&Filter { all_kinds, ..chosen }))??;
     let table = ledger::table(&entries)?;
-    interrupt::whole(|| table.write(&args.out, overwrite))?;
+    interrupt::whole(|| table.write_with(&args.out, overwrite, args.cells.cells()))?;
     context.printer.show(&ExportReport {
         ledger: ledger.database().address().to_owned(),
         entries: entries.len(),
@@ -136,7 +135,6 @@ pub(crate) fn verify(context: &mut Context<'_>, args: &LedgerVerifyArgs) -> anyh
     context.printer.show(&VerifyReport {
         ledger: ledger.database().address().to_owned(),
         intact: verification.is_sound(),
-        noted: args.head.is_some(),
         verification,
     })?;
     close(&ledger)?;
@@ -355,8 +353,6 @@ impl Report for ExportReport {
 struct VerifyReport {
     ledger: String,
     intact: bool,
-    #[serde(skip)]
-    noted: bool,
     #[serde(flatten)]
     verification: Verification,
 }
@@ -365,7 +361,7 @@ impl Report for VerifyReport {
     const COMMAND: &'static str = "ledger verify";
 
     fn page(&self, page: &mut Page) {
-        let Verification { entries, promises, forgotten, head, problem } = &self.verification;
+        let Verification { entries, promises, forgotten, head, .. } = &self.verification;
         page.title(&self.ledger);
         let mut pairs = vec![(
             "entries",
@@ -374,19 +370,8 @@ impl Report for VerifyReport {
             ),
         )];
         pairs.push(("head", head.to_string()));
-        match problem {
-            Some(problem) => pairs.push(("broken", problem.to_string())),
-            None if self.noted => pairs.push((
-                "sound",
-                "no entry was changed; the head stored earlier is in the chain".to_owned(),
-            )),
-            None => pairs.push((
-                "sound",
-                "no entry was changed, unless the whole ledger was rewritten; a head stored \
-                 elsewhere excludes that (--head)"
-                    .to_owned(),
-            )),
-        }
+        let result = if self.intact { "sound" } else { "broken" };
+        pairs.push((result, self.verification.sentence()));
         page.pairs(&pairs);
     }
 }

@@ -28,8 +28,9 @@ use std::sync::OnceLock;
 
 use tokio::runtime::{Builder, Runtime};
 use tyrex::Overwrite;
+use tyrex::data::Cells;
 
-use crate::args::{ForceArgs, GlobalArgs};
+use crate::args::{CellsArgs, ForceArgs, GlobalArgs};
 use crate::printer::Printer;
 use crate::progress::{Progress, Stages, Unit};
 
@@ -76,5 +77,11 @@ impl Context<'_> {
 impl ForceArgs {
     fn overwrite(&self) -> Overwrite {
         if self.force { Overwrite::Force } else { Overwrite::Refuse }
+    }
+}
+
+impl CellsArgs {
+    fn cells(&self) -> Cells {
+        if self.spreadsheet_safe { Cells::SpreadsheetSafe } else { Cells::Exact }
     }
 }

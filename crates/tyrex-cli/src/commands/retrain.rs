@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use serde::Serialize;
-use tyrex::change::{Ensemble, MANIFEST, ModelChange, ObservedChange};
+use tyrex::change::{Ensemble, MANIFEST, MOST_MEMBERS, ModelChange, ObservedChange};
 use tyrex::explain::{Part, RetrainingTerms};
 use tyrex::model::TrainParams;
 use tyrex::model::train::EpochReport;
@@ -25,6 +25,11 @@ pub(crate) fn run(context: &mut Context<'_>, args: &RetrainArgs) -> anyhow::Resu
     let overwrite = args.force.overwrite();
     // Checked before the training, so that the error does not come minutes later.
     check_folder(&args.out, overwrite)?;
+    if !(1..=MOST_MEMBERS).contains(&args.models) {
+        let most = format!("at most {MOST_MEMBERS}");
+        let expected = if args.models == 0 { "at least 1" } else { &most };
+        return Err(Error::param("models", args.models, expected).into());
+    }
     let (training, seed) = (Some(&args.training), Seed(args.seed));
     // A model is retrained on the rows it was trained on.
     let reference = args.model.model.as_ref().and(args.source.data.as_deref());

@@ -106,6 +106,7 @@ async fn start(
             class: import.model_class.clone(),
             output: import.model_output.clone(),
             logits: import.model_logits,
+            ensemble: args.ensemble.clone(),
         };
         engine.open(own).await.map_err(cause)?;
     }

@@ -14,7 +14,7 @@ use tyrex::{Result, Seed};
 
 use super::batches::Batches;
 use super::summary::{DataSummary, FavourableClass, ModelSummary};
-use super::{Context, train};
+use super::{Context, ledger, train};
 use crate::args::{ImportArgs, ModelArgs, SourceArgs, TrainingArgs};
 use crate::help::Usage;
 
@@ -149,12 +149,7 @@ pub(super) fn import_options(args: &ImportArgs) -> ImportOptions {
 
 /// Refuses an output that is one of the inputs: `--force` is for old outputs.
 pub(super) fn keep_inputs(out: &Path, inputs: &[Option<&PathBuf>]) -> Result<(), Usage> {
-    // An output that is not there yet is none of them.
-    let Ok(target) = out.canonicalize() else {
-        return Ok(());
-    };
-    let is_target = |input: &&&PathBuf| input.canonicalize().is_ok_and(|input| input == target);
-    match inputs.iter().flatten().find(is_target) {
+    match inputs.iter().flatten().find(|input| is_same_file(out, input)) {
         None => Ok(()),
         Some(input) => Err(Usage {
             problem: format!("--out {} is the input {}", out.display(), input.display()),
@@ -162,6 +157,36 @@ pub(super) fn keep_inputs(out: &Path, inputs: &[Option<&PathBuf>]) -> Result<(),
                    --force"
                 .to_owned(),
         }),
+    }
+}
+
+/// Whether two names are of one file: other spellings, symbolic links and hard links included. An
+/// output that is not there yet is no input.
+fn is_same_file(one: &Path, other: &Path) -> bool {
+    let (Ok(place), Ok(other_place)) = (one.canonicalize(), other.canonicalize()) else {
+        return false;
+    };
+    #[cfg(unix)]
+    if let (Ok(one), Ok(other)) = (one.metadata(), other.metadata()) {
+        use std::os::unix::fs::MetadataExt as _;
+        // A device, such as /dev/null, is not replaced.
+        return one.is_file() && (one.dev(), one.ino()) == (other.dev(), other.ino());
+    }
+    place == other_place
+}
+
+/// The file of a SQLite ledger, by the address that was typed or the variable that names it.
+pub(super) fn ledger_file(typed: Option<&str>) -> Option<PathBuf> {
+    let address = ledger::address(typed)?;
+    Some(PathBuf::from(address.strip_prefix("sqlite://").unwrap_or(&address)))
+}
+
+/// The file that the split of a schema names. A schema that cannot be read is reported later.
+pub(super) fn split_file(schema: Option<&Path>) -> Option<PathBuf> {
+    let schema = Schema::read(schema?).ok()?;
+    match &schema.split {
+        Split::File { file } => Some(schema.folder.join(file)),
+        _ => None,
     }
 }
 

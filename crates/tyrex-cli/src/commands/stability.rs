@@ -21,11 +21,12 @@ pub(crate) fn run(context: &mut Context<'_>, args: &StabilityArgs) -> anyhow::Re
     // Checked before the work, so that the error does not come minutes later.
     if let Some(out) = &args.out {
         let SourceArgs { data, schema, .. } = &args.source;
-        source::keep_inputs(out, &[data.as_ref(), schema.as_ref(), args.model.model.as_ref()])?;
+        let split = source::split_file(schema.as_deref());
+        let inputs = [data, schema, &args.model.model, &split];
+        source::keep_inputs(out, &inputs.map(Option::as_ref))?;
         Table::check_writable(out, overwrite)?;
     }
     let seed = Seed(args.seed);
-    let subject = source::subject(context, &args.source, &args.model, None, None, seed)?;
     let terms = StabilityTerms {
         samples: args.k,
         sigma: args.sigma,
@@ -33,18 +34,22 @@ pub(crate) fn run(context: &mut Context<'_>, args: &StabilityArgs) -> anyhow::Re
         seed: seed.derive("stability"),
         ..StabilityTerms::default()
     };
+    terms.check()?;
+    let subject = source::subject(context, &args.source, &args.model, None, None, seed)?;
     let explainer = &subject.explainer;
     let mut batches = subject.batches()?;
     let applicants = batches.all()?;
     let bars = context.stages();
     let watch = |at| bars.at(at);
     let counter = Counter::new(Stage::Searching, applicants.len() as u64, &watch);
+    // The neighbours are drawn first, which takes a while if there are many.
+    let _ = counter.add(0);
     let rows = explainer.stability(&applicants, &terms, || counter.add(1))?;
     drop(bars);
     if let Some(path) = &args.out {
         let written = &rows[..rows.len().min(args.limit.unwrap_or(usize::MAX))];
         let table = explainer.stability_table(&terms, written)?;
-        interrupt::whole(|| table.write(path, overwrite))?;
+        interrupt::whole(|| table.write_with(path, overwrite, args.cells.cells()))?;
     }
     let count = rows.len();
     let data = batches.summary(&title);

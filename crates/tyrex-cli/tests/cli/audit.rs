@@ -11,7 +11,7 @@ use crate::{LOANS, LOANS_SCHEMA, Place, assert_golden};
 
 /// A model that accepts incomes from a limit on, in thousands; nothing else counts. It takes the
 /// columns as they are.
-fn limit(place: &Place, name: &str, limit: f32, schema: &str) {
+pub(crate) fn limit(place: &Place, name: &str, limit: f32, schema: &str) {
     let schema = Schema::from_toml(schema).unwrap();
     let layer = Dense {
         weights: vec![0.1, 0.0, 0.0, 0.0, 0.0, 0.0],
@@ -25,7 +25,7 @@ fn limit(place: &Place, name: &str, limit: f32, schema: &str) {
 }
 
 /// The schema of the loans, with numbers as they are.
-fn plain() -> String {
+pub(crate) fn plain() -> String {
     LOANS_SCHEMA.replace("[split]", "[scaling]\nmethod = \"none\"\n\n[split]")
 }
 
@@ -45,6 +45,48 @@ fn place() -> Place {
          4,found,,70,48,own,no\n",
     );
     place
+}
+
+/// 75 models in the folder `given` that accept incomes from 50 to 60 on, retrained elsewhere.
+pub(crate) fn retrained(place: &Place) {
+    std::fs::create_dir(place.path("given")).unwrap();
+    for index in 0..75_u8 {
+        let from = 50.0 + 10.0 * f32::from(index) / 75.0;
+        limit(place, &format!("given/run{index}.onnx"), from, &plain());
+    }
+}
+
+#[test]
+fn given_models_search_and_judge_repairs() {
+    let place = place();
+    retrained(&place);
+    let arguments = audit(&["--model", "mid.onnx", "--ensemble", "given"]);
+    let answer = place.run(&[&arguments[..], &["--json"]].concat());
+    assert_eq!(answer.code, 1, "{}", answer.stderr);
+    let document: Value = serde_json::from_str(&answer.stdout).unwrap();
+    assert_eq!(document["request"]["method"]["method"], "trex-e");
+    let promises = document["candidates"][0]["promises"].as_array().unwrap();
+    let broken: Vec<&Value> = promises.iter().filter(|each| each["status"] == "broken").collect();
+    assert_eq!(broken.len(), 2);
+    for each in broken {
+        let promise = &each["repairs"]["from_promised"]["promise"];
+        assert_eq!((&promise["asked"], &promise["models"]), (&0.9.into(), &61.into()), "{each}");
+        assert!(promise["accepting"].as_u64().unwrap() >= 59, "{promise}");
+    }
+    let text = place.run(&arguments).stdout;
+    assert!(text.contains("of 61 models retrained to check this accept it"), "{text}");
+    // Without them a repair is found with the candidate alone, and says nothing about retraining.
+    let plain = place.run(&audit(&["--model", "mid.onnx", "--json"]));
+    let plain: Value = serde_json::from_str(&plain.stdout).unwrap();
+    assert_eq!(plain["request"]["method"]["method"], "trex-o");
+    assert!(!plain.to_string().contains("\"accepting\""));
+    let several = audit(&["--model", "mid.onnx", "--model", "low.onnx", "--ensemble", "given"]);
+    let answer = place.run(&several);
+    assert_eq!(answer.code, 2);
+    assert!(answer.stderr.contains("pass one --model with --ensemble"), "{}", answer.stderr);
+    let alone = place.run(&audit(&["--model", "mid.onnx", "--method", "trex-e"]));
+    assert_eq!(alone.code, 2);
+    assert!(alone.stderr.contains("an ensemble of its retrained models"), "{}", alone.stderr);
 }
 
 const AUDIT: [&str; 5] = ["audit", "--counterfactuals", "cf.csv", "--data", "loans.csv"];
@@ -101,7 +143,7 @@ fn promised_probabilities_stand_beside_the_share_kept_update_after_update() {
     let models: Vec<&str> = files.iter().flat_map(|file| ["--model", file.as_str()]).collect();
     let audit = [&["audit", "--ledger", "advice.db", "--allow", "100%"], &models[..]].concat();
     let document = place.json(&audit);
-    let certified: Vec<f64> = advice["rejected"]
+    let certified: Vec<f64> = advice["rows"]
         .as_array()
         .unwrap()
         .iter()
@@ -238,7 +280,7 @@ fn a_ledger_is_audited_and_left_alone() {
 }
 
 /// The schema of the loans, with the label the other way round.
-fn turned(schema: &str) -> String {
+pub(crate) fn turned(schema: &str) -> String {
     schema.replace(
         "favourable = \"yes\"\nunfavourable = \"no\"",
         "favourable = \"no\"\nunfavourable = \"yes\"",
@@ -498,7 +540,7 @@ fn the_workflow_in_the_docs_says_what_it_should() {
         let script = step["run"].as_str().unwrap_or("").replace("\\\n", " ");
         let words = |line: &str| -> Vec<String> {
             let plain =
-                |word: &str| word.replace('"', "").replace("$LEDGER", "postgres://host/advice");
+                |word: &str| word.replace('"', "").replace("$TYREX_LEDGER_HEAD", &"ab".repeat(32));
             line.split_whitespace().map(plain).collect()
         };
         commands.extend(
@@ -513,6 +555,9 @@ fn the_workflow_in_the_docs_says_what_it_should() {
     }
     let verbs: Vec<&str> = commands.iter().map(|command| command[1].as_str()).collect();
     assert!(verbs.contains(&"audit") && verbs.contains(&"ledger"), "{verbs:?}");
+    // Without a head from elsewhere, a ledger that was rewritten as a whole would pass.
+    let verify = commands.iter().find(|command| command[1] == "ledger").unwrap();
+    assert!(verify.contains(&"--head".to_owned()), "{verify:?}");
     // The report is kept also where the gate says no, and what comes behind it needs the gate.
     let upload = steps.iter().find(|step| {
         step["uses"].as_str().is_some_and(|action| action.contains("upload-artifact"))

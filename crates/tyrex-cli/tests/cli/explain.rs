@@ -24,7 +24,7 @@ fn json_and_file_hold_the_same_advice() {
     ));
     assert!(lines[0].ends_with(",model,seed,format_version"));
     assert_eq!(lines.len(), count + 1);
-    for (line, applicant) in lines[1..].iter().zip(document["rejected"].as_array().unwrap()) {
+    for (line, applicant) in lines[1..].iter().zip(document["rows"].as_array().unwrap()) {
         let cells: Vec<&str> = line.split(',').collect();
         let advice = &applicant["advice"];
         assert_eq!(applicant["row"].to_string(), cells[0]);
@@ -53,7 +53,7 @@ fn without_a_limit_the_file_has_everyone_and_the_screen_the_first_five() {
     let rejected = document["rejected_rows"].as_u64().unwrap() as usize;
     assert!(rejected > 5);
     assert_eq!(place.read("a.csv").lines().count(), rejected + 1);
-    assert_eq!(document["rejected"].as_array().unwrap().len(), 5);
+    assert_eq!(document["rows"].as_array().unwrap().len(), 5);
 }
 
 /// A network of the loans, and many that differ in their seed.
@@ -75,7 +75,7 @@ fn a_search_over_models_takes_them_from_a_folder() {
     assert_eq!(document["request"]["method"]["method"], "trex-e");
     assert_eq!(document["asked"], 3);
     assert!(document["found"].as_u64().unwrap() > 0, "{document}");
-    for applicant in document["rejected"].as_array().unwrap() {
+    for applicant in document["rows"].as_array().unwrap() {
         if applicant["advice"]["status"] == "found" {
             // A third of the models is fresh: 20 of 30 have chosen the advice.
             let certificate = &applicant["advice"]["certificate"];
@@ -94,7 +94,7 @@ fn a_promise_is_certified_by_models_that_did_not_choose_the_advice() {
     let method = &document["request"]["method"];
     assert_eq!((&method["method"], &method["tail"]), (&"trex-e".into(), &0.5.into()));
     let mut kept = 0;
-    for applicant in document["rejected"].as_array().unwrap() {
+    for applicant in document["rows"].as_array().unwrap() {
         let Some(certificate) = applicant["advice"].get("certificate") else { continue };
         let tiers = certificate["tiers"].as_array().unwrap();
         let tier = tiers.iter().find(|tier| tier["tier"] == "ensemble").unwrap();
@@ -134,7 +134,7 @@ fn a_promise_is_certified_by_models_that_did_not_choose_the_advice() {
     let all = place.json(&[&RETRAINED[..], &everyone, &promise].concat());
     assert_eq!(all["portfolio"]["statements"][0]["promises"], all["found"]);
     assert!(all["found"].as_u64() > Some(5), "{}", all["found"]);
-    assert_eq!(all["rejected"].as_array().unwrap().len(), 5);
+    assert_eq!(all["rows"].as_array().unwrap().len(), 5);
     let text = place.done(&[&explain("0.5")[..], &by].concat());
     assert_golden("explain_portfolio.txt", &without_times(&text));
     // Fewer models than the promise needs.
@@ -151,7 +151,7 @@ fn margin_takes_its_score() {
     let explain = [&["explain"], &LOANS[..], &["--method", "margin", "--models", "0"]].concat();
     let document = place.json(&[&explain[..], &["--score", "0.9", "--limit", "3"]].concat());
     assert_eq!(document["request"]["method"]["score"], 0.9);
-    for applicant in document["rejected"].as_array().unwrap() {
+    for applicant in document["rows"].as_array().unwrap() {
         if applicant["advice"]["status"] == "found" {
             assert!(applicant["advice"]["score"].as_f64().unwrap() >= 0.9, "{applicant}");
         }
@@ -221,7 +221,7 @@ fn limit_counts_for_screen_and_file() {
     let explain = ["explain", "--method", "trex-o"];
     let arguments = [&explain, &LOANS[..], &["--out", "r.jsonl", "--limit", "2"]].concat();
     let document = place.json(&arguments);
-    assert_eq!(document["rejected"].as_array().unwrap().len(), 2);
+    assert_eq!(document["rows"].as_array().unwrap().len(), 2);
     assert_eq!(place.read("r.jsonl").lines().count(), 2);
 }
 
@@ -250,13 +250,12 @@ fn a_model_that_tyrex_wrote_needs_no_schema_and_no_labels() {
     let new = place.json(&["explain", "--data", "applicants.csv", "--model", "m.onnx"]);
     assert_eq!(new["model"]["fingerprint"], trained["model"]["fingerprint"]);
     assert_eq!(new["part"], "all");
-    assert!(new["rejected"][0]["label"].is_null());
+    assert!(new["rows"][0]["label"].is_null());
     // Those rejected before are rejected now, with the same scores.
     let all =
         place.json(&["explain", "--data", "applicants.csv", "--model", "m.onnx", "--limit", "40"]);
-    for applicant in trained["rejected"].as_array().unwrap() {
-        let again =
-            all["rejected"].as_array().unwrap().iter().find(|a| a["row"] == applicant["row"]);
+    for applicant in trained["rows"].as_array().unwrap() {
+        let again = all["rows"].as_array().unwrap().iter().find(|a| a["row"] == applicant["row"]);
         assert_eq!(again.unwrap()["score"], applicant["score"]);
     }
 }
@@ -284,13 +283,13 @@ fn rejected_people_can_be_explained_whatever_their_label_says() {
     place.done(&[&["train"], &LOANS[..], &["--out", "m.onnx"]].concat());
     place.write("one.csv", "income,age,housing,owner,paid\n10.5,20,rent,no,no\n");
     let one = place.json(&["explain", "--data", "one.csv", "--model", "m.onnx"]);
-    assert_eq!(one["rejected"][0]["label"], "no");
+    assert_eq!(one["rows"][0]["label"], "no");
     let mixed = "income,age,housing,owner,paid\n10.5,20,rent,no,\n10.5,21,rent,no,no\n";
     place.write("mixed.csv", &format!("{mixed}11,22,own,no,pending\n"));
     let arguments = ["explain", "--data", "mixed.csv", "--model", "m.onnx"];
     let mixed = place.json(&arguments);
     let labels: Vec<_> =
-        (0..3).map(|row| mixed["rejected"][row]["label"].as_str().unwrap_or("none")).collect();
+        (0..3).map(|row| mixed["rows"][row]["label"].as_str().unwrap_or("none")).collect();
     assert_eq!(labels, ["none", "no", "none"]);
     assert_eq!(mixed["performances"][0]["accuracy"], 1.0);
     let text = place.done(&arguments);

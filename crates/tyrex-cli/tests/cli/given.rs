@@ -66,7 +66,7 @@ fn a_search_and_a_calibration_take_them() {
     let promise = ["--promise", "0.5", "--confidence", "0.9"];
     let document = place.json(&[&explain[..], &promise[..]].concat());
     assert_eq!(document["request"]["method"]["method"], "trex-e");
-    let found: Vec<_> = document["rejected"]
+    let found: Vec<_> = document["rows"]
         .as_array()
         .unwrap()
         .iter()

@@ -82,7 +82,7 @@ fn what_is_recorded_is_what_was_advised() {
         assert_eq!(entry["model"], document["model"]["fingerprint"]);
         assert_eq!(entry["request"], document["request"]);
     }
-    for (entry, shown) in entries.iter().zip(document["rejected"].as_array().unwrap()) {
+    for (entry, shown) in entries.iter().zip(document["rows"].as_array().unwrap()) {
         assert_eq!(entry["subject"], format!("loans.csv#row {}", shown["row"]));
         assert_eq!(entry["factual"], shown["features"]);
         assert_eq!(entry["advised"], shown["advice"]["counterfactual"]);

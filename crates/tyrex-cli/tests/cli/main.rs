@@ -6,6 +6,8 @@
 mod applicants;
 mod audit;
 mod bad_input;
+#[cfg(target_os = "linux")]
+mod bomb;
 mod calibrate;
 mod certify;
 mod data;
@@ -13,7 +15,11 @@ mod experiment;
 mod explain;
 #[cfg(all(target_os = "linux", target_arch = "x86_64"))]
 mod faults;
+#[cfg(target_os = "linux")]
+mod gate;
 mod given;
+#[cfg(target_os = "linux")]
+mod hostile;
 mod ledger;
 mod model;
 mod output;

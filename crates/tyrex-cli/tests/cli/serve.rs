@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-use crate::{LOANS, Place};
+use crate::{LOANS, Place, audit};
 
 /// A service that runs in a place.
 struct Running {
@@ -144,6 +144,46 @@ fn ones_own_files_are_served() {
     let own = ["--model", "own.onnx", "--data", "loans.csv", "--models", "0"];
     let service = Running::start(&place, &own);
     assert!(service.started["model"]["name"].as_str().unwrap().starts_with("own-"));
+    assert_eq!(service.end("-TERM").0, Some(0));
+}
+
+/// The service searches, tunes and certifies with them as `explain` does, also after a restart.
+#[test]
+fn given_models_are_served() {
+    let place = Place::with_loans();
+    audit::limit(&place, "mid.onnx", 55.0, &audit::plain());
+    audit::retrained(&place);
+    let own = ["--model", "mid.onnx", "--data", "loans.csv", "--reference", "loans.csv"];
+    let own = [&own[..], &["--ensemble", "given"]].concat();
+    let document = place.json(&[&["explain", "--limit", "9"], &own[..]].concat());
+    let rows = document["rows"].as_array().unwrap();
+    assert!(rows.iter().any(|row| row["advice"]["promise"]["models"] == 61), "{document}");
+    let question = json!({"indices": rows.iter().map(|row| &row["row"]).collect::<Vec<_>>()});
+    for start in 0..2 {
+        let service = Running::start(&place, &own);
+        assert_eq!(service.started["model"]["retrained"], 75);
+        let begin = Instant::now();
+        let answer = loop {
+            match service.post("/v1/explain", &question) {
+                (503, _) if begin.elapsed() < Duration::from_mins(1) => {
+                    std::thread::sleep(Duration::from_millis(50));
+                }
+                (status, answer) => break (status, answer),
+            }
+        };
+        assert_eq!(answer.0, 200, "start {start}: {}", answer.1);
+        for (name, value) in answer.1.as_object().unwrap() {
+            if name != "model" {
+                assert_eq!(*value, document[name], "start {start}: {name}");
+            }
+        }
+        assert!(answer.1["portfolio"]["sentence"].is_string());
+        assert_eq!(service.end("-TERM").0, Some(0));
+    }
+    // Other retrained models make another served model.
+    std::fs::remove_file(place.path("given/run0.onnx")).unwrap();
+    let service = Running::start(&place, &own);
+    assert_eq!(service.started["model"]["retrained"], 74);
     assert_eq!(service.end("-TERM").0, Some(0));
 }
 
@@ -318,4 +358,48 @@ fn the_log_says_nothing_that_a_request_said() {
     assert_eq!(answered[6]["span"]["route"], "unmatched");
     assert_eq!(answered[7]["span"]["route"], "/v1/models/{id}");
     assert_eq!(answered[11]["span"]["method"], "other");
+}
+
+/// A disk of its own, where this user may mount one.
+#[cfg(target_os = "linux")]
+struct Disk(std::path::PathBuf);
+
+#[cfg(target_os = "linux")]
+impl Disk {
+    fn mount(at: std::path::PathBuf) -> Option<Self> {
+        std::fs::create_dir(&at).unwrap();
+        let mount = ["-t", "tmpfs", "-o", "size=8m", "tmpfs"];
+        let mounted = Command::new("mount").args(mount).arg(&at).output();
+        mounted.is_ok_and(|output| output.status.success()).then_some(Self(at))
+    }
+}
+
+#[cfg(target_os = "linux")]
+impl Drop for Disk {
+    fn drop(&mut self) {
+        let _ = Command::new("umount").arg("--lazy").arg(&self.0).status();
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_service_on_a_full_disk_is_not_ready() {
+    let place = Place::new();
+    let Some(disk) = Disk::mount(place.path("disk")) else {
+        println!("no disk could be mounted");
+        return;
+    };
+    let service = Running::start(&place, &["--ledger", "disk/tyrex.db"]);
+    assert_eq!(service.send("GET /readyz", "", "").0, 200);
+    let ballast = disk.0.join("ballast");
+    // Written until nothing more fits.
+    let _ = std::fs::write(&ballast, vec![1; 16 << 20]);
+    let (status, body) = service.send("GET /readyz", "", "");
+    assert_eq!(status, 503, "{body}");
+    assert!(body.contains("the disk of the database is full"), "{body}");
+    assert_eq!(service.send("GET /healthz", "", "").0, 200);
+    std::fs::remove_file(ballast).unwrap();
+    assert_eq!(service.send("GET /readyz", "", "").0, 200);
+    assert_eq!(std::fs::metadata(disk.0.join("tyrex.db-service")).unwrap().len(), 0);
+    assert_eq!(service.end("-TERM").0, Some(0));
 }

@@ -48,6 +48,17 @@ pub enum Error {
         /// The database.
         address: String,
     },
+    /// A file with several names.
+    #[error("{address}: this file has {names} names (hard links), expected one")]
+    Linked {
+        /// The file.
+        address: String,
+        /// The number of its names.
+        names: u64,
+    },
+    /// The user may read the database, but not write to it.
+    #[error("this ledger can be read, but not written to")]
+    ReadOnly,
     /// The server, or the file, cannot be opened.
     #[error("{address}: {problem}")]
     Unreachable {
@@ -89,6 +100,7 @@ impl From<sqlx::Error> for Error {
             // The lowest byte is the kind of error, the others are details.
             return match code.parse::<u32>().map(|code| code & 0xff) {
                 Ok(5 | 6) => Self::Busy,
+                Ok(8) => Self::ReadOnly,
                 Ok(10) => Self::Disk { problem: database.message().to_owned() },
                 Ok(13) => Self::Full,
                 _ => Self::Refused(error),
@@ -118,6 +130,15 @@ impl Error {
             }
             other => Self::Unreachable { address, problem: other.to_string() },
         }
+    }
+
+    /// Whether SQLite may not write to the file, or may not create its log.
+    pub(super) fn is_not_writable(&self) -> bool {
+        let cannot_open = |error: &sqlx::Error| {
+            let code = error.as_database_error().and_then(sqlx::error::DatabaseError::code);
+            code.and_then(|code| code.parse::<u32>().ok()).is_some_and(|code| code & 0xff == 14)
+        };
+        matches!(self, Self::ReadOnly) || matches!(self, Self::Refused(error) if cannot_open(error))
     }
 
     /// Whether the same statement may succeed on another connection: the connection was lost, or

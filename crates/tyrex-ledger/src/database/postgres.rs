@@ -8,7 +8,7 @@ use sqlx::pool::{PoolConnection, PoolOptions};
 use sqlx::postgres::{PgConnectOptions, PgConnection};
 use sqlx::{ConnectOptions as _, Connection as _, PgPool, Postgres};
 
-use super::{CONNECTIONS, Error, Opening, Result, check_ours, migrate, migrations};
+use super::{CONNECTIONS, Error, Opening, Result, WRITERS, check_ours, migrate, migrations};
 
 pub(super) type Options = PgConnectOptions;
 pub(super) type Pool = PgPool;
@@ -34,8 +34,8 @@ pub(super) fn shown(options: &Options) -> String {
     format!("postgres://{}@{host}/{database}", options.get_username())
 }
 
-/// Checks the database and runs the migrations.
-pub(super) async fn open(options: &Options, shown: &str, opening: Opening) -> Result<Pool> {
+/// Checks the database and runs the migrations: connections that read, and connections that write.
+pub(super) async fn open(options: &Options, shown: &str, opening: Opening) -> Result<[Pool; 2]> {
     let mut connection =
         options.connect().await.map_err(|error| Error::from(error).opening(shown))?;
     let ours: bool = sqlx::query_scalar("SELECT to_regclass('tyrex_migrations') IS NOT NULL")
@@ -46,8 +46,10 @@ pub(super) async fn open(options: &Options, shown: &str, opening: Opening) -> Re
     check_ours(shown, opening, false, ours)?;
     migrate(migrations!("postgres"), &mut connection, shown).await?;
     connection.close().await?;
-    let pool = PoolOptions::new().max_connections(CONNECTIONS).acquire_timeout(CONNECTING);
-    Ok(pool.connect_lazy_with(options.clone()))
+    Ok([CONNECTIONS, WRITERS].map(|size| {
+        let pool = PoolOptions::new().max_connections(size).acquire_timeout(CONNECTING);
+        pool.connect_lazy_with(options.clone())
+    }))
 }
 
 /// The key of the advisory lock, to distinguish it from other programs' locks: "tyrx".

@@ -20,7 +20,7 @@ impl Database {
     #[cfg_attr(not(feature = "postgres"), expect(clippy::unused_async, reason = "a server waits"))]
     pub async fn lock_for_service(&self) -> Result<ServiceLock> {
         let claimed = || Error::Claimed { address: self.address.clone() };
-        let lock = match &self.pools {
+        let lock = match self.either() {
             Either::Sqlite(pool) => {
                 let file = pool.connect_options().get_filename().to_owned();
                 Either::Sqlite(lock_beside(&file, &self.address)?.ok_or_else(claimed)?)
@@ -71,18 +71,18 @@ fn lock_beside(database: &Path, shown: &str) -> Result<Option<File>> {
         address: shown.to_owned(),
         problem: format!("cannot lock the file beside it: {problem}"),
     };
-    // The canonical path, so that all names of the database share one lock.
-    let mut name = database.canonicalize().map_err(failed)?.into_os_string();
-    name.push("-service");
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(PathBuf::from(name))
-        .map_err(failed)?;
+    let file = open_beside(database).map_err(failed)?;
     match file.try_lock() {
         Ok(()) => Ok(Some(file)),
         Err(TryLockError::WouldBlock) => Ok(None),
         Err(TryLockError::Error(error)) => Err(failed(error)),
     }
+}
+
+/// The empty file beside the database. The canonical path, so that all names of the database share
+/// one lock; a database with several hard links is not opened.
+pub(super) fn open_beside(database: &Path) -> std::io::Result<File> {
+    let mut name = database.canonicalize()?.into_os_string();
+    name.push("-service");
+    File::options().create(true).truncate(false).write(true).open(PathBuf::from(name))
 }

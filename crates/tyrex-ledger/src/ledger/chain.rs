@@ -147,12 +147,17 @@ impl Payload {
 
     /// Its commitment, which the entry holds.
     pub(super) fn commitment(&self) -> Hash {
-        let mut fields = Fields::new("tyrex ledger payload 1");
-        fields.add(Some(&self.salt));
-        fields.add(Some(self.subject.as_bytes()));
-        fields.add(Some(self.document.as_bytes()));
-        fields.finish()
+        commitment(&self.salt, &self.subject, &self.document)
     }
+}
+
+/// The commitment to personal data.
+pub(super) fn commitment(salt: &[u8], subject: &str, document: &str) -> Hash {
+    let mut fields = Fields::new("tyrex ledger payload 1");
+    fields.add(Some(salt));
+    fields.add(Some(subject.as_bytes()));
+    fields.add(Some(document.as_bytes()));
+    fields.finish()
 }
 
 /// Hashes fields with their lengths, so that their boundaries are unambiguous.

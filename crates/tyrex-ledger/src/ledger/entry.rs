@@ -9,7 +9,7 @@ use tyrex::data::{Feature, FeatureKind, Schema};
 use tyrex::explain::{FeatureChange, Meaning, PromisedProbability};
 use uuid::Uuid;
 
-use super::chain::{Hash, Line};
+use super::chain::{Hash, Line, commitment};
 use super::error::{Error, Result};
 use super::values::Values;
 use crate::database::from_row;
@@ -248,15 +248,26 @@ pub(super) struct Found {
     pub(super) line: Line,
     pub(super) hash: Vec<u8>,
     pub(super) status: String,
+    pub(super) salt: Option<Vec<u8>>,
     pub(super) subject: Option<String>,
     pub(super) document: Option<String>,
 }
-from_row!(Found { hash, status, subject, document, ..line });
+from_row!(Found { hash, status, salt, subject, document, ..line });
 
 impl Found {
+    /// The entry, if it and its personal data are as they were written.
     pub(super) fn entry(self) -> Result<Entry> {
         let sequence = self.line.sequence as u64;
         let damaged = |problem: String| Error::Damaged { sequence, problem };
+        if self.line.hash().0 != *self.hash {
+            return Err(damaged("it was changed after it was written".to_owned()));
+        }
+        let (salt, subject) = (self.salt.as_deref(), self.subject.as_deref());
+        if let (Some(salt), Some(subject), Some(document)) = (salt, subject, &self.document)
+            && self.line.commitment.as_deref() != Some(&commitment(salt, subject, document).0)
+        {
+            return Err(damaged("its personal data was changed".to_owned()));
+        }
         let hash = |bytes: &[u8]| {
             Hash::of_bytes(bytes).ok_or_else(|| damaged("a hash is not 32 bytes".to_owned()))
         };

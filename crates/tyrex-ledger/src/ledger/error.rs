@@ -2,6 +2,7 @@
 
 use uuid::Uuid;
 
+use super::verify::Problem;
 use crate::database;
 
 /// The result type of the ledger.
@@ -48,6 +49,12 @@ pub enum Error {
         /// The problem.
         problem: String,
     },
+    /// The chain or the personal data does not verify, so the promises are no evidence.
+    #[error("the ledger is damaged: {problem}")]
+    Unsound {
+        /// The first problem.
+        problem: String,
+    },
     /// An unfinished job of the service may hold the subject.
     #[error("job {job} is not finished and may hold this subject; cancel it or wait for it")]
     Unfinished {
@@ -74,6 +81,16 @@ pub enum Error {
 impl From<sqlx::Error> for Error {
     fn from(error: sqlx::Error) -> Self {
         Self::Database(error.into())
+    }
+}
+
+impl From<Problem> for Error {
+    fn from(Problem { sequence, sentence, .. }: Problem) -> Self {
+        let of_entry = |sequence: u64| sentence.strip_prefix(&format!("entry {sequence}: "));
+        match sequence.and_then(|sequence| Some((sequence, of_entry(sequence)?.to_owned()))) {
+            Some((sequence, problem)) => Self::Damaged { sequence, problem },
+            None => Self::Unsound { problem: sentence },
+        }
     }
 }
 

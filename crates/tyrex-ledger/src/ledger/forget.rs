@@ -123,7 +123,7 @@ impl Ledger {
     }
 
     async fn try_wipe(&self) -> database::Result<()> {
-        match self.database.either() {
+        match self.database.writers().either() {
             Either::Sqlite(pool) => {
                 let mut connection = pool.acquire().await?;
                 sqlx::query("VACUUM").execute(&mut *connection).await?;

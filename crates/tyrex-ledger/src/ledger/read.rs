@@ -10,7 +10,8 @@ use super::Ledger;
 use super::chain::Hash;
 use super::entry::{Entry, Found, Status, forgets, written};
 use super::error::{Error, Result};
-use crate::database::on;
+use super::verify::Check;
+use crate::database::{Transaction, on};
 
 /// A statement over entries and their status at a time (`$1`).
 ///
@@ -19,7 +20,7 @@ macro_rules! entries {
     ($which:literal) => {
         concat!(
             "SELECT * FROM ( \
-               SELECT e.*, p.subject, p.document, \
+               SELECT e.*, p.salt, p.subject, p.document, \
                  CASE \
                    WHEN e.kind <> 'promise' THEN '' \
                    WHEN p.sequence IS NULL THEN 'forgotten' \
@@ -67,96 +68,56 @@ pub struct Head {
 }
 
 impl Ledger {
-    /// The entries that match a filter, the oldest first.
+    /// The entries that match a filter, the oldest first. An entry or personal data that was
+    /// changed is an error.
     pub async fn list(&self, filter: &Filter) -> Result<Vec<Entry>> {
-        let found: Vec<Found> = on!(self.database, pool => sqlx::query_as(entries!(
-            "WHERE ($2 OR kind = 'promise') \
-               AND (CAST($3 AS TEXT) IS NULL OR status = $3) \
-               AND (CAST($4 AS TEXT) IS NULL OR subject = $4) \
-               AND (CAST($5 AS TEXT) IS NULL \
-                    OR substr(model, 1, length(CAST($5 AS TEXT))) = $5) \
-               AND (CAST($6 AS TEXT) IS NULL OR time >= $6) \
-               AND sequence > $7 \
-             ORDER BY sequence LIMIT $8"
-        ))
-            .bind(written(Timestamp::now()))
-            .bind(filter.all_kinds)
-            .bind(filter.status.map(Status::name))
-            .bind(filter.subject.as_deref())
-            .bind(filter.model.as_deref())
-            .bind(filter.since.map(written))
-            .bind(filter.after.map_or(0, whole))
-            .bind(filter.limit.map_or(i64::MAX, |limit| whole(limit as u64)))
-            .fetch_all(pool)
-            .await?);
-        // All promises, not only those found: one that only seems forgotten could be open.
-        self.check_forgotten().await?;
-        found.into_iter().map(Found::entry).collect()
-    }
-
-    /// Rejects a ledger where personal data is missing and no entry records its erasure.
-    async fn check_forgotten(&self) -> Result<()> {
-        // In this order: an erasure in between is at least in the second answer.
-        let bare: Vec<i64> = on!(self.database, pool => sqlx::query_scalar(
-            "SELECT e.sequence FROM entries e LEFT JOIN payloads p ON p.sequence = e.sequence \
-             WHERE e.kind = 'promise' AND p.sequence IS NULL ORDER BY e.sequence",
-        )
-        .fetch_all(pool)
-        .await?);
-        if bare.is_empty() {
-            return Ok(());
-        }
-        let lists: Vec<(i64, Option<String>)> = on!(self.database, pool => sqlx::query_as(
-            "SELECT sequence, forgets FROM entries WHERE kind = 'forgotten'",
-        )
-        .fetch_all(pool)
-        .await?);
-        let mut forgotten = BTreeSet::new();
-        for (sequence, list) in lists {
-            let named = forgets(list.as_deref())
-                .map_err(|problem| Error::Damaged { sequence: sequence as u64, problem })?;
-            forgotten.extend(named);
-        }
-        match bare.into_iter().map(|sequence| sequence as u64).find(|own| !forgotten.contains(own))
-        {
-            None => Ok(()),
-            Some(sequence) => Err(Error::Damaged {
-                sequence,
-                problem: "its personal data is missing, and no entry records its erasure"
-                    .to_owned(),
-            }),
-        }
+        let mut snapshot = self.database.snapshot().await?;
+        let entries = listed(&mut snapshot, filter).await?;
+        snapshot.rollback().await?;
+        Ok(entries)
     }
 
     /// One entry.
     pub async fn entry(&self, id: Uuid) -> Result<Entry> {
-        let found: Option<Found> = on!(self.database, pool => sqlx::query_as(entries!("WHERE id = $2"))
+        let mut snapshot = self.database.snapshot().await?;
+        let found: Option<Found> = on!(snapshot, connection => sqlx::query_as(entries!("WHERE id = $2"))
             .bind(written(Timestamp::now()))
             .bind(id.to_string())
-            .fetch_optional(pool)
+            .fetch_optional(&mut **connection)
             .await?);
-        let found = found.ok_or(Error::Absent(id))?;
-        self.check_forgotten().await?;
-        found.entry()
+        Self::checked(snapshot, found.ok_or(Error::Absent(id))?).await
     }
 
     /// The entry at a position.
     pub async fn at(&self, sequence: u64) -> Result<Entry> {
-        let found: Option<Found> = on!(self.database, pool => {
+        let mut snapshot = self.database.snapshot().await?;
+        let found: Option<Found> = on!(snapshot, connection => {
             sqlx::query_as(entries!("WHERE sequence = $2"))
                 .bind(written(Timestamp::now()))
                 .bind(whole(sequence))
-                .fetch_optional(pool)
+                .fetch_optional(&mut **connection)
                 .await?
         });
-        let found = found.ok_or(Error::Beyond(sequence))?;
-        self.check_forgotten().await?;
+        Self::checked(snapshot, found.ok_or(Error::Beyond(sequence))?).await
+    }
+
+    async fn checked(mut snapshot: Transaction, found: Found) -> Result<Entry> {
+        check_forgotten(&mut snapshot).await?;
+        snapshot.rollback().await?;
         found.entry()
     }
 
-    /// The open promises: neither closed, nor expired, nor forgotten.
+    /// The open promises: neither closed, nor expired, nor forgotten. The whole ledger is verified
+    /// first, in the same snapshot: a forged closing or another end of a promise would hide it.
     pub async fn open_promises(&self) -> Result<Vec<Entry>> {
-        self.list(&Filter { status: Some(Status::Open), ..Filter::default() }).await
+        let mut snapshot = self.database.snapshot().await?;
+        if let Some(problem) = Check::new(None).run(&mut snapshot).await?.problem {
+            return Err(problem.into());
+        }
+        let filter = Filter { status: Some(Status::Open), ..Filter::default() };
+        let entries = listed(&mut snapshot, &filter).await?;
+        snapshot.rollback().await?;
+        Ok(entries)
     }
 
     /// The stored head of the ledger.
@@ -171,6 +132,64 @@ impl Ledger {
             sequence: 0,
             problem: "the head of the ledger cannot be read".to_owned(),
         })
+    }
+}
+
+/// The entries of a snapshot that match a filter.
+async fn listed(snapshot: &mut Transaction, filter: &Filter) -> Result<Vec<Entry>> {
+    let found: Vec<Found> = on!(snapshot, connection => sqlx::query_as(entries!(
+        "WHERE ($2 OR kind = 'promise') \
+           AND (CAST($3 AS TEXT) IS NULL OR status = $3) \
+           AND (CAST($4 AS TEXT) IS NULL OR subject = $4) \
+           AND (CAST($5 AS TEXT) IS NULL \
+                OR substr(model, 1, length(CAST($5 AS TEXT))) = $5) \
+           AND (CAST($6 AS TEXT) IS NULL OR time >= $6) \
+           AND sequence > $7 \
+         ORDER BY sequence LIMIT $8"
+    ))
+        .bind(written(Timestamp::now()))
+        .bind(filter.all_kinds)
+        .bind(filter.status.map(Status::name))
+        .bind(filter.subject.as_deref())
+        .bind(filter.model.as_deref())
+        .bind(filter.since.map(written))
+        .bind(filter.after.map_or(0, whole))
+        .bind(filter.limit.map_or(i64::MAX, |limit| whole(limit as u64)))
+        .fetch_all(&mut **connection)
+        .await?);
+    // All promises, not only those found: one that only seems forgotten could be open.
+    check_forgotten(snapshot).await?;
+    found.into_iter().map(Found::entry).collect()
+}
+
+/// Rejects a ledger where personal data is missing and no entry records its erasure.
+async fn check_forgotten(snapshot: &mut Transaction) -> Result<()> {
+    let bare: Vec<i64> = on!(snapshot, connection => sqlx::query_scalar(
+        "SELECT e.sequence FROM entries e LEFT JOIN payloads p ON p.sequence = e.sequence \
+         WHERE e.kind = 'promise' AND p.sequence IS NULL ORDER BY e.sequence",
+    )
+    .fetch_all(&mut **connection)
+    .await?);
+    if bare.is_empty() {
+        return Ok(());
+    }
+    let lists: Vec<(i64, Option<String>)> = on!(snapshot, connection => sqlx::query_as(
+        "SELECT sequence, forgets FROM entries WHERE kind = 'forgotten'",
+    )
+    .fetch_all(&mut **connection)
+    .await?);
+    let mut forgotten = BTreeSet::new();
+    for (sequence, list) in lists {
+        let named = forgets(list.as_deref())
+            .map_err(|problem| Error::Damaged { sequence: sequence as u64, problem })?;
+        forgotten.extend(named);
+    }
+    match bare.into_iter().map(|sequence| sequence as u64).find(|own| !forgotten.contains(own)) {
+        None => Ok(()),
+        Some(sequence) => Err(Error::Damaged {
+            sequence,
+            problem: "its personal data is missing, and no entry records its erasure".to_owned(),
+        }),
     }
 }
 

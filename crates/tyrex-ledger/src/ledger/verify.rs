@@ -28,6 +28,10 @@ pub struct Verification {
     /// the entries up to it were not rewritten.
     #[cfg_attr(feature = "openapi", schema(value_type = String))]
     pub head: Hash,
+    /// With a head that was stored elsewhere: the number of entries up to it. The later ones are
+    /// not covered by it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub covered: Option<u64>,
     /// The first problem, if any.
     pub problem: Option<Problem>,
 }
@@ -79,6 +83,29 @@ impl Verification {
     pub fn is_sound(&self) -> bool {
         self.problem.is_none()
     }
+
+    /// What was shown, in words.
+    #[must_use]
+    pub fn sentence(&self) -> String {
+        match (&self.problem, self.covered) {
+            (Some(problem), _) => problem.to_string(),
+            (None, Some(covered)) => {
+                let later = match self.entries - covered {
+                    0 => "no entry is later".to_owned(),
+                    1 => "1 later entry is not covered by this head".to_owned(),
+                    more => format!("{more} later entries are not covered by this head"),
+                };
+                let up_to = match covered {
+                    0 => "the head is that of an empty ledger".to_owned(),
+                    _ => format!("up to entry {covered}, every entry is as it was written"),
+                };
+                format!("{up_to}; {later}")
+            }
+            (None, None) => "no entry was changed, unless the whole ledger was rewritten; a head \
+                             stored elsewhere excludes that (--head)"
+                .to_owned(),
+        }
+    }
 }
 
 impl Ledger {
@@ -114,9 +141,10 @@ impl Stored {
 
 /// The state of the check.
 #[derive(Debug)]
-struct Check<'a> {
+pub(super) struct Check<'a> {
     expected_head: Option<&'a Hash>,
-    has_expected: bool,
+    /// The number of entries up to the expected head, once it is found.
+    covered: Option<u64>,
     entries: u64,
     promises: u64,
     last: Hash,
@@ -129,10 +157,10 @@ struct Check<'a> {
 }
 
 impl<'a> Check<'a> {
-    fn new(expected_head: Option<&'a Hash>) -> Self {
+    pub(super) fn new(expected_head: Option<&'a Hash>) -> Self {
         Self {
             expected_head,
-            has_expected: expected_head.is_none_or(|head| *head == Hash::START),
+            covered: expected_head.filter(|head| **head == Hash::START).map(|_| 0),
             entries: 0,
             promises: 0,
             last: Hash::START,
@@ -142,7 +170,7 @@ impl<'a> Check<'a> {
         }
     }
 
-    async fn run(mut self, snapshot: &mut Transaction) -> Result<Verification> {
+    pub(super) async fn run(mut self, snapshot: &mut Transaction) -> Result<Verification> {
         // The chain first: only an intact chain is evidence of erasures.
         let mut problem = self.chain(snapshot).await?;
         if problem.is_none() {
@@ -151,9 +179,9 @@ impl<'a> Check<'a> {
         if problem.is_none() {
             problem = self.payloads(snapshot).await?;
         }
-        let Self { entries, promises, last: head, .. } = self;
+        let Self { entries, promises, last: head, covered, .. } = self;
         let forgotten = self.bare.len() as u64;
-        Ok(Verification { entries, promises, forgotten, head, problem })
+        Ok(Verification { entries, promises, forgotten, head, covered, problem })
     }
 
     /// Follows the chain to its end, or to the first damaged entry.
@@ -214,7 +242,9 @@ impl<'a> Check<'a> {
         }
         self.entries += 1;
         self.last = hash;
-        self.has_expected |= self.expected_head == Some(&hash);
+        if self.expected_head == Some(&hash) {
+            self.covered = Some(self.entries);
+        }
         if line.kind == Kind::Promise.name() {
             self.promises += 1;
             match stored.payload() {
@@ -279,7 +309,7 @@ impl<'a> Check<'a> {
             Some(Problem { sequence: Some(sequence), trouble: Trouble::Inserted, sentence })
         } else if self.last.0 != **hash {
             Some(at_end("the last entry is not the one that was written last".to_owned()))
-        } else if !self.has_expected {
+        } else if self.expected_head.is_some() && self.covered.is_none() {
             let head = self.expected_head.map(ToString::to_string).unwrap_or_default();
             Some(at_end(format!(
                 "no entry has the hash {head}: the entries up to this head are not in this ledger"

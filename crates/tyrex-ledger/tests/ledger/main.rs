@@ -3,6 +3,7 @@
 mod book;
 mod common;
 mod crash;
+mod database;
 mod forgetting;
 mod postgres;
 mod tampering;

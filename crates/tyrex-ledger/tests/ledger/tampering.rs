@@ -10,7 +10,7 @@ use sha2::{Digest as _, Sha256};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteSynchronous};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
 use tyrex_ledger::database::Database;
-use tyrex_ledger::ledger::{Closing, Hash, Ledger, Timestamp, Trouble, Verification};
+use tyrex_ledger::ledger::{Closing, Filter, Hash, Ledger, Timestamp, Trouble, Verification};
 
 use crate::common::{Dice, promise};
 
@@ -319,6 +319,11 @@ proptest! {
                 connection.close().await.unwrap();
                 let after = verify(&file, None).await;
                 assert_eq!(after.is_sound(), !changed, "{tampering:?}: {after:?}");
+                // The gate reads no promises from such a ledger.
+                let ledger = Ledger::new(Database::open(file.to_str().unwrap()).await.unwrap());
+                let open = ledger.open_promises().await;
+                assert_eq!(open.is_ok(), !changed, "{tampering:?}: {open:?}");
+                ledger.database().close().await;
                 std::fs::remove_file(&file).unwrap();
             }
         });
@@ -394,6 +399,93 @@ fn a_definition_that_is_not_text_is_an_error() {
         let expected = format!("{}: database disk image is malformed", file.display());
         assert_eq!(error.to_string(), expected);
     }
+}
+
+/// Personal data that were exchanged or edited are no answer, whoever asks for them.
+#[test]
+fn personal_data_that_were_changed_are_not_read() {
+    let swap = "UPDATE payloads SET sequence = CASE sequence WHEN 1 THEN -2 ELSE -1 END \
+                WHERE sequence IN (1, 2); UPDATE payloads SET sequence = -sequence \
+                WHERE sequence < 0";
+    let edit = "UPDATE payloads SET document = replace(document, '0.83', '0.84') \
+                WHERE sequence = 1";
+    let rename = "UPDATE payloads SET subject = 'another' WHERE sequence = 1";
+    let folder = tempfile::tempdir().unwrap();
+    for (number, statements) in [swap, edit, rename].into_iter().enumerate() {
+        let file = folder.path().join(format!("{number}.db"));
+        run(async {
+            let ledger = Ledger::new(Database::open(file.to_str().unwrap()).await.unwrap());
+            let promises = [promise("one", 1), promise("two", 2)];
+            ledger.record(&promises).await.unwrap();
+            let mut connection = raw(&file).await;
+            for statement in statements.split(';') {
+                assert!(execute(&mut connection, statement.to_owned()).await > 0);
+            }
+            connection.close().await.unwrap();
+            let expected = "entry 1 of the ledger is damaged: its personal data was changed";
+            let answers = [
+                ledger.list(&Filter::default()).await.map(|_| ()),
+                ledger.at(1).await.map(|_| ()),
+                ledger.entry(promises[0].id).await.map(|_| ()),
+                ledger.open_promises().await.map(|_| ()),
+            ];
+            for answer in answers {
+                assert_eq!(answer.unwrap_err().to_string(), expected, "{statements}");
+            }
+        });
+    }
+}
+
+/// An entry that was edited is not read, and one that was put in closes no promise for the gate.
+#[test]
+fn an_edited_or_forged_entry_hides_no_promise() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("advice.db");
+    run(async {
+        let ledger = Ledger::new(Database::open(file.to_str().unwrap()).await.unwrap());
+        ledger.record(&[promise("one", 1), promise("two", 2)]).await.unwrap();
+        let mut connection = raw(&file).await;
+        let closing = "INSERT INTO entries SELECT 3, 'forged', time, 'closed', NULL, NULL, NULL, \
+                       NULL, 1, 'withdrawn', NULL, hash, zeroblob(32) FROM entries \
+                       WHERE sequence = 2";
+        execute(&mut connection, closing.to_owned()).await;
+        rehash(&mut connection, 3).await;
+        let error = ledger.open_promises().await.unwrap_err().to_string();
+        assert_eq!(error, "the ledger is damaged: entry 3 is after the end of the ledger");
+        let past = "UPDATE entries SET holds_until = '2020-01-01T00:00:00.000000Z' \
+                    WHERE sequence = 1";
+        execute(&mut connection, past.to_owned()).await;
+        connection.close().await.unwrap();
+        let expected = "entry 1 of the ledger is damaged: it was changed after it was written";
+        assert_eq!(ledger.at(1).await.unwrap_err().to_string(), expected);
+        assert_eq!(ledger.open_promises().await.unwrap_err().to_string(), expected);
+    });
+}
+
+#[test]
+fn a_head_covers_the_entries_up_to_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("advice.db");
+    run(async {
+        let ledger = Ledger::new(Database::open(file.to_str().unwrap()).await.unwrap());
+        ledger.record(&[promise("one", 1), promise("two", 2)]).await.unwrap();
+        let head = ledger.head().await.unwrap().hash;
+        let says =
+            |later: &str| format!("up to entry 2, every entry is as it was written; {later}");
+        let expected = [
+            says("no entry is later"),
+            says("1 later entry is not covered by this head"),
+            says("2 later entries are not covered by this head"),
+        ];
+        for (number, expected) in expected.into_iter().enumerate() {
+            let verification = ledger.verify(Some(&head)).await.unwrap();
+            assert_eq!((verification.covered, verification.sentence()), (Some(2), expected));
+            ledger.record(&[promise("three", 3 + number as u32)]).await.unwrap();
+        }
+        assert_eq!(ledger.verify(None).await.unwrap().covered, None);
+        let empty = ledger.verify(Some(&Hash::START)).await.unwrap();
+        assert_eq!((empty.covered, empty.is_sound()), (Some(0), true));
+    });
 }
 
 /// A swap is recognised as one.

@@ -3,6 +3,8 @@
 mod rate;
 mod token;
 
+use std::convert::Infallible;
+
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
 use axum::http::{Extensions, StatusCode};
@@ -92,6 +94,31 @@ impl Caller {
             }
             Self::Unknown(why) => Err(Problem::new(StatusCode::UNAUTHORIZED, *why)),
         }
+    }
+
+    /// The owner of the jobs that the caller starts: the public part of its token.
+    pub(crate) fn owner(&self) -> Option<String> {
+        match self {
+            Self::Holder { id, .. } => Some(id.clone()),
+            Self::Anyone | Self::Unknown(_) => None,
+        }
+    }
+
+    /// Whether the caller may see and cancel a job of this owner: its own; an admin, all of them.
+    pub(crate) fn may_see(&self, owner: Option<&str>) -> bool {
+        match self {
+            Self::Anyone | Self::Holder { role: Role::Admin, .. } => true,
+            Self::Holder { id, .. } => owner == Some(id),
+            Self::Unknown(_) => false,
+        }
+    }
+}
+
+impl<S: Sync> FromRequestParts<S> for Caller {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(Self::of(&parts.extensions).clone())
     }
 }
 

@@ -152,7 +152,7 @@ impl Tokens {
         let hash = Sha256::digest(&text).to_vec();
         let statement = "INSERT INTO tokens (id, name, role, hash, created, expires) \
                          VALUES ($1, $2, $3, $4, $5, $6)";
-        on!(self.database, pool => sqlx::query(statement)
+        on!(self.database.writers(), pool => sqlx::query(statement)
             .bind(&id)
             .bind(name)
             .bind(role.name())
@@ -185,7 +185,7 @@ impl Tokens {
     /// Revokes a token. A second call changes nothing.
     pub async fn revoke(&self, id: &str) -> Result<Token, Error> {
         let statement = "UPDATE tokens SET revoked = $2 WHERE id = $1 AND revoked IS NULL";
-        on!(self.database, pool => sqlx::query(statement)
+        on!(self.database.writers(), pool => sqlx::query(statement)
             .bind(id)
             .bind(Timestamp::now().to_string())
             .execute(pool)
@@ -209,6 +209,14 @@ impl Tokens {
             token if !token.is_good(Timestamp::now()) => Caller::Unknown("the token has expired"),
             Token { id, role, .. } => Caller::Holder { id, role },
         })
+    }
+
+    /// Whether a caller that was let in earlier would be let in now: its token may have been revoked
+    /// or have expired since.
+    pub(crate) async fn still_admit(&self, caller: &Caller) -> Result<bool, Error> {
+        let Caller::Holder { id, .. } = caller else { return Ok(*caller == Caller::Anyone) };
+        let Some(line) = self.line(id).await? else { return Ok(false) };
+        Ok(line.token()?.is_good(Timestamp::now()))
     }
 
     async fn line(&self, id: &str) -> Result<Option<Line>, Error> {

@@ -21,7 +21,8 @@ use tyrex::{Explainer, Seed};
 
 use super::Engine;
 use super::error::{Error, Result};
-use super::served::{Retraining, SearchSet, Served};
+use super::given::GivenUpload;
+use super::served::{Retraining, SearchSet, Served, TrainedModels};
 use super::store::StoredModel;
 use crate::rows;
 
@@ -55,6 +56,8 @@ pub(crate) struct Upload {
     pub(crate) reading: Reading,
     /// The number of models to retrain.
     pub(crate) ensemble: usize,
+    /// Models that were retrained already, instead.
+    pub(crate) given: Option<GivenUpload>,
     /// Their training parameters that differ from the model's recipe.
     pub(crate) training: Map<String, Value>,
     /// Whether the model was trained on `data`. Only for models in databases of earlier versions,
@@ -79,7 +82,7 @@ pub(crate) struct Reading {
 }
 
 impl Reading {
-    fn options(&self) -> ImportOptions {
+    pub(super) fn options(&self) -> ImportOptions {
         ImportOptions {
             output: self.model_output.clone(),
             favourable: self.model_class.clone().map(Favourable::Label),
@@ -258,9 +261,12 @@ impl Engine {
                 let _alone = alone;
                 let (explainer, applicants) = upload.read(rows::UPLOADED)?;
                 check_ensemble(&explainer, upload.ensemble)?;
-                let retraining = match upload.ensemble {
-                    0 => None,
-                    models => {
+                let retraining = match (&upload.given, upload.ensemble) {
+                    (Some(given), _) => {
+                        Some(Retraining::Given(given.checked(&explainer, &upload.reading)?))
+                    }
+                    (None, 0) => None,
+                    (None, models) => {
                         explainer.retraining().params().map_err(at("ensemble"))?;
                         let explainer = explainer.with_training(&upload.training)?;
                         Some(retraining(&explainer, models, change)?)
@@ -287,6 +293,9 @@ impl Engine {
         if !self.store.add_model(&stored).await? {
             return Err(Error::Conflict(format!("there is a model `{name}` already")));
         }
+        for (number, file) in upload.given.iter().flat_map(|given| &given.files).enumerate() {
+            self.store.add_member(&name, number, &file.onnx).await?;
+        }
         let first = self.models().is_empty();
         let served = self.serve(&stored, explainer, applicants, retraining);
         if first {
@@ -310,10 +319,10 @@ impl Engine {
         let (id, created) = (stored.id.clone(), stored.created);
         // Models of every purpose are retrained alike.
         let explainer = match &retraining {
-            Some(retraining) => explainer
+            Some(Retraining::Trained(retraining)) => explainer
                 .with_training_params(retraining.params.clone())
                 .unwrap_or_else(|_| explainer.clone()),
-            None => explainer,
+            Some(Retraining::Given(_)) | None => explainer,
         };
         let served = Served::new(id.clone(), explainer, applicants, origin, created, retraining);
         let served = Arc::new(served);
@@ -400,13 +409,13 @@ fn retraining(explainer: &Explainer, models: usize, change: ModelChange) -> Resu
     let set = |RetrainingTerms { models, seed, .. }| SearchSet { models, seed };
     // Models to search over are of use only if the promise of an answer can be shown.
     let can_promise = Promise::new(PROMISE, ask.confidence)?.can_be_shown(models);
-    Ok(Retraining {
+    Ok(Retraining::Trained(TrainedModels {
         change,
         models,
         params: explainer.retraining().params()?,
         seed: ask.certificate_seed(),
         search: if can_promise { search.map(set).into() } else { Vec::new() },
-    })
+    }))
 }
 
 fn named(name: &str, data_dir: Option<&Path>) -> Result<tyrex::data::Dataset> {
@@ -430,16 +439,14 @@ fn restored(
         }
         None => {
             let upload = Upload {
-                name: None,
                 onnx: stored.onnx.clone(),
                 schema: stored.schema.clone(),
                 data: stored.data.clone(),
                 reference: stored.reference.clone(),
                 reading: serde_json::from_str(&stored.options).map_err(damaged)?,
-                ensemble: 0,
-                training: Map::new(),
-                data_trains: retraining.is_some(),
+                data_trains: matches!(retraining, Some(Retraining::Trained(_))),
                 accept_reversed: true,
+                ..Upload::default()
             };
             // Earlier versions accepted larger files.
             upload.read(TableLimits::default())?

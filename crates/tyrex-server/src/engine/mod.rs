@@ -5,6 +5,7 @@
 
 mod audit;
 pub(crate) mod error;
+mod given;
 mod import;
 pub(crate) mod jobs;
 mod kept;

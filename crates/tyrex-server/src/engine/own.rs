@@ -15,6 +15,7 @@ use tyrex::model::TrainParams;
 use tyrex::{Explainer, Seed};
 
 use super::error::Result;
+use super::given::GivenUpload;
 use super::import::{Reading, Upload};
 use super::{Engine, Error};
 
@@ -41,6 +42,8 @@ pub struct OwnModel {
     pub output: Option<String>,
     /// Whether the output holds logits.
     pub logits: bool,
+    /// The folder of models that were retrained already; without one they are retrained.
+    pub ensemble: Option<PathBuf>,
 }
 
 impl Engine {
@@ -97,6 +100,7 @@ struct Files {
     schema: Option<String>,
     reading: Reading,
     training: Map<String, Value>,
+    given: Option<GivenUpload>,
 }
 
 impl Files {
@@ -133,6 +137,7 @@ impl Files {
                 model_logits: own.logits,
             },
             training,
+            given: own.ensemble.as_deref().map(GivenUpload::read).transpose()?,
         };
         Ok((format!("{stem}-{}", files.digest(change)), files))
     }
@@ -158,6 +163,10 @@ impl Files {
         if *change != ModelChange::default() {
             digest.update(format!("{change:?}"));
         }
+        for file in self.given.iter().flat_map(|given| &given.files) {
+            digest.update(format!("{:?} {}", file.set, file.onnx.len()));
+            digest.update(&file.onnx);
+        }
         hex(&digest.finalize()[..DIGEST])
     }
 
@@ -171,7 +180,8 @@ impl Files {
             Some(schema) => Schema::from_toml(schema)?.split != Split::AllTrain,
             None => false,
         };
-        let ensemble = if self.reference.is_some() || has_split { ensemble } else { 0 };
+        let trains = self.given.is_none() && (self.reference.is_some() || has_split);
+        let ensemble = if trains { ensemble } else { 0 };
         let onnx = match (self.model, &self.reference, &self.schema) {
             (Some(onnx), _, _) => onnx,
             (None, Some((path, bytes)), Some(schema)) => {
@@ -197,6 +207,7 @@ impl Files {
             reference: self.reference.map(named),
             reading: self.reading,
             ensemble,
+            given: self.given,
             training: self.training,
             data_trains: false,
             accept_reversed: false,

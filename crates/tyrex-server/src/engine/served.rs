@@ -7,13 +7,14 @@ use serde::{Deserialize, Serialize};
 use tyrex::Explainer;
 use tyrex::change::ModelChange;
 use tyrex::explain::{
-    Adviser, Applicant, Fresh, Part, Performance, PerformanceTally, Request, RetrainingTerms,
+    Adviser, Applicant, Ask, Fresh, Part, Performance, PerformanceTally, Request, RetrainingTerms,
     StabilityGauge, StabilityTerms,
 };
 use tyrex::model::TrainParams;
 use utoipa::ToSchema;
 
 use super::error::{Error, Result};
+use super::given::GivenModels;
 use super::kept::Kept;
 use super::pool::Stop;
 
@@ -50,9 +51,19 @@ pub struct Served {
     pub(super) removed: Stop,
 }
 
+/// Where the retrained versions of a model come from.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(untagged)]
+pub(super) enum Retraining {
+    /// The service trains them.
+    Trained(TrainedModels),
+    /// The operator retrained them; their files are in the database.
+    Given(GivenModels),
+}
+
 /// How a model is retrained.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-pub(super) struct Retraining {
+pub(super) struct TrainedModels {
     pub(super) change: ModelChange,
     pub(super) models: usize,
     pub(super) params: TrainParams,
@@ -69,7 +80,7 @@ pub(super) struct SearchSet {
     pub(super) seed: tyrex::Seed,
 }
 
-impl Retraining {
+impl TrainedModels {
     /// The terms of the fresh models, and of the two sets that a search uses, if there are any. The
     /// members of all sets are numbered in this order.
     pub(super) fn terms(&self) -> Vec<RetrainingTerms> {
@@ -83,10 +94,31 @@ impl Retraining {
         let search = search.iter().map(|set| terms(set.models, set.seed));
         std::iter::once(terms(*models, *seed)).chain(search).collect()
     }
+}
 
-    /// The number of models of all sets.
-    pub(super) fn all_models(&self) -> usize {
-        self.models + self.search.iter().map(|set| set.models).sum::<usize>()
+impl Retraining {
+    /// The number of models that certify.
+    fn fresh(&self) -> usize {
+        match self {
+            Self::Trained(trained) => trained.models,
+            Self::Given(given) => given.fresh,
+        }
+    }
+
+    /// The number of models that searches use.
+    fn search(&self) -> usize {
+        match self {
+            Self::Trained(trained) => trained.search.iter().map(|set| set.models).sum(),
+            Self::Given(given) => given.search,
+        }
+    }
+
+    /// Where the models come from, in words.
+    fn description(&self) -> String {
+        match self {
+            Self::Trained(trained) => trained.change.description(),
+            Self::Given(given) => given.description.clone(),
+        }
     }
 }
 
@@ -287,13 +319,22 @@ impl Served {
 
     /// Whether there are, or will be, models for searches over models.
     pub(crate) fn can_promise(&self) -> bool {
-        let planned = self.retraining.as_ref().is_some_and(|own| !own.search.is_empty());
+        let planned = self.retraining.as_ref().is_some_and(|own| own.search() > 0);
         planned && !matches!(self.training(), Training::Failed(_))
+    }
+
+    /// Why the answers to a question have no promise, though the model can be retrained.
+    pub(crate) fn without_promise(&self, ask: &Ask) -> Option<String> {
+        if let (Some(Retraining::Given(_)), Some(fresh)) = (&self.retraining, self.fresh()) {
+            return ask.without_promise(&self.searching(), Some(&fresh.ensemble));
+        }
+        Ask { models: Some(self.fresh_models()), ..ask.clone() }
+            .without_promise(&self.explainer, None)
     }
 
     /// The number of fresh models, when all are trained.
     pub(crate) fn fresh_models(&self) -> usize {
-        self.retraining.as_ref().map_or(0, |retraining| retraining.models)
+        self.retraining.as_ref().map_or(0, Retraining::fresh)
     }
 
     /// The explainer with models to search over; the plain one while there are none.
@@ -324,9 +365,8 @@ impl Served {
 
     /// The progress of the retrained models.
     pub(crate) fn ensemble_summary(&self) -> EnsembleSummary {
-        let wanted = self.retraining.as_ref().map_or(0, Retraining::all_models);
-        let change = self.retraining.as_ref().map(|retraining| retraining.change.description());
-        let change = change.unwrap_or_default();
+        let wanted = self.retraining.as_ref().map_or(0, |own| own.fresh() + own.search());
+        let change = self.retraining.as_ref().map(Retraining::description).unwrap_or_default();
         let (state, models, sentence) = match self.training() {
             Training::None => (EnsembleState::None, 0, "None were requested.".to_owned()),
             Training::Under(done, _) => {

@@ -42,6 +42,7 @@ pub(super) struct StoredJob {
     pub(super) created: Timestamp,
     pub(super) finished: Option<Timestamp>,
     pub(super) problem: Option<String>,
+    pub(super) owner: Option<String>,
     pub(super) rows: usize,
 }
 
@@ -102,7 +103,7 @@ impl Store {
         let parts = |file: &Option<(String, Vec<u8>)>| file.clone().unzip();
         let (format, file) = parts(&model.data);
         let (reference_format, reference) = parts(&model.reference);
-        let added = on!(self.0, pool => sqlx::query(ADD)
+        let added = on!(self.0.writers(), pool => sqlx::query(ADD)
             .bind(&model.id)
             .bind(model.created.to_string())
             .bind(&model.fingerprint)
@@ -125,14 +126,14 @@ impl Store {
     /// Makes one model the active one.
     pub(super) async fn activate(&self, id: &str) -> Result<()> {
         const ACTIVATE: &str = "UPDATE models SET active = CASE WHEN id = $1 THEN 1 ELSE 0 END";
-        on!(self.0, pool => sqlx::query(ACTIVATE).bind(id).execute(pool).await.map_err(broken)?
+        on!(self.0.writers(), pool => sqlx::query(ACTIVATE).bind(id).execute(pool).await.map_err(broken)?
             .rows_affected());
         Ok(())
     }
 
     pub(super) async fn remove_model(&self, id: &str) -> Result<()> {
         const REMOVE: &str = "DELETE FROM models WHERE id = $1";
-        on!(self.0, pool => sqlx::query(REMOVE).bind(id).execute(pool).await.map_err(broken)?
+        on!(self.0.writers(), pool => sqlx::query(REMOVE).bind(id).execute(pool).await.map_err(broken)?
             .rows_affected());
         Ok(())
     }
@@ -151,7 +152,7 @@ impl Store {
     pub(super) async fn add_member(&self, model: &str, number: usize, onnx: &[u8]) -> Result<()> {
         const ADD: &str = "INSERT INTO members (model, number, onnx) VALUES ($1, $2, $3) \
              ON CONFLICT (model, number) DO NOTHING";
-        on!(self.0, pool => sqlx::query(ADD)
+        on!(self.0.writers(), pool => sqlx::query(ADD)
             .bind(model)
             .bind(number as i64)
             .bind(onnx)
@@ -183,7 +184,7 @@ impl Store {
     /// The job with this id; all jobs if it is empty.
     async fn some_jobs(&self, id: &str) -> Result<Vec<StoredJob>> {
         const SOME: &str = "SELECT id, kind, state, model, question, total, created, finished, \
-             problem, (SELECT count(*) FROM job_rows WHERE job = id) FROM jobs \
+             problem, (SELECT count(*) FROM job_rows WHERE job = id), owner FROM jobs \
              WHERE id = $1 OR $1 = '' ORDER BY created, id";
         on!(self.0, pool => {
             let rows = sqlx::query(SOME).bind(id).fetch_all(pool).await.map_err(broken)?;
@@ -200,15 +201,16 @@ impl Store {
                     finished: finished.as_deref().map(time).transpose()?,
                     problem: row.try_get(8).map_err(broken)?,
                     rows: row.try_get::<i64, _>(9).map_err(broken)? as usize,
+                    owner: row.try_get(10).map_err(broken)?,
                 })
             }).collect()
         })
     }
 
     pub(super) async fn add_job(&self, job: &StoredJob) -> Result<()> {
-        const ADD: &str = "INSERT INTO jobs (id, kind, state, model, question, total, created) \
-             VALUES ($1, $2, $3, $4, $5, $6, $7)";
-        on!(self.0, pool => sqlx::query(ADD)
+        const ADD: &str = "INSERT INTO jobs (id, kind, state, model, question, total, created, \
+             owner) VALUES ($1, $2, $3, $4, $5, $6, $7, $8)";
+        on!(self.0.writers(), pool => sqlx::query(ADD)
             .bind(&job.id)
             .bind(&job.kind)
             .bind(&job.state)
@@ -216,6 +218,7 @@ impl Store {
             .bind(&job.question)
             .bind(job.total as i64)
             .bind(job.created.to_string())
+            .bind(&job.owner)
             .execute(pool)
             .await
             .map_err(broken)?
@@ -232,7 +235,7 @@ impl Store {
         problem: Option<&str>,
     ) -> Result<()> {
         const SET: &str = "UPDATE jobs SET state = $2, finished = $3, problem = $4 WHERE id = $1";
-        on!(self.0, pool => sqlx::query(SET)
+        on!(self.0.writers(), pool => sqlx::query(SET)
             .bind(id)
             .bind(state)
             .bind(finished.map(|time| time.to_string()))
@@ -247,7 +250,7 @@ impl Store {
     /// Stores the result of a job without rows.
     pub(super) async fn set_result(&self, id: &str, result: &str) -> Result<()> {
         const SET: &str = "UPDATE jobs SET result = $2 WHERE id = $1";
-        on!(self.0, pool => sqlx::query(SET).bind(id).bind(result).execute(pool).await
+        on!(self.0.writers(), pool => sqlx::query(SET).bind(id).bind(result).execute(pool).await
             .map_err(broken)?
             .rows_affected());
         Ok(())
@@ -280,7 +283,7 @@ impl Store {
 
     pub(super) async fn remove_job(&self, id: &str) -> Result<()> {
         const REMOVE: &str = "DELETE FROM jobs WHERE id = $1";
-        on!(self.0, pool => sqlx::query(REMOVE).bind(id).execute(pool).await.map_err(broken)?
+        on!(self.0.writers(), pool => sqlx::query(REMOVE).bind(id).execute(pool).await.map_err(broken)?
             .rows_affected());
         Ok(())
     }

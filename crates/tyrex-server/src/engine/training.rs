@@ -11,7 +11,7 @@ use tyrex::model::{Mlp, Model};
 
 use super::Engine;
 use super::error::{Error, Result};
-use super::served::{Served, Training};
+use super::served::{Retraining, Served, Training};
 
 impl Engine {
     /// Trains the missing retrained models. Each is stored as soon as it is trained, so that a
@@ -34,8 +34,10 @@ impl Engine {
 
     /// Trains the fresh models, then those that searches use.
     async fn trained(&self, served: &Arc<Served>) -> Result<(Arc<Fresh>, Option<Arc<Explainer>>)> {
-        let Some(retraining) = served.retraining() else {
-            return Err(Error::Broken("no retrained models were requested".to_owned()));
+        let retraining = match served.retraining() {
+            Some(Retraining::Trained(trained)) => trained,
+            Some(Retraining::Given(given)) => return self.assembled(served, given).await,
+            None => return Err(Error::Broken("no retrained models were requested".to_owned())),
         };
         let mut stored = self.store.members(served.id()).await?.into_iter().collect();
         let (mut first, mut sets) = (0, Vec::new());
@@ -130,6 +132,6 @@ impl Engine {
     }
 }
 
-fn read(onnx: Vec<u8>) -> Result<Mlp> {
+pub(super) fn read(onnx: Vec<u8>) -> Result<Mlp> {
     Ok(OnnxModel::from_bytes(onnx, &ImportOptions::default())?.core.into_network()?)
 }

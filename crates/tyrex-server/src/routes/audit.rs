@@ -13,7 +13,7 @@ use super::explain::accepted;
 use super::models::{broken, bytes, multipart, text};
 use super::results;
 use super::search::{arrow, request};
-use crate::access::Explaining;
+use crate::access::{Caller, Explaining};
 use crate::ask::AskFields;
 use crate::engine::jobs::{AuditWork, Job, Work};
 use crate::engine::{Contender, GateQuestion};
@@ -79,6 +79,7 @@ pub(crate) struct AuditUpload {
     (status = NOT_FOUND), (status = CONFLICT)))]
 pub(crate) async fn audit(
     _: Explaining,
+    caller: Caller,
     State(state): State<AppState>,
     sent: Request,
 ) -> Result<Response, Problem> {
@@ -110,7 +111,8 @@ pub(crate) async fn audit(
         let Gate { request, by, allow, confidence } = gate;
         let candidates = ids.collect();
         let work = AuditWork { candidates, request, by, allow, confidence };
-        return Ok(accepted(state.engine.submit(first, Work::Audit(work), 0).await?));
+        let job = state.engine.submit(first, Work::Audit(work), 0, caller.owner()).await?;
+        return Ok(accepted(job));
     }
     let report = state.engine.judge(GateQuestion { contenders, gate }).await?;
     answer(report, &headers)

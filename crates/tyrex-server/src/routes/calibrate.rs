@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 
 use super::explain::accepted;
 use super::search::request;
-use crate::access::Explaining;
+use crate::access::{Caller, Explaining};
 use crate::ask::AskFields;
 use crate::engine::jobs::{CalibrateWork, Job, Work};
 use crate::extract::Json;
@@ -59,6 +59,7 @@ pub(crate) struct CalibrateQuestion {
         (status = NOT_FOUND), (status = CONFLICT)))]
 pub(crate) async fn calibrate(
     _: Explaining,
+    caller: Caller,
     State(state): State<AppState>,
     Json(question): Json<CalibrateQuestion>,
 ) -> Result<Response, Problem> {
@@ -115,5 +116,6 @@ pub(crate) async fn calibrate(
         return Err(Problem::conflict("the model rejects none of its rows"));
     }
     let steps = work.steps(&served)?;
-    Ok(accepted(state.engine.submit(&served, Work::Calibrate(work), steps).await?))
+    let work = Work::Calibrate(work);
+    Ok(accepted(state.engine.submit(&served, work, steps, caller.owner()).await?))
 }

@@ -11,7 +11,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tyrex::certificate::Terms;
 use tyrex::data::Table;
-use tyrex::explain::{Applicant, Ask, Explained, PROMISE_DAYS, Request, check_advice_names};
+use tyrex::explain::{
+    AnswerDocument, Applicant, Ask, Explained, PROMISE_DAYS, PromisedPoints, check_advice_names,
+};
 use tyrex_ledger::ledger::check_subject;
 use utoipa::ToSchema;
 use uuid::Uuid;
@@ -19,7 +21,7 @@ use uuid::Uuid;
 use super::search::{applicants, arrow, request};
 use crate::access::Explaining;
 use crate::ask::AskFields;
-use crate::engine::jobs::{ExplainAnswer, ExplainWork, Job, KeptCertifying, Work};
+use crate::engine::jobs::{ExplainAnswer, ExplainWork, Job, KeptCertifying, KeptQuestion, Work};
 use crate::engine::questions::{Advising, Certifying};
 use crate::engine::{Recording, Served};
 use crate::extract::Json;
@@ -69,16 +71,10 @@ pub(crate) struct RecordQuestion {
 pub(crate) struct ExplainDocument {
     /// The model.
     model: String,
-    /// Its fingerprint, which depends on the weights.
-    fingerprint: String,
-    /// The search options that were used.
-    request: Request,
-    /// Reasons to doubt the advice.
-    #[serde(skip_serializing_if = "Vec::is_empty")]
-    warnings: Vec<String>,
-    /// One element per row.
-    #[schema(value_type = Vec<Explained<'static>>)]
-    rows: Vec<Box<RawValue>>,
+    /// The answer, as from every front end.
+    #[serde(flatten)]
+    #[schema(value_type = AnswerDocument<Explained<'static>>)]
+    answer: AnswerDocument<Box<RawValue>>,
     /// The promises in the ledger, one element per row; null for a row without advice. They are
     /// already on disk.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -87,14 +83,11 @@ pub(crate) struct ExplainDocument {
 
 /// Advice as JSON or as Arrow.
 pub(super) fn answer(answer: ExplainAnswer, wants_arrow: bool) -> Result<Response, Problem> {
-    let ExplainAnswer { model, fingerprint, request, documents, warnings, recorded, table } =
-        answer;
+    let ExplainAnswer { model, document, recorded, table } = answer;
     if let (true, Some(table)) = (wants_arrow, &table) {
         return arrow(table);
     }
-    let document =
-        ExplainDocument { model, fingerprint, request, warnings, rows: documents, recorded };
-    Ok(Json(document).into_response())
+    Ok(Json(ExplainDocument { model, answer: document, recorded }).into_response())
 }
 
 /// The response that a job was started.
@@ -139,12 +132,30 @@ pub(crate) async fn explain(
         fresh: served.fresh(),
     });
     let advising = Advising { request, certifying, examining: ask.tries(rows.len()) > 0 };
+    let work = ExplainWork {
+        fingerprint: served.fingerprint().to_owned(),
+        rows: rows.kept(),
+        question: Some(Box::new(KeptQuestion {
+            without_promise: served.without_promise(&ask),
+            ask: ask.settled(served.explainer(), served.can_promise()),
+            reference: served.explainer().reference_rows(),
+        })),
+        request: advising.request.clone(),
+        certifying: advising.certifying.as_ref().map(|certifying| KeptCertifying {
+            terms: certifying.terms.clone(),
+            seed: certifying.seed,
+            ensemble: certifying.fresh.is_some(),
+        }),
+        examining: advising.examining,
+        recording,
+    };
     if question.wait == Some(false) || rows.len() > limits.rows_at_once {
-        let job = submit(&state, &served, &rows, advising, recording).await?;
+        let job =
+            state.engine.submit(&served, Work::Explain(work), rows.len(), caller.owner()).await?;
         return Ok(accepted(job));
     }
     let wants = (applicants, wants_arrow);
-    let answered = answer_now(&state, &served, advising, wants, recording).await?;
+    let answered = answer_now(&state, &served, advising, wants, work).await?;
     answer(answered, wants_arrow)
 }
 
@@ -154,57 +165,37 @@ async fn answer_now(
     served: &Arc<Served>,
     advising: Advising,
     (applicants, wants_table): (Vec<Applicant>, bool),
-    recording: Option<Recording>,
+    work: ExplainWork,
 ) -> Result<ExplainAnswer, Problem> {
-    let request = advising.request.clone();
+    let request = &work.request;
     let fresh = advising.certifying.as_ref().and_then(|own| own.fresh.clone());
-    let found = state.engine.ask(served, advising, applicants).await?;
+    let found = state.engine.ask(served, advising.clone(), applicants).await?;
     // The promises are on disk before the response is sent.
-    let recorded = match &recording {
-        Some(recording) => {
-            Some(state.engine.record_now(served, &request, recording, &found).await?)
-        }
+    let recorded = match &work.recording {
+        Some(recording) => Some(state.engine.record_now(served, request, recording, &found).await?),
         None => None,
     };
     let table = if wants_table {
         let advice: Vec<_> = found.iter().map(|found| found.advice.clone()).collect();
-        Some(served.explainer().advice_table(&advice, &request, fresh.as_deref())?)
+        Some(served.explainer().advice_table(&advice, request, fresh.as_deref())?)
     } else {
         None
     };
+    let mut promised = PromisedPoints::new(served.explainer().encoder().dim());
+    found.iter().for_each(|found| promised.add(std::slice::from_ref(&found.advice)));
+    let own = Arc::clone(served);
+    let portfolio = match request.promise {
+        Some(_) => state.engine.run_now(move |_| advising.portfolio(&own, &promised)).await?,
+        None => None,
+    };
+    let advised = found.iter().filter(|found| found.advice.found().is_some()).count();
+    let rows = found.into_iter().map(|found| found.document).collect();
     Ok(ExplainAnswer {
         model: served.id().to_owned(),
-        fingerprint: served.fingerprint().to_owned(),
-        table,
-        warnings: served.warnings(&request),
-        request,
-        documents: found.into_iter().map(|found| found.document).collect(),
+        document: work.document(rows, advised, portfolio, served.warnings(request)),
         recorded,
+        table,
     })
-}
-
-/// Starts a job.
-async fn submit(
-    state: &AppState,
-    served: &Served,
-    rows: &Rows,
-    advising: Advising,
-    recording: Option<Recording>,
-) -> Result<Job, Problem> {
-    let Advising { request, certifying, examining } = advising;
-    let work = ExplainWork {
-        fingerprint: served.fingerprint().to_owned(),
-        rows: rows.kept(),
-        request,
-        certifying: certifying.map(|certifying| KeptCertifying {
-            terms: certifying.terms,
-            seed: certifying.seed,
-            ensemble: certifying.fresh.is_some(),
-        }),
-        examining,
-        recording,
-    };
-    Ok(state.engine.submit(served, Work::Explain(work), rows.len()).await?)
 }
 
 /// Takes the column of subjects out of an Arrow stream.

@@ -5,11 +5,11 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 use tyrex::data::Catalogue;
 use tyrex::data::catalogue::{Direction, Variant};
-use tyrex::explain::{Ask, Part, SERVED_MODELS};
+use tyrex::explain::{Ask, Part, PortfolioTerms, SERVED_MODELS};
 use tyrex::model::TrainParams;
 use tyrex::{Explainer, Seed};
 
-use crate::support::start;
+use crate::support::{eventually, start};
 
 /// The service trains, searches and certifies as the library does for the same question.
 #[test]
@@ -49,20 +49,26 @@ fn the_default_answer_has_a_promise_and_is_the_librarys() {
     let answered = explainer
         .answer(&[applicant], &Ask::default(), None, |_| std::ops::ControlFlow::Continue(()))
         .expect("an answer");
-    let own = answered
-        .adviser
-        .explained(
-            &answered.advice[0],
-            answered.certificates[0].clone(),
-            answered.fresh.as_deref(),
-            24,
-            |_| std::ops::ControlFlow::Continue(()),
-        )
-        .expect("a document");
+    let rows = answered.rows(1, |_| std::ops::ControlFlow::Continue(())).expect("a document");
+    let table = explainer.reference().table();
+    let warnings = explainer.warnings(answered.adviser.request(), None);
+    let own = answered.document(rows, &PortfolioTerms::default(), table, warnings);
+    let own = own.expect("a document");
     // Through its text, as over HTTP: 32-bit numbers have other digits as JSON values.
     let own: Value =
         serde_json::from_str(&serde_json::to_string(&own).expect("JSON")).expect("JSON");
-    assert_eq!(answer["rows"][0], own);
+    assert!(own["portfolio"]["sentence"].is_string(), "{own}");
+    let without_name = |mut answer: Value| {
+        answer.as_object_mut().expect("an object").remove("model");
+        answer
+    };
+    assert_eq!(without_name(answer.clone()), own);
+    // A job has the same document.
+    let later = json!({ "indices": question["indices"], "wait": false });
+    let job = server.post("/v1/explain", &later).json();
+    let job = format!("/v1/jobs/{}", job["id"].as_str().expect("an id"));
+    eventually("the job is done", || server.get(&job).json()["state"] == "done");
+    assert_eq!(without_name(server.get(&format!("{job}/result")).json()), own);
 
     // Only fresh models count; those of the search are beside them.
     let survival = server.post("/v1/survival", &question).json();

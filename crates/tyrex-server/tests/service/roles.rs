@@ -1,7 +1,8 @@
 //! The table of roles: the test calls every operation with every role, and searches the bytes of
 //! the answer for the values of stored applicants.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::io::{Read as _, Write as _};
 use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
@@ -10,7 +11,7 @@ use tyrex::model::onnx::{ExportMetadata, write};
 use tyrex::model::{Activation, Dense, Mlp, Output};
 use tyrex_server::access::Role;
 
-use crate::support::{Answer, Server, start};
+use crate::support::{Answer, Server, start, until_closed};
 
 /// The income of one stored applicant. No other number is like it, and it is exact as `f32`.
 const INCOME: f32 = 31_337.125;
@@ -133,7 +134,15 @@ fn reveals(answer: &Answer) -> bool {
 }
 
 /// A service with a model, its rows, retrained models, a promise and a finished job.
-fn guarded() -> (Server, String, String) {
+struct Guarded {
+    server: Server,
+    entry: String,
+    job: String,
+    /// The token that started the job.
+    owner: String,
+}
+
+fn guarded() -> Guarded {
     let server = start(|setting| {
         setting.config.require_tokens = true;
         setting.tokens = true;
@@ -168,12 +177,14 @@ fn guarded() -> (Server, String, String) {
     let question = json!({"indices": [ROW], "samples": 50, "record": {"subjects": [SUBJECT]}});
     let advice = admin.json(&call("POST /v1/explain", "/v1/explain", Some(question)));
     let entry = advice["recorded"][0].as_str().expect("a promise").to_owned();
+    let explaining = Asker::of(&server, Some(Role::Explain));
     let question = json!({"indices": [ROW], "samples": 50, "wait": false});
-    let job = admin.json(&call("POST /v1/explain", "/v1/explain", Some(question)));
+    let job = explaining.json(&call("POST /v1/explain", "/v1/explain", Some(question)));
     let job = job["id"].as_str().expect("a job").to_owned();
     let shown = call("GET /v1/jobs/{id}", format!("/v1/jobs/{job}"), None);
     until("done", &shown, &|job| job["state"] == "done");
-    (server, entry, job)
+    let owner = explaining.token.clone().unwrap();
+    Guarded { server, entry, job, owner }
 }
 
 /// Every operation of the service, at least once. What removes things comes last.
@@ -242,7 +253,7 @@ fn revealing(asker: &Asker<'_>, calls: &[Call]) -> BTreeSet<String> {
 
 #[test]
 fn stored_applicants_are_seen_by_nobody_below_explain() {
-    let (server, entry, job) = guarded();
+    let Guarded { server, entry, job, owner } = guarded();
     let calls = calls(&entry, &job);
     // Every operation that is declared is called.
     let document = server.get("/openapi.json").json();
@@ -271,7 +282,7 @@ fn stored_applicants_are_seen_by_nobody_below_explain() {
         assert_eq!(reader.ask(&call("POST", path, Some(sent)), ARROW).status, 200, "{path}");
     }
     // The role that may see them does: otherwise nothing would be shown by the above.
-    let explaining = Asker::of(&server, Some(Role::Explain));
+    let explaining = Asker { server: &server, token: Some(owner) };
     let seen = revealing(&explaining, &calls);
     for operation in [
         "GET /v1/models/{id}/applicants false",
@@ -286,46 +297,206 @@ fn stored_applicants_are_seen_by_nobody_below_explain() {
     }
 }
 
-#[test]
-fn every_operation_demands_the_role_of_the_docs() {
-    let (server, entry, job) = guarded();
-    let calls = calls(&entry, &job);
-    // What changes models or promises needs an admin, what is about people needs `explain`.
-    let needs = |call: &Call| match call.operation {
-        "GET /healthz" | "GET /readyz" => None,
-        "POST /v1/models"
-        | "POST /v1/models/{id}/activate"
-        | "DELETE /v1/models/{id}"
-        | "POST /v1/ledger/{id}/close"
-        | "POST /v1/ledger/forget" => Some(Role::Admin),
-        "GET /metrics"
-        | "GET /v1/results"
-        | "GET /v1/results/{name}"
-        | "GET /v1/models"
-        | "GET /v1/models/{id}"
-        | "GET /v1/ledger/verify"
-        | "POST /v1/certify/verify"
-        | "POST /v1/playground/map"
-        | "POST /v1/playground/paths" => Some(Role::Read),
-        "POST /v1/stability" | "POST /v1/survival" | "POST /v1/certify"
-            if call.body.as_ref().is_some_and(|body| body.get("rows").is_some()) =>
-        {
-            Some(Role::Read)
+/// A line of the table in the documentation.
+struct Line {
+    /// The operation, and after `with` the kind of rows.
+    operation: String,
+    /// The personal fields of its answer.
+    fields: Vec<String>,
+    /// Whether it is open to callers without a token, `read`, `explain` and `admin`.
+    open_to: [bool; 4],
+}
+
+/// The table of docs/service.md.
+fn documented() -> Vec<Line> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/service.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let (_, section) = text.split_once("### Who may see what\n").unwrap();
+    let lines = section.lines().skip_while(|line| !line.starts_with("|---")).skip(1);
+    let line = |line: &str| {
+        let cells: Vec<String> =
+            line.trim_matches('|').split('|').map(|cell| cell.trim().replace('`', "")).collect();
+        let [operation, fields, roles @ ..] = &cells[..] else { panic!("{line}") };
+        let open = |cell: &String| match cell.as_str() {
+            "yes" => true,
+            "no" => false,
+            other => panic!("{other}: {line}"),
+        };
+        Line {
+            operation: operation.clone(),
+            fields: fields.split(", ").filter(|it| *it != "none").map(str::to_owned).collect(),
+            open_to: roles.iter().map(open).collect::<Vec<_>>().try_into().unwrap(),
         }
-        _ => Some(Role::Explain),
     };
-    for role in [None, Some(Role::Read), Some(Role::Explain), Some(Role::Admin)] {
-        let asker = Asker::of(&server, role);
+    lines.take_while(|line| line.starts_with('|')).map(line).collect()
+}
+
+/// The name of a call in the table.
+fn named(call: &Call) -> String {
+    let body = call.body.as_ref();
+    let has = |field: &str| body.is_some_and(|body| body.get(field).is_some());
+    match call.operation {
+        "POST /v1/stability" | "POST /v1/survival" | "POST /v1/certify" if has("indices") => {
+            format!("{} with indices", call.operation)
+        }
+        "POST /v1/stability" | "POST /v1/survival" | "POST /v1/certify" => {
+            format!("{} with rows", call.operation)
+        }
+        operation => operation.to_owned(),
+    }
+}
+
+/// The paths of the values that are known of stored people.
+fn personal(value: &Value, path: &[String], found: &mut Vec<Vec<String>>) {
+    let is_known = match value {
+        Value::Object(fields) => {
+            for (name, inner) in fields {
+                personal(inner, &[path, &[name.clone()]].concat(), found);
+            }
+            false
+        }
+        Value::Array(items) => {
+            items.iter().for_each(|item| personal(item, path, found));
+            false
+        }
+        Value::Number(number) => number.as_f64() == Some(f64::from(INCOME)),
+        Value::String(text) => text.contains(&INCOME.to_string()) || text.contains(SUBJECT),
+        Value::Null | Value::Bool(_) => false,
+    };
+    if is_known {
+        found.push(path.to_vec());
+    }
+}
+
+/// Every operation is open to the roles of the table, and personal values are in the fields that it
+/// names, and in no others.
+#[test]
+fn every_operation_shows_what_the_docs_say() {
+    let Guarded { server, entry, job, owner } = guarded();
+    let calls = calls(&entry, &job);
+    let table = documented();
+    let names: BTreeSet<String> = calls.iter().map(named).collect();
+    let lines: BTreeSet<String> = table.iter().map(|line| line.operation.clone()).collect();
+    assert_eq!(names, lines);
+    let askers = [
+        (None, Asker::of(&server, None)),
+        (Some(Role::Read), Asker::of(&server, Some(Role::Read))),
+        // The job belongs to this token.
+        (Some(Role::Explain), Asker { server: &server, token: Some(owner) }),
+        (Some(Role::Admin), Asker::of(&server, Some(Role::Admin))),
+    ];
+    let mut shown: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for (number, (role, asker)) in askers.iter().enumerate() {
         for call in &calls {
-            let status = asker.ask(call, "application/json").status;
-            let refused = match (role, needs(call)) {
-                (_, None) => false,
-                (None, Some(_)) => status == 401,
-                (Some(role), Some(needed)) => role < needed && status == 403,
-            };
-            let allowed = role >= needs(call);
-            assert_eq!(refused, !allowed, "{role:?} {} {}: {status}", call.operation, call.path);
-            assert!(!allowed || ![401, 403].contains(&status), "{role:?} {}", call.path);
+            let line = table.iter().find(|line| line.operation == named(call)).unwrap();
+            let answer = asker.ask(call, "application/json");
+            let refusal = if role.is_none() { 401 } else { 403 };
+            let is_open = line.open_to[number];
+            assert_eq!(
+                answer.status != refusal,
+                is_open,
+                "{role:?} {}: {}",
+                line.operation,
+                answer.text()
+            );
+            assert!(is_open || !reveals(&answer), "{role:?} {}", line.operation);
+            let Ok(document) = serde_json::from_slice::<Value>(&answer.body) else { continue };
+            let mut paths = Vec::new();
+            personal(&document, &[], &mut paths);
+            for path in paths {
+                let is_named = line.fields.iter().any(|field| path.contains(field));
+                assert!(is_named, "{}: {path:?}", line.operation);
+            }
+            keys(&document, shown.entry(line.operation.clone()).or_default());
         }
     }
+    // The answers have the fields that the table names.
+    for line in &table {
+        for field in &line.fields {
+            assert!(shown[&line.operation].contains(field), "{}: {field}", line.operation);
+        }
+    }
+}
+
+/// All names of fields in a document.
+fn keys(value: &Value, found: &mut BTreeSet<String>) {
+    match value {
+        Value::Object(fields) => {
+            for (name, inner) in fields {
+                found.insert(name.clone());
+                keys(inner, found);
+            }
+        }
+        Value::Array(items) => items.iter().for_each(|item| keys(item, found)),
+        _ => {}
+    }
+}
+
+/// Another caller's job does not exist for a token, except for an admin.
+#[test]
+fn a_job_belongs_to_the_token_that_made_it() {
+    let Guarded { server, job, owner, .. } = guarded();
+    let path = format!("/v1/jobs/{job}");
+    let other = Asker::of(&server, Some(Role::Explain));
+    let owner = Asker { server: &server, token: Some(owner) };
+    let admin = Asker::of(&server, Some(Role::Admin));
+    let ids = |asker: &Asker<'_>| -> Vec<String> {
+        let list = asker.json(&call("GET", "/v1/jobs", None));
+        let jobs = list["jobs"].as_array().unwrap();
+        jobs.iter().map(|job| job["id"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(ids(&other), Vec::<String>::new());
+    for asker in [&owner, &admin] {
+        assert_eq!(ids(asker), [job.clone()]);
+        assert_eq!(asker.ask(&call("GET", &path, None), "*/*").status, 200);
+    }
+    for (method, path) in [
+        ("GET", path.clone()),
+        ("GET", format!("{path}/events")),
+        ("GET", format!("{path}/result")),
+        ("DELETE", path.clone()),
+    ] {
+        let refused = other.ask(&call(method, path, None), "*/*").problem(404);
+        assert_eq!(refused, format!("there is no job `{job}`"));
+    }
+    assert_eq!(owner.ask(&call("DELETE", &path, None), "*/*").status, 204);
+}
+
+/// A stream of events ends soon after its token is revoked, or expires, although the job goes on.
+#[test]
+fn a_stream_of_events_ends_with_its_token() {
+    let Guarded { server, .. } = guarded();
+    let revoked = server.token(Role::Admin, None);
+    let expiring = server.token(Role::Admin, Some(Duration::from_secs(3)));
+    let asker = Asker { server: &server, token: Some(revoked.text.clone()) };
+    // So many jobs that the last one waits for its turn until the test ends.
+    let rows = json!({"indices": (0..10).collect::<Vec<_>>(), "samples": 20_000, "tau": 0.99, "wait": false});
+    let jobs: Vec<Value> =
+        (0..40).map(|_| asker.json(&call("POST", "/v1/explain", Some(rows.clone())))).collect();
+    let long = jobs.last().unwrap();
+    let path = format!("/v1/jobs/{}", long["id"].as_str().unwrap());
+    let streams: Vec<_> = [&revoked.text, &expiring.text]
+        .into_iter()
+        .map(|token| {
+            let mut stream = server.connect();
+            let head = format!(
+                "GET {path}/events HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
+                 authorization: Bearer {token}\r\n\r\n"
+            );
+            stream.write_all(head.as_bytes()).unwrap();
+            let mut first = [0; 15];
+            stream.read_exact(&mut first).unwrap();
+            assert_eq!(&first, b"HTTP/1.1 200 OK");
+            stream
+        })
+        .collect();
+    server.revoke(&revoked.token.id);
+    let begin = Instant::now();
+    for mut stream in streams {
+        until_closed(&mut stream);
+    }
+    assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
+    let admin = Asker::of(&server, Some(Role::Admin));
+    let job = admin.json(&call("GET", &path, None));
+    assert_eq!(job["state"], "queued", "it goes on");
 }

@@ -189,9 +189,7 @@ impl IntervalCertifier {
     }
 
     fn check(&self, x: &[f32], delta: f64) -> Result<()> {
-        if !(0.0..=LARGEST).contains(&delta) {
-            return Err(Error::param("delta", delta, "a number from 0 to 1e6"));
-        }
+        check_delta(delta)?;
         super::check_point(x, self.dim)
     }
 
@@ -306,4 +304,11 @@ fn rivals(last: &Dense, output: Output) -> (Layer, f64) {
     };
     let weights = last.weights.chunks_exact(classes).flat_map(difference).collect();
     (Layer { weights, bias: difference(&last.bias), activation: Activation::Identity }, reach)
+}
+/// Checks the largest relative change of a weight.
+pub(super) fn check_delta(delta: f64) -> Result<()> {
+    if (0.0..=LARGEST).contains(&delta) {
+        return Ok(());
+    }
+    Err(Error::param("delta", delta, "a number from 0 to 1e6"))
 }

@@ -363,12 +363,7 @@ impl<'a> Certifier<'a> {
         retrained: Option<Retrained<'a>>,
         terms: Terms,
     ) -> Result<Self> {
-        for (name, value) in [("probability", terms.probability), ("confidence", terms.confidence)]
-        {
-            if !(value > 0.0 && value < 1.0) {
-                return Err(Error::param(name, value, "a number between 0 and 1"));
-            }
-        }
+        terms.check_probabilities()?;
         let models = retrained.map_or(&[][..], |retrained| retrained.models);
         for other in models {
             if other.dim() != model.dim() {

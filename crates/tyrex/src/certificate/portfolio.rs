@@ -12,7 +12,7 @@
 //! retrained models. So every advice that was found is a promise here, also one that the retrained
 //! models reject.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::assumption::{Assumption, Verdict};
 use super::ensemble::{exchangeable, unseen};
@@ -30,7 +30,7 @@ pub struct Portfolio {
 }
 
 /// The share of promises that the next model keeps, with its probability.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PortfolioStatement {
     /// The group of promises; absent for all promises.
@@ -54,7 +54,7 @@ pub struct PortfolioStatement {
 }
 
 /// A group of promises.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PortfolioGroup {
     /// The column whose values make the groups.

@@ -2,7 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::interval::check_delta;
+use crate::error::{Error, Result};
 use crate::lipschitz::LipschitzBound;
+use crate::neighbourhood::Neighbourhood;
 
 /// The terms of a certificate.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -27,6 +30,29 @@ impl Default for Terms {
             theorem: Some(TheoremTerms::default()),
             delta: Some(0.01),
         }
+    }
+}
+
+impl Terms {
+    /// Checks what can be checked before there is a model.
+    pub fn check(&self) -> Result<()> {
+        self.check_probabilities()?;
+        if let Some(delta) = self.delta {
+            check_delta(delta)?;
+        }
+        match &self.theorem {
+            Some(theorem) => Neighbourhood::check(theorem.samples, theorem.sigma.unwrap_or(1.0)),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn check_probabilities(&self) -> Result<()> {
+        for (name, value) in [("probability", self.probability), ("confidence", self.confidence)] {
+            if !(value > 0.0 && value < 1.0) {
+                return Err(Error::param(name, value, "a number between 0 and 1"));
+            }
+        }
+        Ok(())
     }
 }
 

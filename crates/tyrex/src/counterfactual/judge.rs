@@ -84,7 +84,7 @@ impl Robustness {
         if !(self.tau > 0.0 && self.tau < 1.0) {
             return Err(Error::param("tau", self.tau, "a number between 0 and 1"));
         }
-        Ok(())
+        Neighbourhood::check(self.samples, self.sigma)
     }
 
     /// The neighbourhood of the final test; each attempt has its own.

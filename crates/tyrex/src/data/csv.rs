@@ -7,7 +7,7 @@ use crate::data::input::{Input, Utf8};
 use crate::data::limits::TableRoom;
 use crate::data::reader::Batches;
 use crate::data::table::{Column, Content};
-use crate::data::writer::Sink;
+use crate::data::writer::{Cells, Sink};
 use crate::error::{Error, Result};
 use crate::file::WholeFile;
 
@@ -172,27 +172,40 @@ fn other_separator(header: &csv::StringRecord) -> Option<&'static str> {
         .map(|(_, name)| name)
 }
 
-/// Writes CSV, with the text of every cell unchanged.
-pub(super) struct Writer(csv::Writer<WholeFile>);
+/// Writes CSV.
+pub(super) struct Writer {
+    records: csv::Writer<WholeFile>,
+    cells: Cells,
+}
 
 impl Writer {
     /// Writes the header.
-    pub(super) fn new(file: WholeFile, columns: &[(String, Content)]) -> io::Result<Self> {
-        let mut writer = csv::Writer::from_writer(file);
-        writer.write_record(columns.iter().map(|(name, _)| name))?;
-        Ok(Self(writer))
+    pub(super) fn new(
+        file: WholeFile,
+        columns: &[(String, Content)],
+        cells: Cells,
+    ) -> io::Result<Self> {
+        let mut records = csv::Writer::from_writer(file);
+        for (name, _) in columns {
+            records.write_field(&*cells.written(name))?;
+        }
+        records.write_record(None::<&[u8]>)?;
+        Ok(Self { records, cells })
     }
 }
 
 impl Sink for Writer {
     fn write(&mut self, columns: &[Column]) -> io::Result<()> {
         for row in 0..columns.first().map_or(0, Column::len) {
-            self.0.write_record(columns.iter().map(|column| column.cell(row)))?;
+            for column in columns {
+                self.records.write_field(&*self.cells.written(column.cell(row)))?;
+            }
+            self.records.write_record(None::<&[u8]>)?;
         }
         Ok(())
     }
 
     fn finish(self: Box<Self>) -> io::Result<WholeFile> {
-        self.0.into_inner().map_err(csv::IntoInnerError::into_error)
+        self.records.into_inner().map_err(csv::IntoInnerError::into_error)
     }
 }

@@ -9,6 +9,7 @@ use prost::bytes::Bytes;
 use crate::data::cell::listed;
 use crate::data::limits::TableLimits;
 use crate::data::value::nearest_name;
+use crate::data::writer::Cells;
 use crate::data::{csv, jsonl, parquet, reader, writer};
 use crate::error::{Error, Result, shortened};
 use crate::file::{Overwrite, check_writable};
@@ -203,7 +204,12 @@ impl Table {
     /// Writes a file; its name determines the format. [`TableWriter`](crate::data::TableWriter)
     /// writes it in batches.
     pub fn write(&self, path: &Path, overwrite: Overwrite) -> Result<()> {
-        writer::write_whole(self, path, overwrite)
+        self.write_with(path, overwrite, Cells::Exact)
+    }
+
+    /// As [`write`](Self::write), with cells written in this way.
+    pub fn write_with(&self, path: &Path, overwrite: Overwrite, cells: Cells) -> Result<()> {
+        writer::write_whole(self, path, overwrite, cells)
     }
 
     /// Checks whether [`write`](Self::write) would fail now. Call this before long work whose

@@ -1,5 +1,6 @@
 //! Tables written in batches.
 
+use std::borrow::Cow;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -8,6 +9,31 @@ use crate::data::table::{Column, Content, Format, Table};
 use crate::data::{csv, jsonl, parquet};
 use crate::error::{Error, Result};
 use crate::file::{Overwrite, WholeFile};
+
+/// How the text of cells is written to CSV. Other formats have types and need no care.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Cells {
+    /// Unchanged.
+    #[default]
+    Exact,
+    /// An apostrophe precedes text that a spreadsheet would run as a formula. Such a file is for
+    /// people: a cell with an apostrophe is not the text that was written.
+    SpreadsheetSafe,
+}
+
+impl Cells {
+    /// The text of a cell or a column name. A formula starts with one of these characters, the last
+    /// four in East Asian width; a number, such as -5, is no formula.
+    pub(super) fn written(self, cell: &str) -> Cow<'_, str> {
+        const STARTS: [char; 11] =
+            ['=', '+', '-', '@', '\t', '\r', '\n', '\u{ff1d}', '\u{ff0b}', '\u{ff0d}', '\u{ff20}'];
+        let is_number = || cell.parse::<f64>().is_ok_and(f64::is_finite);
+        if self == Self::Exact || !cell.starts_with(STARTS) || is_number() {
+            return Cow::Borrowed(cell);
+        }
+        Cow::Owned(format!("'{cell}"))
+    }
+}
 
 /// A file written in batches of rows, which appears under its name, complete, at the end.
 ///
@@ -42,6 +68,16 @@ impl TableWriter {
         overwrite: Overwrite,
         columns: &[(N, Content)],
     ) -> Result<Self> {
+        Self::create_with(path, overwrite, columns, Cells::Exact)
+    }
+
+    /// As [`create`](Self::create), with cells written in this way.
+    pub fn create_with<N: AsRef<str>>(
+        path: &Path,
+        overwrite: Overwrite,
+        columns: &[(N, Content)],
+        cells: Cells,
+    ) -> Result<Self> {
         let format = Format::of(path)?;
         // Refuses names that appear twice.
         Table::new(path, columns.iter().map(|(name, _)| Column::new(name.as_ref())).collect())?;
@@ -49,7 +85,7 @@ impl TableWriter {
             columns.iter().map(|(name, content)| (name.as_ref().to_owned(), *content)).collect();
         let file = WholeFile::create(path, overwrite)?;
         let sink: io::Result<Box<dyn Sink + Send>> = match format {
-            Format::Csv => csv::Writer::new(file, &columns).map(|sink| Box::new(sink) as _),
+            Format::Csv => csv::Writer::new(file, &columns, cells).map(|sink| Box::new(sink) as _),
             Format::JsonLines => jsonl::Writer::new(file, &columns).map(|sink| Box::new(sink) as _),
             Format::Parquet => parquet::Writer::new(file, &columns).map(|sink| Box::new(sink) as _),
         };
@@ -117,7 +153,12 @@ pub(super) trait Sink {
 }
 
 /// Writes a whole table, with the types of its columns.
-pub(super) fn write_whole(table: &Table, path: &Path, overwrite: Overwrite) -> Result<()> {
+pub(super) fn write_whole(
+    table: &Table,
+    path: &Path,
+    overwrite: Overwrite,
+    cells: Cells,
+) -> Result<()> {
     let content = match Format::of(path)? {
         // CSV has no types.
         Format::Csv => |_: &Column| Content::Text,
@@ -125,7 +166,7 @@ pub(super) fn write_whole(table: &Table, path: &Path, overwrite: Overwrite) -> R
     };
     let columns: Vec<(&str, Content)> =
         table.columns().iter().map(|column| (column.name(), content(column))).collect();
-    let mut writer = TableWriter::create(path, overwrite, &columns)?;
+    let mut writer = TableWriter::create_with(path, overwrite, &columns, cells)?;
     writer.write_checked(table)?;
     writer.finish()
 }

@@ -81,7 +81,7 @@ impl Request {
         test.tau = tau.unwrap_or(test.tau);
         test.samples = samples.unwrap_or(test.samples);
         test.sigma = sigma.unwrap_or(test.sigma);
-        Ok(())
+        test.check()
     }
 }
 

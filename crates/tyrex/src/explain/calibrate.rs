@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Adviser, Applicant, Explainer, Request};
 use crate::calibrate::{Calibration, Goal, calibrate};
-use crate::change::Ensemble;
+use crate::change::{Ensemble, MOST_MEMBERS};
 use crate::counterfactual::{MethodSpec, Reason, Tick};
 use crate::error::{Error, Result};
 use crate::model::Model;
@@ -27,6 +27,34 @@ pub struct CalibrationTerms {
 }
 
 impl CalibrationTerms {
+    /// Checks what can be checked before there are models; `models` is their number.
+    pub fn check(&self, models: usize) -> Result<()> {
+        if self.request.method.robustness().is_none() {
+            let robust = MethodSpec::listed(MethodSpec::is_robust);
+            let expected = format!("a method with a threshold of stability: {robust}");
+            return Err(Error::param("method", self.request.method.name(), expected));
+        }
+        if self.taus.is_empty() {
+            return Err(Error::param("tau", "missing", "at least one threshold to try"));
+        }
+        for (index, &tau) in self.taus.iter().enumerate() {
+            if !(tau > 0.0 && tau < 1.0) {
+                return Err(Error::param("tau", tau, "numbers between 0 and 1"));
+            }
+            if self.taus[..index].contains(&tau) {
+                return Err(Error::param("tau", tau, "every threshold once"));
+            }
+        }
+        if !(2..=MOST_MEMBERS).contains(&models) {
+            let expected = format!("2 to {MOST_MEMBERS}, to choose and to report");
+            return Err(Error::param("models", models, expected));
+        }
+        if self.factuals == 0 {
+            return Err(Error::param("limit", 0, "at least 1 applicant to search for"));
+        }
+        Ok(())
+    }
+
     /// The applicants to search for: the first rejected ones.
     #[must_use]
     pub fn searched(&self, applicants: &[Applicant]) -> Vec<Applicant> {
@@ -49,11 +77,7 @@ impl Explainer {
     ) -> Result<Calibration> {
         self.retraining().check(ensemble)?;
         let mut request = terms.request.clone();
-        if request.method.robustness().is_none() {
-            let robust = MethodSpec::listed(MethodSpec::is_robust);
-            let expected = format!("a method with a threshold of stability: {robust}");
-            return Err(Error::param("method", request.method.name(), expected));
-        }
+        terms.check(ensemble.members().len())?;
         let rows = terms.searched(applicants);
         if rows.is_empty() {
             return Err(Error::param(

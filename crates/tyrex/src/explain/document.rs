@@ -1,5 +1,6 @@
 //! Advice as a document: the JSON that every front end returns.
 
+use std::fmt;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -9,8 +10,12 @@ use utoipa::{PartialSchema as _, ToSchema as _};
 
 use super::advice::changes;
 use super::sentence::in_words;
-use super::{Advice, Adviser, Costs, Explainer, FeatureChange, Fresh, ShownPromise};
-use crate::certificate::{Certificate, CertificateDocument, Terms};
+use super::{
+    Advice, Adviser, Ask, Costs, Explainer, FeatureChange, Fresh, PortfolioDocument, Request,
+    ShownPromise,
+};
+use crate::calibrate::Calibration;
+use crate::certificate::{Certificate, CertificateDocument};
 use crate::counterfactual::{Answer, Reason, Relaxations, Stopped, Tick};
 #[cfg(feature = "openapi")]
 use crate::data::Value;
@@ -18,6 +23,44 @@ use crate::data::{Row, Schema};
 use crate::error::Result;
 use crate::model::{Model, THRESHOLD};
 use crate::points::Points;
+
+/// The whole answer to a question, the same from every front end. What a front end adds is beside
+/// it: the name of a model, a file that was written, entries of a ledger.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+pub struct AnswerDocument<R> {
+    /// The version of this document.
+    pub format_version: u32,
+    /// The fingerprint of the model, which depends on its weights.
+    pub fingerprint: String,
+    /// The number of training rows in the model's reference.
+    pub reference: usize,
+    /// The question, with its promise, its method and its threshold. Jobs of earlier versions have
+    /// none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub ask: Option<Ask>,
+    /// The search that was made.
+    pub request: Request,
+    /// Reasons to doubt the advice.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub warnings: Vec<String>,
+    /// Why there is no promise, though the model can be retrained.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub without_promise: Option<String>,
+    /// The choice of the threshold, if `tau` is `auto`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    #[cfg_attr(feature = "openapi", schema(value_type = Option<Object>))]
+    pub calibration: Option<Calibration>,
+    /// The number of applicants that advice was searched for.
+    pub asked: usize,
+    /// The number of those with advice.
+    pub found: usize,
+    /// The promises, all at once.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub portfolio: Option<PortfolioDocument>,
+    /// One element for each applicant, or for the first ones.
+    pub rows: Vec<R>,
+}
 
 /// A row, with its advice.
 #[derive(Debug, Serialize)]
@@ -38,6 +81,8 @@ pub struct Explained<'a> {
     pub unchanged: Option<Unchanged>,
     /// The advice as a sentence.
     pub sentence: String,
+    /// What retrained models say about it, as a sentence.
+    pub retraining: String,
     /// The advice.
     pub advice: Advised<'a>,
 }
@@ -89,6 +134,9 @@ pub enum Advised<'a> {
         highest: Option<Box<HighestPromise>>,
         /// The single rules that prevent advice.
         relaxations: Option<Relaxations>,
+        /// The most helpful of them as a sentence.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        rules: Option<String>,
     },
 }
 
@@ -179,11 +227,18 @@ impl Adviser {
             .as_ref()
             .and_then(|made| ShownPromise::of(self.request().promise, made, accepting));
         let highest = match fresh {
-            Some(fresh) => self.highest(advice, fresh, accepting)?.map(Box::new),
+            Some(fresh) => self.highest(advice, fresh)?.map(Box::new),
             None => None,
+        };
+        let retraining = match (&promise, &highest, unchanged) {
+            (Some(promise), _, _) => promise.sentence.clone(),
+            (None, Some(highest), _) => highest.sentence.clone(),
+            (None, None, Some(unchanged)) if advice.found().is_none() => unchanged.to_string(),
+            _ => ShownPromise::NOT_MEASURED.to_owned(),
         };
         Ok(Explained {
             unchanged,
+            retraining,
             row: applicant.row,
             score: applicant.score,
             label: applicant.label.as_deref(),
@@ -194,31 +249,19 @@ impl Adviser {
         })
     }
 
-    /// The promise of the best row of a search that did not reach the one asked for. `unchanged` is
-    /// the number of fresh models that accept the applicant without any change.
-    fn highest(
-        &self,
-        advice: &Advice,
-        fresh: &Fresh,
-        unchanged: usize,
-    ) -> Result<Option<HighestPromise>> {
+    /// The promise of the best row of a search that did not reach the one asked for.
+    fn highest(&self, advice: &Advice, fresh: &Fresh) -> Result<Option<HighestPromise>> {
         let Answer::NotFound { best: Some(best), reason: Reason::PromiseOutOfReach } =
             &advice.outcome.answer
         else {
             return Ok(None);
         };
-        let (Some(promise), Some(row)) = (self.request().promise, &best.row) else {
+        let (Some(_), Some(row)) = (self.request().promise, &best.row) else {
             return Ok(None);
         };
         let explainer = self.explainer();
-        let mut point = Points::new(best.point.len());
-        point.push(&best.point);
-        let terms = Terms { confidence: promise.confidence(), ..Terms::default() };
-        // Only the judgement of the fresh models is used, which draws nothing.
-        let seed = self.request().seed.derive("highest promise");
-        let go_on = || ControlFlow::Continue(());
-        let made = explainer.certify(&point, Some(fresh), &terms, seed, go_on)?;
-        let shown = made.first().and_then(|made| ShownPromise::of(Some(promise), made, unchanged));
+        let from = &advice.applicant.point;
+        let shown = explainer.shown_promise(self.request(), fresh, from, &best.point)?;
         Ok(shown.map(|shown| {
             let applicant = &advice.applicant;
             let changes = changes(explainer.schema(), &applicant.values, row);
@@ -235,8 +278,18 @@ impl Adviser {
     }
 }
 
+impl fmt::Display for Unchanged {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { accepting, models } = self;
+        write!(
+            f,
+            "{accepting} of {models} retrained models accept the applicant without any change."
+        )
+    }
+}
+
 impl Unchanged {
-    fn of(point: &[f32], fresh: &Fresh) -> Self {
+    pub(super) fn of(point: &[f32], fresh: &Fresh) -> Self {
         let mut alone = Points::new(point.len());
         alone.push(point);
         let members = fresh.ensemble.members();
@@ -274,6 +327,7 @@ impl Explainer {
                 reason: *reason,
                 sentence: reason.to_string(),
                 highest,
+                rules: relaxations.as_ref().map(ToString::to_string),
                 relaxations,
             },
         }

@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 
 use super::promise::LEAST_OWN;
-use super::{CONFIDENCE, PROMISE, Promise, Retraining, import};
+use super::{CONFIDENCE, PROMISE, Promise, Retraining, import_bytes};
 use crate::change::{Ensemble, Given, MANIFEST, MOST_MEMBERS, Origin};
 use crate::choice::Choice as _;
 use crate::error::{Error, Result};
@@ -19,7 +20,8 @@ use crate::model::onnx::ImportOptions;
 use crate::model::{Fingerprint, Model};
 
 /// The set of a model that was retrained elsewhere, in the order of an ensemble's members.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum GivenSet {
     /// The search runs over it.
     Search,
@@ -49,23 +51,20 @@ pub struct GivenModel {
     pub model: Arc<dyn Model>,
 }
 
-impl Retraining<'_> {
-    /// Reads an ensemble of this model from its folder: one that this crate wrote, or, if there is
-    /// no manifest, ONNX files of models that were retrained elsewhere. `options` says how to read
-    /// those.
-    pub fn read(self, folder: &Path, options: &ImportOptions) -> Result<Ensemble> {
-        if !Ensemble::is_in(folder) && folder.is_dir() {
-            return self.read_given(folder, options);
-        }
-        let ensemble = Ensemble::read(folder)?;
-        self.check(&ensemble).map_err(|error| match error {
-            Error::InvalidModel(problem) => Error::Model { file: folder.to_owned(), problem },
-            other => other,
-        })?;
-        Ok(ensemble)
-    }
+/// The file of a model that was retrained elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GivenFile {
+    /// Its name in errors.
+    pub name: String,
+    /// Its set, if its name chooses one.
+    pub set: Option<GivenSet>,
+    /// Its content.
+    pub onnx: Vec<u8>,
+}
 
-    fn read_given(self, folder: &Path, options: &ImportOptions) -> Result<Ensemble> {
+impl GivenFile {
+    /// The ONNX files of a folder and of its sub-folders that are named as sets, by name.
+    pub fn all_in(folder: &Path) -> Result<Vec<Self>> {
         let files = model_files(folder)?;
         if files.is_empty() || files.len() > MOST_MEMBERS {
             return Err(Error::Model {
@@ -77,23 +76,56 @@ impl Retraining<'_> {
                 ),
             });
         }
+        let read = |(path, set): (PathBuf, Option<GivenSet>)| {
+            let onnx = std::fs::read(&path).map_err(Error::io("read", &path))?;
+            Ok(Self { name: path.display().to_string(), set, onnx })
+        };
+        files.into_iter().map(read).collect()
+    }
+}
+
+impl Retraining<'_> {
+    /// Reads an ensemble of this model from its folder: one that this crate wrote, or, if there is
+    /// no manifest, ONNX files of models that were retrained elsewhere. `options` says how to read
+    /// those.
+    pub fn read(self, folder: &Path, options: &ImportOptions) -> Result<Ensemble> {
+        if !Ensemble::is_in(folder) && folder.is_dir() {
+            let from = format!("the folder {}", folder.display());
+            return self.given_files(from, &GivenFile::all_in(folder)?, options);
+        }
+        let ensemble = Ensemble::read(folder)?;
+        self.check(&ensemble).map_err(|error| match error {
+            Error::InvalidModel(problem) => Error::Model { file: folder.to_owned(), problem },
+            other => other,
+        })?;
+        Ok(ensemble)
+    }
+
+    /// An ensemble of files that were retrained elsewhere. `from` says where, in words.
+    pub fn given_files(
+        self,
+        from: String,
+        files: &[GivenFile],
+        options: &ImportOptions,
+    ) -> Result<Ensemble> {
         let explainer = self.explainer;
-        let read = |(path, set): &(PathBuf, Option<GivenSet>)| -> Result<GivenModel> {
-            let model = import(path, explainer.schema(), options)?;
-            let takes = explainer.schema().model.input;
-            let model = explainer.fitted(model, takes).map_err(|error| Error::Model {
-                file: path.clone(),
+        let read = |GivenFile { name, set, onnx }: &GivenFile| -> Result<GivenModel> {
+            let fitted = || {
+                let model = import_bytes(onnx, explainer.schema(), options)?;
+                explainer.fitted(model, explainer.schema().model.input)
+            };
+            let model = fitted().map_err(|error| Error::Model {
+                file: name.into(),
                 problem: match error {
-                    Error::InvalidModel(problem) => problem,
+                    Error::InvalidModel(problem) | Error::Model { problem, .. } => problem,
                     other => other.to_string(),
                 },
             })?;
-            Ok(GivenModel { name: path.display().to_string(), set: *set, model })
+            Ok(GivenModel { name: name.clone(), set: *set, model })
         };
         // All of them first, so that the error is that of the first file.
         let read: Vec<Result<GivenModel>> = files.par_iter().map(read).collect();
-        let models = read.into_iter().collect::<Result<_>>()?;
-        self.given(format!("the folder {}", folder.display()), models)
+        self.given(from, read.into_iter().collect::<Result<_>>()?)
     }
 
     /// An ensemble of models that were retrained elsewhere. `from` says where, in words.

@@ -44,13 +44,13 @@ pub use audit::{
 };
 pub use calibrate::CalibrationTerms;
 pub use certify::{AdviceRows, verify_certificates};
-pub use document::{Advised, Explained, HighestPromise, Named, Unchanged};
+pub use document::{Advised, AnswerDocument, Explained, HighestPromise, Named, Unchanged};
 pub use feature::{FeatureDocument, FeatureForm};
-pub use given::{GivenModel, GivenSet};
+pub use given::{GivenFile, GivenModel, GivenSet};
 pub use import::{embedded_schema, import, import_bytes};
 pub use meaning::Meaning;
 pub use performance::{Part, Performance, PerformanceTally};
-pub use pipeline::{Answered, Counter, Progress, Stage};
+pub use pipeline::{Answered, Answering, Counter, Progress, Stage};
 pub use portfolio::{PortfolioDocument, PortfolioTerms, PromisedPoints, QuestionPortfolio};
 pub use promise::{
     CONFIDENCE, DISSENTING, PROMISE, Promise, PromisedProbability, SEARCH_MODELS, ShownPromise,
@@ -108,6 +108,8 @@ pub struct Explainer {
     reference_points: Arc<Points>,
     /// Models retrained for searches over models.
     search_models: Option<Arc<SearchModels>>,
+    /// Models that judge the repairs of an audit.
+    judges: Option<Arc<Fresh>>,
     /// Models retrained for the last question.
     made: Arc<MadeModels>,
     warnings: Arc<Warnings>,
@@ -271,6 +273,7 @@ impl Explainer {
             scores: scores.into(),
             reference_points,
             search_models: None,
+            judges: None,
             made: Arc::default(),
             warnings: Arc::new(warnings),
         })

@@ -1,19 +1,22 @@
 //! From a question to its answers: calibrate, search, retrain, certify.
 //!
-//! Each step is also a separate call, for front ends that work between the steps;
-//! [`Explainer::answer`] runs all of them.
+//! [`Answering`] is the question at work, for front ends that read applicants in batches or write
+//! advice as it is found; [`Explainer::answer`] runs all steps.
 
+use std::cell::OnceCell;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::{
-    Advice, Adviser, Applicant, Ask, Explainer, Fresh, PromisedPoints, QuestionPortfolio, Threshold,
+    Advice, Adviser, AnswerDocument, Applicant, Ask, Explained, Explainer, FORMAT_VERSION, Fresh,
+    PortfolioTerms, PromisedPoints, QuestionPortfolio, Threshold,
 };
 use crate::calibrate::Calibration;
 use crate::certificate::Certificate;
 use crate::change::Ensemble;
 use crate::counterfactual::{Reason, Tick};
+use crate::data::Table;
 use crate::error::Result;
 
 /// The progress of long work.
@@ -40,12 +43,32 @@ pub enum Stage {
     Certifying,
 }
 
+/// A question at work: advice is found in batches, and judged at the end.
+#[derive(Debug)]
+pub struct Answering {
+    adviser: Adviser,
+    /// The question, before its threshold was calibrated.
+    asked: Ask,
+    settled: Ask,
+    without_promise: Option<String>,
+    calibration: Option<Calibration>,
+    /// The given models that the search does not use.
+    given: Option<Ensemble>,
+    /// The models of the certificates, once they are made.
+    fresh: OnceCell<Option<Arc<Fresh>>>,
+    promised: PromisedPoints,
+    applicants: usize,
+    found: usize,
+}
+
 /// The answers to a question.
 #[derive(Debug)]
 pub struct Answered {
     /// The adviser that gave them.
     pub adviser: Adviser,
-    /// The advice for every applicant, in their order.
+    /// The question, with its promise, its method and its threshold.
+    pub ask: Ask,
+    /// The advice, in the order of the applicants.
     pub advice: Vec<Advice>,
     /// The certificate of every advice that was found, if requested.
     pub certificates: Vec<Option<Certificate>>,
@@ -55,6 +78,12 @@ pub struct Answered {
     pub portfolio: Option<QuestionPortfolio>,
     /// The choice of the threshold, if `tau` is `auto`.
     pub calibration: Option<Calibration>,
+    /// Why there is no promise, though the model can be retrained.
+    pub without_promise: Option<String>,
+    /// The number of applicants that advice was searched for; `advice` may hold the first of them.
+    pub asked: usize,
+    /// The number of those with advice.
+    pub found: usize,
 }
 
 /// Counts the units of a stage, and reports every one of them.
@@ -117,6 +146,36 @@ impl Explainer {
         Ok((Ask { tau, ..ask.clone() }, Some(calibration)))
     }
 
+    /// Starts to answer a question: the threshold is calibrated on a sample of the applicants, if the
+    /// question asks for that, and models to search over are retrained.
+    ///
+    /// `given` are retrained models to use in place of new ones. `watch` is called with the
+    /// progress of each stage; a `Break` is an error.
+    pub fn answering(
+        &self,
+        sample: &[Applicant],
+        ask: &Ask,
+        given: Option<&Ensemble>,
+        watch: &(impl Fn(Progress) -> ControlFlow<()> + Sync),
+    ) -> Result<Answering> {
+        let without_promise = ask.without_promise(self, given);
+        let asked = ask.for_model(self, given);
+        let (settled, calibration) = self.calibrated(sample, &asked, given, watch)?;
+        let (explainer, given) = self.for_search(&settled, given, watch)?;
+        Ok(Answering {
+            adviser: explainer.adviser(&settled)?,
+            asked,
+            settled,
+            without_promise,
+            calibration,
+            given,
+            fresh: OnceCell::new(),
+            promised: PromisedPoints::new(self.encoder().dim()),
+            applicants: 0,
+            found: 0,
+        })
+    }
+
     /// All answers to a question: the threshold is calibrated, advice is searched for, models are
     /// retrained, and the advice is certified.
     ///
@@ -131,30 +190,131 @@ impl Explainer {
         given: Option<&Ensemble>,
         watch: impl Fn(Progress) -> ControlFlow<()> + Sync,
     ) -> Result<Answered> {
-        let ask = &ask.for_model(self, given);
-        let (settled, calibration) = self.calibrated(applicants, ask, given, &watch)?;
-        let (explainer, given) = self.for_search(&settled, given, &watch)?;
-        let adviser = explainer.adviser(&settled)?;
+        let mut answering = self.answering(applicants, ask, given, &watch)?;
         let counter = Counter::new(Stage::Searching, applicants.len() as u64, &watch);
-        let advice = adviser.advise(applicants, |tick| counter.tick(tick))?;
-        // A `Break` also skips the certificates.
+        let advice = answering.advise(applicants, |tick| counter.tick(tick))?;
+        answering.answered(advice, &watch)
+    }
+}
+
+impl Answering {
+    /// The adviser of the question.
+    #[must_use]
+    pub fn adviser(&self) -> &Adviser {
+        &self.adviser
+    }
+
+    /// Finds advice for some applicants, as [`Adviser::advise`] does.
+    pub fn advise(
+        &mut self,
+        applicants: &[Applicant],
+        watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
+    ) -> Result<Vec<Advice>> {
+        let advice = self.adviser.advise(applicants, watch)?;
+        self.applicants += advice.len();
+        self.found += advice.iter().filter(|each| each.found().is_some()).count();
+        if self.adviser.request().promise.is_some() {
+            self.promised.add(&advice);
+        }
+        Ok(advice)
+    }
+
+    /// The retrained models of the certificates, made at the first call.
+    pub fn fresh(
+        &mut self,
+        watch: &(impl Fn(Progress) -> ControlFlow<()> + Sync),
+    ) -> Result<Option<Arc<Fresh>>> {
+        if let Some(made) = self.fresh.get() {
+            return Ok(made.clone());
+        }
+        let made = self.adviser.explainer().fresh(&self.asked, self.given.take(), watch)?;
+        Ok(self.fresh.get_or_init(|| made).clone())
+    }
+
+    /// Judges all advice and certifies the given part of it. If the search was cancelled, or the
+    /// question wants no certificates, nothing is judged.
+    pub fn answered(
+        mut self,
+        advice: Vec<Advice>,
+        watch: &(impl Fn(Progress) -> ControlFlow<()> + Sync),
+    ) -> Result<Answered> {
         let whole = !advice.iter().any(|each| each.outcome.reason() == Some(Reason::Cancelled));
-        let certify = ask.certify && whole;
-        let judged = certify && !advice.is_empty();
-        let fresh = if judged { self.fresh(ask, given, &watch)? } else { None };
-        let portfolio = match adviser.request().promise.zip(fresh.as_deref()) {
-            Some((promise, fresh)) => {
-                let mut promised = PromisedPoints::new(self.encoder().dim());
-                promised.add(&advice);
-                promised.judged(fresh, promise)?
-            }
+        let certify = self.asked.certify && whole;
+        let fresh = if certify && self.applicants > 0 { self.fresh(watch)? } else { None };
+        let portfolio = match self.adviser.request().promise.zip(fresh.as_deref()) {
+            Some((promise, fresh)) => self.promised.judged(fresh, promise)?,
             None => None,
         };
         let certificates = if certify {
-            adviser.certify(&advice, fresh.as_deref(), ask, &watch)?
+            self.adviser.certify(&advice, fresh.as_deref(), &self.asked, watch)?
         } else {
             advice.iter().map(|_| None).collect()
         };
-        Ok(Answered { adviser, advice, certificates, fresh, portfolio, calibration })
+        Ok(Answered {
+            adviser: self.adviser,
+            ask: self.settled,
+            advice,
+            certificates,
+            fresh,
+            portfolio,
+            calibration: self.calibration,
+            without_promise: self.without_promise,
+            asked: self.applicants,
+            found: self.found,
+        })
+    }
+}
+
+impl Answered {
+    /// The documents of the first answers. `watch` is called while rules are relaxed for applicants
+    /// without advice; a `Break` is an error.
+    pub fn rows(
+        &self,
+        most: usize,
+        watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
+    ) -> Result<Vec<Explained<'_>>> {
+        let advice = &self.advice[..self.advice.len().min(most)];
+        let tries = self.ask.tries(advice.len());
+        let pairs = advice.iter().zip(&self.certificates);
+        pairs.map(|(each, own)| self.row(each, own.as_ref(), tries, &watch)).collect()
+    }
+
+    /// The document of one of the answers, as [`Adviser::explained`] writes it.
+    pub fn row<'a>(
+        &'a self,
+        advice: &'a Advice,
+        certificate: Option<&Certificate>,
+        tries: usize,
+        watch: impl Fn(Tick) -> ControlFlow<()> + Sync,
+    ) -> Result<Explained<'a>> {
+        self.adviser.explained(advice, certificate.cloned(), self.fresh.as_deref(), tries, watch)
+    }
+
+    /// The whole answer as a document, with the documents of its rows. `table` holds the columns of
+    /// the terms at the rows of the applicants; `warnings` are those of [`Explainer::warnings`].
+    pub fn document<R>(
+        &self,
+        rows: Vec<R>,
+        terms: &PortfolioTerms,
+        table: &Table,
+        warnings: Vec<String>,
+    ) -> Result<AnswerDocument<R>> {
+        let explainer = self.adviser.explainer();
+        let portfolio = self.portfolio.as_ref();
+        let portfolio = portfolio.map(|all| all.document(terms, table, explainer.schema()));
+        Ok(AnswerDocument {
+            format_version: FORMAT_VERSION,
+            fingerprint: explainer.fingerprint().to_string(),
+            reference: explainer.reference_rows(),
+            ask: Some(self.ask.clone()),
+            request: self.adviser.request().clone(),
+            warnings,
+            without_promise: self.without_promise.clone(),
+            calibration: self.calibration.clone(),
+            asked: self.asked,
+            found: self.found,
+            portfolio: portfolio.transpose()?,
+            rows,
+        })
     }
 }

@@ -1,10 +1,10 @@
 //! The promises of a question, all at once: the share that the next model keeps, for all of them,
 //! by group, and weighted by an amount.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use super::audit::Partition;
-use super::{Advice, Fresh, Grouping, Promise};
+use super::{Advice, AdviceRows, Explainer, Fresh, Grouping, Promise};
 use crate::certificate::{Portfolio, PortfolioGroup, PortfolioStatement, Retrained, Verdict};
 use crate::data::value::parse_number;
 use crate::data::{Schema, Table};
@@ -40,7 +40,7 @@ pub struct QuestionPortfolio {
 }
 
 /// The statements about all promises of a question, as a document.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct PortfolioDocument {
     /// `certified`, or `empirical` if an assumption does not hold.
@@ -110,6 +110,12 @@ impl PromisedPoints {
     #[must_use]
     pub fn new(dim: usize) -> Self {
         Self { rows: Vec::new(), points: Points::new(dim) }
+    }
+
+    /// The promises in a table of advice, as [`Explainer::advice_table`] writes it.
+    pub fn of_table(explainer: &Explainer, table: &Table) -> Result<Self> {
+        let AdviceRows { data, factuals, .. } = AdviceRows::read(explainer.schema(), table)?;
+        Ok(Self { rows: factuals, points: explainer.encoder().encode_rows(data.rows())? })
     }
 
     /// Adds the advice that was found. Applicants without advice have no promise.

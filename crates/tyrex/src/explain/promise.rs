@@ -15,12 +15,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 
-use super::{Ask, Counter, Explainer, Fresh, Progress, RetrainingTerms, Stage};
-use crate::certificate::{Certificate, EnsembleTier, Verdict, at_least};
+use super::{Ask, Counter, Explainer, Fresh, Progress, Request, RetrainingTerms, Stage, Unchanged};
+use crate::certificate::{Certificate, EnsembleTier, Terms, Verdict, at_least};
 use crate::change::{Ensemble, Given, Origin};
 use crate::counterfactual::{MethodSpec, SearchModels};
 use crate::error::{Error, Result};
 use crate::model::Model;
+use crate::points::Points;
 use crate::seed::Seed;
 use crate::statistics::{Proportion, binomial_cumulative};
 
@@ -174,7 +175,7 @@ impl Promise {
 }
 
 /// What the fresh models say about one answer: the promise in numbers and in words.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 pub struct ShownPromise {
     /// The probability that the question asked for.
@@ -201,7 +202,7 @@ pub struct ShownPromise {
 
 impl ShownPromise {
     /// The sentence of an answer that no retrained model has judged.
-    pub const NOT_MEASURED: &'static str = "Nothing about retraining was measured.";
+    pub(super) const NOT_MEASURED: &'static str = "Nothing about retraining was measured.";
 
     /// The promise of a certified point; `None` without fresh models. `unchanged` is the number of
     /// them that accept the applicant without any change.
@@ -407,6 +408,52 @@ impl Explainer {
             }
             None => self.can_retrain(None),
         }
+    }
+
+    /// The same explainer for an audit with given models: some are for the search of repairs, if the
+    /// question's method needs them, and the others judge the repairs.
+    pub fn for_repairs(
+        &self,
+        ask: &Ask,
+        given: &Ensemble,
+        watch: &(impl Fn(Progress) -> ControlFlow<()> + Sync),
+    ) -> Result<Self> {
+        let (explainer, fresh) = self.for_search(ask, Some(given), watch)?;
+        let fresh = explainer.fresh(ask, fresh, watch)?;
+        Ok(Self { judges: fresh, ..explainer })
+    }
+
+    /// What the judges of an audit say about a point that a person of this row is advised to become.
+    pub(super) fn judged_promise(
+        &self,
+        request: &Request,
+        from: &[f32],
+        to: &[f32],
+    ) -> Result<Option<ShownPromise>> {
+        match self.judges.as_deref() {
+            Some(fresh) => self.shown_promise(request, fresh, from, to),
+            None => Ok(None),
+        }
+    }
+
+    /// What fresh models say about a point that a person of this row is advised to become.
+    pub(super) fn shown_promise(
+        &self,
+        request: &Request,
+        fresh: &Fresh,
+        from: &[f32],
+        to: &[f32],
+    ) -> Result<Option<ShownPromise>> {
+        let mut point = Points::new(to.len());
+        point.push(to);
+        let confidence = request.promise.map_or(CONFIDENCE, Promise::confidence);
+        let terms = Terms { confidence, ..Terms::default() };
+        // Only the judgement of the fresh models is used, which draws nothing.
+        let seed = request.seed.derive("highest promise");
+        let go_on = || ControlFlow::Continue(());
+        let made = self.certify(&point, Some(fresh), &terms, seed, go_on)?;
+        let unchanged = Unchanged::of(from, fresh).accepting;
+        Ok(made.first().and_then(|made| ShownPromise::of(request.promise, made, unchanged)))
     }
 
     /// The same explainer with models to search over and models to choose the margin.

@@ -3,6 +3,8 @@
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use serde::{Deserialize, Serialize};
+
 use super::{Explainer, Progress, check_output};
 use crate::certificate::Likeness;
 use crate::change::{Ensemble, ModelChange, Plan};
@@ -13,7 +15,7 @@ use crate::model::{Examples, Mlp, Model, TrainParams};
 use crate::seed::Seed;
 
 /// The terms of a retraining.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct RetrainingTerms {
     /// The change of each model.
     pub change: ModelChange,

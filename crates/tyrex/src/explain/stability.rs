@@ -56,6 +56,13 @@ impl Default for StabilityTerms {
     }
 }
 
+impl StabilityTerms {
+    /// Checks what can be checked before there is a model.
+    pub fn check(&self) -> Result<()> {
+        Neighbourhood::check(self.samples, self.sigma)
+    }
+}
+
 /// The measures of one row.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]

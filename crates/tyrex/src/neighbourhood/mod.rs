@@ -46,6 +46,21 @@ impl Neighbourhood {
         Self::rotated(sampling, dim, samples, sigma, None, seed)
     }
 
+    /// Checks the number of offsets and their width, before there is a model.
+    pub fn check(samples: usize, sigma: f64) -> Result<()> {
+        if samples == 0 {
+            return Err(Error::param("k", samples, "at least 1 sample"));
+        }
+        if samples > MOST_SAMPLES {
+            return Err(Error::param("k", samples, format!("at most {MOST_SAMPLES} samples")));
+        }
+        // Offsets are in single precision: beyond these they would all be 0 or infinite.
+        if !(1e-30..=1e30).contains(&sigma) {
+            return Err(Error::param("sigma", sigma, "a positive number from 1e-30 to 1e30"));
+        }
+        Ok(())
+    }
+
     /// Draws offsets for a model. Sobol points are turned so that their first coordinates,
     /// which cover best, lie along the directions in which the network is most sensitive;
     /// the other samplings have no better coordinates, and a model that is no network has no
@@ -74,9 +89,6 @@ impl Neighbourhood {
         rotation: Option<&[f64]>,
         seed: Seed,
     ) -> Result<Self> {
-        if samples == 0 {
-            return Err(Error::param("k", samples, "at least 1 sample"));
-        }
         if dim == 0 {
             return Err(Error::param("dim", dim, "at least 1 coordinate"));
         }
@@ -85,10 +97,7 @@ impl Neighbourhood {
             let expected = format!("at most {most} samples of {dim} coordinates");
             return Err(Error::param("k", samples, expected));
         }
-        // Offsets are in single precision: beyond these they would all be 0 or infinite.
-        if !(1e-30..=1e30).contains(&sigma) {
-            return Err(Error::param("sigma", sigma, "a positive number from 1e-30 to 1e30"));
-        }
+        Self::check(samples, sigma)?;
         let mut rng = seed.derive("neighbourhood").rng();
         let mut units = sampling.units(dim, samples, &mut rng)?;
         units.truncate(samples * dim);

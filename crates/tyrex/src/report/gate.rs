@@ -588,7 +588,7 @@ fn broken_table(candidate: &JudgedCandidate, promise: &JudgedPromise) -> Table {
     };
     let score = |score: Option<f32>| number(score.map(f64::from));
     let [done, not_done] = [from_promised, from_factual].map(said_of);
-    let last = [
+    let mut last = vec![
         judged(
             "score",
             [score(promise.factual_score), score(promise.score), done.score, not_done.score],
@@ -602,6 +602,10 @@ fn broken_table(candidate: &JudgedCandidate, promise: &JudgedPromise) -> Table {
             ["\u{2013}".to_owned(), "\u{2013}".to_owned(), done.cost, not_done.cost],
         ),
     ];
+    if !(done.models.is_empty() && not_done.models.is_empty()) {
+        let none = || "\u{2013}".to_owned();
+        last.push(judged("retrained", [none(), none(), done.models, not_done.models]));
+    }
     Table {
         caption: promise
             .sentence
@@ -631,20 +635,31 @@ struct Said {
     score: String,
     stability: String,
     cost: String,
+    /// The retrained models that accept it.
+    models: String,
 }
 
 fn said_of(repair: Option<&Repair>) -> Said {
-    let only = |text: String| Said { score: text, stability: String::new(), cost: String::new() };
+    let only = |text: String| Said {
+        score: text,
+        stability: String::new(),
+        cost: String::new(),
+        models: String::new(),
+    };
     match repair {
         None => only("not searched".to_owned()),
         Some(Repair::NotFound { reason: Reason::AlreadyFavourable, .. }) => {
             only("accepted as it was".to_owned())
         }
         Some(Repair::NotFound { sentence, .. }) => only(format!("none: {sentence}")),
-        Some(Repair::Found { score, stability, cost, .. }) => Said {
+        Some(Repair::Found { score, stability, cost, promise, .. }) => Said {
             score: two_digits(f64::from(*score)),
             stability: stability.map(two_digits).unwrap_or_default(),
             cost: cost.map(|cost| amount(cost.l1)).unwrap_or_default(),
+            models: promise
+                .as_ref()
+                .map(|shown| format!("{} of {}", shown.accepting, shown.models))
+                .unwrap_or_default(),
         },
     }
 }

@@ -246,7 +246,8 @@ fn missing_values_reach_models_that_take_them_and_stay_missing() {
     // The missing income of row 2 stays; its debt is advised to fall.
     let on = |_| ControlFlow::Continue(());
     let applicant = scaled.applicant(2).unwrap();
-    let answered = scaled.answer(&[applicant], &Ask::default(), None, on).unwrap();
+    let ask = Ask { method: Some("nn".to_owned()), ..Ask::default() };
+    let answered = scaled.answer(&[applicant], &ask, None, on).unwrap();
     let advised = answered.advice[0].advised.as_ref().unwrap();
     assert_eq!(advised.values()[0], Value::Missing);
     assert!(advised.values()[1].number().unwrap() <= 5_000.0);

@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use tyrex::Seed;
+use tyrex::change::ModelChange;
 use tyrex::counterfactual::Tick;
 use tyrex::explain::{CalibrationTerms, RetrainingTerms};
 
 use super::{Entry, Pace};
 use crate::engine::error::{Error, Result};
+use crate::engine::served::Retraining;
 use crate::engine::{Engine, Served};
 
 /// A threshold to find. The models that choose it are trained for this purpose and are independent
@@ -26,9 +28,13 @@ pub(crate) struct CalibrateWork {
 
 impl CalibrateWork {
     fn retraining(&self, served: &Served) -> Result<RetrainingTerms> {
-        let own = served.retraining().map(|retraining| retraining.change.clone());
+        // Given models certify, so they cannot choose a threshold as well.
+        let change = match served.retraining() {
+            Some(Retraining::Trained(trained)) => trained.change.clone(),
+            _ => ModelChange::default(),
+        };
         Ok(RetrainingTerms {
-            change: own.unwrap_or_default(),
+            change,
             models: self.models,
             params: served.explainer().retraining().params()?,
             seed: self.seed.derive("calibration"),

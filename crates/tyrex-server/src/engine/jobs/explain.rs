@@ -9,7 +9,10 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use tyrex::counterfactual::Tick;
 use tyrex::data::{Column, Table};
-use tyrex::explain::{Applicant, Fresh, Request};
+use tyrex::explain::{
+    AnswerDocument, Applicant, Ask, FORMAT_VERSION, Fresh, PortfolioDocument, PortfolioTerms,
+    PromisedPoints, QuestionPortfolio, Request,
+};
 use tyrex::{Error as LibraryError, Seed};
 use uuid::Uuid;
 
@@ -29,10 +32,35 @@ pub(crate) struct ExplainWork {
     /// The model's fingerprint.
     pub(crate) fingerprint: String,
     pub(crate) rows: KeptRows,
+    /// The question; none in jobs of earlier versions.
+    #[serde(default)]
+    pub(crate) question: Option<Box<KeptQuestion>>,
     pub(crate) request: Request,
     pub(crate) certifying: Option<KeptCertifying>,
     pub(crate) examining: bool,
     pub(crate) recording: Option<Recording>,
+}
+
+/// The question of an answer, for its document.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub(crate) struct KeptQuestion {
+    pub(crate) ask: Ask,
+    pub(crate) without_promise: Option<String>,
+    /// The number of rows in the model's reference.
+    pub(crate) reference: usize,
+}
+
+/// What the answers of a job have in common.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(untagged)]
+enum KeptResult {
+    Whole {
+        columns: Vec<String>,
+        #[serde(default)]
+        portfolio: Option<PortfolioDocument>,
+    },
+    /// As earlier versions wrote it: the columns of the table.
+    Columns(Vec<String>),
 }
 
 /// The terms of the certificates, without the retrained models.
@@ -89,15 +117,56 @@ impl KeptRows {
 #[derive(Debug)]
 pub(crate) struct ExplainAnswer {
     pub(crate) model: String,
-    pub(crate) fingerprint: String,
-    pub(crate) request: Request,
-    pub(crate) documents: Vec<Box<RawValue>>,
-    /// Reasons to doubt them, unless the model was removed.
-    pub(crate) warnings: Vec<String>,
+    pub(crate) document: AnswerDocument<Box<RawValue>>,
     /// The promises of the rows, if they were recorded.
     pub(crate) recorded: Option<Vec<Option<Uuid>>>,
     /// The same as a table, if requested.
     pub(crate) table: Option<Table>,
+}
+
+impl ExplainWork {
+    /// The document of the answer. `found` is the number of rows with advice, `warnings` are reasons
+    /// to doubt it, unless the model was removed.
+    pub(crate) fn document(
+        &self,
+        rows: Vec<Box<RawValue>>,
+        found: usize,
+        portfolio: Option<PortfolioDocument>,
+        warnings: Vec<String>,
+    ) -> AnswerDocument<Box<RawValue>> {
+        let question = self.question.clone();
+        AnswerDocument {
+            format_version: FORMAT_VERSION,
+            fingerprint: self.fingerprint.clone(),
+            reference: question.as_ref().map_or(0, |question| question.reference),
+            without_promise: question.as_ref().and_then(|own| own.without_promise.clone()),
+            ask: question.map(|question| question.ask),
+            request: self.request.clone(),
+            warnings,
+            calibration: None,
+            asked: rows.len(),
+            found,
+            portfolio,
+            rows,
+        }
+    }
+}
+
+impl Advising {
+    /// The statements about all promises, if there are any.
+    pub(crate) fn portfolio(
+        &self,
+        served: &Served,
+        promised: &PromisedPoints,
+    ) -> Result<Option<PortfolioDocument>> {
+        let fresh = self.certifying.as_ref().and_then(|own| own.fresh.as_deref());
+        let Some((promise, fresh)) = self.request.promise.zip(fresh) else { return Ok(None) };
+        let (terms, explainer) = (PortfolioTerms::default(), served.explainer());
+        let document = |all: QuestionPortfolio| {
+            all.document(&terms, explainer.reference().table(), explainer.schema())
+        };
+        Ok(promised.judged(fresh, promise)?.map(document).transpose()?)
+    }
 }
 
 impl Engine {
@@ -126,10 +195,9 @@ impl Engine {
         let applicants = self.pool.run_in_background(move || rows.applicants(&asked)).await?;
         let job = entry.id.to_string();
         let names = served.explainer().advice_table(&[], &work.request, None)?;
-        let names: Vec<&str> = names.columns().iter().map(Column::name).collect();
-        let names = serde_json::to_string(&names)
-            .map_err(|error| Error::Broken(format!("names without text: {error}")))?;
-        self.store.set_result(&job, &names).await?;
+        let columns: Vec<String> =
+            names.columns().iter().map(|column| column.name().to_owned()).collect();
+        self.keep_result(&job, columns.clone(), None).await?;
         let kept = self.store.rows(&job).await?;
         let finished: BTreeSet<usize> = kept.iter().map(|row| row.number).collect();
         drop(kept);
@@ -146,7 +214,31 @@ impl Engine {
             self.store.add_rows(&job, &rows).await?;
             done += numbers.len();
         }
+        if work.request.promise.is_some() {
+            // Rows that were found before a restart are in the table only.
+            let JobRows { table, .. } = stored_rows(self.store.rows(&job).await?, columns.clone())?;
+            let judge = move || match found_in(&table) {
+                0 => Ok(None),
+                _ => {
+                    let promised = PromisedPoints::of_table(served.explainer(), &table)?;
+                    advising.portfolio(&served, &promised)
+                }
+            };
+            let portfolio = self.pool.run_in_background(judge).await?;
+            self.keep_result(&job, columns, portfolio).await?;
+        }
         Ok(())
+    }
+
+    async fn keep_result(
+        &self,
+        job: &str,
+        columns: Vec<String>,
+        portfolio: Option<PortfolioDocument>,
+    ) -> Result<()> {
+        let result = serde_json::to_string(&KeptResult::Whole { columns, portfolio })
+            .map_err(|error| Error::Broken(format!("a result without text: {error}")))?;
+        self.store.set_result(job, &result).await
     }
 
     /// Advice for some rows, on the background threads.
@@ -239,29 +331,50 @@ impl Engine {
         else {
             return Err(Error::Broken("a job of another kind".to_owned()));
         };
-        let rows = self.store.rows(&id.to_string()).await?;
         // The model may have been removed; its results are stored.
-        let names = self.store.result(&id.to_string()).await?.unwrap_or_default();
-        let names: Vec<String> = serde_json::from_str(&names).map_err(damaged)?;
-        let mut columns: Vec<Column> = names.into_iter().map(Column::new).collect();
-        let mut documents = Vec::with_capacity(rows.len());
-        let mut recorded = Vec::with_capacity(rows.len());
-        for row in rows {
-            let cells: Vec<String> = serde_json::from_str(&row.cells).map_err(damaged)?;
-            columns.iter_mut().zip(&cells).for_each(|(column, cell)| column.push(cell));
-            documents.push(RawValue::from_string(row.document).map_err(damaged)?);
-            recorded.push(row.promise.as_deref().and_then(|id| Uuid::parse_str(id).ok()));
-        }
+        let kept = self.store.result(&id.to_string()).await?.unwrap_or_default();
+        let (columns, portfolio) = match serde_json::from_str(&kept).map_err(damaged)? {
+            KeptResult::Whole { columns, portfolio } => (columns, portfolio),
+            KeptResult::Columns(columns) => (columns, None),
+        };
+        let rows = self.store.rows(&id.to_string()).await?;
+        let JobRows { table, documents, recorded } = stored_rows(rows, columns)?;
         let served = self.model(Some(&stored.model)).ok();
         let served = served.filter(|served| served.fingerprint() == work.fingerprint);
+        let warnings = served.map_or_else(Vec::new, |served| served.warnings(&work.request));
         Ok(ExplainAnswer {
-            warnings: served.map_or_else(Vec::new, |served| served.warnings(&work.request)),
             model: stored.model,
-            fingerprint: work.fingerprint,
-            request: work.request,
-            documents,
+            document: work.document(documents, found_in(&table), portfolio, warnings),
             recorded: work.recording.map(|_| recorded),
-            table: Some(Table::new("counterfactuals", columns)?),
+            table: Some(table),
         })
     }
+}
+
+/// The rows of a job.
+struct JobRows {
+    table: Table,
+    documents: Vec<Box<RawValue>>,
+    /// The promises in the ledger.
+    recorded: Vec<Option<Uuid>>,
+}
+
+/// The stored rows of a job, with the columns of their table.
+fn stored_rows(rows: Vec<StoredRow>, columns: Vec<String>) -> Result<JobRows> {
+    let damaged = |error: serde_json::Error| Error::Broken(format!("a damaged job: {error}"));
+    let mut columns: Vec<Column> = columns.into_iter().map(Column::new).collect();
+    let (mut documents, mut recorded) = (Vec::with_capacity(rows.len()), Vec::new());
+    for row in rows {
+        let cells: Vec<String> = serde_json::from_str(&row.cells).map_err(damaged)?;
+        columns.iter_mut().zip(&cells).for_each(|(column, cell)| column.push(cell));
+        documents.push(RawValue::from_string(row.document).map_err(damaged)?);
+        recorded.push(row.promise.as_deref().and_then(|id| Uuid::parse_str(id).ok()));
+    }
+    Ok(JobRows { table: Table::new("counterfactuals", columns)?, documents, recorded })
+}
+
+/// The rows of a table of advice that have advice.
+fn found_in(table: &Table) -> usize {
+    let status = table.columns().iter().find(|column| column.name() == "status");
+    status.map_or(0, |status| status.cells().filter(|cell| *cell == "found").count())
 }

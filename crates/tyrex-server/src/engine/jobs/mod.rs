@@ -23,7 +23,7 @@ use uuid::Uuid;
 
 pub(crate) use audit::AuditWork;
 pub(crate) use calibrate::CalibrateWork;
-pub(crate) use explain::{ExplainAnswer, ExplainWork, KeptCertifying, KeptRows};
+pub(crate) use explain::{ExplainAnswer, ExplainWork, KeptCertifying, KeptQuestion, KeptRows};
 
 use super::error::{Error, Result};
 use super::pool::Stop;
@@ -119,6 +119,10 @@ pub(crate) struct Job {
     /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) problem: Option<String>,
+    /// The token that started it; jobs of a service without tokens, and of earlier versions, have
+    /// none.
+    #[serde(skip)]
+    pub(crate) owner: Option<String>,
 }
 
 /// The question of a job, as stored in the database.
@@ -251,8 +255,14 @@ impl Engine {
         Ok(())
     }
 
-    /// Adds a job.
-    pub(crate) async fn submit(&self, served: &Served, work: Work, total: usize) -> Result<Job> {
+    /// Adds a job of an owner.
+    pub(crate) async fn submit(
+        &self,
+        served: &Served,
+        work: Work,
+        total: usize,
+        owner: Option<String>,
+    ) -> Result<Job> {
         if self.parking.is_set() {
             return Err(Error::Ending);
         }
@@ -272,6 +282,7 @@ impl Engine {
             total,
             seconds_left: None,
             problem: None,
+            owner,
         };
         let question = serde_json::to_string(&work)
             .map_err(|error| Error::Broken(format!("a job without text: {error}")))?;
@@ -286,6 +297,7 @@ impl Engine {
                 created: job.created,
                 finished: None,
                 problem: None,
+                owner: job.owner.clone(),
                 rows: 0,
             })
             .await?;
@@ -540,6 +552,7 @@ fn restored(stored: &StoredJob) -> Option<Entry> {
         total: stored.total,
         seconds_left: None,
         problem: stored.problem.clone(),
+        owner: stored.owner.clone(),
     };
     Some(entry(job, (!state.is_final()).then_some(work)))
 }

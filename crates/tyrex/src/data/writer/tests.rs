@@ -206,3 +206,41 @@ fn a_device_is_written_to_directly_and_a_full_one_is_an_error() {
         assert!(error.starts_with(&expected), "{error}");
     }
 }
+
+/// The rule of a safe file: text that a spreadsheet would run gets an apostrophe, numbers do not.
+#[test]
+fn a_spreadsheet_runs_no_cell() {
+    let cells = [
+        ("=1+1", "'=1+1"),
+        ("+cmd|' /C calc'!A0", "'+cmd|' /C calc'!A0"),
+        ("-2+3", "'-2+3"),
+        ("@SUM(A1)", "'@SUM(A1)"),
+        ("\t=1", "'\t=1"),
+        ("\r=1", "'\r=1"),
+        ("\n=1", "'\n=1"),
+        ("\u{ff1d}1", "'\u{ff1d}1"),
+        ("-inf", "'-inf"),
+        ("-", "'-"),
+        ("-5", "-5"),
+        ("+5.5e-3", "+5.5e-3"),
+        ("a=b", "a=b"),
+        ("'=1", "'=1"),
+        ("", ""),
+    ];
+    let folder = tempfile::tempdir().unwrap();
+    let (given, safe): (Vec<String>, Vec<String>) =
+        cells.iter().map(|(cell, safe)| ((*cell).to_owned(), (*safe).to_owned())).unzip();
+    let given = table(&[("=name", given)]);
+    for format in FORMATS {
+        let path = folder.path().join("safe").with_extension(format);
+        given.write_with(&path, Overwrite::Refuse, super::Cells::SpreadsheetSafe).unwrap();
+        let read = Table::read(&path).unwrap();
+        let column = &read.columns()[0];
+        if format == "csv" {
+            assert_eq!(column.name(), "'=name");
+            assert_eq!(column.cells().collect::<Vec<_>>(), safe);
+        } else {
+            assert_eq!(read.columns(), given.columns(), "{format}");
+        }
+    }
+}

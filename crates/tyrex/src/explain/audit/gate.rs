@@ -108,12 +108,13 @@ impl Gate {
         if !(self.confidence > 0.0 && self.confidence < 1.0) {
             return Err(Error::param("confidence", self.confidence, "a number between 0 and 1"));
         }
-        if self.request.method.needs_models() {
+        let cannot_search = |candidate: &Candidate<'_>| candidate.explainer.search_models.is_none();
+        if self.request.method.needs_models() && candidates.iter().any(cannot_search) {
             let others = MethodSpec::listed(|method| !method.needs_models());
             return Err(Error::param(
                 "method",
                 self.request.method.name(),
-                format!("{others}: a repair is found with the candidate alone"),
+                format!("{others}, or a candidate with an ensemble of its retrained models"),
             ));
         }
         for (index, grouping) in self.by.iter().enumerate() {
@@ -178,7 +179,7 @@ impl Gate {
         let mut promises: Vec<JudgedPromise> = Vec::with_capacity(written.len());
         for (written, read) in written.iter().zip(&reads) {
             let audited = if read.is_ok() { readings.next() } else { None };
-            promises.push(judged(explainer, written, read, audited));
+            promises.push(judged(explainer, own, written, read, audited)?);
         }
         let statuses: Vec<(PromiseStatus, Option<PromisedProbability>)> = promises
             .iter()
@@ -397,10 +398,11 @@ pub(super) fn percent(share: f64) -> String {
 /// The document of one promise.
 fn judged(
     explainer: &Explainer,
+    request: &Request,
     written: &WrittenPromise,
     read: &Result<Read, String>,
     audited: Option<&AuditedPromise>,
-) -> JudgedPromise {
+) -> Result<JudgedPromise> {
     let mut judged = JudgedPromise {
         name: written.name.clone(),
         status: PromiseStatus::Unreadable,
@@ -412,39 +414,43 @@ fn judged(
         changes: Vec::new(),
         repairs: None,
     };
-    let Some(audited) = audited else { return judged };
+    let Some(audited) = audited else { return Ok(judged) };
     judged.score = Some(audited.promised.score);
     judged.stability = Some(audited.stability);
     judged.factual_score = audited.factual.as_ref().map(|factual| factual.score);
     if audited.is_kept() {
         judged.status = PromiseStatus::Kept;
-        return judged;
+        return Ok(judged);
     }
     judged.status = PromiseStatus::Broken;
     if let Some(factual) = &audited.factual {
         judged.changes = changes(explainer.schema(), &factual.values, &audited.promised.values);
         judged.sentence = Some(in_words(&judged.changes));
     }
-    judged.repairs = audited.repairs.as_ref().map(|repairs| PromiseRepairs {
-        from_promised: repair(explainer, &repairs.from_promised),
-        from_factual: repairs.from_factual.as_ref().map(|advice| repair(explainer, advice)),
-    });
-    judged
+    if let Some(repairs) = &audited.repairs {
+        let from_factual = repairs.from_factual.as_ref();
+        judged.repairs = Some(PromiseRepairs {
+            from_promised: repair(explainer, request, &repairs.from_promised)?,
+            from_factual: from_factual.map(|own| repair(explainer, request, own)).transpose()?,
+        });
+    }
+    Ok(judged)
 }
 
-fn repair(explainer: &Explainer, advice: &Advice) -> Repair {
+fn repair(explainer: &Explainer, request: &Request, advice: &Advice) -> Result<Repair> {
     let names = explainer.schema().features.iter().map(|feature| feature.name.clone());
     let values = |row: &Row| names.zip(row.values().iter().cloned()).collect();
     let (Some(found), Some(row)) = (advice.found(), &advice.advised) else {
         let reason = advice.outcome.reason().unwrap_or(Reason::Stuck);
-        return Repair::NotFound { reason, sentence: reason.to_string() };
+        return Ok(Repair::NotFound { reason, sentence: reason.to_string() });
     };
-    Repair::Found {
+    Ok(Repair::Found {
         sentence: advice.sentence(),
         changes: advice.changes.clone(),
         counterfactual: values(row),
         score: found.score,
         stability: advice.stability,
         cost: advice.cost,
-    }
+        promise: explainer.judged_promise(request, &advice.applicant.point, &found.point)?,
+    })
 }

@@ -6,7 +6,7 @@ use super::updates::Updates;
 use super::{RepairSummary, Values, WrittenPromise};
 use crate::counterfactual::Reason;
 use crate::error::Result;
-use crate::explain::{Costs, FeatureChange, PromisedProbability, Request};
+use crate::explain::{Costs, FeatureChange, PromisedProbability, Request, ShownPromise};
 use crate::statistics::{Proportion, mean};
 
 /// The results of all candidates.
@@ -289,6 +289,9 @@ pub enum Repair {
         stability: Option<f64>,
         /// The distances.
         cost: Option<Costs>,
+        /// What retrained models of the candidate say about it, if they were given.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        promise: Option<ShownPromise>,
     },
     /// No repair was found.
     NotFound {

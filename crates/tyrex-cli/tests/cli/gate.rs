@@ -1,0 +1,260 @@
+//! Every end of an audit, as docs/audit.md lists them.
+
+use std::collections::BTreeSet;
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Command, Output, Stdio};
+
+use tyrex::data::{Schema, Value};
+use tyrex::explain::Meaning;
+use tyrex_ledger::database::Database;
+use tyrex_ledger::ledger::{Closing, Document, Ledger, NewPromise, Timestamp, Values};
+
+use crate::audit::{limit, plain, turned};
+use crate::{Place, interrupt};
+
+/// A line of the table: the end, the exit code, the words.
+type Line = (String, i32, String);
+
+/// The table of the documentation.
+fn table() -> Vec<Line> {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/audit.md");
+    let text = std::fs::read_to_string(path).unwrap();
+    let (_, section) = text.split_once("### How an audit can end\n").unwrap();
+    let lines = section.lines().skip_while(|line| !line.starts_with("|---")).skip(1);
+    let line = |line: &str| {
+        let cells: Vec<&str> = line.trim_matches('|').split(" |").map(str::trim).collect();
+        let [end, code, words] = cells[..] else { panic!("{line}") };
+        (end.to_owned(), code.parse().unwrap(), words.to_owned())
+    };
+    lines.take_while(|line| line.starts_with('|')).map(line).collect()
+}
+
+/// How the two promises of a ledger differ from open ones.
+#[derive(Default)]
+struct Difference {
+    expired: bool,
+    threshold: Option<f32>,
+    closed: Option<Closing>,
+    forgotten: bool,
+}
+
+/// A ledger with promises of incomes of 40 and 60, in thousands; the word of its file.
+fn ledger(place: &Place, name: &str, difference: &Difference) {
+    let schema = Schema::from_toml(&plain()).unwrap();
+    let promises: Vec<NewPromise> = [40.0, 60.0]
+        .into_iter()
+        .map(|income| {
+            let row = |income: f64| -> Values {
+                [
+                    ("income", Value::Number(income)),
+                    ("age", Value::Number(30.0)),
+                    ("housing", Value::Text("rent".to_owned())),
+                    ("owner", Value::Text("no".to_owned())),
+                ]
+                .map(|(name, value)| (name.to_owned(), value))
+                .into_iter()
+                .collect()
+            };
+            let mut meaning = Meaning::of(&schema);
+            meaning.threshold = difference.threshold.unwrap_or(meaning.threshold);
+            NewPromise {
+                id: tyrex_ledger::new_id(),
+                subject: format!("subject of {income}"),
+                document: Document {
+                    factual: row(10.0),
+                    advised: row(income),
+                    score: 0.9,
+                    stability: None,
+                    cost_l1: None,
+                    cost_l2: None,
+                    certificate: None,
+                    meaning: Some(meaning),
+                    promised: None,
+                },
+                request: serde_json::json!({"seed": 0, "mark": "unedited"}),
+                model: "0".repeat(64),
+                holds_until: difference.expired.then(Timestamp::now),
+            }
+        })
+        .collect();
+    let file = place.path(name);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+    runtime.block_on(async {
+        let ledger = Ledger::new(Database::open(file.to_str().unwrap()).await.unwrap());
+        ledger.record(&promises).await.unwrap();
+        for promise in &promises {
+            if let Some(closing) = difference.closed {
+                ledger.close(promise.id, closing).await.unwrap();
+            }
+            if difference.forgotten {
+                ledger.forget(&promise.subject).await.unwrap();
+            }
+        }
+        ledger.database().close().await;
+    });
+}
+
+/// Replaces text in the bytes of a file by text of the same length.
+fn edit(place: &Place, file: &str, from: &str, to: &str) {
+    let mut bytes = place.read_bytes(file);
+    let places: Vec<usize> = (0..bytes.len() - from.len())
+        .filter(|&at| bytes[at..].starts_with(from.as_bytes()))
+        .collect();
+    assert!(!places.is_empty() && from.len() == to.len());
+    places.into_iter().for_each(|at| bytes[at..at + to.len()].copy_from_slice(to.as_bytes()));
+    std::fs::write(place.path(file), bytes).unwrap();
+}
+
+fn place() -> Place {
+    let place = Place::with_loans();
+    for (name, from) in [("low.onnx", 30.0), ("mid.onnx", 55.0), ("high.onnx", 200.0)] {
+        limit(&place, name, from, &plain());
+    }
+    let others = plain().replace("\"rent\", \"own\", \"free\"", "\"own\", \"free\", \"lease\"");
+    limit(&place, "level.onnx", 30.0, &others);
+    limit(&place, "turned.onnx", -1000.0, &turned(&plain()));
+    place.write("notes.txt", "hello");
+    place.write("none.csv", "row,status,income\n0,not_found,\n");
+    let usual = Difference::default;
+    for (name, difference) in [
+        ("open.db", usual()),
+        ("edited.db", usual()),
+        ("entry.db", usual()),
+        ("expired.db", Difference { expired: true, ..usual() }),
+        ("withdrawn.db", Difference { closed: Some(Closing::Withdrawn), ..usual() }),
+        ("fulfilled.db", Difference { closed: Some(Closing::Fulfilled), ..usual() }),
+        ("forgotten.db", Difference { forgotten: true, ..usual() }),
+        ("threshold.db", Difference { threshold: Some(0.6), ..usual() }),
+    ] {
+        ledger(&place, name, &difference);
+    }
+    edit(&place, "edited.db", "subject of 40", "subject of 41");
+    edit(&place, "entry.db", "unedited", "redacted");
+    // One line more than a file of promises may have.
+    place.write("long.csv", &format!("income\n{}", "1\n".repeat(500_001)));
+    // Many broken promises, whose repairs take a while.
+    let lines: String =
+        (0..200_000).map(|row| format!("{row},found,{},30,rent,no\n", row % 50)).collect();
+    place.write("many.csv", &format!("row,status,income,age,housing,owner\n{lines}"));
+    place
+}
+
+/// The exit code as a shell sees it, and all words.
+fn ended(output: &Output) -> (i32, String) {
+    let code = output.status.code().or_else(|| Some(128 + output.status.signal()?));
+    let text = [&output.stdout[..], &output.stderr[..]].concat();
+    let text = String::from_utf8(text).unwrap();
+    (code.unwrap(), text.split_whitespace().collect::<Vec<_>>().join(" "))
+}
+
+fn audit(place: &Place, arguments: &[&str]) -> Command {
+    place.command(&[&["audit"], arguments].concat())
+}
+
+/// Interrupts an audit as soon as it listens for interrupts.
+fn interrupted(command: &mut Command) -> Output {
+    let child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let status = format!("/proc/{}/status", child.id());
+    let listens = || {
+        let text = std::fs::read_to_string(&status).unwrap();
+        let caught = text.lines().find_map(|line| line.strip_prefix("SigCgt:")).unwrap();
+        u64::from_str_radix(caught.trim(), 16).unwrap() & 0b10 != 0
+    };
+    while !listens() {
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    }
+    interrupt(&child);
+    child.wait_with_output().unwrap()
+}
+
+/// The same program where a process has little memory.
+fn in_little_memory(place: &Place, arguments: &[&str]) -> Output {
+    let command = audit(place, arguments);
+    let words = command.get_args().map(|word| word.to_str().unwrap()).collect::<Vec<_>>().join(" ");
+    let program = command.get_program().to_str().unwrap();
+    Command::new("sh")
+        .args(["-c", &format!("ulimit -v 400000; exec {program} {words}")])
+        .current_dir(place.path(""))
+        .env("RAYON_NUM_THREADS", "1")
+        .output()
+        .unwrap()
+}
+
+fn closed_pipe() -> Stdio {
+    let (reader, writer) = std::io::pipe().unwrap();
+    drop(reader);
+    writer.into()
+}
+
+#[test]
+fn every_end_of_the_table_is_reached() {
+    let place = place();
+    let ledger = |file: &'static str, model: &'static str, more: &[&'static str]| {
+        let fixed = ["--ledger", file, "--model", model, "--method", "min-cost"];
+        audit(&place, &[&fixed[..], more].concat()).output().unwrap()
+    };
+    let file = |file: &'static str, model: &'static str| {
+        let fixed = ["--counterfactuals", file, "--model", model, "--method", "min-cost"];
+        audit(&place, &fixed)
+    };
+    let ends: Vec<(&str, Output)> = vec![
+        ("all promises kept", ledger("open.db", "low.onnx", &[])),
+        ("some broken", ledger("open.db", "mid.onnx", &[])),
+        ("as many broken as `--allow` permits", ledger("open.db", "mid.onnx", &["--allow", "50%"])),
+        ("a promised row that the candidate cannot read", ledger("open.db", "level.onnx", &[])),
+        (
+            "a candidate with another schema, which lacks a promised level",
+            ledger("open.db", "level.onnx", &[]),
+        ),
+        ("no promise in the ledger", {
+            let empty = place.path("empty.db");
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
+            runtime.block_on(async {
+                Database::open(empty.to_str().unwrap()).await.unwrap().close().await;
+            });
+            ledger("empty.db", "high.onnx", &[])
+        }),
+        ("all promises expired", ledger("expired.db", "high.onnx", &[])),
+        ("all promises withdrawn", ledger("withdrawn.db", "high.onnx", &[])),
+        ("all promises fulfilled", ledger("fulfilled.db", "high.onnx", &[])),
+        ("all promises forgotten", ledger("forgotten.db", "high.onnx", &[])),
+        ("a candidate with another favourable label", ledger("open.db", "turned.onnx", &[])),
+        ("promises with another threshold", ledger("threshold.db", "low.onnx", &[])),
+        ("personal data of the ledger edited", ledger("edited.db", "low.onnx", &[])),
+        ("an entry of the ledger edited", ledger("entry.db", "low.onnx", &[])),
+        ("no such ledger", ledger("absent.db", "low.onnx", &[])),
+        ("a file without promises", file("none.csv", "low.onnx").output().unwrap()),
+        ("a candidate that is no model", ledger("open.db", "notes.txt", &[])),
+        ("a reader that closes its pipe", {
+            let fixed = ["--ledger", "open.db", "--model", "mid.onnx", "--method", "min-cost"];
+            audit(&place, &fixed).stdout(closed_pipe()).output().unwrap()
+        }),
+        ("an output that cannot be written", ledger("open.db", "low.onnx", &["--out", "no/a.csv"])),
+        (
+            "a parameter beyond its limit",
+            audit(&place, &["--ledger", "open.db", "--model", "low.onnx", "--k", "2000000"])
+                .output()
+                .unwrap(),
+        ),
+        ("a file with more than 500000 lines", file("long.csv", "low.onnx").output().unwrap()),
+        ("an interrupt (Ctrl-C)", interrupted(&mut file("many.csv", "high.onnx"))),
+        (
+            "not enough memory",
+            in_little_memory(&place, &["--counterfactuals", "many.csv", "--model", "high.onnx"]),
+        ),
+    ];
+    let table = table();
+    let documented: BTreeSet<&str> = table.iter().map(|(end, ..)| end.as_str()).collect();
+    let tested: BTreeSet<&str> = ends.iter().map(|(end, _)| *end).collect();
+    assert_eq!(tested, documented);
+    let mut different = Vec::new();
+    for (end, output) in &ends {
+        let (_, code, words) = table.iter().find(|(name, ..)| name == end).unwrap();
+        let (own, text) = ended(output);
+        if own != *code || !text.contains(words) {
+            different.push(format!("{end}: {own}, {text}"));
+        }
+    }
+    assert!(different.is_empty(), "{}", different.join("\n"));
+}

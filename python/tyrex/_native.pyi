@@ -111,7 +111,7 @@ class Explainer:
         A certificate for every row of a table that is not dropped, as JSON, each with its sentence,
         after its row.
         """
-    def explain(self, /, rows: Table | None, options: str, by: SupportsGetItem[int, str], amount: str | None = None, limit: SupportsIndex | None = None, ensemble: Ensemble | None = None, training: str | None = None, progress: Any | None = None) -> tuple[str, list[float], str, bool, str, list[str]]:
+    def explain(self, /, rows: Table | None, options: str, by: SupportsGetItem[int, str], amount: str | None = None, limit: SupportsIndex | None = None, ensemble: Ensemble | None = None, training: str | None = None, progress: Any | None = None) -> tuple[str, list[float], bool]:
         """
         Advice for the rows of a table, or for the first own ones that are rejected: a document
         per row, the seconds each took, the request, and whether Ctrl-C ended the search. The

@@ -179,6 +179,9 @@ fn database_remedy(error: &database::Error) -> Option<String> {
             database::Error::Unreachable { address, .. } if address.starts_with("postgres") => {
                 "check that the server runs, and check host, port, user, password and database"
             }
+            database::Error::Unreachable { problem, .. } if problem.contains("malformed") => {
+                "restore the file from a backup"
+            }
             database::Error::Unreachable { .. } => {
                 "name a file in an existing folder with write permission"
             }

@@ -482,9 +482,21 @@ async fn check_file(
         "SELECT count(*), count(CASE WHEN name = 'tyrex_migrations' THEN 1 END) \
          FROM sqlite_schema WHERE type = 'table'",
     )
-    .fetch_one(connection)
+    .fetch_one(&mut *connection)
     .await?;
-    check_ours(shown, opening, tables > 0, ours > 0)
+    check_ours(shown, opening, tables > 0, ours > 0)?;
+    // The driver panics on names that are not text.
+    let schema: Vec<Vec<u8>> =
+        sqlx::query_scalar("SELECT CAST(coalesce(sql, '') AS BLOB) FROM sqlite_schema")
+            .fetch_all(connection)
+            .await?;
+    if schema.iter().any(|definition| std::str::from_utf8(definition).is_err()) {
+        return Err(Error::Unreachable {
+            address: shown.to_owned(),
+            problem: "database disk image is malformed".to_owned(),
+        });
+    }
+    Ok(())
 }
 
 /// Rejects a database of another program, and an empty one if it must exist.

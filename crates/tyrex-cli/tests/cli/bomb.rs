@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use crate::{LOANS, Place};
 
@@ -26,9 +26,8 @@ fn python() -> PathBuf {
     std::env::var_os("TYREX_PYTHON").map_or_else(|| PathBuf::from(beside), PathBuf::from)
 }
 
-/// The exit code, the largest memory that was in use, in bytes, and the time.
-fn measured(command: &mut Command) -> (i32, u64, Duration) {
-    let begin = Instant::now();
+/// The exit code, and the largest memory that was in use, in bytes.
+fn measured(command: &mut Command) -> (i32, u64) {
     let mut child = command.stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap();
     let status = format!("/proc/{}/status", child.id());
     let mut most = 0;
@@ -39,7 +38,7 @@ fn measured(command: &mut Command) -> (i32, u64, Duration) {
             most = u64::max(most, kib);
         }
         if let Some(status) = child.try_wait().unwrap() {
-            return (status.code().unwrap(), 1024 * most, begin.elapsed());
+            return (status.code().unwrap(), 1024 * most);
         }
         std::thread::sleep(Duration::from_millis(2));
     }
@@ -67,9 +66,8 @@ fn five_million_equal_rows_take_little_memory() {
         (&["schema", "infer", "bomb.parquet", "--label", "owner"], 2),
     ];
     for (arguments, code) in commands {
-        let (own, memory, time) = measured(&mut place.command(arguments));
+        let (own, memory) = measured(&mut place.command(arguments));
         let mebibytes = memory >> 20;
-        println!("{}: exit code {own}, {mebibytes} MiB, {time:?}", arguments[0]);
         assert_eq!(own, code, "{arguments:?}");
         assert!(memory < 1_000_000_000, "{arguments:?}: {mebibytes} MiB");
     }

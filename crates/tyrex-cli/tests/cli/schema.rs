@@ -1,5 +1,7 @@
 //! `tyrex schema`
 
+use std::fmt::Write as _;
+
 use crate::{LOANS, Place};
 
 #[test]
@@ -31,7 +33,7 @@ fn a_file_with_a_repeated_header_is_drawn_up_and_trained_on() {
     for row in 0..120 {
         let (income, debt) = (row * 37 % 101, row * 13 % 53);
         let paid = ["no", "yes"][usize::from(income > debt)];
-        text += &format!("{income},{debt},{income},{paid},{paid}\n");
+        writeln!(text, "{income},{debt},{income},{paid},{paid}").unwrap();
     }
     place.write("loans.csv", &text);
     let infer = ["schema", "infer", "loans.csv", "--label", "paid", "--out", "s.toml"];

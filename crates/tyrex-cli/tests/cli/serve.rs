@@ -386,7 +386,6 @@ impl Drop for Disk {
 fn a_service_on_a_full_disk_is_not_ready() {
     let place = Place::new();
     let Some(disk) = Disk::mount(place.path("disk")) else {
-        println!("no disk could be mounted");
         return;
     };
     let service = Running::start(&place, &["--ledger", "disk/tyrex.db"]);

@@ -383,6 +383,24 @@ fn the_first_bad_entry_is_named() {
     });
 }
 
+/// The driver of the database would panic.
+#[test]
+fn a_definition_that_is_not_text_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("advice.db");
+    for place in [b"forgets     TEXT".as_slice(), b"TEXT NOT NULL"] {
+        let _ = std::fs::remove_file(&file);
+        run(fill(&file, 5));
+        let mut bytes = std::fs::read(&file).unwrap();
+        let start = bytes.windows(place.len()).position(|text| text == place).unwrap();
+        bytes[start + 1] = 0xff;
+        std::fs::write(&file, bytes).unwrap();
+        let error = run(Database::open_existing(file.to_str().unwrap())).unwrap_err();
+        let expected = format!("{}: database disk image is malformed", file.display());
+        assert_eq!(error.to_string(), expected);
+    }
+}
+
 /// Personal data that were exchanged or edited are no answer, whoever asks for them.
 #[test]
 fn personal_data_that_were_changed_are_not_read() {

@@ -351,7 +351,7 @@ fn personal(value: &Value, path: &[String], found: &mut Vec<Vec<String>>) {
     let is_known = match value {
         Value::Object(fields) => {
             for (name, inner) in fields {
-                personal(inner, &[path, &[name.clone()]].concat(), found);
+                personal(inner, &[path, std::slice::from_ref(name)].concat(), found);
             }
             false
         }
@@ -447,7 +447,7 @@ fn a_job_belongs_to_the_token_that_made_it() {
     };
     assert_eq!(ids(&other), Vec::<String>::new());
     for asker in [&owner, &admin] {
-        assert_eq!(ids(asker), [job.clone()]);
+        assert_eq!(ids(asker), std::slice::from_ref(&job));
         assert_eq!(asker.ask(&call("GET", &path, None), "*/*").status, 200);
     }
     for (method, path) in [

@@ -104,7 +104,7 @@ impl Warnings {
         {
             let class = imported.class.as_ref();
             let class =
-                class.map_or_else(|| " that it gives".into(), |class| format!(" of {class}"));
+                class.map_or_else(|| " that it gives".to_owned(), |class| format!(" of {class}"));
             return Err(Error::InvalidModel(format!(
                 "{reversed}; its score was taken as the probability{class}. Name the favourable \
                  class with `favourable_class` under `[model]` in the schema, or correct \

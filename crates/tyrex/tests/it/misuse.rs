@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use tyrex::data::schema::ModelRule;
 use tyrex::data::{Schema, Table, Value};
 use tyrex::explain::{Ask, Explainer, PerformanceTally, Reference, UnlabelledRows, import_bytes};
 use tyrex::model::onnx::{Block, Core, ExportMetadata, ImportOptions, Inputs, OnnxModel, write};
@@ -276,7 +277,7 @@ fn a_network_takes_missing_values_only_with_an_imputer() {
     let bytes = imputing.to_onnx().unwrap();
     let again = import_bytes(&bytes, &schema, &ImportOptions::default());
     let mut encoded = schema.clone();
-    encoded.model = tyrex::data::schema::ModelRule::default();
+    encoded.model = ModelRule::default();
     let again = with_holes(&encoded, again.unwrap()).unwrap();
     assert_eq!(again.scores(), imputing.scores());
 }

@@ -189,7 +189,6 @@ pub(crate) async fn result(
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
 #[expect(dead_code, reason = "it describes the documents; each is written where it is made")]
-#[expect(clippy::large_enum_variant, reason = "there is no value of it")]
 pub(crate) enum JobDocument {
     /// Advice.
     Explain(Box<ExplainDocument>),

@@ -444,14 +444,16 @@ def test_auc_and_calibration_error_are_scikit_learns() -> None:
     truth = draws.integers(2, size=1000)
     distinct = draws.permutation(np.linspace(0.01, 0.7, 1000)) + 0.2 * truth
     frame = pd.DataFrame({"row": np.arange(1000)})
-    for given in (distinct, distinct.round(1), np.full(1000, 0.25), 1 - truth, truth):
+
+    def explained(given: np.ndarray) -> tuple[np.ndarray, tyrex.Explainer]:
         scores = np.asarray(given, dtype=np.float32)
-        explainer = tyrex.Explainer(
-            lambda x, scores=scores: scores[x["row"].round().astype(int)],
-            frame,
-            label=truth,
-            favourable=1,
-        )
+        model = lambda x: scores[x["row"].round().astype(int)]  # noqa: E731
+        return scores, tyrex.Explainer(model, frame, label=truth, favourable=1)
+
+    with pytest.raises(tyrex.ModelError, match=r"the wrong way round \(AUC 0\.000"):
+        explained(1 - truth)
+    for given in (distinct, distinct.round(1), np.full(1000, 0.25), truth):
+        scores, explainer = explained(given)
         (part,) = explainer.performance()
         assert part["auc"] == pytest.approx(roc_auc_score(truth, scores), abs=1e-12)
         if given is distinct:

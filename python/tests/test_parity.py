@@ -267,11 +267,15 @@ def test_every_method_has_one_document(method: str, tiny: FrontEnds, people: pd.
     document = tiny.by_command_line(rows, method)
     assert len(document["rows"]) == 5
     expected = answered("by_command_line", document)
-    assert answered("by_http", tiny.by_http(rows, method)) == expected
     assert answered("by_python", tiny.by_python(rows, method)) == expected
+    served = tiny.by_http(rows, method)
     if method == "trex-e":
-        assert document["portfolio"]["statements"]
+        assert answered("by_http", served) == expected
         assert all(each["unchanged"]["models"] == 61 for each in document["rows"])
+    else:
+        # A service divides the retrained models once, for all questions: those that other methods
+        # do not search over are not among its fresh ones.
+        assert advised(served["rows"]) == advised(document["rows"])
 
 
 def answer(document: dict) -> dict:

@@ -110,8 +110,8 @@ def test_refit_makes_the_models_of_a_promise(rows: pd.DataFrame, logistic: tyrex
         limit=6, promise=0.5, confidence=0.9, refit=refit, progress=lambda *at: seen.append(at)
     )
     # 40 to search over, 30 that choose the margin, 9 fresh ones, and 20 to compare with.
-    assert len(calls) == 99 and (99, 99) in seen
-    assert len({seed for seed, _ in calls}) == 99
+    assert len(calls) == 129 and (129, 129) in seen
+    assert len({seed for seed, _ in calls}) == 129
     assert sum(different == ROWS for _, different in calls) == 20
     assert advice.request["method"]["method"] == "trex-e"
     promises = [each.promise for each in advice if each.found]

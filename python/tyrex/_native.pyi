@@ -113,12 +113,11 @@ class Explainer:
         """
     def explain(self, /, rows: Table | None, options: str, by: SupportsGetItem[int, str], amount: str | None = None, limit: SupportsIndex | None = None, ensemble: Ensemble | None = None, training: str | None = None, progress: Any | None = None) -> tuple[str, list[float], bool]:
         """
-        Advice for the rows of a table, or for the first own ones that are rejected: a document
-        per row, the seconds each took, the request, and whether Ctrl-C ended the search. The
-        ensemble is used for certificates and for `tau = auto`, in place of models trained now.
-        `training` are training parameters that replace those of the model's recipe. The fifth
-        element is the document of all promises at once, by the groups of `by` and weighted by the
-        column `amount`; `null` without a promise. The last are reasons to doubt the advice.
+        Advice for the rows of a table, or for the first own ones that are rejected: the document of
+        the answer, the seconds each row took, and whether Ctrl-C ended the search. The ensemble is
+        used for certificates and for `tau = auto`, in place of models trained now. `training` are
+        training parameters that replace those of the model's recipe. The portfolio is also stated by
+        the groups of `by` and weighted by the column `amount`.
         """
     @property
     def fingerprint(self, /) -> str:
@@ -409,7 +408,7 @@ def gate_html(report: str) -> str:
     The gate's report as a page of HTML.
     """
 
-def judge(candidates: SupportsGetItem[int, tuple[str, Explainer]], promises: str, options: str, by: SupportsGetItem[int, str], allow: SupportsFloat | SupportsIndex | None = None, confidence: SupportsFloat | SupportsIndex | None = None, progress: Any | None = None) -> tuple[str, bool]:
+def judge(candidates: SupportsGetItem[int, tuple[str, Explainer]], promises: str, options: str, by: SupportsGetItem[int, str], allow: SupportsFloat | SupportsIndex | None = None, confidence: SupportsFloat | SupportsIndex | None = None, ensemble: Ensemble | None = None, progress: Any | None = None) -> tuple[str, bool]:
     """
     Audits promises under candidates, the best candidate first: the gate's report as JSON, and
     whether Ctrl-C ended the search for repairs.

@@ -184,9 +184,7 @@ def _model_of(converted: Onnx) -> _native.Model:
     )
 
 
-def _native_of(
-    converted: Onnx, source: Source, schema: Schema, given: bool
-) -> _native.Explainer:
+def _native_of(converted: Onnx, source: Source, schema: Schema, given: bool) -> _native.Explainer:
     """A converted model, on the raw columns it takes. Unless the schema was given, the model gets
     missing numbers as they are."""
     model = _model_of(converted)

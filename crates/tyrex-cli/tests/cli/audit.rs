@@ -74,6 +74,7 @@ fn given_models_search_and_judge_repairs() {
         assert!(promise["accepting"].as_u64().unwrap() >= 59, "{promise}");
     }
     let text = place.run(&arguments).stdout;
+    let text = text.split_whitespace().collect::<Vec<_>>().join(" ");
     assert!(text.contains("of 61 models retrained to check this accept it"), "{text}");
     // Without them a repair is found with the candidate alone, and says nothing about retraining.
     let plain = place.run(&audit(&["--model", "mid.onnx", "--json"]));

@@ -396,8 +396,7 @@ fn a_definition_that_is_not_text_is_an_error() {
         bytes[start + 1] = 0xff;
         std::fs::write(&file, bytes).unwrap();
         let error = run(Database::open_existing(file.to_str().unwrap())).unwrap_err();
-        let expected = format!("{}: database disk image is malformed", file.display());
-        assert_eq!(error.to_string(), expected);
+        assert!(error.to_string().contains("malformed"), "{error}");
     }
 }
 

@@ -40,7 +40,7 @@ fn the_default_answer_has_a_promise_and_is_the_librarys() {
     }
     assert_eq!(model()["methods"][0]["name"], "trex-e");
     assert_eq!(model()["promise"]["usual"], 0.9);
-    assert_eq!(model()["ensemble"]["wanted"], 131);
+    assert_eq!(model()["ensemble"]["wanted"], 161);
 
     let answer = server.post("/v1/explain", &question).json();
     let advice = &answer["rows"][0]["advice"];
@@ -74,7 +74,7 @@ fn the_default_answer_has_a_promise_and_is_the_librarys() {
     let survival = server.post("/v1/survival", &question).json();
     assert_eq!(survival["models"], 61);
     assert_eq!(survival["rows"][0]["scores"].as_array().map(Vec::len), Some(61));
-    assert_eq!(survival["rows"][0]["searched"].as_array().map(Vec::len), Some(70));
+    assert_eq!(survival["rows"][0]["searched"].as_array().map(Vec::len), Some(100));
 
     // 61 models cannot show more than 0.952.
     let more = json!({ "indices": [answer["rows"][0]["row"]], "promise": 0.99 });

@@ -469,7 +469,7 @@ fn a_stream_of_events_ends_with_its_token() {
     let revoked = server.token(Role::Admin, None);
     let expiring = server.token(Role::Admin, Some(Duration::from_secs(3)));
     let asker = Asker { server: &server, token: Some(revoked.text.clone()) };
-    // So many jobs that the last one waits for its turn until the test ends.
+    // So many jobs that the last one has not ended when the test ends.
     let rows = json!({"indices": (0..10).collect::<Vec<_>>(), "samples": 20_000, "tau": 0.99, "wait": false});
     let jobs: Vec<Value> =
         (0..40).map(|_| asker.json(&call("POST", "/v1/explain", Some(rows.clone())))).collect();
@@ -498,5 +498,5 @@ fn a_stream_of_events_ends_with_its_token() {
     assert!(begin.elapsed() < Duration::from_secs(10), "{:?}", begin.elapsed());
     let admin = Asker::of(&server, Some(Role::Admin));
     let job = admin.json(&call("GET", &path, None));
-    assert_eq!(job["state"], "queued", "it goes on");
+    assert!(["queued", "running"].contains(&job["state"].as_str().unwrap()), "{}", job["state"]);
 }

@@ -305,7 +305,10 @@ fn what_cannot_be_audited_is_refused() {
     );
     let over_models = Request::new("trex-e", Protocol::Product, Norm::L1, Seed(4)).unwrap();
     let error = Gate::new(over_models).judge(&candidates, &written(&given), GO_ON).unwrap_err();
-    assert!(error.to_string().contains("a repair is found with the candidate alone"), "{error}");
+    assert!(
+        error.to_string().contains("a candidate with an ensemble of its retrained models"),
+        "{error}"
+    );
     // A row of another schema cannot be read, and counts as broken.
     let other = Values::from([("x".to_owned(), 1.0.into())]);
     let name = "row 7".to_owned();

@@ -243,7 +243,7 @@ fn a_calibration_tries_every_threshold_on_the_first_rejected_rows() {
         .calibrate(&rejected(&explainer), &nobody, &ensemble, |_| GO_ON())
         .unwrap_err()
         .to_string();
-    assert!(error.contains("at least one to search for"), "{error}");
+    assert!(error.contains("at least 1 applicant to search for"), "{error}");
 }
 
 #[test]

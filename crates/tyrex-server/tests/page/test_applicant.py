@@ -128,7 +128,7 @@ def test_advice_has_a_promise_that_can_be_chosen(make_page, tmp_path):
     page = make_page(server=server)
     met(page)
     # Only fresh models count.
-    expect(page.locator(".strip .dot.searched")).to_have_count(70)
+    expect(page.locator(".strip .dot.searched")).to_have_count(100)
     expect(page.locator(".survives")).to_contain_text("61 retrained models")
     ask(page)
     expect(page.locator(".advice .promise")).to_contain_text(

@@ -5,7 +5,6 @@ use std::os::unix::process::CommandExt as _;
 use std::path::PathBuf;
 use std::process::{Command, Output};
 
-use crate::audit::{limit, plain};
 use crate::{Answer, LOANS, LOANS_SCHEMA, Place};
 
 /// A network that is trained for an instant, and a ledger with two promises.

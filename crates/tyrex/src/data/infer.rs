@@ -24,7 +24,21 @@ const FEW_VALUES: usize = 10;
 /// Numbers with more decimals than this have no step.
 const MOST_DECIMALS: usize = 6;
 /// Favourable labels as data sets commonly write them.
-const GOOD_WORDS: [&str; 8] = ["good", "yes", "true", "approved", "accepted", "paid", ">50k", "1"];
+const GOOD_WORDS: [&str; 13] = [
+    "good",
+    "yes",
+    "true",
+    "approved",
+    "accepted",
+    "paid",
+    "fully paid",
+    "retained",
+    "pass",
+    "passed",
+    "graduate",
+    ">50k",
+    "1",
+];
 
 /// Labels that deny the label's name.
 const DENYING_WORDS: [&str; 6] = ["no", "false", "0", "n", "f", "none"];
@@ -215,8 +229,11 @@ fn infer_label(table: &Table, label: &Summary<'_>, favourable: &[Value]) -> Resu
             listed(&levels)
         )));
     }
-    let favourable =
-        if favourable.is_empty() { vec![guess(label.name, &levels)] } else { favourable.to_vec() };
+    let favourable = if favourable.is_empty() {
+        vec![guess(label.name, &levels).0]
+    } else {
+        favourable.to_vec()
+    };
     let unfavourable: Vec<Value> =
         levels.into_iter().filter(|level| !favourable.contains(level)).collect();
     if unfavourable.is_empty() {
@@ -240,13 +257,26 @@ fn absent_label(table: &Table, favourable: &[Value]) -> Label {
     Label { column, favourable, unfavourable: Vec::new(), missing: MissingPolicy::Reject }
 }
 
-/// The level that is probably favourable: one with a good name; if the label's name is that of a bad
-/// outcome, the level that denies it.
-fn guess(label: &str, levels: &[Value]) -> Value {
+/// The reason for a guess of the favourable level.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ground {
+    /// The label's name is that of a bad outcome, and the level denies it.
+    Denied,
+    /// The level has a good name.
+    GoodName,
+    /// There is none: the level is the first.
+    First,
+}
+
+/// The level that is probably favourable, and why.
+fn guess(label: &str, levels: &[Value]) -> (Value, Ground) {
     let named = |word: &&str| levels.iter().find(|level| level.to_string().to_lowercase() == *word);
     let denied =
         if review::is_bad_outcome(label) { DENYING_WORDS.iter().find_map(named) } else { None };
-    denied.or_else(|| GOOD_WORDS.iter().find_map(named)).unwrap_or(&levels[0]).clone()
+    let denied = denied.map(|level| (level, Ground::Denied));
+    let good = || GOOD_WORDS.iter().find_map(named).map(|level| (level, Ground::GoodName));
+    let (level, ground) = denied.or_else(good).unwrap_or((&levels[0], Ground::First));
+    (level.clone(), ground)
 }
 
 fn remark_on_label(inferred: &mut Inferred, label: Option<&Summary<'_>>, favourable: &[Value]) {
@@ -258,15 +288,22 @@ fn remark_on_label(inferred: &mut Inferred, label: Option<&Summary<'_>>, favoura
     };
     if favourable.is_empty() {
         let guessed = listed(&inferred.schema.label.favourable);
-        let why = if review::is_bad_outcome(label.name) {
-            format!(", since `{}` names a bad outcome", label.name)
-        } else {
-            String::new()
+        let text = match guess(label.name, &label.levels()).1 {
+            Ground::Denied => format!(
+                "Check [label]: {guessed} was guessed to be the favourable value, since `{}` names \
+                 a bad outcome.",
+                label.name
+            ),
+            Ground::GoodName => {
+                format!("Check [label]: {guessed} was guessed to be the favourable value.")
+            }
+            Ground::First => format!(
+                "Correct [label]: {guessed} was taken as the favourable value because it is the \
+                 first; no name says which value is good. If another one is, advice leads the wrong \
+                 way."
+            ),
         };
-        inferred.note(
-            None,
-            format!("Check [label]: {guessed} was guessed to be the favourable value{why}."),
-        );
+        inferred.note(None, text);
     }
     if label.missing > 0 {
         let text = format!("{} rows have no label and are dropped.", label.missing);
@@ -448,6 +485,19 @@ mod tests {
             .unwrap();
         }
         Table::from_csv(Path::new("folder/people.csv"), text.as_bytes()).unwrap()
+    }
+
+    #[test]
+    fn a_guess_without_a_ground_is_no_reason() {
+        let levels = |names: [&str; 2]| names.map(Value::from);
+        for (label, names, guessed, ground) in [
+            ("default", ["no", "yes"], "no", Ground::Denied),
+            ("churn", ["Churned", "Retained"], "Retained", Ground::GoodName),
+            ("loan_status", ["Charged Off", "Fully Paid"], "Fully Paid", Ground::GoodName),
+            ("risk", ["high", "low"], "high", Ground::First),
+        ] {
+            assert_eq!(guess(label, &levels(names)), (Value::from(guessed), ground), "{label}");
+        }
     }
 
     #[test]

@@ -204,11 +204,16 @@ impl Address {
             #[cfg(not(feature = "postgres"))]
             return Err(Error::NoPostgres);
         }
-        match address.split_once("://") {
-            Some(("sqlite", file)) => Ok(Self::File(file.into())),
-            Some(_) => Err(Error::Address),
-            None => Ok(Self::File(address.into())),
+        let file = match address.split_once("://") {
+            Some(("sqlite", file)) => file,
+            Some(_) => return Err(Error::Address),
+            None => address,
+        };
+        // SQLite would open another file than the one that is checked, or none.
+        if file.is_empty() || file.starts_with("file:") || file == ":memory:" {
+            return Err(Error::Address);
         }
+        Ok(Self::File(file.into()))
     }
 
     /// The address for display, without a password.
@@ -426,6 +431,7 @@ async fn read_only(path: &Path, shown: &str) -> Result<SqliteConnectOptions> {
         .disable_statement_logging();
     let mut connection = options.connect().await?;
     check_file(&mut connection, shown, Opening::MustExist).await?;
+    check_definitions(&mut connection, shown).await?;
     let latest: Option<i64> = sqlx::query_scalar("SELECT max(version) FROM tyrex_migrations")
         .fetch_one(&mut connection)
         .await?;
@@ -468,6 +474,7 @@ async fn prepare_file(options: &SqliteConnectOptions, shown: &str, opening: Open
     check_file(&mut connection, shown, opening).await?;
     let mut transaction = connection.begin_with("BEGIN IMMEDIATE").await?;
     migrate(migrations!("sqlite"), &mut *transaction, shown).await?;
+    check_definitions(&mut transaction, shown).await?;
     transaction.commit().await?;
     connection.close().await?;
     Ok(())
@@ -497,6 +504,30 @@ async fn check_file(
         });
     }
     Ok(())
+}
+
+/// Rejects a database with a view or a trigger that the migrations do not define, or with other
+/// columns in the tables of the ledger: they would change what a statement reads or writes, while
+/// every entry keeps its hash. Dropped triggers only permit what the chain detects.
+async fn check_definitions(connection: &mut SqliteConnection, shown: &str) -> Result<()> {
+    const DEFINED: &str = "SELECT type, name, sql FROM sqlite_schema WHERE type IN ('view', 'trigger') \
+                           OR name IN ('entries', 'payloads', 'head') ORDER BY name";
+    let mut empty = SqliteConnectOptions::new().filename(":memory:").connect().await?;
+    migrate(migrations!("sqlite"), &mut empty, shown).await?;
+    let own: Vec<(String, String, String)> = sqlx::query_as(DEFINED).fetch_all(&mut empty).await?;
+    empty.close().await?;
+    let found: Vec<(String, String, String)> =
+        sqlx::query_as(DEFINED).fetch_all(connection).await?;
+    match found.iter().find(|definition| !own.contains(definition)) {
+        None => Ok(()),
+        Some((kind, name, _)) => Err(Error::Unreachable {
+            address: shown.to_owned(),
+            problem: format!(
+                "the {kind} `{name}` is not as tyrex defines it, so the database was changed by \
+                 another program and cannot be trusted"
+            ),
+        }),
+    }
 }
 
 /// Rejects a database of another program, and an empty one if it must exist.

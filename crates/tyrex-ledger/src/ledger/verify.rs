@@ -272,10 +272,10 @@ impl<'a> Check<'a> {
         if problem.trouble != Trouble::Edited {
             return Ok(problem);
         }
-        let highest: Option<i64> = on!(snapshot, connection => {
-            sqlx::query_scalar("SELECT max(sequence) FROM entries").fetch_one(&mut **connection).await?
+        let count: i64 = on!(snapshot, connection => {
+            sqlx::query_scalar("SELECT count(*) FROM entries").fetch_one(&mut **connection).await?
         });
-        let places = 1..=highest.unwrap_or(0).saturating_add(1);
+        let places = 1..=count.saturating_add(1);
         let written_at = |&place: &i64| stored.line.hash_at(place).0 == *stored.hash;
         Ok(match places.into_iter().find(written_at) {
             Some(place) => {

@@ -383,6 +383,42 @@ fn the_first_bad_entry_is_named() {
     });
 }
 
+/// They leave every entry as it was, and change what is read or written.
+#[test]
+fn definitions_of_others_are_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    for (index, statements) in [
+        "ALTER TABLE entries ADD COLUMN status TEXT DEFAULT 'expired'",
+        "ALTER TABLE entries ADD COLUMN subject TEXT DEFAULT 'nobody'",
+        "CREATE TRIGGER lost BEFORE INSERT ON entries BEGIN SELECT RAISE(IGNORE); END",
+        "CREATE VIEW other AS SELECT * FROM entries",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let file = folder.path().join(format!("{index}.db"));
+        run(async {
+            fill(&file, 3).await;
+            let mut connection = raw(&file).await;
+            execute(&mut connection, statements.to_owned()).await;
+            connection.close().await.unwrap();
+            let error = Database::open_existing(file.to_str().unwrap()).await.unwrap_err();
+            assert!(error.to_string().contains("is not as tyrex defines it"), "{error}");
+        });
+    }
+}
+
+#[test]
+fn an_address_that_sqlite_would_read_otherwise_is_refused() {
+    for address in ["file:advice.db", "file:advice.db?mode=memory", ":memory:", "", "sqlite://"] {
+        let error = run(Database::open(address)).unwrap_err();
+        assert!(
+            error.to_string().contains("the address of the database cannot be read"),
+            "{address}: {error}"
+        );
+    }
+}
+
 /// The driver of the database would panic.
 #[test]
 fn a_definition_that_is_not_text_is_an_error() {

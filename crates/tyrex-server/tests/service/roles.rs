@@ -470,7 +470,8 @@ fn a_stream_of_events_ends_with_its_token() {
     let expiring = server.token(Role::Admin, Some(Duration::from_secs(3)));
     let asker = Asker { server: &server, token: Some(revoked.text.clone()) };
     // So many jobs that the last one has not ended when the test ends.
-    let rows = json!({"indices": (0..10).collect::<Vec<_>>(), "samples": 20_000, "tau": 0.99, "wait": false});
+    let indices: Vec<u8> = (0..10).cycle().take(60).collect();
+    let rows = json!({"indices": indices, "samples": 20_000, "tau": 0.99, "wait": false});
     let jobs: Vec<Value> =
         (0..40).map(|_| asker.json(&call("POST", "/v1/explain", Some(rows.clone())))).collect();
     let long = jobs.last().unwrap();

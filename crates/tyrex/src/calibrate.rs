@@ -63,10 +63,10 @@ impl Default for Goal {
 #[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(rename_all = "kebab-case")]
 pub enum CalibrationTest {
-    /// [`betting`]: for many factuals, of which every model fails some.
+    /// A bound by betting: for many factuals, of which every model fails some.
     #[default]
     Betting,
-    /// [`hoeffding_bentkus`]: for few factuals, all of which a model may fail.
+    /// The bound of Hoeffding and Bentkus: for few factuals, all of which a model may fail.
     HoeffdingBentkus,
 }
 

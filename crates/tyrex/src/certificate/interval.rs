@@ -10,7 +10,7 @@
 //!
 //! With one hidden layer and two classes this is exact for every activation: hidden units have
 //! weights of their own, so all their worst cases happen in one network. Deeper, it is sound.
-//! Bounds are in double precision and widened like those of [`crate::model::interval`].
+//! Bounds are in double precision and widened like those of `model::interval`.
 
 use serde::{Deserialize, Serialize};
 

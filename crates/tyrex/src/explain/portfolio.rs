@@ -111,7 +111,7 @@ impl PromisedPoints {
         Self { rows: Vec::new(), points: Points::new(dim) }
     }
 
-    /// The promises in a table of advice, as [`Explainer::advice_table`] writes it.
+    /// The promises in a table of advice, as [`AdviceFile::table`](super::AdviceFile::table) writes it.
     pub fn of_table(explainer: &Explainer, table: &Table) -> Result<Self> {
         let AdviceRows { data, factuals, .. } = AdviceRows::read(explainer.schema(), table)?;
         Ok(Self { rows: factuals, points: explainer.encoder().encode_rows(data.rows())? })

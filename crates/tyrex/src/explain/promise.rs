@@ -114,7 +114,7 @@ impl Promise {
         Ok(bound >= self.probability)
     }
 
-    /// The least number of fresh models of which [`DISSENTING`] may reject.
+    /// The least number of fresh models of which two may reject.
     ///
     /// The bound is at least `p` if at most `alpha` of the binomial distributions with `p` have so
     /// few rejections: `P( B(n, 1 - p) <= k ) <= alpha`, which falls with `n`.

@@ -50,7 +50,7 @@ pub struct PointMetrics {
     pub cost_l1: f64,
     /// `||x' - x||_2`
     pub cost_l2: f64,
-    /// [`MedianDeviations`]
+    /// The cost in median absolute deviations.
     pub cost_mad: f64,
     /// The number of columns that change.
     pub changed_columns: usize,
@@ -62,11 +62,11 @@ pub struct PointMetrics {
     pub inlier: Vec<bool>,
     /// The mean distance to the nearest training points.
     pub neighbour_distance: f64,
-    /// [`Mahalanobis`]' distance.
+    /// Mahalanobis' distance.
     pub mahalanobis: f64,
     /// The distance of the point from the subspace in which the training points vary.
     pub outside: f64,
-    /// The logarithm of the [`Density`].
+    /// The logarithm of the density.
     pub log_density: f64,
 }
 

@@ -3,7 +3,7 @@
 //! A metric of one counterfactual is a number; [`Metrics`] computes all of them for many pairs of
 //! factual and counterfactual. A metric of a method is the mean of such numbers with its spread and
 //! its interval: a [`Summary`]. [`Validity`] is a metric of counterfactuals under models. [`auc`]
-//! and [`calibration_error`] are metrics of the scores of a model on labelled rows.
+//! and `calibration_error` are metrics of the scores of a model on labelled rows.
 //!
 //! `docs/metrics.md` has the formulas side by side.
 

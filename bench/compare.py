@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import engines
@@ -24,6 +25,7 @@ EXAMPLES = """examples:
   bench/compare --rounds 40 --record  and append the tables to BENCHMARKS.md
   bench/compare --task explain        the Python package against the command line
   bench/compare --task counterfactual DiCE and Alibi, in environments of their own
+  bench/compare --task tree-advice    treecf, NICE and DiCE on boosted trees
 """
 
 
@@ -38,7 +40,7 @@ def arguments():
         "--task",
         choices=[*TASKS, "all"],
         default="all",
-        help="what to compare; all: all but explain and counterfactual",
+        help="what to compare; all: all that need no environment of their own",
     )
     parser.add_argument("--threads", choices=["1", "2", "both"], default="both")
     parser.add_argument("--rounds", type=positive, metavar="N", help="rounds (20; quick: 3)")
@@ -110,7 +112,8 @@ def gemm_peak(tyrex, pinned):
 
 def main():
     args = arguments()
-    import explaining  # numpy: not needed for --help
+    import boosted  # numpy: not needed for --help
+    import explaining
     import problem
     import rows
 
@@ -167,12 +170,16 @@ def main():
         if is_explaining:
             explaining.write(folder, cli, rows.heloc_folder(), quick=args.rows is not None)
 
-        def judge(reply):
-            return problem.judge(reply, explained)
-
         for task in args.tasks:
+            # Each task about trees has a model, and so a folder, of its own.
+            inputs, judge = folder, partial(problem.judge, problem=explained)
+            if task.forest:
+                inputs = folder / task.name
+                inputs.mkdir()
+                trees = boosted.make(inputs, task.forest, args.rows, progress)
+                judge = partial(boosted.judge, problem=trees)
             for threads in sorted(set(args.thread_counts) & set(task.threads)):
-                compare(run, task, threads, args, tyrex, cores, folder, x.shape, judge)
+                compare(run, task, threads, args, tyrex, cores, inputs, x.shape, judge)
 
     args.json.parent.mkdir(parents=True, exist_ok=True)
     args.json.write_text(json.dumps(run, indent=1) + "\n")
@@ -185,7 +192,7 @@ def main():
 def compare(run, task, threads, args, tyrex, cores, folder, shape, judge):
     """Adds the table of one task on so many threads to the run."""
     contestants = []
-    has_folder = task.is_search or task.is_explaining
+    has_folder = task.is_search or task.is_explaining or task.forest
     inputs = ["--problem", folder] if has_folder else ["--rows", folder / "rows.bin"]
     for name, command in chosen(task.name, task.subcommand, args.only, tyrex).items():
         command = [*command, *map(str, inputs)]

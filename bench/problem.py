@@ -42,6 +42,9 @@ class Problem:
         """The network to be explained."""
         return self.models[0]
 
+    def accepts(self, points):
+        return network.score(self.layers, points) >= 0.5
+
 
 def make(limit, cache, progress, searches=False):
     """Trains the models, or takes them from an earlier run on the same rows."""
@@ -117,6 +120,7 @@ def judge(reply, problem):
     relaxed stability on offsets that no engine has seen.
     """
     points = reply.pop("points")
+    reply.pop("times", None)
     chosen = reply.get("sample", range(len(points)))
     found = [i for i, point in enumerate(points) if point is not None]
     share = len(found) / len(points)

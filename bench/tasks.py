@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from math import ceil
 from collections.abc import Callable
 
-
 TYREX = "tyrex"
 
 
@@ -18,6 +17,16 @@ class Aim:
 
     engines: tuple[str, ...]
     ratio: float
+
+
+@dataclass(frozen=True)
+class Forest:
+    """The size of a boosted model, and what is explained."""
+
+    trees: int
+    depth: int
+    columns: int
+    factuals: int
 
 
 @dataclass(frozen=True)
@@ -51,6 +60,8 @@ class Task:
     """Whether it is about a trained network (problem.py) and not about rows."""
     is_explaining: bool = False
     """Whether it is about the command line and the Python package (explaining.py)."""
+    forest: Forest | None = None
+    """The boosted model that it is about (boosted.py), if it is about trees."""
     on_request: bool = False
     """Whether it is left out unless it is named: its engines need environments of their own."""
     splits: bool = True
@@ -161,6 +172,41 @@ TASKS = {
             subcommand="trex-i",
             columns=("found", "validity", "cost_l1", "cost", "stability"),
             is_search=True,
+            on_request=True,
+            rounds=3,
+        ),
+        Task(
+            name="tree-advice",
+            title="A point that 120 boosted trees of depth 4 on 8 columns accept, L1",
+            unit="factual",
+            subcommand="tree-advice",
+            columns=("found", "median_ms", "cost_l1", "changed", "validity", "proved"),
+            limit=5e-3,
+            forest=Forest(trees=120, depth=4, columns=8, factuals=100),
+            on_request=True,
+            rounds=3,
+        ),
+        Task(
+            name="tree-proof",
+            title="The cheapest point that 30 boosted trees of depth 4 on 8 columns accept, with "
+            "its proof, L1",
+            unit="factual",
+            subcommand="tree-proof",
+            agree={"cost_l1": 1e-4},
+            columns=("found", "median_ms", "cost_l1", "changed", "proved"),
+            limit=50e-3,
+            forest=Forest(trees=30, depth=4, columns=8, factuals=50),
+            on_request=True,
+            rounds=3,
+        ),
+        Task(
+            name="tree-wide",
+            title="A point that 300 boosted trees of depth 6 on 39 columns accept, L1",
+            unit="factual",
+            subcommand="tree-advice",
+            columns=("found", "median_ms", "cost_l1", "changed", "validity"),
+            limit=30e-3,
+            forest=Forest(trees=300, depth=6, columns=39, factuals=50),
             on_request=True,
             rounds=3,
         ),

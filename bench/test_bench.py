@@ -6,6 +6,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
+import boosted
 import compare
 import engines
 import explaining
@@ -14,7 +15,7 @@ import numpy as np
 import problem
 import report
 import rows
-from tasks import TASKS, training_flops
+from tasks import TASKS, Forest, training_flops
 
 WORKER = """
 import json, sys
@@ -104,6 +105,9 @@ class Protocol(unittest.TestCase):
             "interval": [],
             "explain": ["cli", "python", "python-process"],
             "counterfactual": ["alibi", "dice-gradient", "dice-random"],
+            "tree-advice": ["dice", "nice", "treecf-exact", "treecf"],
+            "tree-proof": ["treecf-exact"],
+            "tree-wide": ["treecf"],
         }.items():
             self.assertEqual(list(engines.peers(task)), expected)
 
@@ -249,6 +253,28 @@ class Searches(unittest.TestCase):
         self.assertAlmostEqual(judged["cost"], (1.0 - made.factuals[1][0]) / 2, places=6)
         self.assertAlmostEqual(judged["cost_l1"], judged["cost"], places=6)
         self.assertLess(judged["stability"], 0.75)
+
+
+class Trees(unittest.TestCase):
+    def test_a_model_is_trained_and_its_counterfactuals_are_judged(self):
+        forest = Forest(trees=5, depth=2, columns=3, factuals=4)
+        with tempfile.TemporaryDirectory() as folder:
+            made = boosted.make(Path(folder), forest, 400, lambda text: None)
+        self.assertEqual(made.factuals.shape, (4, 3))
+        self.assertFalse(made.accepts(made.factuals).any())
+        np.testing.assert_allclose(made.x.std(axis=0), 1, rtol=1e-3)
+        scores = [boosted.score(model, made.x) for model in made.retrained]
+        self.assertEqual(len({one.tobytes() for one in scores}), boosted.RETRAINED)
+        # The row that all models like best, for the first factual, and nothing for the last.
+        best = made.x[np.argmax(np.min(scores, axis=0))]
+        points = [best.tolist(), made.factuals[1].tolist(), made.factuals[2].tolist(), None]
+        judged = boosted.judge({"points": points, "times": [1.0, 2.0, 9.0]}, made)
+        share = np.mean([model.predict_proba(best[None])[0, 1] >= 0.5 for model in made.retrained])
+        others = np.mean([boosted.score(m, made.factuals[1:3]) >= 0.5 for m in made.retrained])
+        self.assertAlmostEqual(judged["found"], 0.75)
+        self.assertAlmostEqual(judged["validity"], (share + 2 * others) / 3)
+        self.assertAlmostEqual(judged["cost_l1"], np.abs(best - made.factuals[0]).sum() / 3, 5)
+        self.assertAlmostEqual(judged["changed"], (best != made.factuals[0]).sum() / 3)
 
 
 class Explaining(unittest.TestCase):

@@ -10,9 +10,10 @@ from pathlib import Path
 import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+import boosted as boosted_folder
 import problem as problem_folder
 import rows as rows_file
-from network import BATCH, BETA1, BETA2, EPSILON, HIDDEN, LEARNING_RATE, glorot, score  # noqa: F401
+from network import BATCH, BETA1, BETA2, EPSILON, HIDDEN, LEARNING_RATE, glorot  # noqa: F401
 from problem import MARGIN, SAMPLES, SIGMA, TAIL, TAU  # noqa: F401
 
 ENSEMBLE = 10
@@ -68,6 +69,10 @@ def problem(args):
     return problem_folder.read(args.problem)
 
 
+def boosted(args):
+    return boosted_folder.read(args.problem)
+
+
 def fit_quality(logits, y):
     """Mean loss and accuracy of logits with the rows along the last axis."""
     logits = np.asarray(logits, dtype=np.float64)
@@ -96,24 +101,24 @@ def listed(points, found):
     return [point.tolist() if ok else None for point, ok in zip(points, found)]
 
 
-def accepted(layers, points):
-    """One list of coordinates per point that the network accepts, None for the others."""
-    return [
-        point.tolist() if point is not None and score(layers, point[None])[0] >= 0.5 else None
-        for point in points
-    ]
-
-
-def serve_explainer(versions, problem, explain, count):
-    """Serves `explain(factual) -> point or None`, for `count` factuals spread evenly."""
+def serve_explainer(versions, problem, explain, count, more=dict):
+    """Serves `explain(factual) -> point or None`, for `count` factuals spread evenly. A point that
+    the model rejects counts as not found. `more()` are further fields of the reply."""
     chosen = sample(problem.factuals, count)
 
     def one_round():
-        start = time.perf_counter()
-        points = [explain(problem.factuals[number]) for number in chosen]
-        seconds = time.perf_counter() - start
-        points = accepted(problem.layers, points)
-        return {"seconds": seconds, "units": len(chosen), "sample": chosen, "points": points}
+        points, times = [], []
+        for number in chosen:
+            start = time.perf_counter()
+            points.append(explain(problem.factuals[number]))
+            times.append(time.perf_counter() - start)
+        points = [
+            point.tolist() if point is not None and problem.accepts(point[None])[0] else None
+            for point in points
+        ]
+        sampled = {"sample": chosen} if len(chosen) < len(problem.factuals) else {}
+        fields = {"units": len(chosen), **sampled, "points": points, "times": times, **more()}
+        return {"seconds": sum(times), **fields}
 
     explain(problem.factuals[-1])
     serve(versions, one_round)

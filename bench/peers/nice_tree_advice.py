@@ -1,4 +1,4 @@
-"""NICE: the nearest accepted row, from which columns are taken back, closest to the factual first."""
+"""NICE: the nearest accepted row; then columns are taken back, nearest to the factual first."""
 
 from importlib.metadata import version
 

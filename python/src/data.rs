@@ -79,12 +79,6 @@ impl Schema {
         Self(schema)
     }
 
-    /// Whether a model of this schema takes the raw columns.
-    #[getter]
-    fn takes_raw_columns(&self) -> bool {
-        self.0.model.input == ModelInput::Raw
-    }
-
     /// The features, in the order of a row.
     #[getter]
     fn features(&self) -> Vec<&str> {

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use tyrex::Points;
 use tyrex::data::encode::{Affine, Coding};
 use tyrex::data::{Schema, Table};
-use tyrex::explain::{Explainer, Reference};
+use tyrex::explain::{Explainer, Reference, UnlabelledRows};
 use tyrex::model::onnx::{Block, Core, Inputs, OnnxModel};
 use tyrex::model::trees::{Comparison, TreeNode};
 use tyrex::model::{Activation, Dense, Mlp, Output};
@@ -237,7 +237,7 @@ fn scales_that_lose_something_are_refused() {
 const SCHEMA: &str = include_str!("../schemas/standardised.toml");
 
 /// Ten rows without labels. The model scales `score` itself, or nobody does.
-fn rows(schema: &str) -> Reference {
+fn rows(schema: &str) -> UnlabelledRows {
     let mut csv = "income,rate,owner,fee,score\n".to_owned();
     for row in 0..10 {
         let (income, rate) = (20_000 + 3_000 * row, f64::from(row * 7 % 10) / 10.0);
@@ -245,7 +245,13 @@ fn rows(schema: &str) -> Reference {
         writeln!(csv, "{income},{rate},{},7,{score}", row % 2).unwrap();
     }
     let table = Table::from_csv(Path::new("rows.csv"), csv.as_bytes()).unwrap();
-    Reference::read(&Schema::from_toml(schema).unwrap(), table).unwrap()
+    UnlabelledRows::read(&Schema::from_toml(schema).unwrap(), table).unwrap()
+}
+
+/// The model on the scale of its file, and on the scale that is fitted on the rows.
+fn plain_and_common(schema: &str, model: &OnnxModel) -> [Explainer; 2] {
+    [rows(schema).without_scale(), rows(schema)]
+        .map(|rows| Explainer::with_model(Reference::Unlabelled(rows), model.clone()).unwrap())
 }
 
 fn model(core: Core, score: (f64, f64)) -> OnnxModel {
@@ -294,8 +300,7 @@ fn an_explainer_scales_what_the_model_leaves_as_it_is() {
         for core in [network(), trees()] {
             let plain =
                 Explainer::with_model(rows(&schema), model(core.clone(), (1.0, 0.0))).unwrap();
-            let common =
-                Explainer::with_standardised_model(rows(&schema), model(core, (1.0, 0.0))).unwrap();
+            let common = Explainer::with_model(rows(&schema), model(core, (1.0, 0.0))).unwrap();
             for (before, after) in plain.scores().iter().zip(common.scores()) {
                 assert!((before - after).abs() <= 1e-6, "{scaling}: {before} {after}");
             }
@@ -330,8 +335,7 @@ fn what_a_network_scales_itself_is_brought_to_the_common_scale_and_trees_keep_th
     let free = SCHEMA.replace("scaling = \"none\"\n", "");
     for (core, is_network) in [(network(), true), (trees(), false)] {
         let model = model(core, (2.0, -1.0));
-        let plain = Explainer::with_model(rows(&free), model.clone()).unwrap();
-        let common = Explainer::with_standardised_model(rows(&free), model).unwrap();
+        let [plain, common] = plain_and_common(&free, &model);
         let codings = |explainer: &Explainer| -> Vec<Coding> {
             explainer.encoder().blocks().iter().map(|block| block.coding.clone()).collect()
         };

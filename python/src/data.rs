@@ -56,7 +56,7 @@ impl Schema {
         kinds: Vec<(String, String, Vec<Level>)>,
         features: Option<Vec<String>>,
     ) -> PyResult<(Self, Vec<Remark>)> {
-        let favourable: Vec<Value> = favourable.iter().map(|text| value(text)).collect();
+        let favourable: Vec<Value> = favourable.iter().map(|text| Value::of_text(text)).collect();
         let kinds = kinds.into_iter().map(|(name, kind, levels)| Ok((name, known(&kind, levels)?)));
         let hints = Hints { kinds: kinds.collect::<PyResult<_>>()?, features };
         let inferred =
@@ -116,13 +116,6 @@ impl Schema {
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyType>, (String,))> {
         Ok((slf.get_type(), (slf.get().to_toml()?,)))
-    }
-}
-
-fn value(text: &str) -> Value {
-    match text.parse::<f64>() {
-        Ok(number) if number.is_finite() => Value::Number(number),
-        _ => Value::from(text),
     }
 }
 

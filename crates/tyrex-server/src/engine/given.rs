@@ -111,9 +111,9 @@ impl GivenModels {
         }
         let retraining = explainer.retraining();
         if let Some(terms) = &self.trained {
-            let network = |onnx| match self.common_scale {
-                true => read(onnx),
-                false => Ok(retraining.rescaled(read(onnx)?)?),
+            let network = |onnx| {
+                let network = read(onnx)?;
+                if self.common_scale { Ok(network) } else { Ok(retraining.rescaled(network)?) }
             };
             let members = onnx.into_iter().map(network).collect::<Result<_>>()?;
             return Ok(retraining.ensemble(terms, members)?);

@@ -42,9 +42,10 @@ impl Engine {
         let mut stored = BTreeMap::new();
         for (number, onnx) in self.store.members(served.id()).await? {
             let network = read(onnx)?;
-            let network = match retraining.common_scale {
-                true => network,
-                false => served.explainer().retraining().rescaled(network)?,
+            let network = if retraining.common_scale {
+                network
+            } else {
+                served.explainer().retraining().rescaled(network)?
             };
             stored.insert(number, network);
         }

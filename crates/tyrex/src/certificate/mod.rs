@@ -25,6 +25,8 @@ mod terms;
 pub mod theorem;
 mod verify;
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -40,7 +42,7 @@ pub use theorem::Statement;
 pub use verify::{Difference, Verified, WrittenCertificate, verify};
 
 use crate::catalogue::{Named, catalogue};
-use crate::data::encode::Scale;
+use crate::data::encode::{Affine, Scale};
 use crate::error::{Error, Result};
 use crate::model::{Fingerprint, Model};
 use crate::points::{Point, Points};
@@ -212,7 +214,7 @@ pub struct Certificate {
     /// The scales of numbers in the point, by feature, if they are not those of the model file; the
     /// fingerprints are of models on this scale.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    scale: Option<Scale>,
+    scale: Option<BTreeMap<String, Affine>>,
     point: Vec<f32>,
     score: f32,
     seed: Seed,
@@ -389,8 +391,7 @@ impl<'a> Certifier<'a> {
     /// returned to the user, and the seed one that the search has not used.
     pub fn certify(&self, x: &[f32], seed: Seed) -> Result<Certificate> {
         check_point(x, self.model.dim())?;
-        let mut point = Points::new(x.len());
-        point.push(x);
+        let point = Points::one(x);
         let score = self.model.score(&point)[0];
         check_score(f64::from(score))?;
         let (mut tiers, mut omitted) = (Vec::new(), Vec::new());

@@ -143,9 +143,10 @@ impl Explainer {
             return None;
         }
         let (trained, own) = (self.recipe.as_ref()?.rows, self.training_rows().len());
-        let differs = match trained == own {
-            true => "whose values, labels or order differ".to_owned(),
-            false => format!("and they are {own}"),
+        let differs = if trained == own {
+            "whose values, labels or order differ".to_owned()
+        } else {
+            format!("which are {own}")
         };
         Some(format!(
             "The model was trained on {trained} rows that are not the training rows of the \

@@ -56,7 +56,7 @@ impl Schema {
         kinds: Vec<(String, String, Vec<Level>)>,
         features: Option<Vec<String>>,
     ) -> PyResult<(Self, Vec<Remark>)> {
-        let favourable: Vec<Value> = favourable.iter().map(|text| value(text)).collect();
+        let favourable: Vec<Value> = favourable.iter().map(|text| Value::of_text(text)).collect();
         let kinds = kinds.into_iter().map(|(name, kind, levels)| Ok((name, known(&kind, levels)?)));
         let hints = Hints { kinds: kinds.collect::<PyResult<_>>()?, features };
         let inferred =
@@ -77,12 +77,6 @@ impl Schema {
             }
         }
         Self(schema)
-    }
-
-    /// Whether a model of this schema takes the raw columns.
-    #[getter]
-    fn takes_raw_columns(&self) -> bool {
-        self.0.model.input == ModelInput::Raw
     }
 
     /// The features, in the order of a row.
@@ -122,13 +116,6 @@ impl Schema {
 
     fn __reduce__<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyType>, (String,))> {
         Ok((slf.get_type(), (slf.get().to_toml()?,)))
-    }
-}
-
-fn value(text: &str) -> Value {
-    match text.parse::<f64>() {
-        Ok(number) if number.is_finite() => Value::Number(number),
-        _ => Value::from(text),
     }
 }
 

@@ -15,7 +15,7 @@ use tyrex::counterfactual::{MethodSpec, Reason, Tick};
 use tyrex::explain::{
     Answered, Applicant, Ask, CALIBRATED_ROWS, CONFIDENCE, CalibrationTerms, MODELS, PROMISE, Part,
     PortfolioTerms, Progress, Promise, RetrainingTerms, RowStability, SEARCH_MODELS, SIBLINGS,
-    StabilityTerms, TUNING_MODELS, verify_certificates,
+    StabilityTerms, TUNING_MODELS,
 };
 use tyrex::model::TrainParams;
 use tyrex::{Points, Seed};
@@ -190,22 +190,11 @@ impl Explainer {
         Ok(Self { inner: trained.whole()?.or_raise()?, failure: None })
     }
 
-    /// An existing model and rows. `common_scale` rescales the raw columns of the model to a common
-    /// scale; the model stays the same function of a row.
+    /// An existing model and rows.
     #[staticmethod]
-    fn with_model(
-        py: Python<'_>,
-        data: &Data,
-        model: &Model,
-        common_scale: bool,
-    ) -> PyResult<Self> {
+    fn with_model(py: Python<'_>, data: &Data, model: &Model) -> PyResult<Self> {
         let (data, model) = (data.0.clone(), model.model.clone());
-        let make = move || {
-            if common_scale {
-                return tyrex::explain::Explainer::with_standardised_model(data, model);
-            }
-            tyrex::explain::Explainer::with_model(data, model)
-        };
+        let make = move || tyrex::explain::Explainer::with_model(data, model);
         let inner = py.detach(make).or_raise()?;
         Ok(Self { inner, failure: None })
     }
@@ -528,7 +517,7 @@ impl Explainer {
             watch.expect(written.len());
             let models = ensemble.map(|own| (*own.inner).clone().fresh());
             let go_on = || tick(&failures, watch, Tick::Answered);
-            verify_certificates(self.inner.model(), &written, models.as_ref(), go_on)
+            self.inner.verify(&written, models.as_ref(), go_on)
         })?;
         error::json(&verified.whole()?)
     }

@@ -111,6 +111,8 @@ class FrontEnds:
     python: tyrex.Explainer
     address: str
     ensemble: tyrex.Ensemble | None = None
+    # Of a model file that holds none.
+    schema: str | None = None
 
     def by_command_line(self, rows: pd.DataFrame, method: str, steps: int | None = None) -> dict:
         rows.to_csv(self.place / "rows.csv", index=False)
@@ -119,6 +121,7 @@ class FrontEnds:
             *("--reference", "reference.csv", "--method", method, "--limit", "1000"),
             *(("--max-steps", str(steps)) if steps else ()),
             *(("--ensemble", "ensemble") if self.ensemble else ()),
+            *(("--schema", self.schema) if self.schema else ()),
             cwd=self.place,
             codes=(0, 1),  # 1: there is no advice for any row
         )
@@ -276,6 +279,94 @@ def test_every_method_has_one_document(method: str, tiny: FrontEnds, people: pd.
         # A service divides the retrained models once, for all questions: those that other methods
         # do not search over are not among its fresh ones.
         assert advised(served["rows"]) == advised(document["rows"])
+
+
+RAW = """
+[label]
+column = "paid"
+favourable = ["yes"]
+[model]
+input = "raw"
+[[feature]]
+name = "income"
+kind = "numeric"
+step = 0.1
+[[feature]]
+name = "age"
+kind = "integer"
+"""
+
+
+@pytest.fixture(scope="module")
+def raw(loans: pd.DataFrame, tmp_path_factory: pytest.TempPathFactory) -> Iterator[FrontEnds]:
+    """A network that takes thousands beside years, as another tool wrote it."""
+    skl2onnx = pytest.importorskip("skl2onnx")
+    from sklearn.neural_network import MLPClassifier
+
+    place = tmp_path_factory.mktemp("raw")
+    reference = loans.iloc[:150].drop(columns="housing")
+    reference["income"] *= 1000
+    values = reference[["income", "age"]].to_numpy(np.float32)
+    model = MLPClassifier((8,), max_iter=400, random_state=1)
+    model.fit(values / (10_000, 10), reference["paid"])
+    model.coefs_[0] = model.coefs_[0] / ((10_000,), (10,))  # the same on raw columns
+    content = skl2onnx.to_onnx(model, values[:1], options={"zipmap": False}).SerializeToString()
+    (place / "model.onnx").write_bytes(content)
+    (place / "schema.toml").write_text(RAW)
+    reference.to_csv(place / "reference.csv", index=False)
+    rows = pd.read_csv(place / "reference.csv")
+    python = tyrex.Explainer(str(place / "model.onnx"), rows, schema=place / "schema.toml")
+    with served(place, "--models", "0", "--schema", "schema.toml") as address:
+        yield FrontEnds(place, python, address, schema="schema.toml")
+
+
+@pytest.mark.parametrize("method", ["trex-o", "min-cost", "nn"])
+def test_a_raw_model_has_one_scale(method: str, raw: FrontEnds, loans: pd.DataFrame) -> None:
+    people = loans.iloc[150:].drop(columns=["paid", "housing"])
+    people["income"] *= 1000
+    rows = people[raw.python.score(people) < 0.5].iloc[:8]
+    document = raw.by_command_line(rows, method)
+    expected = answered("by_command_line", document)
+    assert answered("by_http", raw.by_http(rows, method)) == expected
+    assert answered("by_python", raw.by_python(rows, method)) == expected
+    # The scale is that of the reference, and the fingerprint that of the file.
+    reference = pd.read_csv(raw.place / "reference.csv")["income"]
+    span = reference.max() - reference.min()
+    answers = [each["advice"] for each in document["rows"]]
+    for found in [each for each in answers if each["status"] == "found"]:
+        scale = found["certificate"]["scale"]["income"]
+        assert scale == {"offset": reference.min(), "scale": 1 / span}
+        assert found["cost"]["l1"] < 2
+    assert sum(each["status"] == "found" for each in answers) >= 6
+    shown = output_of(built("tyrex"), "model", "show", "model.onnx", "--json", cwd=raw.place)
+    assert document["fingerprint"] == json.loads(shown)["model"]["fingerprint"]
+    # Certificates name their scale, so they are verified without the reference.
+    (raw.place / "document.json").write_text(json.dumps(document))
+    output_of(
+        *(built("tyrex"), "certify", "--verify", "document.json", "--model", "model.onnx"),
+        *("--schema", "schema.toml"),
+        cwd=raw.place,
+    )
+
+
+def test_applicants_do_not_decide_the_scale(raw: FrontEnds) -> None:
+    rows = pd.DataFrame({"income": [20_000.0, 25_000.0], "age": [30, 40]})
+
+    def costs(rows: pd.DataFrame) -> tuple[list, list]:
+        rows.to_csv(raw.place / "alone.csv", index=False)
+        spoken = output_of(
+            *(built("tyrex"), "explain", "--json", "--data", "alone.csv", "--model", "model.onnx"),
+            *("--schema", "schema.toml", "--method", "min-cost"),
+            cwd=raw.place,
+            codes=(0, 1),
+        )
+        document = json.loads(spoken)
+        return document["rows"][0]["advice"].get("cost"), document["warnings"]
+
+    cost, warnings = costs(rows)
+    assert costs(rows.iloc[:1])[0] == cost
+    assert any("no training rows to fit the schema's scale on" in own for own in warnings)
+    assert any("does not scale `income`, `age`" in own for own in warnings)
 
 
 def answer(document: dict) -> dict:

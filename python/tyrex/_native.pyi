@@ -207,10 +207,9 @@ class Explainer:
         A function of rows, and rows.
         """
     @staticmethod
-    def with_model(data: Data, model: Model, common_scale: bool) -> Explainer:
+    def with_model(data: Data, model: Model) -> Explainer:
         """
-        An existing model and rows. `common_scale` rescales the raw columns of the model to a common
-        scale; the model stays the same function of a row.
+        An existing model and rows.
         """
 
 @final
@@ -352,11 +351,6 @@ class Schema:
     def read(path: str | PathLike[str]) -> Schema:
         """
         Reads a schema file.
-        """
-    @property
-    def takes_raw_columns(self, /) -> bool:
-        """
-        Whether a model of this schema takes the raw columns.
         """
     def to_json(self, /) -> str:
         """

@@ -127,7 +127,7 @@ def _with_file(
         made = Schema(made._native.for_raw_columns(True), made.notes)
     native_model = read(made._native)
     rows = source.data or _native.Data.applicants(source.table, made._native)
-    native = _native.Explainer.with_model(rows, native_model, made._native.takes_raw_columns)
+    native = _native.Explainer.with_model(rows, native_model)
     return Made(native, source, made, "onnx", None)
 
 
@@ -189,7 +189,7 @@ def _native_of(converted: Onnx, source: Source, schema: Schema, given: bool) -> 
     missing numbers as they are."""
     model = _model_of(converted)
     rows = _native.Data.applicants(source.table, schema._native.for_raw_columns(not given))
-    return _native.Explainer.with_model(rows, model, True)
+    return _native.Explainer.with_model(rows, model)
 
 
 def _compared(native: _native.Explainer, converted: Onnx, source: Source, schema: Schema) -> Made:

@@ -41,6 +41,12 @@ impl Points {
         Self { dim, values: Vec::new() }
     }
 
+    /// One point.
+    #[must_use]
+    pub fn one(point: &[f32]) -> Self {
+        Self { dim: point.len(), values: point.to_vec() }
+    }
+
     /// `len` points at the origin.
     #[must_use]
     pub fn zeros(len: usize, dim: usize) -> Self {

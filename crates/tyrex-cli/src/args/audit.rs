@@ -27,13 +27,17 @@ pub struct AuditArgs {
     /// Promises in a file, as `explain --out` writes it
     #[arg(long, value_name = "FILE", help_heading = "Promises")]
     pub counterfactuals: Option<PathBuf>,
-    /// Rows that `explain` used: the original applicants, and the data rows for methods that need
-    /// them
+    /// Rows that `explain` used: the original applicants, and, without --reference, the data rows for
+    /// methods that need them
     #[arg(long, value_name = "FILE", help_heading = "Data")]
     pub data: Option<PathBuf>,
     /// The same, as a data set of the catalogue
     #[arg(long, value_name = "NAME", conflicts_with = "data", help_heading = "Data")]
     pub dataset: Option<String>,
+    /// Rows that the models were trained on: searches for repairs start from them, and the scale of
+    /// models on raw columns is fitted on them
+    #[arg(long, value_name = "FILE", conflicts_with = "dataset", help_heading = "Data")]
+    pub reference: Option<PathBuf>,
     /// Schema of the features [default: the schema in each model file, then the data set's]
     #[arg(long, value_name = "FILE", help_heading = "Data")]
     pub schema: Option<PathBuf>,

@@ -8,6 +8,7 @@ use serde::Serialize;
 use tyrex::certificate::at_least;
 use tyrex::counterfactual::{Protocol, Reason, ReferenceUse, Tick};
 use tyrex::data::catalogue::{Direction, Variant};
+use tyrex::data::schema::Split;
 use tyrex::data::{Catalogue, Cells, Dataset, Schema, Table, TableLimits};
 use tyrex::explain::{
     Ask, Candidate, Explainer, Gate, GateReport, GateVerdict, Group, JudgedCandidate,
@@ -74,7 +75,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &AuditArgs) -> anyhow::Result
         .map(|(model, explainer)| Candidate {
             name: shown(model),
             explainer,
-            has_only_promises: rows.is_none(),
+            has_only_promises: rows.is_none() && args.reference.is_none(),
         })
         .collect();
     let report = with_progress(context, &gate, &candidates, &promises)?;
@@ -137,11 +138,13 @@ fn ask(args: &AuditArgs) -> anyhow::Result<Ask> {
     let request = ask.request()?;
     if request.method.reference() == ReferenceUse::Required
         && args.data.is_none()
+        && args.reference.is_none()
         && args.dataset.is_none()
     {
         return Err(Usage {
             problem: format!("--method {} needs data rows to find repairs", request.method.name()),
-            help: "name them with --data or --dataset, or choose another method".to_owned(),
+            help: "name them with --reference, --data or --dataset, or choose another method"
+                .to_owned(),
         }
         .into());
     }
@@ -179,9 +182,18 @@ fn explainer(
         None => embedded_schema(&OnnxModel::read(path, &options)?)?,
     };
     let (schema, data) = match (own, rows) {
-        (Some(schema), Some(rows)) => {
-            let data = Reference::Unlabelled(UnlabelledRows::read(&schema, rows.table().clone())?);
+        (Some(schema), _) if args.reference.is_some() => {
+            let trained_on = args.reference.as_deref().map(Table::read).transpose()?;
+            let read = trained_on.map(|table| Reference::read(&schema, table)).transpose()?;
+            let data = read.map_or_else(|| Reference::none(&schema), Ok)?;
             (schema, data)
+        }
+        (Some(schema), Some(rows)) => {
+            let rows = UnlabelledRows::read(&schema, rows.table().clone())?;
+            // Without a split they may be applicants.
+            let applicants = matches!(schema.split, Split::AllTrain);
+            let rows = if applicants { rows.without_scale() } else { rows };
+            (schema, Reference::Unlabelled(rows))
         }
         (None, Some(Rows::Named(dataset))) => {
             (dataset.schema().clone(), Reference::Labelled((**dataset).clone()))
@@ -256,6 +268,7 @@ fn check_outputs(args: &AuditArgs, overwrite: Overwrite) -> anyhow::Result<()> {
         ledger.as_ref(),
         args.counterfactuals.as_ref(),
         args.data.as_ref(),
+        args.reference.as_ref(),
         args.schema.as_ref(),
         split.as_ref(),
     ]);

@@ -52,7 +52,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &CalibrateArgs) -> anyhow::Re
     let pairs = subject.pairs(&data);
     context.printer.show(&CalibrateReport {
         data,
-        model: ModelSummary::of(explainer.model()),
+        model: ModelSummary::of_explainer(explainer),
         favourable_class: subject.class,
         change: ensemble.origin().change().cloned(),
         given: match ensemble.origin() {

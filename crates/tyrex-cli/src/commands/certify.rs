@@ -15,7 +15,7 @@ use tyrex::data::{Schema, Table};
 use tyrex::explain::{AdviceRows, Ask, Explainer, Fresh, Reference, embedded_schema, import};
 use tyrex::model::TrainParams;
 use tyrex::model::onnx::OnnxModel;
-use tyrex::{Result, Seed};
+use tyrex::{Points, Result, Seed};
 
 use super::summary::{FavourableClass, ModelSummary, counted, shown};
 use super::{Answer, Context, retrain, source, train};
@@ -59,27 +59,32 @@ fn certify(
     let (schema, model) = schema_and_model(args, counterfactuals)?;
     let given = AdviceRows::read(&schema, &Table::read(counterfactuals)?)?;
     let class = FavourableClass::of(&model);
-    let trained_on = reference(args, &schema, &model)?;
-    let explainer = Explainer::with_model(given.data, model)?;
-    let reference = trained_on.as_ref().unwrap_or(&explainer);
+    let rows = match &args.reference {
+        Some(path) => Reference::read(&schema, Table::read(path)?)?,
+        None => Reference::none(&schema)?,
+    };
+    let changes = train::changes(&args.training, &TrainParams::default())?;
+    let explainer = Explainer::with_model(rows, model)?.retraining().with(&changes)?;
     let bars = context.stages();
     let fresh = match (&args.ensemble, args.models) {
         (Some(folder), _) => {
             let options = source::import_options(&args.import);
             let given = explainer.retraining().read(folder, &options)?;
-            Some(Arc::new(reference.retraining().fresh(given, args.steered, &|at| bars.at(at))?))
+            Some(Arc::new(explainer.retraining().fresh(given, args.steered, &|at| bars.at(at))?))
         }
         (None, Some(models)) => {
             let change = retrain::change(&args.change)?;
             let ask = Ask { seed: args.seed, models: Some(models), change, ..Ask::default() };
-            reference.fresh(&ask, None, &|at| bars.at(at))?
+            explainer.fresh(&ask, None, &|at| bars.at(at))?
         }
         (None, None) => None,
     };
     drop(bars);
     // As `explain` and the service derive it: the same seed gives the same certificate.
     let seed = Ask { seed: args.seed, ..Ask::default() }.certificate_seed();
-    let certificates = with_progress(context, &explainer, fresh.as_deref(), &terms(args), seed)?;
+    let points = explainer.encoder().encode_rows(given.data.rows())?;
+    let certificates =
+        with_progress(context, &explainer, &points, fresh.as_deref(), &terms(args), seed)?;
     if let Some(path) = &args.out {
         let count = certificates.len().min(args.limit.unwrap_or(usize::MAX));
         let (rows, written) = (&given.factuals[..count], &certificates[..count]);
@@ -93,7 +98,7 @@ fn certify(
         counterfactuals: shown(counterfactuals),
         not_found: given.not_found,
         found_for: given.model.filter(|model| !model.is_empty() && *model != own),
-        model: ModelSummary::of(explainer.model()),
+        model: ModelSummary::of_explainer(&explainer),
         favourable_class: class,
         ensemble: fresh.as_deref().map(|Fresh { ensemble, steered, .. }| EnsembleSummary {
             change: ensemble.origin().description(),
@@ -115,20 +120,6 @@ fn certify(
     };
     context.printer.show(&report)?;
     Ok(if below == 0 { Answer::Yes } else { Answer::No })
-}
-
-/// The model with the rows of `--reference`.
-fn reference(
-    args: &CertifyArgs,
-    schema: &Schema,
-    model: &OnnxModel,
-) -> anyhow::Result<Option<Explainer>> {
-    let Some(path) = &args.reference else { return Ok(None) };
-    let rows = Reference::read(schema, Table::read(path)?)?;
-    let explainer = Explainer::with_model(rows, model.clone())?;
-    Ok(Some(
-        explainer.retraining().with(&train::changes(&args.training, &TrainParams::default())?)?,
-    ))
 }
 
 /// The schema that was given, or the model's own.
@@ -169,15 +160,16 @@ fn terms(args: &CertifyArgs) -> Terms {
 fn with_progress(
     context: &Context<'_>,
     explainer: &Explainer,
+    points: &Points,
     fresh: Option<&Fresh>,
     terms: &Terms,
     seed: Seed,
 ) -> Result<Vec<Certificate>> {
     let progress = context.progress("certifying", Unit::Rows);
     let done = AtomicU64::new(0);
-    let total = explainer.points().len() as u64;
+    let total = points.len() as u64;
     progress.at(0, total, String::new());
-    let certificates = explainer.certify(explainer.points(), fresh, terms, seed, || {
+    let certificates = explainer.certify(points, fresh, terms, seed, || {
         let done = done.fetch_add(1, Ordering::Relaxed) + 1;
         progress.at(done, total, String::new());
         ControlFlow::Continue(())

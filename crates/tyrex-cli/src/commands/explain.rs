@@ -114,7 +114,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
     let warnings = explainer.warnings(answered.adviser.request(), batches.tally());
     let report = ExplainReport {
         data: batches.summary(&title),
-        model: ModelSummary::of(explainer.model()),
+        model: ModelSummary::of_explainer(explainer),
         favourable_class: subject.class.clone(),
         seed,
         performances: batches.performances(),

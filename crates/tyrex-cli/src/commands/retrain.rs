@@ -172,7 +172,7 @@ impl RetrainReport {
             }
         }
         Ok(Self {
-            model: ModelSummary::of(explainer.model()),
+            model: ModelSummary::of_explainer(explainer),
             data,
             favourable_class: subject.class,
             change: terms.change.clone(),

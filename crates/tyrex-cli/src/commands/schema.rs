@@ -19,7 +19,7 @@ pub(crate) fn infer(context: &mut Context<'_>, args: &InferArgs) -> anyhow::Resu
         source::keep_inputs(out, &[Some(&args.data)])?;
     }
     let table = Table::read(&args.data)?;
-    let favourable: Vec<Value> = args.favourable.iter().map(|text| value(text)).collect();
+    let favourable: Vec<Value> = args.favourable.iter().map(|text| Value::of_text(text)).collect();
     let inferred = Schema::draft(&table, args.label.as_deref(), &favourable).map_err(|error| {
         // The usual remedy for an unsuitable table is this command.
         match error {
@@ -45,14 +45,6 @@ pub(crate) fn infer(context: &mut Context<'_>, args: &InferArgs) -> anyhow::Resu
         notes: inferred.notes.iter().map(NoteReport::of).collect(),
         out: args.out.as_deref().map(shown),
     })
-}
-
-/// A value of the arguments: a number if it is one.
-fn value(text: &str) -> Value {
-    match text.parse::<f64>() {
-        Ok(number) if number.is_finite() => Value::Number(number),
-        _ => Value::from(text),
-    }
 }
 
 pub(crate) fn check(context: &mut Context<'_>, args: &CheckArgs) -> anyhow::Result<()> {

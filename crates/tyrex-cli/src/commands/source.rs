@@ -125,7 +125,7 @@ impl Subject {
     /// The first lines of a report about it.
     pub(super) fn pairs(&self, data: &DataSummary) -> Vec<(&'static str, String)> {
         let class = self.class.as_ref().map(FavourableClass::pairs).unwrap_or_default();
-        let model = ModelSummary::of(self.explainer.model());
+        let model = ModelSummary::of_explainer(&self.explainer);
         let mut pairs = [data.pairs(), model.pairs(), class].concat();
         if let (Some(time), Some(training)) = (self.time, self.explainer.training()) {
             let (seconds, seed) = (time.as_secs_f64(), training.seed.0);

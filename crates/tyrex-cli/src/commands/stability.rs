@@ -57,7 +57,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &StabilityArgs) -> anyhow::Re
     let (pairs, part) = (subject.pairs(&data), batches.part());
     context.printer.show(&StabilityReport {
         data,
-        model: ModelSummary::of(explainer.model()),
+        model: ModelSummary::of_explainer(explainer),
         favourable_class: subject.class,
         terms,
         part,

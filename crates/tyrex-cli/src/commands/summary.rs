@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use tyrex::data::{ReadReport, Schema, Value};
-use tyrex::explain::{Part, Performance, Reference};
+use tyrex::explain::{Explainer, Part, Performance, Reference};
 use tyrex::model::Model;
 use tyrex::model::onnx::OnnxModel;
 
@@ -102,6 +102,11 @@ impl ModelSummary {
     pub(super) fn of(model: &dyn Model) -> Self {
         let fingerprint = model.identity().map(|own| own.to_string()).unwrap_or_default();
         Self { summary: model.summary(), fingerprint }
+    }
+
+    pub(super) fn of_explainer(explainer: &Explainer) -> Self {
+        let fingerprint = explainer.fingerprint().to_string();
+        Self { summary: explainer.model().summary(), fingerprint }
     }
 
     pub(super) fn pairs(&self) -> Vec<(&'static str, String)> {

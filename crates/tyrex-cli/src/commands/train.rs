@@ -38,7 +38,7 @@ pub(crate) fn run(context: &mut Context<'_>, args: &TrainArgs) -> anyhow::Result
     interrupt::whole(|| write_whole(&args.out, overwrite, |out| out.write_all(&model)))?;
     context.printer.show(&TrainReport {
         data: DataSummary::of(title, explainer.reference()),
-        model: ModelSummary::of(explainer.model()),
+        model: ModelSummary::of_explainer(&explainer),
         training: explainer.training(),
         performances: explainer.performances(),
         out: shown(&args.out),

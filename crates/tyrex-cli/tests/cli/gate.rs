@@ -180,12 +180,6 @@ fn in_little_memory(place: &Place, arguments: &[&str]) -> Output {
         .unwrap()
 }
 
-fn closed_pipe() -> Stdio {
-    let (reader, writer) = std::io::pipe().unwrap();
-    drop(reader);
-    writer.into()
-}
-
 #[test]
 fn every_end_of_the_table_is_reached() {
     let place = place();
@@ -228,7 +222,7 @@ fn every_end_of_the_table_is_reached() {
         ("a candidate that is no model", ledger("open.db", "notes.txt", &[])),
         ("a reader that closes its pipe", {
             let fixed = ["--ledger", "open.db", "--model", "mid.onnx", "--method", "min-cost"];
-            audit(&place, &fixed).stdout(closed_pipe()).output().unwrap()
+            audit(&place, &fixed).stdout(crate::pipes::closed()).output().unwrap()
         }),
         ("an output that cannot be written", ledger("open.db", "low.onnx", &["--out", "no/a.csv"])),
         (

@@ -5,7 +5,7 @@ use std::process::{Command, Stdio};
 use crate::{Answer, LOANS, Place};
 
 /// The writing end of a pipe that nobody reads.
-fn closed() -> Stdio {
+pub(crate) fn closed() -> Stdio {
     let (reader, writer) = std::io::pipe().unwrap();
     drop(reader);
     writer.into()

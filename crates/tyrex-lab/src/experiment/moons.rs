@@ -41,14 +41,12 @@ pub(super) fn run(setup: &Setup, task: &MoonsTask, seed: Seed, share: &Share<'_>
     let stability = gauge.read(&grid).iter().map(|reading| reading.value as f32).collect();
     maps.push(Map { title: "stability of the base model".to_owned(), values: stability });
     let survival = |at: &[f32]| {
-        let mut point = Points::new(2);
-        point.push(at);
+        let point = Points::one(at);
         let kept = retrained.iter().filter(|model| model.score(&point)[0] >= THRESHOLD).count();
         kept as f64 / retrained.len().max(1) as f64
     };
     let placed = |label: &str, at: &[f32]| {
-        let mut point = Points::new(2);
-        point.push(at);
+        let point = Points::one(at);
         Placed {
             label: label.to_owned(),
             at: (at[0], at[1]),

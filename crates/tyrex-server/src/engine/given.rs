@@ -34,6 +34,10 @@ pub(super) struct GivenModels {
     reading: Reading,
     /// How they were trained, if `tyrex retrain` trained them.
     trained: Option<RetrainingTerms>,
+    /// Whether those models take points on the scale of the explainer. Those that earlier versions
+    /// trained have the scale of the model file.
+    #[serde(default)]
+    common_scale: bool,
     /// The number of models that certify.
     pub(super) fresh: usize,
     /// The number of models that searches use.
@@ -61,9 +65,13 @@ impl GivenUpload {
 
     /// The description of the models, for the database, once they are known to fit the model.
     pub(super) fn checked(&self, explainer: &Explainer, reading: &Reading) -> Result<GivenModels> {
+        let retraining = explainer.retraining();
+        let common_scale = !self.trained.as_ref().is_some_and(|own| retraining.has_file_scale(own));
         let trained = match self.trained.as_ref().map(|own| (own, own.origin())) {
             Some((ensemble, Origin::Trained { change, seed, params })) => {
-                explainer.retraining().check(ensemble)?;
+                if common_scale {
+                    retraining.check(ensemble)?;
+                }
                 Some(RetrainingTerms {
                     change: change.clone(),
                     models: self.files.len(),
@@ -78,6 +86,7 @@ impl GivenUpload {
             files: self.files.iter().map(|file| (file.name.clone(), file.set)).collect(),
             reading: reading.clone(),
             trained,
+            common_scale,
             fresh: 0,
             search: 0,
             description: String::new(),
@@ -102,7 +111,11 @@ impl GivenModels {
         }
         let retraining = explainer.retraining();
         if let Some(terms) = &self.trained {
-            let members = onnx.into_iter().map(read).collect::<Result<_>>()?;
+            let network = |onnx| {
+                let network = read(onnx)?;
+                if self.common_scale { Ok(network) } else { Ok(retraining.rescaled(network)?) }
+            };
+            let members = onnx.into_iter().map(network).collect::<Result<_>>()?;
             return Ok(retraining.ensemble(terms, members)?);
         }
         let file = |((name, set), onnx): (&(String, Option<GivenSet>), Vec<u8>)| GivenFile {

@@ -416,6 +416,7 @@ fn retraining(explainer: &Explainer, models: usize, change: ModelChange) -> Resu
         params: explainer.retraining().params()?,
         seed: ask.certificate_seed(),
         search: if can_promise { search.map(set).into() } else { Vec::new() },
+        common_scale: true,
     }))
 }
 

@@ -237,8 +237,7 @@ impl Moons {
     }
 
     fn at(&self, values: tyrex::data::Row, point: Vec<f32>) -> Applicant {
-        let mut one = Points::new(2);
-        one.push(&point);
+        let one = Points::one(&point);
         let score = self.explainer.model().score(&one)[0];
         Applicant { row: 0, values, point, score, label: None, favourable: None }
     }

@@ -71,6 +71,10 @@ pub(super) struct TrainedModels {
     /// The models to search over and to tune with; none in databases of earlier versions.
     #[serde(default)]
     pub(super) search: Vec<SearchSet>,
+    /// Whether they take points on the scale of the explainer. Earlier versions stored models on the
+    /// scale of the model file.
+    #[serde(default)]
+    pub(super) common_scale: bool,
 }
 
 /// A set of models that a search uses.
@@ -84,7 +88,7 @@ impl TrainedModels {
     /// The terms of the fresh models, and of the two sets that a search uses, if there are any. The
     /// members of all sets are numbered in this order.
     pub(super) fn terms(&self) -> Vec<RetrainingTerms> {
-        let Self { change, models, params, seed, search } = self;
+        let Self { change, models, params, seed, search, .. } = self;
         let terms = |models, seed| RetrainingTerms {
             change: change.clone(),
             models,

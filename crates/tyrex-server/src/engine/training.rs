@@ -39,7 +39,16 @@ impl Engine {
             Some(Retraining::Given(given)) => return self.assembled(served, given).await,
             None => return Err(Error::Broken("no retrained models were requested".to_owned())),
         };
-        let mut stored = self.store.members(served.id()).await?.into_iter().collect();
+        let mut stored = BTreeMap::new();
+        for (number, onnx) in self.store.members(served.id()).await? {
+            let network = read(onnx)?;
+            let network = if retraining.common_scale {
+                network
+            } else {
+                served.explainer().retraining().rescaled(network)?
+            };
+            stored.insert(number, network);
+        }
         let (mut first, mut sets) = (0, Vec::new());
         let mut fresh = None;
         for terms in retraining.terms().into_iter().map(Arc::new) {
@@ -75,12 +84,12 @@ impl Engine {
         served: &Arc<Served>,
         terms: &Arc<RetrainingTerms>,
         first: usize,
-        stored: &mut BTreeMap<usize, Vec<u8>>,
+        stored: &mut BTreeMap<usize, Mlp>,
         fresh: Option<&Arc<Fresh>>,
     ) -> Result<Vec<Mlp>> {
         let mut members: Vec<Option<Mlp>> = vec![None; terms.models];
         for (number, member) in members.iter_mut().enumerate() {
-            *member = stored.remove(&(first + number)).map(read).transpose()?;
+            *member = stored.remove(&(first + number));
         }
         let mut missing: Vec<usize> =
             (0..members.len()).filter(|&number| members[number].is_none()).collect();

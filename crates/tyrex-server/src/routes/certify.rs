@@ -7,7 +7,7 @@ use axum::response::{IntoResponse as _, Response};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use tyrex::certificate::{CertificateDocument, Terms, Verified, WrittenCertificate};
-use tyrex::explain::{Ask, verify_certificates};
+use tyrex::explain::Ask;
 use utoipa::ToSchema;
 
 use super::search::{applicants, arrow, check_neighbours};
@@ -164,9 +164,7 @@ pub(crate) async fn verify(
         .run_now(move |stop| {
             let fresh = served.fresh();
             let ensemble = fresh.as_deref().map(|fresh| &fresh.ensemble);
-            Ok(verify_certificates(served.explainer().model(), &written, ensemble, || {
-                stop.go_on()
-            })?)
+            Ok(served.explainer().verify(&written, ensemble, || stop.go_on())?)
         })
         .await?;
     let confirmed = verified.iter().filter(|each| each.confirmed).count();

@@ -25,6 +25,8 @@ mod terms;
 pub mod theorem;
 mod verify;
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -40,6 +42,7 @@ pub use theorem::Statement;
 pub use verify::{Difference, Verified, WrittenCertificate, verify};
 
 use crate::catalogue::{Named, catalogue};
+use crate::data::encode::{Affine, Scale};
 use crate::error::{Error, Result};
 use crate::model::{Fingerprint, Model};
 use crate::points::{Point, Points};
@@ -208,6 +211,10 @@ pub struct Certificate {
     version: String,
     model: Option<Fingerprint>,
     retraining: Option<Retraining>,
+    /// The scales of numbers in the point, by feature, if they are not those of the model file; the
+    /// fingerprints are of models on this scale.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    scale: Option<BTreeMap<String, Affine>>,
     point: Vec<f32>,
     score: f32,
     seed: Seed,
@@ -227,6 +234,11 @@ impl Certificate {
     /// The retrained models, if there were any.
     pub fn retraining(&self) -> Option<&Retraining> {
         self.retraining.as_ref()
+    }
+
+    /// The scales of numbers in the point, by feature, if they are not those of the model file.
+    pub fn scale(&self) -> Option<&Scale> {
+        self.scale.as_ref()
     }
 
     /// The point.
@@ -336,6 +348,7 @@ pub struct Certifier<'a> {
     tiers: Vec<(&'static str, Box<dyn Maker + 'a>)>,
     identity: Option<Fingerprint>,
     retraining: Option<Retraining>,
+    scale: Option<Scale>,
 }
 
 impl<'a> Certifier<'a> {
@@ -365,15 +378,20 @@ impl<'a> Certifier<'a> {
         let retrained = retrained.filter(|retrained| !retrained.models.is_empty());
         let subject = Subject { model, retrained, terms: &terms };
         let tiers = Tier::KINDS.iter().map(|kind| (kind.name, (kind.prepare)(&subject))).collect();
-        Ok(Self { model, tiers, identity: model.identity(), retraining, terms })
+        Ok(Self { model, tiers, identity: model.identity(), retraining, scale: None, terms })
+    }
+
+    /// The same, for models that take points on this scale of numbers.
+    #[must_use]
+    pub fn on_scale(self, scale: Option<&Scale>) -> Self {
+        Self { scale: scale.cloned(), ..self }
     }
 
     /// The certificate of one point, from draws of this seed. The point should be the one that is
     /// returned to the user, and the seed one that the search has not used.
     pub fn certify(&self, x: &[f32], seed: Seed) -> Result<Certificate> {
         check_point(x, self.model.dim())?;
-        let mut point = Points::new(x.len());
-        point.push(x);
+        let point = Points::one(x);
         let score = self.model.score(&point)[0];
         check_score(f64::from(score))?;
         let (mut tiers, mut omitted) = (Vec::new(), Vec::new());
@@ -389,6 +407,7 @@ impl<'a> Certifier<'a> {
             version: env!("CARGO_PKG_VERSION").to_owned(),
             model: self.identity.clone(),
             retraining: self.retraining.clone(),
+            scale: self.scale.clone(),
             point: x.to_vec(),
             score,
             seed,

@@ -3,7 +3,8 @@
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Certificate, CertificateWords, Retrained, certify, unwritable};
+use super::{Certificate, CertificateWords, Certifier, Retrained, unwritable};
+use crate::data::encode::Scale;
 use crate::error::{Error, Result};
 use crate::model::Model;
 
@@ -70,16 +71,29 @@ impl WrittenCertificate {
         Self::all(&document)
     }
 
+    /// The scale of all certificates of a document; `None` if it is that of the model file.
+    /// Certificates on different scales are an error.
+    pub fn scale(all: &[Self]) -> Result<Option<&Scale>> {
+        let mut scales = all.iter().map(|each| each.certificate.scale());
+        let first = scales.next().flatten();
+        if scales.any(|other| other != first) {
+            let expected = "certificates on one scale; verify the documents one by one";
+            return Err(Error::param("certificates", "several scales of numbers", expected));
+        }
+        Ok(first)
+    }
+
     /// Recomputes the certificate and compares it, and its words if present. A certificate that
     /// cannot be recomputed is not confirmed.
+    ///
+    /// The model takes points on the scale of the certificate.
     pub(crate) fn verified(
         &self,
         model: &dyn Model,
         retrained: Option<Retrained>,
     ) -> Result<Verified> {
-        let Certificate { point, terms, seed, .. } = &self.certificate;
         let mut differences = Vec::new();
-        match certify(model, point, retrained, terms, *seed) {
+        match anew(&self.certificate, model, retrained) {
             Ok(anew) => {
                 compare("", &value(&self.certificate)?, &value(&anew)?, &mut differences);
                 let words = value(&CertificateWords::of(&anew))?;
@@ -129,15 +143,26 @@ fn collect(
     }
 }
 
+/// The certificate, recomputed from its point, scale, seed and terms.
+fn anew(
+    certificate: &Certificate,
+    model: &dyn Model,
+    retrained: Option<Retrained>,
+) -> Result<Certificate> {
+    let Certificate { point, scale, terms, seed, .. } = certificate;
+    let certifier = Certifier::new(model, retrained, terms.clone())?;
+    certifier.on_scale(scale.as_ref()).certify(point, *seed)
+}
+
 /// Recomputes the certificate from its point, seed and terms and compares every field, bit by bit.
-/// The certificate is correct if there is no difference.
+/// The certificate is correct if there is no difference. The model takes points on the scale of the
+/// certificate.
 pub fn verify(
     certificate: &Certificate,
     model: &dyn Model,
     retrained: Option<Retrained>,
 ) -> Result<Vec<Difference>> {
-    let Certificate { point, terms, seed, .. } = certificate;
-    let anew = certify(model, point, retrained, terms, *seed)?;
+    let anew = anew(certificate, model, retrained)?;
     let mut differences = Vec::new();
     compare("", &value(certificate)?, &value(&anew)?, &mut differences);
     Ok(differences)

@@ -22,7 +22,7 @@ use crate::seed::Seed;
 pub const MANIFEST: &str = "ensemble.json";
 
 /// The base's file.
-pub(super) const BASE: &str = "base.onnx";
+pub(crate) const BASE: &str = "base.onnx";
 
 /// A member's file.
 pub(super) fn member_file(index: usize) -> String {

@@ -27,6 +27,7 @@ mod weight_noise;
 
 pub use ensemble::MOST_MEMBERS;
 pub use ensemble::{Ensemble, Plan};
+pub(crate) use folder::BASE;
 pub use folder::MANIFEST;
 pub use observed::ObservedChange;
 pub use origin::{Given, Origin};

@@ -41,6 +41,13 @@ impl Dataset {
         Self::assemble(schema, table, Some(split))
     }
 
+    /// The same rows with another split of the schema; their encoding stays.
+    pub(crate) fn with_split(&self, split: &Split) -> Result<Self> {
+        let schema = Schema { split: split.clone(), ..self.schema.clone() };
+        let (train, test) = self::split(&schema, &self.table, &self.table_rows)?;
+        Ok(Self { schema, train, test, ..self.clone() })
+    }
+
     fn assemble(schema: &Schema, table: Table, split: Option<&Table>) -> Result<Self> {
         let mut kept = Rows::read(schema, &table)?;
         let labels = read_labels(schema, &table, &mut kept)?;

@@ -23,6 +23,14 @@ pub enum Value {
 }
 
 impl Value {
+    /// The value that a text names: a number if it is a finite one.
+    pub fn of_text(text: &str) -> Self {
+        match text.parse::<f64>() {
+            Ok(number) if number.is_finite() => Self::Number(number),
+            _ => Self::from(text),
+        }
+    }
+
     /// The number, if it is one.
     pub fn number(&self) -> Option<f64> {
         match self {

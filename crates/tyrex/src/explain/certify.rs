@@ -61,7 +61,7 @@ impl AdviceRows {
                     other => other,
                 }
             })?;
-        let data = Reference::Unlabelled(applicants);
+        let data = Reference::Unlabelled(applicants.without_scale());
         // The schema may have dropped rows.
         let factuals = data.table_rows().iter().map(|&line| factuals[line]).collect();
         Ok(Self { data, factuals, not_found: table.rows() - lines.len(), model })
@@ -161,7 +161,8 @@ impl Explainer {
             steered: *steered,
             likeness: Some(likeness),
         });
-        let certifier = Certifier::new(self.model(), retrained, terms.clone())?;
+        let certifier =
+            Certifier::new(self.model(), retrained, terms.clone())?.on_scale(self.scale());
         let cancelled = AtomicBool::new(false);
         (0..points.len())
             .into_par_iter()
@@ -178,6 +179,18 @@ impl Explainer {
                 Ok(certificate)
             })
             .collect()
+    }
+
+    /// Recomputes certificates of this model and compares them ([`verify_certificates`]), on the
+    /// scale of numbers that they name.
+    pub fn verify(
+        &self,
+        written: &[WrittenCertificate],
+        ensemble: Option<&Ensemble>,
+        watch: impl Fn() -> ControlFlow<()> + Sync,
+    ) -> Result<Vec<Verified>> {
+        let explainer = self.on_scale(WrittenCertificate::scale(written)?)?;
+        verify_certificates(explainer.model(), written, ensemble, watch)
     }
 
     /// Certificates as a table to write: `row` and `score`, then the overall verdict, the verdict
@@ -223,7 +236,8 @@ impl Explainer {
 }
 
 /// Recomputes certificates, each from its own point, seed and terms, and compares them, in their
-/// order. The ensemble is the one they were made with, if any.
+/// order. The model takes points on their scale ([`Explainer::verify`] takes care of that); the
+/// ensemble is the one they were made with, if any.
 ///
 /// Whether the search used the retrained models cannot be computed, nor where models that were
 /// retrained elsewhere come from, and the comparison of the model with them needs the reference; the

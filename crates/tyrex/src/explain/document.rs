@@ -290,8 +290,7 @@ impl fmt::Display for Unchanged {
 
 impl Unchanged {
     pub(super) fn of(point: &[f32], fresh: &Fresh) -> Self {
-        let mut alone = Points::new(point.len());
-        alone.push(point);
+        let alone = Points::one(point);
         let members = fresh.ensemble.members();
         let accepts =
             |member: &&Arc<dyn Model>| member.score(&alone).iter().all(|&score| score >= THRESHOLD);

@@ -93,7 +93,7 @@ impl Retraining<'_> {
             let from = format!("the folder {}", folder.display());
             return self.given_files(from, &GivenFile::all_in(folder)?, options);
         }
-        let ensemble = Ensemble::read(folder)?;
+        let ensemble = self.on_own_scale(Ensemble::read(folder)?, folder)?;
         self.check(&ensemble).map_err(|error| match error {
             Error::InvalidModel(problem) => Error::Model { file: folder.to_owned(), problem },
             other => other,

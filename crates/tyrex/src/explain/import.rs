@@ -107,12 +107,14 @@ fn wrong(labels: &[String], favourable: &[Value], which: &str) -> Error {
 /// The schema in a model file that this crate wrote, without its split, which names the rows that
 /// trained the model and does not apply to new rows.
 pub fn embedded_schema(model: &OnnxModel) -> Result<Option<Schema>> {
-    let Some(text) = model.metadata.get("schema") else {
-        return Ok(None);
-    };
-    let mut schema = Schema::from_toml(text).map_err(|error| {
+    let stored = stored_schema(model)?;
+    Ok(stored.map(|schema| Schema { split: Split::AllTrain, ..schema }))
+}
+
+/// The same with its split.
+pub(super) fn stored_schema(model: &OnnxModel) -> Result<Option<Schema>> {
+    let Some(text) = model.metadata.get("schema") else { return Ok(None) };
+    Schema::from_toml(text).map(Some).map_err(|error| {
         Error::InvalidModel(format!("the schema in its metadata is damaged: {error}"))
-    })?;
-    schema.split = Split::AllTrain;
-    Ok(Some(schema))
+    })
 }

@@ -3,8 +3,8 @@
 use super::Reference;
 use super::import::check_meaning;
 use crate::data::encode::{Affine, Block, Coding};
-use crate::data::schema::{FitOn, ModelInput, Scaling};
-use crate::data::{Encoder, Feature, Row, Schema, Value, listed};
+use crate::data::schema::{ModelInput, Scaling};
+use crate::data::{Encoder, Feature, Schema, Value, listed};
 use crate::error::{Error, Result};
 use crate::model::onnx::{Block as Step, Category, Core, Inputs, OnnxModel};
 use crate::model::trees::Substitute;
@@ -22,18 +22,22 @@ pub(super) fn columns(
     if input == ModelInput::Raw {
         return Ok(None);
     }
-    let encoder = match (model.metadata.get("encoder"), beside) {
-        (Some(text), _) => {
-            let stored: Encoder = serde_json::from_str(text).map_err(|error| {
-                Error::InvalidModel(format!("the encoder in its metadata is damaged: {error}"))
-            })?;
-            let features = schema.features.iter().map(|feature| feature.name.clone()).collect();
-            Encoder::from_blocks(features, stored.blocks().to_vec())?
-        }
+    let encoder = match (stored_encoder(model, schema)?, beside) {
+        (Some(stored), _) => stored,
         (None, Some(beside)) => beside.clone(),
         (None, None) => fitted(data)?,
     };
     Ok(Some(encoder))
+}
+
+/// The encoder in the metadata of a file, for the features of the schema.
+pub(super) fn stored_encoder(model: &OnnxModel, schema: &Schema) -> Result<Option<Encoder>> {
+    let Some(text) = model.metadata.get("encoder") else { return Ok(None) };
+    let stored: Encoder = serde_json::from_str(text).map_err(|error| {
+        Error::InvalidModel(format!("the encoder in its metadata is damaged: {error}"))
+    })?;
+    let features = schema.features.iter().map(|feature| feature.name.clone()).collect();
+    Encoder::from_blocks(features, stored.blocks().to_vec()).map(Some)
 }
 
 /// The encoder from rows to the points the model's core takes. `columns` is the encoding of the
@@ -98,24 +102,6 @@ pub(super) fn core(encoder: &Encoder, model: OnnxModel) -> Result<Core> {
 fn model_columns(encoder: &Encoder) -> Vec<String> {
     let own = |block: &Block| block.columns().take(block.model_width()).collect::<Vec<_>>();
     encoder.blocks().iter().flat_map(own).collect()
-}
-
-/// The encoder and the core with numbers on the scale the schema names. Scales are fitted on the rows that train; on all rows, if none are named.
-pub(super) fn standardised(
-    data: &Reference,
-    encoder: Encoder,
-    core: Core,
-) -> Result<(Encoder, Core)> {
-    let schema = data.schema();
-    let rows: Vec<&Row> = match schema.scaling.fit {
-        FitOn::All => data.rows().iter().collect(),
-        FitOn::Train => data.fitting_rows(),
-    };
-    // A threshold on the model's own scale may equal a value exactly; rounding through another
-    // scale would then change the score.
-    let plain = core.has_thresholds();
-    let (encoder, affines) = encoder.standardised(schema, &rows, plain)?;
-    Ok((encoder, core.standardised(&affines)?))
 }
 
 fn mismatch(ours: &[String], what: &str, theirs: usize) -> Error {

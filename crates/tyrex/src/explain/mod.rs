@@ -24,6 +24,7 @@ mod recipe;
 mod recode;
 mod reference;
 mod retrain;
+mod scale;
 mod sentence;
 mod siblings;
 mod stability;
@@ -64,10 +65,11 @@ pub use stability::{RowStability, StabilityGauge, StabilityTerms};
 pub use survival::RowSurvival;
 
 use std::ops::ControlFlow;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use promise::MadeModels;
+use scale::RawModel;
 use serde::Serialize;
 use warning::{Imported, Warnings};
 
@@ -93,8 +95,12 @@ pub struct Explainer {
     /// they take raw columns.
     columns: Option<Arc<Encoder>>,
     model: Arc<dyn Model>,
+    /// The model of a file that takes raw columns, on its own scale.
+    raw: Option<Arc<RawModel>>,
     training: Option<Arc<Training>>,
     recipe: Option<Arc<Recipe>>,
+    /// Whether the training rows of the reference are those of the recipe.
+    has_own_rows: Arc<OnceLock<bool>>,
     /// The parameters to retrain with, if they are not the model's own.
     params: Option<Arc<TrainParams>>,
     points: Arc<Points>,
@@ -136,6 +142,15 @@ fn check_output(params: &TrainParams) -> Result<()> {
         }
         _ => Ok(()),
     }
+}
+
+/// The points of the training rows.
+fn training_points(reference: &Reference, points: &Arc<Points>) -> Arc<Points> {
+    let train = reference.training_rows();
+    if train.iter().copied().eq(0..points.len()) {
+        return Arc::clone(points);
+    }
+    Arc::new(points.select(&train))
 }
 
 impl Explainer {
@@ -187,14 +202,28 @@ impl Explainer {
     /// Combines an imported model and its reference.
     ///
     /// The schema says what the model takes (`[model] input`): this crate's encoding, or raw
-    /// columns that the model file encodes itself.
+    /// columns that the model file encodes itself. The numbers of the latter are brought to a common
+    /// scale, by the schema's `[scaling]`, fitted on the training rows of the reference: without it,
+    /// a change by a year would cost as much as one by a penny. If there are no training rows, they
+    /// keep the scale of the file. The model stays the same function of a row, up to rounding.
+    ///
+    /// A file that this crate wrote has the split and the digest of the rows that trained its
+    /// network. If that split of the reference gives these rows, they are its training rows.
     pub fn with_model(data: Reference, model: OnnxModel) -> Result<Self> {
         let columns = input::columns(&data, &model, data.schema().model.input, None)?;
         let encoder = input::encoder(data.schema(), &model, columns.as_ref())?;
         let recipe = Recipe::read(&model.metadata)?;
+        let split = import::stored_schema(&model).ok().flatten().map(|schema| schema.split);
         let imported = Imported::of(&data, &encoder, &model);
         let core = input::core(&encoder, model)?;
-        Self::assemble(data, encoder, columns, core.shared(), recipe, Some(&imported))
+        let raw = RawModel::of(&data, &encoder, &core);
+        let (encoder, core) = match &raw {
+            Some(raw) => raw.scaled()?,
+            None => (encoder, core),
+        };
+        let made = Self::assemble(data, encoder, columns, core.shared(), recipe, Some(&imported))?;
+        let made = Self { raw: raw.map(Arc::new), ..made };
+        Ok(split.and_then(|split| made.with_split_of_training(&split)).unwrap_or(made))
     }
 
     /// Combines a model of any kind and its reference. The model takes the schema's encoding,
@@ -216,23 +245,6 @@ impl Explainer {
         Self::assemble(data, encoder, columns, model, None, Some(&Imported::black_box()))
     }
 
-    /// As [`with_model`](Self::with_model), with points on a common scale: numbers are scaled by
-    /// the schema's method (`[scaling]`), and the model is rewritten to take them so. This applies
-    /// to models that take unscaled numbers, such as years and incomes, and to networks with scales
-    /// of their own. Without scaling, a change by a year would cost as much as one by a penny.
-    ///
-    /// The rewritten model is the same function of a row, up to rounding; its fingerprint differs.
-    /// Scales are fitted on the training rows, or on all rows if the data name none.
-    pub fn with_standardised_model(data: Reference, model: OnnxModel) -> Result<Self> {
-        let columns = input::columns(&data, &model, data.schema().model.input, None)?;
-        let encoder = input::encoder(data.schema(), &model, columns.as_ref())?;
-        let recipe = Recipe::read(&model.metadata)?;
-        let imported = Imported::of(&data, &encoder, &model);
-        let core = input::core(&encoder, model)?;
-        let (encoder, core) = input::standardised(&data, encoder, core)?;
-        Self::assemble(data, encoder, columns, core.shared(), recipe, Some(&imported))
-    }
-
     fn assemble(
         reference: Reference,
         encoder: Encoder,
@@ -250,19 +262,16 @@ impl Explainer {
         let scores = applicant::scores(&*model, reference.source(), rows, table_rows, &points)?;
         let warnings = Warnings::of(&reference, &scores, imported)?;
         let points = Arc::new(points);
-        let train = reference.training_rows();
-        let reference_points = if train.iter().copied().eq(0..points.len()) {
-            Arc::clone(&points)
-        } else {
-            Arc::new(points.select(&train))
-        };
+        let reference_points = training_points(&reference, &points);
         Ok(Self {
             reference: Arc::new(reference),
             encoder: Arc::new(encoder),
             columns: columns.map(Arc::new),
             model,
+            raw: None,
             training: None,
             recipe: recipe.map(Arc::new),
+            has_own_rows: Arc::default(),
             params: None,
             points,
             scores: scores.into(),
@@ -314,10 +323,12 @@ impl Explainer {
         self.training.as_deref()
     }
 
-    /// The fingerprint of the model, which changes with its weights.
+    /// The fingerprint of the model, which changes with its weights. It does not depend on the
+    /// [scale](Self::scale) of numbers.
     pub fn fingerprint(&self) -> Fingerprint {
         let seen = || Fingerprint::of_scores(&self.points, &self.scores);
-        self.model.identity().unwrap_or_else(seen)
+        let model = self.raw.as_ref().map_or_else(|| self.model(), |raw| raw.model());
+        model.identity().unwrap_or_else(seen)
     }
 
     /// `m(x)` of other rows of the same schema.

@@ -436,8 +436,7 @@ impl Explainer {
         from: &[f32],
         to: &[f32],
     ) -> Result<Option<ShownPromise>> {
-        let mut point = Points::new(to.len());
-        point.push(to);
+        let point = Points::one(to);
         let confidence = request.promise.map_or(CONFIDENCE, Promise::confidence);
         let terms = Terms { confidence, ..Terms::default() };
         // Only the judgement of the fresh models is used, which draws nothing.

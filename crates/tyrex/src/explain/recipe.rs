@@ -9,8 +9,9 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use super::{Explainer, Retraining};
+use super::{Explainer, Retraining, training_points};
 use crate::certificate::RecipeSource;
+use crate::data::schema::Split;
 use crate::error::{Error, Result};
 use crate::model::onnx::RECIPE_KEY;
 use crate::model::{Examples, Fingerprint, TrainParams};
@@ -114,9 +115,48 @@ impl Explainer {
             None => RecipeSource::Assumed,
             // Rows without labels, such as counterfactuals, cannot be the training rows.
             Some(_) if !self.reference().has_labels() => RecipeSource::Known,
-            Some(recipe) if self.has_rows_of(recipe) => RecipeSource::Known,
+            Some(recipe) if self.has_own_rows(recipe) => RecipeSource::Known,
             Some(_) => RecipeSource::OtherRows,
         }
+    }
+
+    /// The same with this split of the reference, if the model was trained on its training rows and
+    /// the reference has no split.
+    pub(super) fn with_split_of_training(&self, split: &Split) -> Option<Self> {
+        let recipe = self.recipe.as_deref()?;
+        if self.schema().split != Split::AllTrain || self.has_own_rows(recipe) {
+            return None;
+        }
+        // A column of the split may be absent: these are other rows.
+        let reference = self.reference.with_split(split).ok()?;
+        let reference_points = training_points(&reference, &self.points);
+        let reference = Arc::new(reference);
+        let made =
+            Self { reference, reference_points, has_own_rows: Arc::default(), ..self.clone() };
+        made.has_own_rows(recipe).then_some(made)
+    }
+
+    /// The difference between the training rows of the reference and those of the model, if models
+    /// are retrained on the former.
+    pub(super) fn rows_doubt(&self) -> Option<String> {
+        if self.retraining().source() != RecipeSource::OtherRows {
+            return None;
+        }
+        let (trained, own) = (self.recipe.as_ref()?.rows, self.training_rows().len());
+        let differs = if trained == own {
+            "whose values, labels or order differ".to_owned()
+        } else {
+            format!("which are {own}")
+        };
+        Some(format!(
+            "The model was trained on {trained} rows that are not the training rows of the \
+             reference, {differs}: retrained models learn from other rows than the model did. Pass \
+             the file that it was trained on as the reference."
+        ))
+    }
+
+    fn has_own_rows(&self, recipe: &Recipe) -> bool {
+        *self.has_own_rows.get_or_init(|| self.has_rows_of(recipe))
     }
 
     /// Whether the model was trained on the training rows of the reference.

@@ -4,15 +4,17 @@
 //! them in another way. Searches and certificates have points of the model in use, so every other
 //! model must be a function of these points.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use super::{Retraining, input};
+use crate::change::{BASE, Ensemble};
 use crate::data::encode::{Affine, Block, Coding};
 use crate::data::schema::ModelInput;
 use crate::data::{Encoder, Row};
-use crate::error::Result;
-use crate::model::onnx::{Core, OnnxModel};
-use crate::model::{Fingerprint, Model, ModelSummary};
+use crate::error::{Error, Result};
+use crate::model::onnx::{Core, ImportOptions, OnnxModel};
+use crate::model::{Fingerprint, Mlp, Model, ModelSummary};
 use crate::points::Points;
 
 impl Retraining<'_> {
@@ -28,6 +30,58 @@ impl Retraining<'_> {
         let core = input::core(&own, model)?;
         recoded(core, own, &explainer.encoder)
     }
+
+    /// Whether an ensemble was retrained from the model file on its own scale of numbers, which is not
+    /// that of this explainer.
+    pub fn has_file_scale(self, ensemble: &Ensemble) -> bool {
+        let Self { explainer } = self;
+        let is_base = |model: &dyn Model| *model == **ensemble.base();
+        explainer.raw.as_ref().is_some_and(|raw| is_base(raw.model()))
+            && !is_base(explainer.model())
+    }
+
+    /// A network on the scale of the model file, as a function of this explainer's points: models
+    /// that earlier versions retrained have that scale.
+    pub fn rescaled(self, network: Mlp) -> Result<Mlp> {
+        let Self { explainer } = self;
+        let Some(raw) = &explainer.raw else { return Ok(network) };
+        match affines(raw.encoder(), &explainer.encoder) {
+            Some(affines) => Core::Mlp(network).standardised(&affines)?.into_network(),
+            None => Err(other_scale()),
+        }
+    }
+
+    /// The ensemble of a folder as functions of this explainer's points, if it was retrained from
+    /// the same model file on another scale of numbers; otherwise as it is.
+    pub(super) fn on_own_scale(self, ensemble: Ensemble, folder: &Path) -> Result<Ensemble> {
+        let Self { explainer } = self;
+        let Some(raw) = &explainer.raw else { return Ok(ensemble) };
+        if *explainer.model == **ensemble.base() {
+            return Ok(ensemble);
+        }
+        let base = OnnxModel::read(&folder.join(BASE), &ImportOptions::default())?;
+        let Some(theirs) = input::stored_encoder(&base, explainer.schema())? else {
+            return Ok(ensemble);
+        };
+        let Some((behind, ahead)) =
+            affines(raw.encoder(), &theirs).zip(affines(&theirs, &explainer.encoder))
+        else {
+            return Ok(ensemble);
+        };
+        if *raw.behind(&behind)?.model() != **ensemble.base() {
+            return Ok(ensemble);
+        }
+        let moved = |member: &Arc<dyn Model>| -> Result<Arc<dyn Model>> {
+            let network = member.network().cloned().ok_or_else(other_scale)?;
+            Ok(Core::Mlp(network).standardised(&ahead)?.shared())
+        };
+        let members = ensemble.members().iter().map(moved).collect::<Result<_>>()?;
+        Ensemble::new(Arc::clone(&explainer.model), members, ensemble.origin().clone())
+    }
+}
+
+fn other_scale() -> Error {
+    Error::InvalidModel("the retrained models are on another scale of numbers".to_owned())
 }
 
 /// The model that gives at points of `encoder` the scores of the core at points of its own encoder.

@@ -33,6 +33,8 @@ pub struct UnlabelledRows {
     favourable: Vec<Option<bool>>,
     train: Vec<usize>,
     test: Vec<usize>,
+    /// Whether the scale of a model may be fitted on the rows.
+    scales: bool,
 }
 
 impl UnlabelledRows {
@@ -47,7 +49,7 @@ impl UnlabelledRows {
             .map(|&row| label.and_then(|column| schema.is_favourable(table.cell(row, column))))
             .collect();
         let (train, test) = parts(schema, &table, &rows.table_rows, &favourable)?;
-        Ok(Self { schema: schema.clone(), table, rows, favourable, train, test })
+        Ok(Self { schema: schema.clone(), table, rows, favourable, train, test, scales: true })
     }
 
     /// Rows without labels. The list may be empty, for a model whose file has its encoder.
@@ -68,7 +70,15 @@ impl UnlabelledRows {
             favourable: vec![None; count],
             train: Vec::new(),
             test: Vec::new(),
+            scales: true,
         })
+    }
+
+    /// The same rows, none of which decides the scale of a model: promises, counterfactuals, or
+    /// applicants.
+    #[must_use]
+    pub fn without_scale(self) -> Self {
+        Self { scales: false, ..self }
     }
 }
 
@@ -122,6 +132,19 @@ impl Reference {
             return Dataset::load(schema, table).map(Self::Labelled);
         }
         UnlabelledRows::read(schema, table).map(Self::Unlabelled)
+    }
+
+    /// The same rows with another split of the schema.
+    pub(super) fn with_split(&self, split: &Split) -> Result<Self> {
+        match self {
+            Self::Labelled(dataset) => dataset.with_split(split).map(Self::Labelled),
+            Self::Unlabelled(own) => {
+                let schema = Schema { split: split.clone(), ..own.schema.clone() };
+                let (train, test) =
+                    parts(&schema, &own.table, &own.rows.table_rows, &own.favourable)?;
+                Ok(Self::Unlabelled(UnlabelledRows { schema, train, test, ..own.clone() }))
+            }
+        }
     }
 
     /// The schema.
@@ -218,13 +241,27 @@ impl Reference {
         }
     }
 
-    /// The rows that scales are fitted on: those that train, or all if there are none.
+    /// The rows that the encoding of a black box is fitted on: those that train, or all if there are
+    /// none.
     pub(super) fn fitting_rows(&self) -> Vec<&Row> {
         let rows = match self.part(Part::Train) {
             none if none.is_empty() => self.part(Part::All),
             rows => rows,
         };
         rows.into_iter().map(|row| &self.rows()[row]).collect()
+    }
+
+    /// The rows that the scale of a model on raw columns is fitted on: the training rows, and rows
+    /// held out from training only if the schema says so (`fit = "all"`).
+    pub(super) fn scale_rows(&self) -> Vec<&Row> {
+        let train = match self {
+            Self::Unlabelled(own) if !own.scales => Vec::new(),
+            _ => self.training_rows(),
+        };
+        match self.schema().scaling.fit {
+            FitOn::All if !train.is_empty() => self.rows().iter().collect(),
+            _ => train.into_iter().map(|row| &self.rows()[row]).collect(),
+        }
     }
 
     /// The rows to explain by default: the test rows, or all rows if there are none.

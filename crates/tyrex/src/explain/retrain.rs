@@ -169,7 +169,14 @@ impl Retraining<'_> {
 
     /// Rejects an ensemble of another model.
     pub fn check(self, ensemble: &Ensemble) -> Result<()> {
-        check_base(self.explainer.model(), ensemble)
+        check_base(self.explainer.model(), ensemble).map_err(|error| {
+            match (&self.explainer.raw, error) {
+                (Some(_), Error::InvalidModel(problem)) => Error::InvalidModel(format!(
+                    "{problem}, on the same scale of numbers, which the reference decides"
+                )),
+                (_, error) => error,
+            }
+        })
     }
 
     /// The models of an ensemble, to certify answers with: the model is compared with them

@@ -131,6 +131,8 @@ impl Explainer {
     ) -> Vec<String> {
         let Warnings { model, rules, remedy } = &*self.warnings;
         let mut all = model.clone();
+        all.extend(self.scale_doubt());
+        all.extend(self.rows_doubt());
         if let Some(applicants) = applicants.filter(|_| !self.reference().has_labels()) {
             if let (Some(reversed), Some(_)) = (reversed(applicants), remedy) {
                 all.push(format!(

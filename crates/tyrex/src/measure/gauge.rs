@@ -176,7 +176,7 @@ impl<'a> Gauge<'a> {
             Evaluation::Point => {
                 let score = match (&self.probe, &mut room.probe) {
                     (Some(probe), Some(room)) => probe.score(x, room),
-                    _ => self.model.score(&one(x))[0],
+                    _ => self.model.score(&Points::one(x))[0],
                 };
                 Reading { score, value: f64::from(score) }
             }
@@ -215,7 +215,7 @@ impl<'a> Gauge<'a> {
                 Reading { score, value: f64::from(score) }
             }
             (Evaluation::Point, ..) => {
-                let (scores, gradients) = model.score_and_gradient(&one(x));
+                let (scores, gradients) = model.score_and_gradient(&Points::one(x));
                 gradient.copy_from_slice(gradients.row(0));
                 Reading { score: scores[0], value: f64::from(scores[0]) }
             }
@@ -277,7 +277,7 @@ impl<'a> Gauge<'a> {
             return probe.scores(x, probe_room, &mut room.scores);
         }
         self.model.score_into(&self.neighbourhood.around(x), &mut room.scores);
-        self.model.score(&one(x))[0]
+        self.model.score(&Points::one(x))[0]
     }
 
     /// `of_centre dm(x) + sum_i c_i dm(x_i)`, with the scratch space's weights as the `c_i`.
@@ -370,13 +370,6 @@ fn path_reading(scores: &[f32]) -> Reading {
 /// `||g||`
 fn norm(g: &[f32]) -> f64 {
     g.iter().map(|&value| f64::from(value).powi(2)).sum::<f64>().sqrt()
-}
-
-/// One point as a batch.
-fn one(x: &[f32]) -> Points {
-    let mut points = Points::new(x.len());
-    points.push(x);
-    points
 }
 
 /// `1/s x, 2/s x, .., x`

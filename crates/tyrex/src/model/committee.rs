@@ -120,7 +120,7 @@ impl Committee {
                     }
                     network.output().logit(&pass.logits)
                 }
-                _ => of_score(model.score(&one(x))[0]),
+                _ => of_score(model.score(&Points::one(x))[0]),
             };
         }
         &scratch.logits
@@ -131,7 +131,7 @@ impl Committee {
         let model = &self.models[index];
         match (model.network(), &scratch.passes[index]) {
             (Some(network), Some(pass)) => network.output().score(&pass.logits),
-            _ => model.score(&one(x))[0],
+            _ => model.score(&Points::one(x))[0],
         }
     }
 
@@ -154,7 +154,7 @@ impl Committee {
                 }
                 _ => {
                     let Some(model) = model.differentiable() else { continue };
-                    let (scores, gradients) = model.score_and_gradient(&one(x));
+                    let (scores, gradients) = model.score_and_gradient(&Points::one(x));
                     let slope = weight / (scores[0] * (1.0 - scores[0])).max(LEAST_SLOPE);
                     let scaled = gradients.row(0).iter().map(|partial| slope * partial);
                     scratch.gradient.iter_mut().zip(scaled).for_each(|(to, from)| *to = from);
@@ -198,13 +198,6 @@ const LEAST_SLOPE: f32 = 1e-12;
 fn of_score(score: f32) -> f32 {
     let score = f64::from(score);
     (libm::log(score.max(1e-12)) - libm::log((1.0 - score).max(1e-12))) as f32
-}
-
-/// One point as a batch.
-fn one(x: &[f32]) -> Points {
-    let mut points = Points::new(x.len());
-    points.push(x);
-    points
 }
 
 #[cfg(test)]
@@ -286,9 +279,9 @@ mod tests {
             let committee = committee(seed);
             let mut scratch = committee.scratch();
             let logits = committee.logits(&x, &mut scratch).to_vec();
-            let many = committee.logits_of(&one(&x));
+            let many = committee.logits_of(&Points::one(&x));
             for (index, model) in committee.models().iter().enumerate() {
-                let score = model.score(&one(&x))[0];
+                let score = model.score(&Points::one(&x))[0];
                 prop_assert_eq!(committee.score(index, &x, &scratch), score);
                 prop_assert!((logits[index] - of_score(score)).abs() < 2e-4, "model {}", index);
                 prop_assert_eq!(logits[index].to_bits(), many[index][0].to_bits());

@@ -5,8 +5,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tyrex::counterfactual::{Norm, Protocol, Reason, Tick};
-use tyrex::data::catalogue::{Direction, Variant};
-use tyrex::data::{Catalogue, Column, Dataset, Row, Table};
+use tyrex::data::{Column, Row, Table};
 use tyrex::explain::{
     AdviceFile, Applicant, Candidate, Explainer, Gate, GateReport, JudgedPromise, Part,
     PromiseStatus, Repair, Request, Values, WrittenPromise,
@@ -15,16 +14,11 @@ use tyrex::measure::{Gauge, Neighbourhood, RelaxedStability, Sampling};
 use tyrex::model::TrainParams;
 use tyrex::{Points, Seed};
 
-use crate::support::advise;
 use crate::support::promises::{promise, row_of};
 use crate::support::rules::broken;
+use crate::support::{advise, german};
 
 const GO_ON: fn(Tick) -> ControlFlow<()> = |_| ControlFlow::Continue(());
-
-fn german() -> Dataset {
-    let catalogue = Catalogue::with_folders(Vec::new());
-    catalogue.load("german", Variant::Product, Direction::Favourable).unwrap()
-}
 
 fn trained(seed: u64) -> Explainer {
     let params = TrainParams { hidden: vec![16], epochs: 25, ..TrainParams::paper() };

@@ -11,14 +11,9 @@ use tyrex::certificate::{
 use tyrex::lipschitz::{LipschitzBound, Region, Soundness};
 use tyrex::model::{Activation, Dense, Mlp, Model, Output};
 
-use crate::support::{forest, leaf};
+use crate::support::{forest, leaf, theorem_only};
 
 const SIGMOID: Output = Output::Sigmoid { favourable: true };
-
-/// Only the theorem.
-fn terms(probability: f64, theorem: TheoremTerms) -> Terms {
-    Terms { probability, confidence: 0.95, theorem: Some(theorem), delta: None }
-}
 
 // ---- changes that break the assumption
 
@@ -62,7 +57,7 @@ fn a_change_that_breaks_the_assumption_is_never_certified() {
         for slope in [Slope::Local, Slope::Spectral, Slope::SampledGradients] {
             for sigma in [None, Some(0.1)] {
                 let theorem_terms = TheoremTerms { sigma, slope, ..TheoremTerms::default() };
-                let terms = terms(0.9, theorem_terms);
+                let terms = theorem_only(0.9, theorem_terms);
                 let certificate = certify(&base, &x, Some(retrained), &terms, Seed(3)).unwrap();
                 let tier = certificate.theorem().unwrap();
                 assert_ne!(tier.verdict, Verdict::Certified, "{name} {slope:?} {sigma:?}");
@@ -77,7 +72,8 @@ fn a_change_that_breaks_the_assumption_is_never_certified() {
         }
         // Nobody looked: the paper's own formula is satisfied, and called empirical.
         let theorem_terms = TheoremTerms { shift: Shift::Unknown, ..TheoremTerms::default() };
-        let certificate = certify(&base, &x, None, &terms(0.9, theorem_terms), Seed(3)).unwrap();
+        let certificate =
+            certify(&base, &x, None, &theorem_only(0.9, theorem_terms), Seed(3)).unwrap();
         let tier = certificate.theorem().unwrap();
         assert_eq!(tier.verdict, Verdict::Empirical);
         assert!(tier.assumptions.iter().any(|a| a.standing == Standing::Unknown));

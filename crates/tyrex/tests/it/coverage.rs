@@ -4,13 +4,15 @@
 
 use rand::RngExt;
 use rand_distr::{Distribution, StandardNormal};
-use tyrex::certificate::{Retrained, Shift, Slope, Terms, TheoremTerms, Verdict, certify};
+use tyrex::certificate::{Retrained, Shift, Slope, TheoremTerms, Verdict, certify};
 use tyrex::data::moons::moons;
 use tyrex::lipschitz::{LipschitzBound, Region, Soundness};
 use tyrex::measure::Neighbourhood;
 use tyrex::model::{Examples, Mlp, Model, TrainParams, train};
 use tyrex::seed::Rng;
 use tyrex::{Points, Seed};
+
+use crate::support::theorem_only;
 
 /// `level + slope ||x|| + tilt x + height/f sum_f sin(wave_f x + phase_f)`: around the origin, a
 /// score whose slope is known.
@@ -108,11 +110,6 @@ impl Process {
     }
 }
 
-/// Only the theorem.
-fn terms(probability: f64, theorem: TheoremTerms) -> Terms {
-    Terms { probability, confidence: 0.95, theorem: Some(theorem), delta: None }
-}
-
 #[test]
 #[allow(clippy::print_stdout)]
 fn the_theorem_covers_changes_that_satisfy_the_definition() {
@@ -156,7 +153,7 @@ fn the_theorem_covers_changes_that_satisfy_the_definition() {
                 slope: process.slopes(sigma),
                 shift: Shift::Given { epsilon: shift },
             };
-            let terms = terms(0.9, theorem_terms);
+            let terms = theorem_only(0.9, theorem_terms);
             let base = process.model();
             let mut rng = Seed(7).derive(process.name).rng();
             let (mut holds, mut close, mut stated) = (0, 0, 0.0);
@@ -207,7 +204,8 @@ fn epsilon_and_probability_are_each_others_inverse() {
             epsilon: None,
         };
         let make = |epsilon, probability| {
-            let terms = terms(probability, TheoremTerms { epsilon, ..theorem_terms.clone() });
+            let terms =
+                theorem_only(probability, TheoremTerms { epsilon, ..theorem_terms.clone() });
             let certificate = certify(&model, &[0.0; 3], None, &terms, Seed(1)).unwrap();
             certificate.theorem().unwrap().clone()
         };
@@ -246,7 +244,8 @@ fn the_halved_exponent_of_the_paper_is_never_better() {
                     shift,
                 };
                 let certificate =
-                    certify(&model, &[0.0; 2], None, &terms(0.9, theorem_terms), Seed(1)).unwrap();
+                    certify(&model, &[0.0; 2], None, &theorem_only(0.9, theorem_terms), Seed(1))
+                        .unwrap();
                 certificate.theorem().unwrap().at_epsilon.unwrap().probability
             };
             assert!(at(Shift::Given { epsilon: shift }) >= at(Shift::Unknown));
@@ -269,7 +268,7 @@ fn the_measured_form_fails_exactly_as_often_as_it_says() {
     };
     println!("models  probability  rank  stated  observed   P(valid) overstated");
     for (models, probability, rank) in [(9, 0.9, 1), (9, 0.75, 2), (19, 0.9, 2), (49, 0.95, 2)] {
-        let terms = terms(probability, theorem_terms.clone());
+        let terms = theorem_only(probability, theorem_terms.clone());
         let mut rng = Seed(11).index(models).rng();
         let mut draw = || {
             let sunk: f64 = rng.random_range(0.0..0.5);
@@ -322,11 +321,10 @@ fn of_retrained_networks_each_in_turn_being_the_new_one_few_break_the_promise() 
         [(Slope::Local, None), (Slope::Local, Some(0.05)), (Slope::Spectral, None)]
     {
         let theorem_terms = TheoremTerms { samples: 60, sigma, slope, ..TheoremTerms::default() };
-        let terms = terms(0.9, theorem_terms);
+        let terms = theorem_only(0.9, theorem_terms);
         let (mut certified, mut broken, mut asked) = (0, 0, 0);
         for x in data.rows().take(30) {
-            let mut point = Points::new(2);
-            point.push(x);
+            let point = Points::one(x);
             let mut failures = 0;
             for new in 0..MODELS {
                 let others = retrained.iter().enumerate().filter(|(index, _)| *index != new);

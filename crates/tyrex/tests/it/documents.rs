@@ -79,8 +79,7 @@ fn advice_of_every_method() {
             let advice = adviser.advise(&rejected, on).unwrap();
             for each in &advice {
                 let certificate = each.found().map(|found| {
-                    let mut point = Points::new(found.point.len());
-                    point.push(&found.point);
+                    let point = Points::one(&found.point);
                     let (terms, on) = (Terms::default(), || ControlFlow::Continue(()));
                     let made = explainer.certify(&point, Some(&fresh), &terms, Seed(2), on);
                     made.unwrap().remove(0)
@@ -171,8 +170,7 @@ fn features_of_a_schema_that_says_much() {
 #[test]
 fn certificates_on_every_footing() {
     let explainer = german(0);
-    let mut points = Points::new(explainer.points().dim());
-    points.push(explainer.points().row(0));
+    let points = Points::one(explainer.points().row(0));
     let ensemble = ensemble(&explainer, 3);
     let bound = |region| LipschitzBound { value: 0.4, region, soundness: Soundness::Sound };
     let given = Slope::Given {

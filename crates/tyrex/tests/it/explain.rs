@@ -6,9 +6,8 @@ use std::path::Path;
 use std::sync::Arc;
 
 use tyrex::counterfactual::{Norm, Protocol};
-use tyrex::data::catalogue::{Direction, Variant};
 use tyrex::data::schema::Split;
-use tyrex::data::{Catalogue, Column, Dataset, Encoder, Row, Schema, Table, Value};
+use tyrex::data::{Column, Dataset, Encoder, Row, Schema, Table, Value};
 use tyrex::explain::{
     AdviceFile, AdviceRows, Explainer, Part, Reference, Request, UnlabelledRows, embedded_schema,
     import,
@@ -21,12 +20,7 @@ use tyrex::model::trees::Comparison;
 use tyrex::model::{Activation, Dense, Mlp, Model, Output, TrainParams};
 use tyrex::{Error, Points, Seed};
 
-use crate::support::{advise, branch, forest, leaf};
-
-fn german() -> Dataset {
-    let catalogue = Catalogue::with_folders(Vec::new());
-    catalogue.load("german", Variant::Product, Direction::Favourable).unwrap()
-}
+use crate::support::{advise, branch, forest, german, leaf};
 
 fn trained(seed: u64) -> Explainer {
     let params = TrainParams { hidden: vec![16], epochs: 10, ..TrainParams::paper() };

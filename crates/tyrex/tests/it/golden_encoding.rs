@@ -3,14 +3,10 @@
 //! `golden/make_encoding.py` made the files and says where the rows come from.
 //! `ctg_excerpt.csv` is an excerpt of UCI Cardiotocography (doi 10.24432/C51S4N, CC BY 4.0).
 
-use std::path::{Path, PathBuf};
-
 use tyrex::data::schema::{FitOn, Scaling};
 use tyrex::data::{Dataset, Feature, FeatureKind, Schema, Table, Value};
 
-fn golden(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
-}
+use crate::support::golden;
 
 /// Every encoded number is within 1e-6 of the one computed with numpy.
 fn compare(data: &Dataset, name: &str) {

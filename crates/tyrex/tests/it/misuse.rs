@@ -214,8 +214,8 @@ const HOLES: &str = "income,debt\n50000,1000\n,1000\n,9000\n40000,1000\n60000,\n
 
 fn with_holes(schema: &Schema, model: OnnxModel) -> Result<Explainer> {
     let table = Table::from_csv(Path::new("holes.csv"), HOLES.as_bytes()).unwrap();
-    let rows = Reference::Unlabelled(UnlabelledRows::read(schema, table)?);
-    Explainer::with_model(rows, model)
+    let rows = UnlabelledRows::read(schema, table)?.without_scale();
+    Explainer::with_model(Reference::Unlabelled(rows), model)
 }
 
 #[test]
@@ -240,7 +240,7 @@ fn missing_values_reach_models_that_take_them_and_stay_missing() {
         )
         .unwrap(),
     );
-    let scaled = Explainer::with_standardised_model(rows, model(tree(false), plain())).unwrap();
+    let scaled = Explainer::with_model(rows, model(tree(false), plain())).unwrap();
     assert_eq!(scaled.scores(), down.scores());
     // The missing income of row 2 stays; its debt is advised to fall.
     let on = |_| ControlFlow::Continue(());

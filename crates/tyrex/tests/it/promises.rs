@@ -7,8 +7,7 @@ use tyrex::calibrate::Goal;
 use tyrex::certificate::{Certificate, Terms, Tier, Verdict, verify};
 use tyrex::change::{Ensemble, ModelChange, Reinitialise};
 use tyrex::counterfactual::{Counterfactual, Norm, Protocol, Relaxation};
-use tyrex::data::catalogue::{Direction, Variant};
-use tyrex::data::{Catalogue, Column, Dataset, Table};
+use tyrex::data::{Column, Table};
 use tyrex::explain::{
     AdviceRows, Applicant, CalibrationTerms, Explainer, Part, Reference, Request, RetrainingTerms,
     StabilityTerms, UnlabelledRows, embedded_schema,
@@ -18,13 +17,10 @@ use tyrex::model::onnx::{ImportOptions, OnnxModel};
 use tyrex::model::{Model, TrainParams, train};
 use tyrex::{Error, Overwrite, Points, Seed};
 
+use crate::support::german;
+
 const GO_ON: fn() -> ControlFlow<()> = || ControlFlow::Continue(());
 const STOP: fn() -> ControlFlow<()> = || ControlFlow::Break(());
-
-fn german() -> Dataset {
-    let catalogue = Catalogue::with_folders(Vec::new());
-    catalogue.load("german", Variant::Product, Direction::Favourable).unwrap()
-}
 
 fn trained() -> Explainer {
     let params = TrainParams { hidden: vec![8], epochs: 4, ..TrainParams::paper() };

@@ -8,20 +8,17 @@ use tyrex::certificate::{
     WrittenCertificate,
 };
 use tyrex::change::{Ensemble, ModelChange};
-use tyrex::data::catalogue::{Direction, Variant};
-use tyrex::data::{Catalogue, Dataset};
+use tyrex::data::schema::Split;
+use tyrex::data::{Column, Dataset, Schema, Table};
 use tyrex::explain::{
-    Explainer, Reference, RetrainingTerms, SIBLINGS, UnlabelledRows, embedded_schema,
+    Ask, Explainer, Reference, RetrainingTerms, SIBLINGS, UnlabelledRows, embedded_schema,
     verify_certificates,
 };
 use tyrex::model::onnx::{ExportMetadata, ImportOptions, OnnxModel, write};
 use tyrex::model::train::{ClassWeights, EarlyStopping, Schedule};
 use tyrex::model::{Activation, TrainParams};
 
-fn german() -> Dataset {
-    let catalogue = Catalogue::with_folders(Vec::new());
-    catalogue.load("german", Variant::Product, Direction::Favourable).unwrap()
-}
+use crate::support::german;
 
 fn trained(params: &TrainParams) -> Explainer {
     Explainer::train(german(), params, Seed(5), |_| ControlFlow::Continue(())).unwrap()
@@ -90,6 +87,59 @@ fn another_reference_is_no_error_but_known() {
     let other = Explainer::with_model(Reference::Unlabelled(rows), model).unwrap();
     assert_eq!(other.retraining().params().unwrap(), unusual());
     assert_eq!(other.retraining().source(), RecipeSource::OtherRows);
+}
+
+#[test]
+fn the_training_rows_are_found_in_the_reference_by_the_split_in_the_file() {
+    let table = german().table().clone();
+    let split = Split::Fraction { train: 0.6, seed: 3 };
+    let schema = Schema { split, ..german().schema().clone() };
+    let dataset = Dataset::load(&schema, table.clone()).unwrap();
+    let train = dataset.train().to_vec();
+    let go_on = |_: &_| ControlFlow::Continue(());
+    let explainer = Explainer::train(dataset, &unusual(), Seed(5), go_on).unwrap();
+    let model = read(explainer.to_onnx().unwrap());
+    let own = embedded_schema(&model).unwrap().unwrap();
+    assert_eq!(own.split, Split::AllTrain);
+    let terms = RetrainingTerms {
+        change: ModelChange::default(),
+        models: 1,
+        params: unusual(),
+        seed: Seed(8),
+    };
+    let retrained = |explainer: &Explainer| {
+        let made = explainer.retraining().train(&terms, |_, _| ControlFlow::Continue(())).unwrap();
+        made.members()[0].identity()
+    };
+    let warnings = |explainer: &Explainer| {
+        let request = Ask::default().for_model(explainer, None).request().unwrap();
+        explainer.warnings(&request, None)
+    };
+    for reference in [
+        Reference::Labelled(Dataset::load(&own, table.clone()).unwrap()),
+        Reference::Unlabelled(UnlabelledRows::read(&own, table.clone()).unwrap()),
+    ] {
+        let again = Explainer::with_model(reference, model.clone()).unwrap();
+        assert_eq!(again.reference().training_rows(), train);
+        assert_eq!(again.retraining().source(), RecipeSource::Known);
+        assert_eq!(retrained(&again), retrained(&explainer));
+        assert_eq!(warnings(&again), Vec::<String>::new());
+    }
+    // Without the last row the split is another one, and all rows are used.
+    let columns = table.columns().iter().map(|whole| {
+        let mut column = Column::new(whole.name());
+        (0..999).for_each(|row| column.push(table.cell(row, whole)));
+        column
+    });
+    let fewer = Table::new("fewer", columns.collect()).unwrap();
+    let fewer = Reference::Labelled(Dataset::load(&own, fewer).unwrap());
+    let other = Explainer::with_model(fewer, model).unwrap();
+    assert_eq!(other.reference().training_rows().len(), 999);
+    assert_eq!(other.retraining().source(), RecipeSource::OtherRows);
+    let [warning] = <[String; 1]>::try_from(warnings(&other)).unwrap();
+    let start = "The model was trained on 600 rows that are not the training rows of the reference, \
+                 which are 999";
+    assert!(warning.starts_with(start), "{warning}");
 }
 
 #[test]

@@ -2,16 +2,19 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
+use std::ops::ControlFlow;
 use std::path::Path;
 
 use proptest::prelude::*;
-use tyrex::Points;
+use tyrex::certificate::{Terms, WrittenCertificate};
+use tyrex::change::{Ensemble, ModelChange};
 use tyrex::data::encode::{Affine, Coding};
 use tyrex::data::{Schema, Table};
-use tyrex::explain::{Explainer, Reference};
-use tyrex::model::onnx::{Block, Core, Inputs, OnnxModel};
+use tyrex::explain::{Ask, Explainer, Reference, UnlabelledRows};
+use tyrex::model::onnx::{Block, Core, ImportOptions, Inputs, OnnxModel};
 use tyrex::model::trees::{Comparison, TreeNode};
-use tyrex::model::{Activation, Dense, Mlp, Output};
+use tyrex::model::{Activation, Dense, Mlp, Model as _, Output, TrainParams};
+use tyrex::{Overwrite, Points, Seed};
 
 use crate::support::{branch, leaf};
 
@@ -237,7 +240,7 @@ fn scales_that_lose_something_are_refused() {
 const SCHEMA: &str = include_str!("../schemas/standardised.toml");
 
 /// Ten rows without labels. The model scales `score` itself, or nobody does.
-fn rows(schema: &str) -> Reference {
+fn rows(schema: &str) -> UnlabelledRows {
     let mut csv = "income,rate,owner,fee,score\n".to_owned();
     for row in 0..10 {
         let (income, rate) = (20_000 + 3_000 * row, f64::from(row * 7 % 10) / 10.0);
@@ -245,7 +248,13 @@ fn rows(schema: &str) -> Reference {
         writeln!(csv, "{income},{rate},{},7,{score}", row % 2).unwrap();
     }
     let table = Table::from_csv(Path::new("rows.csv"), csv.as_bytes()).unwrap();
-    Reference::read(&Schema::from_toml(schema).unwrap(), table).unwrap()
+    UnlabelledRows::read(&Schema::from_toml(schema).unwrap(), table).unwrap()
+}
+
+/// The model on the scale of its file, and on the scale that is fitted on the rows.
+fn plain_and_common(schema: &str, model: &OnnxModel) -> [Explainer; 2] {
+    [rows(schema).without_scale(), rows(schema)]
+        .map(|rows| Explainer::with_model(Reference::Unlabelled(rows), model.clone()).unwrap())
 }
 
 fn model(core: Core, score: (f64, f64)) -> OnnxModel {
@@ -292,10 +301,7 @@ fn an_explainer_scales_what_the_model_leaves_as_it_is() {
     for scaling in ["min-max", "z-score", "matrix-min-max", "none"] {
         let schema = format!("{SCHEMA}[scaling]\nmethod = \"{scaling}\"\n");
         for core in [network(), trees()] {
-            let plain =
-                Explainer::with_model(rows(&schema), model(core.clone(), (1.0, 0.0))).unwrap();
-            let common =
-                Explainer::with_standardised_model(rows(&schema), model(core, (1.0, 0.0))).unwrap();
+            let [plain, common] = plain_and_common(&schema, &model(core, (1.0, 0.0)));
             for (before, after) in plain.scores().iter().zip(common.scores()) {
                 assert!((before - after).abs() <= 1e-6, "{scaling}: {before} {after}");
             }
@@ -321,6 +327,14 @@ fn an_explainer_scales_what_the_model_leaves_as_it_is() {
                 explainer.points().rows().map(|point| point[4]).collect()
             };
             assert_eq!(score(&plain), score(&common), "scaling `none` of a feature counts");
+            // The fingerprint is that of the file; the scale can be taken back, bit by bit.
+            assert_eq!(plain.fingerprint(), common.fingerprint());
+            assert_eq!(plain.scale(), None);
+            assert_eq!(common.scale().is_none(), scaling == "none");
+            let back = common.on_scale(None).unwrap();
+            assert_eq!((back.points(), back.scores()), (plain.points(), plain.scores()));
+            let again = plain.on_scale(common.scale()).unwrap();
+            assert_eq!((again.points(), again.scores()), (common.points(), common.scores()));
         }
     }
 }
@@ -330,8 +344,7 @@ fn what_a_network_scales_itself_is_brought_to_the_common_scale_and_trees_keep_th
     let free = SCHEMA.replace("scaling = \"none\"\n", "");
     for (core, is_network) in [(network(), true), (trees(), false)] {
         let model = model(core, (2.0, -1.0));
-        let plain = Explainer::with_model(rows(&free), model.clone()).unwrap();
-        let common = Explainer::with_standardised_model(rows(&free), model).unwrap();
+        let [plain, common] = plain_and_common(&free, &model);
         let codings = |explainer: &Explainer| -> Vec<Coding> {
             explainer.encoder().blocks().iter().map(|block| block.coding.clone()).collect()
         };
@@ -346,5 +359,92 @@ fn what_a_network_scales_itself_is_brought_to_the_common_scale_and_trees_keep_th
                 assert!((0.0..=1.0).contains(&point[4]), "{}", point[4]);
             }
         }
+    }
+}
+
+#[test]
+fn without_training_rows_numbers_keep_their_scale_and_the_answer_says_so() {
+    let model = model(network(), (1.0, 0.0));
+    let warnings = |explainer: &Explainer| {
+        let request = Ask::default().for_model(explainer, None).request().unwrap();
+        let all = explainer.warnings(&request, None);
+        all.into_iter().filter(|own| own.contains("scale of the model file")).collect::<Vec<_>>()
+    };
+    let schema = Schema::from_toml(SCHEMA).unwrap();
+    let none = Reference::none(&schema).unwrap();
+    let alone = Explainer::with_model(none, model.clone()).unwrap();
+    assert_eq!(alone.scale(), None);
+    let [warning] = <[String; 1]>::try_from(warnings(&alone)).unwrap();
+    assert!(warning.contains("does not scale `income`, `rate`, `fee`;"), "{warning}");
+    // A split that names no row of the file leaves none that trained the model.
+    let split = "[split]\ncolumn = \"part\"\ntrain = [\"train\"]\ntest = [\"test\"]\n";
+    let apart = Reference::Unlabelled(rows(&format!("{SCHEMA}{split}")));
+    let apart = Explainer::with_model(apart, model.clone()).unwrap();
+    assert_eq!((apart.scale(), warnings(&apart).len()), (None, 1));
+    let common = Explainer::with_model(Reference::Unlabelled(rows(SCHEMA)), model).unwrap();
+    assert_eq!(warnings(&common), Vec::<String>::new());
+}
+
+#[test]
+fn a_certificate_names_its_scale_and_is_verified_without_the_reference() {
+    let model = model(network(), (1.0, 0.0));
+    let [plain, common] = plain_and_common(SCHEMA, &model);
+    let schema = Schema::from_toml(SCHEMA).unwrap();
+    let verifier = Explainer::with_model(Reference::none(&schema).unwrap(), model).unwrap();
+    let go_on = || ControlFlow::Continue(());
+    for explainer in [&plain, &common] {
+        let terms = Terms::default();
+        let made = explainer.certify(explainer.points(), None, &terms, Seed(4), go_on).unwrap();
+        assert_eq!(made[0].scale(), explainer.scale());
+        let text = serde_json::to_string(&made).unwrap();
+        // Certificates of earlier versions have no scale.
+        assert_eq!(text.contains("\"scale\""), explainer.scale().is_some());
+        let written = WrittenCertificate::all_in(&text).unwrap();
+        for by in [&verifier, &plain, &common] {
+            let verified = by.verify(&written, None, go_on).unwrap();
+            assert!(verified.iter().all(|each| each.confirmed), "{:?}", verified[0]);
+        }
+    }
+    // Another scale is another statement.
+    let made = common.certify(common.points(), None, &Terms::default(), Seed(4), go_on).unwrap();
+    let text =
+        serde_json::to_string(&made).unwrap().replace("\"offset\":20000.0", "\"offset\":2.0");
+    let verified = verifier.verify(&WrittenCertificate::all_in(&text).unwrap(), None, go_on);
+    assert!(verified.unwrap().iter().all(|each| !each.confirmed));
+}
+
+#[test]
+fn retrained_models_of_another_reference_or_version_are_moved_to_the_scale_in_use() {
+    let [plain, common] = plain_and_common(SCHEMA, &model(network(), (1.0, 0.0)));
+    let layer = Dense {
+        weights: vec![2e-4, -1.0, 0.25, 0.2, 0.5],
+        bias: vec![-5.0],
+        activation: Activation::Identity,
+    };
+    let member = Mlp::new(5, &[layer], Output::Sigmoid { favourable: true }).unwrap();
+    let change = ModelChange::default();
+    let base = plain.model().network().unwrap().clone();
+    let params = TrainParams { hidden: Vec::new(), ..TrainParams::default() };
+    let old = Ensemble::of_networks(base, vec![member.clone()], change, Seed(0), params).unwrap();
+    let folder = tempfile::tempdir().unwrap();
+    plain.retraining().write(&old, folder.path(), Overwrite::Force).unwrap();
+    let read = |explainer: &Explainer| {
+        explainer.retraining().read(folder.path(), &ImportOptions::default()).unwrap()
+    };
+    assert_eq!(*read(&plain).members()[0], *old.members()[0]);
+    let moved = read(&common);
+    assert!(common.retraining().check(&moved).is_ok() && common.retraining().has_file_scale(&old));
+    let before = member.score(plain.points());
+    for (before, after) in before.iter().zip(moved.members()[0].score(common.points())) {
+        assert!((before - after).abs() <= 1e-6, "{before} {after}");
+    }
+    let rescaled = common.retraining().rescaled(member).unwrap();
+    assert_eq!(Some(&rescaled), moved.members()[0].network());
+    // And back: a folder on the common scale, beside a model without a reference.
+    let folder = tempfile::tempdir().unwrap();
+    common.retraining().write(&moved, folder.path(), Overwrite::Force).unwrap();
+    let back = plain.retraining().read(folder.path(), &ImportOptions::default()).unwrap();
+    for (before, after) in before.iter().zip(back.members()[0].score(plain.points())) {
+        assert!((before - after).abs() <= 1e-5, "{before} {after}");
     }
 }

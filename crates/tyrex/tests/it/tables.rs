@@ -1,15 +1,13 @@
 //! Tables: what is read is written back, in three formats, and files of the real packages.
 
 use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use proptest::prelude::*;
 use tyrex::Overwrite;
 use tyrex::data::{Column, Table, TableLimits};
 
-fn golden(name: &str) -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
-}
+use crate::support::golden;
 
 fn table(columns: &[(&str, &[&str])]) -> Table {
     let columns = columns

@@ -170,15 +170,11 @@ fn through_missing(model: &OnnxModel, case: &Case, cells: &[Vec<Cell>]) -> Resul
         }
     }
     let table = Table::new("rows", columns).map_err(|e| e.to_string())?;
-    let rows = || {
-        let rows = UnlabelledRows::read(&schema, table.clone());
-        rows.map(Reference::Unlabelled).map_err(|e| e.to_string())
-    };
-    let plain = Explainer::with_model(rows()?, model.clone()).map_err(|e| e.to_string())?;
-    let scaled = Explainer::with_standardised_model(rows()?, model.clone());
-    let scaled = scaled.map_err(|e| e.to_string())?;
+    let rows = UnlabelledRows::read(&schema, table).map_err(|e| e.to_string())?;
     let mut most = 0.0_f64;
-    for explainer in [plain, scaled] {
+    for rows in [rows.clone().without_scale(), rows] {
+        let explainer = Explainer::with_model(Reference::Unlabelled(rows), model.clone());
+        let explainer = explainer.map_err(|e| e.to_string())?;
         if explainer.points().as_slice().iter().any(|x| !x.is_finite()) {
             return Err("a coordinate of a row is not a number".to_owned());
         }

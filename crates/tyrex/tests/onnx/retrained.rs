@@ -50,7 +50,7 @@ fn explainer(name: &str) -> Explainer {
     let rows = Table::read(&FOLDER.join("train.csv")).unwrap();
     let data = Reference::read(&schema, rows).unwrap();
     // Numbers on a common scale, as in Python: the retrained models have to follow.
-    Explainer::with_standardised_model(data, model).unwrap()
+    Explainer::with_model(data, model).unwrap()
 }
 
 fn read(explainer: &Explainer, name: &str) -> tyrex::Result<tyrex::change::Ensemble> {

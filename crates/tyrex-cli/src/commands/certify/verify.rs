@@ -9,12 +9,15 @@ use serde::Serialize;
 use tyrex::certificate::{Verified, WrittenCertificate};
 use tyrex::change::Ensemble;
 use tyrex::data::Schema;
+use tyrex::data::encode::Scale;
+use tyrex::data::schema::ModelInput;
 use tyrex::explain::{Explainer, Reference, embedded_schema, import, verify_certificates};
 use tyrex::model::onnx::OnnxModel;
 
 use crate::args::CertifyArgs;
 use crate::commands::summary::{ModelSummary, counted, shown};
 use crate::commands::{Answer, Context, source};
+use crate::help::Usage;
 use crate::printer::{Page, Report};
 use crate::progress::Unit;
 
@@ -33,11 +36,19 @@ pub(super) fn run(
         std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
     let written = WrittenCertificate::all_in(&text).with_context(|| shown(file))?;
     let (model, schema) = model(args)?;
-    let ensemble = args.ensemble.as_deref().map(|folder| ensemble(args, &model, schema, folder));
+    let explainer = on_scale(args, &model, schema, WrittenCertificate::scale(&written)?)?;
+    let ensemble = args.ensemble.as_deref().map(|folder| match &explainer {
+        Some(explainer) => {
+            let read = explainer.retraining().read(folder, &source::import_options(&args.import));
+            Ok(read?.fresh())
+        }
+        None => Ensemble::read(folder),
+    });
     let ensemble = ensemble.transpose()?;
+    let subject = explainer.as_ref().map_or(model.model(), Explainer::model);
     let progress = context.progress("verifying", Unit::Rows);
     let (done, total) = (AtomicU64::new(0), written.len() as u64);
-    let verified = verify_certificates(model.model(), &written, ensemble.as_ref(), || {
+    let verified = verify_certificates(subject, &written, ensemble.as_ref(), || {
         progress.at(done.fetch_add(1, Ordering::Relaxed) + 1, total, String::new());
         ControlFlow::Continue(())
     });
@@ -55,18 +66,30 @@ pub(super) fn run(
     Ok(if all { Answer::Yes } else { Answer::No })
 }
 
-/// The retrained models. Those of `tyrex retrain` are read alone; others are fitted to the model.
-fn ensemble(
+/// The model on the scale of the certificates; `None` if that is the model as it is: it takes encoded
+/// columns, or there is no schema.
+fn on_scale(
     args: &CertifyArgs,
     model: &OnnxModel,
     schema: Option<Schema>,
-    folder: &Path,
-) -> anyhow::Result<Ensemble> {
-    let Some(schema) = schema.filter(|_| !Ensemble::is_in(folder)) else {
-        return Ok(Ensemble::read(folder)?);
+    scale: Option<&Scale>,
+) -> anyhow::Result<Option<Explainer>> {
+    let Some(schema) = schema else {
+        return match scale {
+            None => Ok(None),
+            Some(_) => Err(Usage {
+                problem: "there is no schema for the scales in the certificates".to_owned(),
+                help: "pass --schema FILE, the one the counterfactuals were found with".to_owned(),
+            }
+            .into()),
+        };
     };
+    let is_given = args.ensemble.as_ref().is_some_and(|folder| !Ensemble::is_in(folder));
+    if schema.model.input == ModelInput::Encoded && !is_given {
+        return Ok(None);
+    }
     let explainer = Explainer::with_model(Reference::none(&schema)?, model.clone())?;
-    Ok(explainer.retraining().read(folder, &source::import_options(&args.import))?.fresh())
+    Ok(Some(explainer.on_scale(scale)?))
 }
 
 /// The model and its schema. No row is read: the schema only names the favourable class.

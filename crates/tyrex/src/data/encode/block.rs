@@ -10,6 +10,7 @@ use crate::error::{Error, Result};
 
 /// `x -> (x - offset) * scale`, and back.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
 #[serde(deny_unknown_fields)]
 pub struct Affine {
     /// The number that is subtracted.

@@ -1,6 +1,7 @@
 //! An encoder from a schema, with scaling fitted on rows.
 
-use super::{Affine, Block, Coding, Encoder};
+use super::{Affine, Block, Coding, Encoder, Scale};
+use crate::data::listed;
 use crate::data::schema::{
     Encoding, Feature, FeatureKind, Interval, MissingPolicy, Scaling, Schema, SpecialAs,
 };
@@ -53,36 +54,32 @@ impl Encoder {
         Self::from_blocks(features, blocks)
     }
 
-    /// The encoder with numbers scaled by the schema's method, fitted on these rows, and the
-    /// affine from each column to what it is now: all numbers, or only `plain` ones, which have
-    /// no scale yet.
+    /// The scales of numbers by the schema's method, fitted on these rows, by feature: of all
+    /// numbers, or only of `plain` ones, which have no scale yet.
     ///
     /// A number with columns beside it is divided and not shifted, so that its 0 stays 0.
-    pub(crate) fn standardised(
-        self,
-        schema: &Schema,
-        rows: &[&Row],
-        plain: bool,
-    ) -> Result<(Self, Vec<Affine>)> {
-        let is_number = |block: &Block| matches!(block.coding, Coding::Number { .. });
+    pub(crate) fn common_scale(&self, schema: &Schema, rows: &[&Row], plain: bool) -> Scale {
         let method = |position: usize| {
             let own = schema.features.get(position).and_then(|feature| feature.scaling);
             own.unwrap_or(schema.scaling.method)
         };
+        let own = |block: &Block| match &block.coding {
+            Coding::Number { affine, .. } => Some(*affine),
+            Coding::Code { .. } | Coding::OneHot { .. } => None,
+        };
         let mut matrix = Spread::default();
-        for (block, _, position) in self.placed().filter(|(block, ..)| is_number(block)) {
-            if method(position) == Scaling::MatrixMinMax {
+        for (block, _, position) in self.placed() {
+            if own(block).is_some() && method(position) == Scaling::MatrixMinMax {
                 matrix.add(numbers(block, 0, position, rows));
             }
         }
-        let mut behind = vec![Affine::IDENTITY; self.dim];
-        let mut blocks = self.blocks.clone();
-        for (own, (block, columns, position)) in blocks.iter_mut().zip(self.placed()) {
-            let Coding::Number { affine, .. } = &mut own.coding else { continue };
+        let mut scale = Scale::new();
+        for (block, _, position) in self.placed() {
+            let Some(affine) = own(block) else { continue };
             // A column that falls while its number rises keeps its direction, and its scale.
             // A missing value has 0 here, which must not move to another number.
             let stays = affine.scale <= 0.0
-                || (plain && *affine != Affine::IDENTITY)
+                || (plain && affine != Affine::IDENTITY)
                 || (block.passes && affine.offset != 0.0);
             if method(position) == Scaling::None || stays {
                 continue;
@@ -94,10 +91,31 @@ impl Encoder {
             if !block.beside.is_empty() {
                 scaled.offset = 0.0;
             }
+            scale.insert(block.feature.clone(), scaled);
+        }
+        scale
+    }
+
+    /// The encoder with these scales of numbers, and the affine from each column to what it is now.
+    pub(crate) fn on_scale(&self, scale: &Scale) -> Result<(Self, Vec<Affine>)> {
+        let mut behind = vec![Affine::IDENTITY; self.dim];
+        let mut blocks = self.blocks.clone();
+        let mut found = 0;
+        for (own, (block, columns, _)) in blocks.iter_mut().zip(self.placed()) {
+            let Coding::Number { affine, .. } = &mut own.coding else { continue };
+            let Some(&scaled) = scale.get(&block.feature) else { continue };
             behind[columns.start] = affine.to(scaled);
             *affine = scaled;
+            found += 1;
         }
-        Ok((Self::from_blocks(self.features, blocks)?, behind))
+        if found < scale.len() {
+            let names: Vec<&String> = scale.keys().collect();
+            return Err(Error::schema(format!(
+                "a scale for {}, expected one for numbers among the features",
+                listed(&names)
+            )));
+        }
+        Ok((Self::from_blocks(self.features.clone(), blocks)?, behind))
     }
 }
 

@@ -10,6 +10,8 @@
 mod block;
 mod fit;
 
+use std::collections::BTreeMap;
+
 use serde::{Deserialize, Serialize};
 
 pub use block::{Affine, Block, Coding};
@@ -19,6 +21,9 @@ use crate::data::schema::{MissingPolicy, Schema, SpecialAs};
 use crate::data::value::{Row, Value};
 use crate::error::{Error, Result};
 use crate::points::{Point, Points};
+
+/// The scales of numbers, by feature.
+pub type Scale = BTreeMap<String, Affine>;
 
 /// The encoder from rows to points: ordered blocks, one per feature.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

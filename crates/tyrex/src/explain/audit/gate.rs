@@ -202,7 +202,7 @@ impl Gate {
             mean_stability: mean(&stabilities),
             from_promised: repairs(|repairs| Some(&repairs.from_promised)),
             from_factual: repairs(|repairs| repairs.from_factual.as_ref()),
-            search: RepairSearch { sentence: self.sentence(request.as_ref()), request },
+            search: RepairSearch { sentence: self.sentence(explainer, request.as_ref()), request },
             features: schema.features.iter().map(|feature| feature.name.clone()).collect(),
             ignored: ignored(schema, written),
             groups: groups.collect::<Result<_>>()?,
@@ -223,7 +223,7 @@ impl Gate {
     }
 
     /// The meaning of "cheapest", or the reason why no repair was searched for.
-    fn sentence(&self, request: Option<&Request>) -> String {
+    fn sentence(&self, explainer: &Explainer, request: Option<&Request>) -> String {
         let Some(Request { method, norm, .. }) = request else {
             return "Repairs were not searched for: the model has no gradients, or the method \
                     returns data rows, and no data rows were given."
@@ -243,9 +243,10 @@ impl Gate {
         };
         format!(
             "A repair is the cheapest allowed row that {}{instead} found: by {} in encoded \
-             columns, accepted by this model{test}.",
+             columns, accepted by this model{test}.{}",
             method.name(),
             norm.name().to_uppercase(),
+            explainer.scale_doubt().map(|doubt| format!(" {doubt}")).unwrap_or_default(),
         )
     }
 

@@ -208,7 +208,7 @@ impl Reference {
                 rows.push(promise.advised);
             }
         }
-        UnlabelledRows::of_rows(schema, rows).map(Self::Unlabelled)
+        Ok(Self::Unlabelled(UnlabelledRows::of_rows(schema, rows)?.without_scale()))
     }
 }
 

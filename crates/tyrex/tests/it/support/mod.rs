@@ -8,15 +8,35 @@ pub(crate) mod rules;
 pub(crate) mod schemas;
 
 use std::ops::ControlFlow;
+use std::path::{Path, PathBuf};
 
 use proptest::prelude::*;
 use rand::RngExt;
+use tyrex::certificate::{Terms, TheoremTerms};
 use tyrex::change::ModelChange;
 use tyrex::counterfactual::Tick;
+use tyrex::data::catalogue::{Direction, Variant};
+use tyrex::data::{Catalogue, Dataset};
 use tyrex::explain::{Advice, Adviser, Applicant, Explainer, Request, RetrainingTerms};
 use tyrex::model::trees::{Aggregate, Comparison, Transform, TreeEnsemble, TreeNode};
 use tyrex::model::{Activation, Dense, Mlp, Output};
 use tyrex::{Points, Seed};
+
+/// The German data, which the library contains.
+pub(crate) fn german() -> Dataset {
+    let catalogue = Catalogue::with_folders(Vec::new());
+    catalogue.load("german", Variant::Product, Direction::Favourable).unwrap()
+}
+
+/// A file of golden numbers.
+pub(crate) fn golden(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name)
+}
+
+/// The terms of a certificate with the theorem only.
+pub(crate) fn theorem_only(probability: f64, theorem: TheoremTerms) -> Terms {
+    Terms { probability, confidence: 0.95, theorem: Some(theorem), delta: None }
+}
 
 /// The explainer with a few retrained models, for the methods that search over models.
 pub(crate) fn with_search_models(explainer: &Explainer) -> Explainer {

@@ -187,13 +187,17 @@ impl Append {
     /// The entry with this id, if it exists.
     pub(super) async fn find(&mut self, id: Uuid) -> Result<Option<Present>> {
         let id = id.to_string();
-        Ok(on!(self.transaction, connection => sqlx::query_as(
+        let found: Option<Present> = on!(self.transaction, connection => sqlx::query_as(
             "SELECT e.*, p.subject, p.document FROM entries e \
              LEFT JOIN payloads p ON p.sequence = e.sequence WHERE e.id = $1",
         )
-        .bind(id)
+        .bind(&id)
         .fetch_optional(&mut **connection)
-        .await?))
+        .await?);
+        match found {
+            Some(other) if other.line.id != id => Err(Error::other_id(&other.line)),
+            found => Ok(found),
+        }
     }
 
     /// How a promise was closed, if it was.

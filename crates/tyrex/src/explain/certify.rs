@@ -18,6 +18,9 @@ use crate::model::Model;
 use crate::points::Points;
 use crate::seed::Seed;
 
+/// Repeated names that an error lists.
+const REPEATS: usize = 5;
+
 /// The counterfactuals of a file of advice.
 #[derive(Debug, Clone)]
 pub struct AdviceRows {
@@ -99,9 +102,11 @@ pub(super) fn found_lines(table: &Table) -> Result<Vec<usize>> {
     Ok(lines)
 }
 
-/// Rejects tables that [`AdviceFile`](super::AdviceFile) writes if answers are points: their encoded
-/// columns may have the names of features, and would be encoded twice.
+/// Rejects tables with repeated columns, of which one would be taken silently, and those that
+/// [`AdviceFile`](super::AdviceFile) writes if answers are points: their encoded columns may have the
+/// names of features, and would be encoded twice.
 pub(super) fn check_rows(table: &Table) -> Result<()> {
+    check_repeats(table)?;
     let Some(parameters) = table.columns().iter().find(|column| column.name() == "parameters")
     else {
         return Ok(());
@@ -120,6 +125,35 @@ pub(super) fn check_rows(table: &Table) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Rejects a table whose header repeats names.
+fn check_repeats(table: &Table) -> Result<()> {
+    let written = |column: &Column| column.repeats().unwrap_or(column.name()).to_owned();
+    let mut repeated: Vec<&str> = table.columns().iter().filter_map(Column::repeats).collect();
+    repeated.sort_unstable();
+    repeated.dedup();
+    if repeated.is_empty() {
+        return Ok(());
+    }
+    let more = repeated.len().saturating_sub(REPEATS);
+    let places = |name: &&str| {
+        let places = table.columns().iter().enumerate().filter(|(_, own)| written(own) == **name);
+        let places: Vec<String> = places.map(|(place, _)| (place + 1).to_string()).collect();
+        let (last, first) = places.split_last()?;
+        Some(format!("`{name}` is in columns {} and {last}", first.join(", ")))
+    };
+    let mut shown: Vec<String> = repeated.iter().take(REPEATS).filter_map(places).collect();
+    if more > 0 {
+        shown.push(format!("{more} more names are repeated"));
+    }
+    Err(Error::Table {
+        file: table.source().to_owned(),
+        problem: format!(
+            "the header repeats names ({}), expected each name of a file of advice once",
+            shown.join("; ")
+        ),
+    })
 }
 
 /// Some lines of a table.

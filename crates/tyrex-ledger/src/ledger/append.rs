@@ -8,7 +8,7 @@ use tyrex::choice::Choice as _;
 use uuid::Uuid;
 
 use super::chain::{Hash, Line, Payload};
-use super::entry::{Closing, Kind, Status, written};
+use super::entry::{CHANGED, Closing, Kind, Status, written};
 use super::error::{Error, Result};
 use super::promise::NewPromise;
 use super::{Ledger, Recorded};
@@ -191,11 +191,14 @@ impl Append {
             "SELECT e.*, p.subject, p.document FROM entries e \
              LEFT JOIN payloads p ON p.sequence = e.sequence WHERE e.id = $1",
         )
-        .bind(&id)
+        .bind(id)
         .fetch_optional(&mut **connection)
         .await?);
         match found {
-            Some(other) if other.line.id != id => Err(Error::other_id(&other.line)),
+            // Also if an index that was exchanged leads to another entry.
+            Some(Present { line, hash, .. }) if line.hash().0 != *hash => {
+                Err(Error::Damaged { sequence: line.sequence as u64, problem: CHANGED.to_owned() })
+            }
             found => Ok(found),
         }
     }

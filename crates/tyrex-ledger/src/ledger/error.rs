@@ -2,7 +2,6 @@
 
 use uuid::Uuid;
 
-use super::chain::Line;
 use super::verify::Problem;
 use crate::database;
 
@@ -96,12 +95,6 @@ impl From<Problem> for Error {
 }
 
 impl Error {
-    /// The entry that the database returned for an id has another one.
-    pub(super) fn other_id(line: &Line) -> Self {
-        let problem = "the index of ids leads to it from another id".to_owned();
-        Self::Damaged { sequence: line.sequence as u64, problem }
-    }
-
     /// Whether a retry on another connection may succeed.
     pub(super) fn is_lost_connection(&self) -> bool {
         matches!(self, Self::Database(error) if error.is_lost_connection())

@@ -89,11 +89,7 @@ impl Ledger {
             .bind(id.to_string())
             .fetch_optional(&mut **connection)
             .await?);
-        let found = found.ok_or(Error::Absent(id))?;
-        if found.line.id != id.to_string() {
-            return Err(Error::other_id(&found.line));
-        }
-        Self::checked(snapshot, found).await
+        Self::checked(snapshot, found.ok_or(Error::Absent(id))?).await
     }
 
     /// The entry at a position.

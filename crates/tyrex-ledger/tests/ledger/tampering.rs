@@ -10,7 +10,9 @@ use sha2::{Digest as _, Sha256};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteSynchronous};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
 use tyrex_ledger::database::Database;
-use tyrex_ledger::ledger::{Closing, Filter, Hash, Ledger, Status, Timestamp, Trouble, Verification};
+use tyrex_ledger::ledger::{
+    Closing, Filter, Hash, Ledger, Status, Timestamp, Trouble, Verification,
+};
 
 use crate::common::{Dice, promise};
 
@@ -435,7 +437,11 @@ fn an_exchanged_index_hides_nothing() {
     let cases = [
         ("closes", "sqlite_autoindex_entries_2", "entries (CASE sequence WHEN 3 THEN 1 END)"),
         ("ids", "sqlite_autoindex_entries_1", "entries ((SELECTED))"),
-        ("subjects", "payloads_by_subject", "payloads (CASE sequence WHEN 1 THEN 'x' ELSE subject END)"),
+        (
+            "subjects",
+            "payloads_by_subject",
+            "payloads (CASE sequence WHEN 1 THEN 'x' ELSE subject END)",
+        ),
     ];
     for (name, index, fake) in cases {
         let file = folder.path().join(format!("{name}.db"));
@@ -463,9 +469,11 @@ fn an_exchanged_index_hides_nothing() {
             match ledger.entry(promises[0].id).await {
                 Ok(entry) => assert_eq!(entry.id, promises[0].id, "{name}"),
                 Err(error) => {
-                    let expected = "entry 2 of the ledger is damaged: the index of ids leads to it \
-                                    from another id";
+                    let expected =
+                        "entry 2 of the ledger is damaged: it was changed after it was written";
                     assert_eq!((name, &*error.to_string()), ("ids", expected));
+                    let closed = ledger.close(promises[0].id, Closing::Withdrawn).await;
+                    assert_eq!(closed.unwrap_err().to_string(), expected);
                 }
             }
             // All of it goes, or an error says that it does not.
@@ -481,12 +489,15 @@ fn an_exchanged_index_hides_nothing() {
 #[test]
 fn verify_ends_whatever_the_sequences_are() {
     let folder = tempfile::tempdir().unwrap();
-    for (place, sequence) in [i64::MAX, i64::MAX - 1, i64::MIN, -1, 0, 1 << 40].into_iter().enumerate() {
+    for (place, sequence) in
+        [i64::MAX, i64::MAX - 1, i64::MIN, -1, 0, 1 << 40].into_iter().enumerate()
+    {
         let file = folder.path().join(format!("{place}.db"));
         run(async {
             fill(&file, 3).await;
             let mut connection = raw(&file).await;
-            let last = number(&mut connection, "SELECT max(sequence) FROM entries".to_owned()).await;
+            let last =
+                number(&mut connection, "SELECT max(sequence) FROM entries".to_owned()).await;
             for statement in [
                 format!("UPDATE entries SET sequence = {sequence} WHERE sequence = {last}"),
                 format!("UPDATE payloads SET sequence = {sequence} WHERE sequence = {last}"),

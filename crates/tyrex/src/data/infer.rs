@@ -1,6 +1,7 @@
 //! A first schema from a table: a draft for a person to correct.
 
 mod hints;
+mod names;
 mod review;
 mod summary;
 
@@ -297,19 +298,18 @@ enum Ground {
 fn guess(label: &str, levels: &[Value]) -> (Value, Ground) {
     let named = |word: &&str| levels.iter().find(|level| level.to_string().to_lowercase() == *word);
     let denied =
-        if review::is_bad_outcome(label) { DENYING_WORDS.iter().find_map(named) } else { None };
+        if names::is_bad_outcome(label) { DENYING_WORDS.iter().find_map(named) } else { None };
     let denied = denied.map(|level| (level, Ground::Denied));
     let good = || GOOD_WORDS.iter().find_map(named).map(|level| (level, Ground::GoodName));
     let rest = || {
-        let is_bad = |level: &&Value| review::is_bad_outcome(&level.to_string());
+        let is_bad = |level: &&Value| names::is_bad_outcome(&level.to_string());
         let (bad, rest): (Vec<&Value>, Vec<&Value>) = levels.iter().partition(is_bad);
         match *rest {
             [only] if !bad.is_empty() => Some((only, Ground::OthersBad)),
             _ => None,
         }
     };
-    let (level, ground) =
-        denied.or_else(good).or_else(rest).unwrap_or((&levels[0], Ground::First));
+    let (level, ground) = denied.or_else(good).or_else(rest).unwrap_or((&levels[0], Ground::First));
     (level.clone(), ground)
 }
 

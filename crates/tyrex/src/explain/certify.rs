@@ -1,20 +1,24 @@
 //! Certificates for the counterfactuals of a file, or for any points.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
+use serde::Deserialize;
 
 use super::retrain::check_base;
 use super::table::table;
-use super::{Explainer, FORMAT_VERSION, Fresh, Reference, UnlabelledRows};
+use super::{
+    Explainer, FORMAT_VERSION, Fresh, Reference, SearchedModels, UnlabelledRows, Unsearched,
+};
 use crate::certificate::{
     Certificate, Certifier, Retrained, Retraining, Terms, Tier, Verified, WrittenCertificate,
 };
 use crate::change::{Ensemble, ModelChange, Origin};
 use crate::data::{Column, Schema, Table};
-use crate::error::{Error, Result};
-use crate::model::Model;
+use crate::error::{Error, Result, shortened};
+use crate::model::{Fingerprint, Model};
 use crate::points::Points;
 use crate::seed::Seed;
 
@@ -32,6 +36,8 @@ pub struct AdviceRows {
     pub not_found: usize,
     /// The fingerprint of the model they were found for, if the file has it.
     pub model: Option<String>,
+    /// The retrained models that took part in the search; `None` if a line does not record them.
+    pub searched: Option<SearchedModels>,
 }
 
 impl AdviceRows {
@@ -67,8 +73,56 @@ impl AdviceRows {
         let data = Reference::Unlabelled(applicants);
         // The schema may have dropped rows.
         let factuals = data.table_rows().iter().map(|&line| factuals[line]).collect();
-        Ok(Self { data, factuals, not_found: table.rows() - lines.len(), model })
+        let searched = searched(table, &lines)?;
+        Ok(Self { data, factuals, not_found: table.rows() - lines.len(), model, searched })
     }
+
+    /// The models of an ensemble that may certify this advice: those that took no part in its
+    /// search, as far as that is recorded. It is an error if none is left, or if the user chose
+    /// these models to certify.
+    pub fn certifying(&self, ensemble: Ensemble) -> Result<Unsearched> {
+        SearchedModels::without(self.searched.as_ref(), ensemble)
+    }
+}
+
+/// The part of the column `parameters` that is read here.
+#[derive(Deserialize)]
+struct SearchOf {
+    searched: Option<SearchedModels>,
+}
+
+/// The retrained models that took part in the search for some lines, by the column `parameters`;
+/// `None` if one of them does not say. Earlier versions did not.
+fn searched(table: &Table, lines: &[usize]) -> Result<Option<SearchedModels>> {
+    let Some(parameters) = table.columns().iter().find(|column| column.name() == "parameters")
+    else {
+        return Ok(None);
+    };
+    let mut all = SearchedModels::default();
+    let mut last = None;
+    for &line in lines {
+        let cell = table.cell(line, parameters);
+        // Nearly all lines have the same.
+        if last == Some(cell) {
+            continue;
+        }
+        last = Some(cell);
+        if cell.is_empty() {
+            return Ok(None);
+        }
+        let record: SearchOf = serde_json::from_str(cell).map_err(|error| Error::Cell {
+            file: table.source().to_owned(),
+            row: line,
+            column: "parameters".to_owned(),
+            value: shortened(cell),
+            expected: format!("a JSON document, or nothing: {error}"),
+        })?;
+        match record.searched {
+            Some(searched) => all.add(&searched),
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(all))
 }
 
 /// The lines of a file of advice that hold a counterfactual: those with `found` in column `status`,
@@ -189,10 +243,11 @@ impl Explainer {
             .map(|member| &**member)
             .collect();
         let family = fresh.map(|fresh| fresh.ensemble.origin().description()).unwrap_or_default();
-        let retrained = fresh.map(|Fresh { steered, likeness, .. }| Retrained {
+        let retrained = fresh.map(|Fresh { steered, search, likeness, .. }| Retrained {
             models: &members,
             family: &family,
             steered: *steered,
+            search: *search,
             likeness: Some(likeness),
         });
         let certifier = Certifier::new(self.model(), retrained, terms.clone())?;
@@ -259,9 +314,10 @@ impl Explainer {
 /// Recomputes certificates, each from its own point, seed and terms, and compares them, in their
 /// order. The ensemble is the one they were made with, if any.
 ///
-/// Whether the search used the retrained models cannot be computed, nor where models that were
-/// retrained elsewhere come from, and the comparison of the model with them needs the reference; the
-/// values in the certificate are used. `watch` is called after each certificate.
+/// A certificate may rest on some of the models, since a search takes others at random; the result
+/// then says of how many. Whether the search used the retrained models cannot be computed, nor where
+/// models that were retrained elsewhere come from, and the comparison of the model with them needs
+/// the reference; the values in the certificate are used. `watch` is called after each certificate.
 pub fn verify_certificates(
     model: &dyn Model,
     written: &[WrittenCertificate],
@@ -273,6 +329,8 @@ pub fn verify_certificates(
     }
     let members: Vec<&dyn Model> =
         ensemble.iter().flat_map(|ensemble| ensemble.members()).map(|member| &**member).collect();
+    let identities: BTreeMap<Fingerprint, &dyn Model> =
+        members.iter().filter_map(|member| Some((member.identity()?, *member))).collect();
     let origin = ensemble.map(Ensemble::origin);
     let change = origin.and_then(Origin::change).map(ModelChange::description);
     let cancelled = AtomicBool::new(false);
@@ -283,6 +341,12 @@ pub fn verify_certificates(
             if cancelled.load(Ordering::Relaxed) {
                 return Err(Error::Cancelled("not all certificates were checked".to_owned()));
             }
+            // The models that a search took at random are not among those of the certificate.
+            let own = each.certificate.retraining().and_then(|retraining| {
+                let model = |own: &Option<Fingerprint>| identities.get(own.as_ref()?).copied();
+                retraining.models.iter().map(model).collect::<Option<Vec<&dyn Model>>>()
+            });
+            let models = own.as_deref().unwrap_or(&members);
             let retrained = match each.certificate.retraining() {
                 None => None,
                 Some(retraining) if ensemble.is_none() => {
@@ -295,14 +359,17 @@ pub fn verify_certificates(
                         ),
                     ));
                 }
-                Some(Retraining { family, steered, likeness, .. }) => Some(Retrained {
-                    models: &members,
+                Some(Retraining { family, steered, search, likeness, .. }) => Some(Retrained {
+                    models,
                     family: change.as_ref().unwrap_or(family),
                     steered: *steered,
+                    search: *search,
                     likeness: likeness.as_ref(),
                 }),
             };
-            let verified = each.verified(model, retrained)?;
+            let some = retrained.map(|retrained| retrained.models.len()) < Some(members.len());
+            let of_models = (retrained.is_some() && some).then_some(members.len());
+            let verified = Verified { of_models, ..each.verified(model, retrained)? };
             if watch().is_break() {
                 cancelled.store(true, Ordering::Relaxed);
             }

@@ -6,6 +6,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use super::names::{IDENTIFIERS, NUMBERS, UNCHANGEABLE, has_word, words};
 use super::{Hints, Inferred, MOST_LEVELS, Table};
 use crate::auc::auc;
 use crate::data::cell::listed;
@@ -37,95 +38,6 @@ const LONG_ENOUGH: usize = 7;
 const PURE: f64 = 0.99;
 const LEAST_SIDE: usize = 30;
 const USUAL: f64 = 0.7;
-
-/// Words in the name of a column that identifies rows.
-const IDENTIFIERS: [&str; 15] = [
-    "id", "ids", "uuid", "guid", "identifier", "ssn", "phone", "telephone", "tel", "mobile", "fax",
-    "email", "iban", "passport", "imei",
-];
-/// Last words in the name of a column that may number rows, or count something.
-const NUMBERS: [&str; 7] = ["no", "nr", "num", "number", "nbr", "key", "code"];
-/// Words in the name of a feature that nobody can change.
-const UNCHANGEABLE: [&str; 13] = [
-    "sex",
-    "gender",
-    "race",
-    "ethnicity",
-    "ethnic",
-    "nationality",
-    "citizenship",
-    "native",
-    "birth",
-    "born",
-    "birthday",
-    "birthdate",
-    "religion",
-];
-/// Words in the name of a label, or of its value, that say that the outcome is bad.
-const BAD_OUTCOMES: [&str; 96] = [
-    "abandoned", "accident", "arrears", "arrest", "arrested", "attack", "attrition", "bad",
-    "bankrupt", "bankruptcy", "breach", "canceled", "cancelled", "cancer", "chargeback", "chargeoff",
-    "chargedoff", "churn", "churned", "churner", "complication", "convicted", "covid", "crash",
-    "dead", "death", "deceased", "declined", "default", "defaulted", "defaulter", "defaults",
-    "dementia", "denied", "depressed", "depression", "diabetes", "diabetic", "died", "disease",
-    "dropout", "exited", "fail", "failed", "failure", "fatal", "foreclosed", "foreclosure", "fraud",
-    "fraudulent", "guilty", "ill", "illness", "infected", "infection", "injured", "injury",
-    "insolvency", "insolvent", "lapsed", "late", "left", "malignant", "malware", "mortality",
-    "nonpayment", "npl", "overdue", "phishing", "poor", "quit", "readmission", "readmitted", "recid",
-    "recidivism", "recidivist", "recurrence", "refused", "rejected", "relapse", "relapsed",
-    "reoffend", "reoffended", "repossessed", "resigned", "scam", "sepsis", "sick", "spam", "stroke",
-    "suicide", "terminated", "tumor", "tumour", "unpaid", "writeoff",
-];
-/// Beginnings of such words.
-const BAD_BEGINNINGS: [&str; 3] = ["delinq", "dlq", "hypertens"];
-/// Such names of several words.
-const BAD_PHRASES: [&str; 8] = [
-    "charged off",
-    "charge off",
-    "written off",
-    "write off",
-    "dropped out",
-    "past due",
-    "high risk",
-    "at risk",
-];
-
-/// Whether the name of a label says that its truth is a bad outcome, or that of a value that it is
-/// one.
-pub(super) fn is_bad_outcome(name: &str) -> bool {
-    let words = words(name);
-    if words.iter().any(|word| ["no", "not", "non", "never"].contains(&word.as_str())) {
-        return false;
-    }
-    let joined = words.join(" ");
-    let is_bad = |word: &String| {
-        BAD_OUTCOMES.contains(&word.as_str())
-            || BAD_BEGINNINGS.iter().any(|beginning| word.starts_with(beginning))
-    };
-    words.iter().any(is_bad) || BAD_PHRASES.iter().any(|phrase| joined.contains(phrase))
-}
-
-/// The words of a name in small letters: `customerID` and `customer_id` have the same.
-fn words(name: &str) -> Vec<String> {
-    let mut words = vec![String::new()];
-    let mut after_small = false;
-    for letter in name.chars() {
-        let begins = letter.is_uppercase() && after_small;
-        if (begins || !letter.is_alphanumeric()) && words.last().is_some_and(|w| !w.is_empty()) {
-            words.push(String::new());
-        }
-        if let Some(word) = words.last_mut().filter(|_| letter.is_alphanumeric()) {
-            word.extend(letter.to_lowercase());
-        }
-        after_small = letter.is_lowercase() || letter.is_ascii_digit();
-    }
-    words.retain(|word| !word.is_empty());
-    words
-}
-
-fn has_word(name: &str, known: &[&str]) -> bool {
-    words(name).iter().any(|word| known.contains(&word.as_str()))
-}
 
 /// Reviews all features of a draft.
 pub(super) fn review(inferred: &mut Inferred, table: &Table, hints: &Hints) -> Result<()> {
@@ -228,7 +140,9 @@ fn identifies(schema: &Schema, column: &Column, kind: &FeatureKind) -> bool {
     match kind {
         FeatureKind::Categorical { .. } => differs(DIFFERENT),
         // Of a person with several rows there is one identifier.
-        FeatureKind::Integer if is_named => different > MOST_LEVELS && differs(0.2) || differs(DIFFERENT),
+        FeatureKind::Integer if is_named => {
+            different > MOST_LEVELS && differs(0.2) || differs(DIFFERENT)
+        }
         FeatureKind::Integer => {
             let long = digits(schema, column).is_some_and(|digits| digits >= LONG_NUMBER);
             (is_number || long) && differs(DIFFERENT)
@@ -408,11 +322,15 @@ fn leak(
         };
         let of = |wanted: bool| -> Vec<f32> {
             let pairs = column.cells().zip(labels);
-            pairs.filter(|(_, label)| **label == Some(wanted)).map(|(cell, _)| share(cell)).collect()
+            pairs
+                .filter(|(_, label)| **label == Some(wanted))
+                .map(|(cell, _)| share(cell))
+                .collect()
         };
         let area = auc(&of(true), &of(false)).unwrap_or_default();
         // Many small levels would fit any label.
-        let is_shown = (accuracy >= LEAK && base <= 0.9 || area >= LEAK) && rows >= 20 * counts.len();
+        let is_shown =
+            (accuracy >= LEAK && base <= 0.9 || area >= LEAK) && rows >= 20 * counts.len();
         is_shown.then(|| format!("alone it gives {:.1} % of the labels", 100.0 * accuracy))
     };
     shown.map(|shown| gives_away(&shown))
@@ -431,9 +349,8 @@ fn leak_by_missing(schema: &Schema, column: &Column, labels: &[Option<bool>]) ->
     if rows < LEAST_ROWS {
         return None;
     }
-    let share = |label: usize, side: [usize; 2]| {
-        side[label] as f64 / (side[0] + side[1]).max(1) as f64
-    };
+    let share =
+        |label: usize, side: [usize; 2]| side[label] as f64 / (side[0] + side[1]).max(1) as f64;
     let all = [counts[0][0] + counts[1][0], counts[0][1] + counts[1][1]];
     for (side, words) in [(counts[1], "has a value"), (counts[0], "has none")] {
         let count = side[0] + side[1];
@@ -504,21 +421,6 @@ mod tests {
     fn says(inferred: &Inferred, feature: Option<&str>, part: &str) -> bool {
         let mut about = inferred.notes.iter().filter(|note| note.feature.as_deref() == feature);
         about.any(|note| note.text.contains(part))
-    }
-
-    #[test]
-    fn words_of_names() {
-        for (name, expected) in [
-            ("customerID", &["customer", "id"][..]),
-            ("CUSTOMER_ID", &["customer", "id"]),
-            ("Age", &["age"]),
-            ("mortgage", &["mortgage"]),
-            ("SeriousDlqin2yrs", &["serious", "dlqin2yrs"]),
-            ("place-of birth", &["place", "of", "birth"]),
-            ("", &[]),
-        ] {
-            assert_eq!(words(name), expected, "{name}");
-        }
     }
 
     /// Many people with an identifier, zeros for missing, outliers, a leak, and columns that
@@ -616,15 +518,22 @@ mod tests {
         let mut text = "income,recovered,closed,note,rare,defaulted\n".to_owned();
         for row in 0..600_usize {
             let bad = row % 3 == 0;
-            let recovered = if bad && row % 2 == 0 { (row % 70).to_string() } else { String::new() };
+            let recovered =
+                if bad && row % 2 == 0 { (row % 70).to_string() } else { String::new() };
             let closed = if bad { String::new() } else { (2000 + row % 20).to_string() };
             let note = if row % 4 == 0 { String::new() } else { (row % 13).to_string() };
             let rare = ["a", "b"][usize::from(row % 7 == 0)];
-            writeln!(text, "{},{recovered},{closed},{note},{rare},{}", row * 37 % 101, u8::from(bad))
-                .unwrap();
+            writeln!(
+                text,
+                "{},{recovered},{closed},{note},{rare},{}",
+                row * 37 % 101,
+                u8::from(bad)
+            )
+            .unwrap();
         }
         let inferred = draft(&text, "defaulted");
-        let shown = "100.0 % of the 100 rows where it has a value are unfavourable, of all rows 33.3 %";
+        let shown =
+            "100.0 % of the 100 rows where it has a value are unfavourable, of all rows 33.3 %";
         assert!(says(&inferred, Some("recovered"), shown));
         let shown = "100.0 % of the 400 rows where it has a value are favourable";
         assert!(says(&inferred, Some("closed"), shown));

@@ -507,20 +507,21 @@ async fn check_file(
 }
 
 /// Rejects a database with a view or a trigger that the migrations do not define, or with other
-/// columns in the tables of the ledger: they would change what a statement reads or writes, while
-/// every entry keeps its hash. Dropped triggers only permit what the chain detects.
+/// columns or indexes in the tables of the ledger: they would change what a statement reads or
+/// writes, while every entry keeps its hash. Dropped triggers only permit what the chain detects.
 async fn check_definitions(connection: &mut SqliteConnection, shown: &str) -> Result<()> {
-    const DEFINED: &str = "SELECT type, name, sql FROM sqlite_schema WHERE type IN ('view', 'trigger') \
-                           OR name IN ('entries', 'payloads', 'head') ORDER BY name";
+    const DEFINED: &str = "SELECT type, name, tbl_name, coalesce(sql, '') FROM sqlite_schema \
+                           WHERE type IN ('view', 'trigger') \
+                           OR tbl_name IN ('entries', 'payloads', 'head') ORDER BY name";
+    type Definition = (String, String, String, String);
     let mut empty = SqliteConnectOptions::new().filename(":memory:").connect().await?;
     migrate(migrations!("sqlite"), &mut empty, shown).await?;
-    let own: Vec<(String, String, String)> = sqlx::query_as(DEFINED).fetch_all(&mut empty).await?;
+    let own: Vec<Definition> = sqlx::query_as(DEFINED).fetch_all(&mut empty).await?;
     empty.close().await?;
-    let found: Vec<(String, String, String)> =
-        sqlx::query_as(DEFINED).fetch_all(connection).await?;
+    let found: Vec<Definition> = sqlx::query_as(DEFINED).fetch_all(connection).await?;
     match found.iter().find(|definition| !own.contains(definition)) {
         None => Ok(()),
-        Some((kind, name, _)) => Err(Error::Unreachable {
+        Some((kind, name, ..)) => Err(Error::Unreachable {
             address: shown.to_owned(),
             problem: format!(
                 "the {kind} `{name}` is not as tyrex defines it, so the database was changed by \

@@ -270,6 +270,7 @@ fn check_outputs(args: &AuditArgs, overwrite: Overwrite) -> anyhow::Result<()> {
         args.data.as_ref(),
         args.reference.as_ref(),
         args.schema.as_ref(),
+        args.ensemble.as_ref(),
         split.as_ref(),
     ]);
     for (index, path) in args.out.iter().enumerate() {

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use serde::Serialize;
 use tyrex::certificate::{
-    Certificate, CertificateDocument, Terms, TheoremTerms, Tier, TierKind, Verdict,
+    Certificate, CertificateDocument, SearchRecord, Terms, TheoremTerms, Tier, TierKind, Verdict,
 };
 use tyrex::data::{Schema, Table};
 use tyrex::explain::{AdviceRows, Ask, Explainer, Fresh, Reference, embedded_schema, import};
@@ -50,8 +50,8 @@ fn certify(
     // Checked before the work, so that the error does not come minutes later.
     if let Some(out) = &args.out {
         let split = source::split_file(args.schema.as_deref());
-        let CertifyArgs { counterfactuals, schema, reference, model, .. } = args;
-        let inputs = [counterfactuals, schema, reference, &split].map(Option::as_ref);
+        let CertifyArgs { counterfactuals, schema, reference, model, ensemble, .. } = args;
+        let inputs = [counterfactuals, schema, reference, ensemble, &split].map(Option::as_ref);
         source::keep_inputs(out, &[&inputs[..], &[Some(model)]].concat())?;
         Table::check_writable(out, overwrite)?;
     }
@@ -65,12 +65,21 @@ fn certify(
     };
     let changes = train::changes(&args.training, &TrainParams::default())?;
     let explainer = Explainer::with_model(rows, model)?.retraining().with(&changes)?;
+    let mut left_out = 0;
     let bars = context.stages();
     let fresh = match (&args.ensemble, args.models) {
         (Some(folder), _) => {
             let options = source::import_options(&args.import);
-            let given = explainer.retraining().read(folder, &options)?;
-            Some(Arc::new(explainer.retraining().fresh(given, args.steered, &|at| bars.at(at))?))
+            let all = explainer.retraining().read(folder, &options)?;
+            let (all, search) = if args.steered {
+                (all, None)
+            } else {
+                let own = given.certifying(all)?;
+                left_out = own.left_out;
+                (own.ensemble, own.record)
+            };
+            let fresh = explainer.retraining().fresh(all, args.steered, &|at| bars.at(at))?;
+            Some(Arc::new(Fresh { search, ..fresh }))
         }
         (None, Some(models)) => {
             let change = retrain::change(&args.change)?;
@@ -100,10 +109,12 @@ fn certify(
         found_for: given.model.filter(|model| !model.is_empty() && *model != own),
         model: ModelSummary::of_explainer(&explainer),
         favourable_class: class,
-        ensemble: fresh.as_deref().map(|Fresh { ensemble, steered, .. }| EnsembleSummary {
+        ensemble: fresh.as_deref().map(|Fresh { ensemble, steered, search, .. }| EnsembleSummary {
             change: ensemble.origin().description(),
             models: ensemble.members().len(),
             steered: *steered,
+            search: *search,
+            left_out,
         }),
         verdicts: Verdicts::of(&certificates),
         required,
@@ -202,6 +213,31 @@ struct EnsembleSummary {
     change: String,
     models: usize,
     steered: bool,
+    /// What is known of the models that searched.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    search: Option<SearchRecord>,
+    /// Further models of the folder, which took part in the search.
+    left_out: usize,
+}
+
+impl EnsembleSummary {
+    /// The part of the models in the search, in words.
+    fn part(&self) -> String {
+        let known = match self.search {
+            _ if self.steered => "used in the search".to_owned(),
+            Some(SearchRecord::Others { models }) => {
+                format!("none of them among the {models} that searched")
+            }
+            Some(SearchRecord::NotRecorded) => {
+                "the file does not record which models searched".to_owned()
+            }
+            None => return String::new(),
+        };
+        match self.left_out {
+            0 => format!("; {known}"),
+            some => format!("; {known}; {some} more took part in the search and are left out"),
+        }
+    }
 }
 
 /// The number of certificates per verdict.
@@ -263,9 +299,10 @@ impl Report for CertifyReport {
             pairs.push(("note", format!("found for another model, {other}")));
         }
         match &self.ensemble {
-            Some(EnsembleSummary { change, models, steered }) => {
-                let part = if *steered { "; used in the search" } else { "" };
-                pairs.push(("ensemble", format!("{}, {change}{part}", counted(*models, "model"))));
+            Some(summary) => {
+                let EnsembleSummary { change, models, .. } = summary;
+                let text = format!("{}, {change}{}", counted(*models, "model"), summary.part());
+                pairs.push(("ensemble", text));
             }
             None => pairs.push(("ensemble", "none".to_owned())),
         }

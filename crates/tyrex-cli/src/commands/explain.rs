@@ -34,7 +34,9 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
         let SourceArgs { data, schema, .. } = &args.source;
         let ledger = args.record.ledger.as_deref().and_then(|own| source::ledger_file(Some(own)));
         let split = source::split_file(schema.as_deref());
-        let inputs = [data, schema, &args.model.model, &args.reference.reference, &ledger, &split];
+        let models = [&args.model.model, &args.ensemble];
+        let inputs =
+            [data, schema, models[0], models[1], &args.reference.reference, &ledger, &split];
         source::keep_inputs(out, &inputs.map(Option::as_ref))?;
         Table::check_writable(out, overwrite)?;
     }
@@ -87,13 +89,15 @@ pub(crate) fn run(context: &mut Context<'_>, args: &ExplainArgs) -> anyhow::Resu
             // The lines of the file say what the fresh models show.
             let promises = answering.adviser().request().promise.is_some();
             let fresh = if promises { answering.fresh(&|at| bars.at(at))? } else { None };
-            let columns = AdviceFile::new(explainer, answering.adviser().request()).columns()?;
+            let adviser = answering.adviser();
+            let columns = AdviceFile::new(adviser.explainer(), adviser.request()).columns()?;
             interrupt::whole(|| -> anyhow::Result<Vec<Advice>> {
                 let mut out =
                     TableWriter::create_with(path, overwrite, &columns, args.cells.cells())?;
                 let write = |adviser: &Adviser, advice: &[Advice]| {
                     let fresh = fresh.as_deref();
-                    out.write(&AdviceFile::new(explainer, adviser.request()).table(advice, fresh)?)
+                    let file = AdviceFile::new(adviser.explainer(), adviser.request());
+                    out.write(&file.table(advice, fresh)?)
                 };
                 let certified = search(&mut answering, &mut batches, most, kept, &bars, write)?;
                 out.finish()?;

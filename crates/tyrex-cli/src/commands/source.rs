@@ -147,8 +147,18 @@ pub(super) fn import_options(args: &ImportArgs) -> ImportOptions {
     ImportOptions { output: args.model_output.clone(), favourable, logits: args.model_logits }
 }
 
-/// Refuses an output that is one of the inputs: `--force` is for old outputs.
+/// Refuses an output that is one of the inputs, or in a folder that is one and would be read with
+/// it later: `--force` is for old outputs.
 pub(super) fn keep_inputs(out: &Path, inputs: &[Option<&PathBuf>]) -> Result<(), Usage> {
+    if let Some(folder) = inputs.iter().flatten().find(|input| is_inside(out, input)) {
+        return Err(Usage {
+            problem: format!("--out {} is in the input folder {}", out.display(), folder.display()),
+            help:
+                "choose a name in another folder with --out: the files of an input folder belong \
+                   together"
+                    .to_owned(),
+        });
+    }
     match inputs.iter().flatten().find(|input| is_same_file(out, input)) {
         None => Ok(()),
         Some(input) => Err(Usage {
@@ -158,6 +168,18 @@ pub(super) fn keep_inputs(out: &Path, inputs: &[Option<&PathBuf>]) -> Result<(),
                 .to_owned(),
         }),
     }
+}
+
+/// Whether a name, of a file that need not exist, is below a folder.
+fn is_inside(out: &Path, folder: &Path) -> bool {
+    let Ok(folder) = folder.canonicalize() else { return false };
+    let parent = match out.parent() {
+        Some(parent) if parent != Path::new("") => parent,
+        _ => Path::new("."),
+    };
+    // The file itself may be a link into the folder.
+    let places = [parent.canonicalize(), out.canonicalize()];
+    folder.is_dir() && places.iter().flatten().any(|place| place.starts_with(&folder))
 }
 
 /// Whether two names are of one file: other spellings, symbolic links and hard links included. An

@@ -400,7 +400,17 @@ fn hostile_input_is_refused_with_a_reason_or_reported() {
     place.write("none-found.csv", "row,status,income\n0,not_found,\n1,not_found,\n");
     place.write("status.csv", "row,status,income\n0,not_found,\n1,Found,1\n");
     std::fs::copy(place.path("mid.onnx"), place.path("copy.onnx")).unwrap();
-    let cases: [(&[&str], i32, &[&str]); 26] = [
+    place.write(
+        "twice.csv",
+        "row,status,income,age,housing,owner,income,age,income\n0,found,1,20,rent,no,99,70,99\n",
+    );
+    let cases: [(&[&str], i32, &[&str]); 27] = [
+        (
+            &["--counterfactuals", "twice.csv", "--model", "mid.onnx"],
+            2,
+            &["twice.csv: the header repeats names (`age` is in columns 4 and 8; `income` is in \
+                 columns 3, 7 and 9), expected each name of a file of advice once"],
+        ),
         (
             &["--counterfactuals", "broken.csv", "--model", "mid.onnx"],
             2,

@@ -309,6 +309,20 @@ fn the_favourable_class_of_a_model_file_is_named() {
     assert!(trained["favourable_class"].is_null());
 }
 
+/// Its output is the probability of the favourable outcome; another class would invert every answer.
+#[test]
+fn no_class_inverts_a_model_that_tyrex_wrote() {
+    let place = Place::with_loans();
+    place.done(&[&["train", "--epochs", "5"], &LOANS[..], &["--out", "m.onnx"]].concat());
+    let arguments = ["explain", "--data", "loans.csv", "--model", "m.onnx", "--models", "0"];
+    let inverted = place.run(&[&arguments[..], &["--model-class-number", "0"]].concat());
+    assert_eq!(inverted.code, 2, "{}", inverted.stdout);
+    let expected = "class number 0 would invert every answer. Expected no class";
+    assert!(inverted.stderr.contains(expected), "{}", inverted.stderr);
+    let own = place.json(&[&arguments[..], &["--model-class-number", "1"]].concat());
+    assert_eq!(own["rows"], place.json(&arguments)["rows"]);
+}
+
 /// The name of a file need not be text.
 #[test]
 #[cfg(target_os = "linux")]

@@ -94,6 +94,81 @@ fn a_search_and_a_calibration_take_them() {
     assert_eq!(document["calibration"]["choosing"], 15);
 }
 
+/// A search takes some models of a folder at random. Its file of advice names them, and they certify
+/// nothing of it.
+#[test]
+fn models_that_searched_do_not_certify() {
+    let place = place();
+    let explain = ["explain", "--model", "m.onnx", "--reference", "loans.csv", "--limit", "3"];
+    let promise = ["--promise", "0.5", "--confidence", "0.9", "--ensemble", "given"];
+    let explain = [&explain[..], &LOANS[..], &promise].concat();
+    let advice = place.run(&[&explain[..], &["--json", "--out", "found.csv"]].concat());
+    assert_eq!(advice.code, 0, "{}", advice.stderr);
+    place.write("advice.json", &advice.stdout);
+    let certify = |file: &str, folder: &str, flags: &[&str]| {
+        let model = ["--model", "m.onnx", "--reference", "loans.csv", "--json"];
+        let named = ["certify", "--counterfactuals", file, "--ensemble", folder];
+        place.run(&[&named[..], &model, flags].concat())
+    };
+    let read = |answer: &crate::Answer| -> serde_json::Value {
+        serde_json::from_str(&answer.stdout).unwrap_or_else(|_| panic!("{}", answer.stderr))
+    };
+    let others = read(&certify("found.csv", "given", &[]));
+    assert_eq!(others["ensemble"]["left_out"], 21);
+    assert_eq!(others["ensemble"]["models"], 9);
+    assert_eq!(others["ensemble"]["search"]["models"], 21);
+    let first = &others["certificates"][0]["certificate"];
+    let sentence = first["sentence"].as_str().unwrap();
+    let expected =
+        "had no part in the search: none of them is among the 21 that searched (declared)";
+    assert!(sentence.contains(expected), "{sentence}");
+    // They are the fresh models of `explain`, which says the same.
+    let advice: serde_json::Value = serde_json::from_str(&advice.stdout).unwrap();
+    let made =
+        &advice["rows"].as_array().unwrap().iter().find_map(|row| row["advice"].get("certificate"));
+    let made = made.expect("a certificate");
+    let models = |certificate: &serde_json::Value| {
+        let models = certificate["retraining"]["models"].as_array().unwrap().iter();
+        let models = models.map(|model| model.as_str().unwrap().to_owned());
+        models.collect::<std::collections::BTreeSet<_>>()
+    };
+    assert_eq!(models(made), models(first));
+    assert_eq!(made["retraining"]["search"], first["retraining"]["search"]);
+
+    // A certificate of a search that took models at random is confirmed by the whole folder.
+    let verify = ["certify", "--verify", "advice.json", "--model", "m.onnx", "--ensemble"];
+    let verified = place.json(&[&verify[..], &["given"]].concat());
+    assert_eq!(verified["certificates"][0]["confirmed"], true, "{verified}");
+    assert_eq!(verified["certificates"][0]["of_models"], 30);
+    let text = place.done(&[&verify[..], &["given"]].concat());
+    assert!(text.contains("some of the 30 in the folder"), "{text}");
+
+    // Models that the user chose to certify are refused.
+    std::fs::create_dir(place.path("chosen")).unwrap();
+    for index in 0..30 {
+        let from = place.path(&format!("given/run{index}.onnx"));
+        std::fs::copy(from, place.path(&format!("chosen/fresh-{index}.onnx"))).unwrap();
+    }
+    let refused = certify("found.csv", "chosen", &[]);
+    assert_eq!(refused.code, 2, "{}", refused.stdout);
+    for part in ["21 models that took part in the search", "number ", "16 more"] {
+        assert!(refused.stderr.contains(part), "{}", refused.stderr);
+    }
+    let steered = read(&certify("found.csv", "chosen", &["--steered"]));
+    assert_eq!(steered["verdicts"]["certified"], 0);
+    // A file of an earlier version does not name them.
+    let old = place.read("found.csv");
+    let start = old.find(",\"\"searched\"\":").expect("a record");
+    let end = start + old[start..].find("]}").unwrap() + 2;
+    let record = old[start..end].to_owned();
+    place.write("old.csv", &old.replace(&record, ""));
+    let old = read(&certify("old.csv", "given", &[]));
+    assert_eq!(old["ensemble"]["models"], 30);
+    assert_eq!(old["ensemble"]["search"]["known"], "not-recorded");
+    let sentence = old["certificates"][0]["certificate"]["sentence"].as_str().unwrap();
+    assert!(sentence.contains("in the search, which is not recorded (declared)"), "{sentence}");
+}
+
 #[test]
 fn a_folder_without_models_and_too_few_of_them_say_how_many_are_needed() {
     let place = place();

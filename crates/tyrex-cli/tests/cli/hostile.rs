@@ -105,6 +105,39 @@ fn values_do_not_command_the_terminal() {
     assert!(escaped >= 2, "{escaped} outputs have the value");
 }
 
+/// A report beside the models of a folder would be read with them later, or replace one.
+#[test]
+fn an_output_is_not_written_into_an_input_folder() {
+    let place = Place::with_loans();
+    place.done(&[&["train", "--epochs", "5"], &LOANS[..], &["--out", "m.onnx"]].concat());
+    std::fs::create_dir_all(place.path("given/search")).unwrap();
+    std::fs::copy(place.path("m.onnx"), place.path("given/search/one.onnx")).unwrap();
+    symlink(place.path("given"), place.path("other")).unwrap();
+    place.write("cf.csv", "row,status,income,age,housing,owner\n3,found,88.5,41,own,yes\n");
+    let ensemble = ["--model", "m.onnx", "--ensemble", "given", "--force", "--out"];
+    let audit = [&["audit", "--counterfactuals", "cf.csv"], &ensemble[..]].concat();
+    let certify = [&["certify", "--counterfactuals", "cf.csv"], &ensemble[..]].concat();
+    let explain = [&["explain", "--data", "loans.csv"], &ensemble[..]].concat();
+    for (command, outs) in [
+        (
+            &audit,
+            &["given/ensemble.json", "given/new.html", "other/new.csv", "given/search/x.csv"][..],
+        ),
+        (&certify, &["given/new.csv", "given/../given/new.parquet"]),
+        (&explain, &["given/new.csv", "other/search/new.jsonl"]),
+    ] {
+        for out in outs {
+            let answer = place.run(&[&command[..], &[out]].concat());
+            assert_eq!(answer.code, 2, "{out}: {}", answer.stdout);
+            let expected = format!("--out {out} is in the input folder given");
+            assert!(answer.stderr.contains(&expected), "{}", answer.stderr);
+        }
+    }
+    let mut left: Vec<_> = std::fs::read_dir(place.path("given")).unwrap().flatten().collect();
+    assert_eq!(left.pop().map(|entry| entry.file_name()), Some("search".into()));
+    assert!(left.is_empty());
+}
+
 /// `--force` is for old outputs, not for inputs, by whatever name.
 #[test]
 fn an_output_replaces_no_input_under_any_name() {

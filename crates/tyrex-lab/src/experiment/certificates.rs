@@ -34,7 +34,13 @@ pub(super) fn run(
     let mut models = setup.calibrators();
     models.truncate(task.models);
     let family = setup.calibrators_family();
-    let retrained = Retrained { models: &models, family: &family, steered: false, likeness: None };
+    let retrained = Retrained {
+        models: &models,
+        family: &family,
+        steered: false,
+        search: None,
+        likeness: None,
+    };
     let certifier = Certifier::new(setup.base(0), Some(retrained), Terms::default())?;
     let rows: Vec<&[f32]> = points.rows().collect();
     let done = std::sync::atomic::AtomicUsize::new(0);

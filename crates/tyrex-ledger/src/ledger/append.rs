@@ -8,7 +8,7 @@ use tyrex::choice::Choice as _;
 use uuid::Uuid;
 
 use super::chain::{Hash, Line, Payload};
-use super::entry::{Closing, Kind, Status, written};
+use super::entry::{CHANGED, Closing, Kind, Status, written};
 use super::error::{Error, Result};
 use super::promise::NewPromise;
 use super::{Ledger, Recorded};
@@ -187,13 +187,20 @@ impl Append {
     /// The entry with this id, if it exists.
     pub(super) async fn find(&mut self, id: Uuid) -> Result<Option<Present>> {
         let id = id.to_string();
-        Ok(on!(self.transaction, connection => sqlx::query_as(
+        let found: Option<Present> = on!(self.transaction, connection => sqlx::query_as(
             "SELECT e.*, p.subject, p.document FROM entries e \
              LEFT JOIN payloads p ON p.sequence = e.sequence WHERE e.id = $1",
         )
         .bind(id)
         .fetch_optional(&mut **connection)
-        .await?))
+        .await?);
+        match found {
+            // Also if an index that was exchanged leads to another entry.
+            Some(Present { line, hash, .. }) if line.hash().0 != *hash => {
+                Err(Error::Damaged { sequence: line.sequence as u64, problem: CHANGED.to_owned() })
+            }
+            found => Ok(found),
+        }
     }
 
     /// How a promise was closed, if it was.

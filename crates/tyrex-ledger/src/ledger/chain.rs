@@ -6,9 +6,12 @@
 //! hash       = SHA-256( "tyrex ledger entry 1" || field(sequence) || field(id) || field(time)
 //!                       || field(kind) || field(model) || field(request) || field(holds_until)
 //!                       || field(commitment) || field(closes) || field(closed_as)
-//! || field(forgets) || field(previous) ) field(x)   = 0                              if there is
-//! no value = 1 || length of x || x          otherwise
-//! ``` Lengths and sequences are little-endian u64, text is UTF-8, hashes are their 32 bytes. The
+//!                       || field(forgets) || field(previous) )
+//! field(x)   = 0                              if there is no value
+//!            = 1 || length of x || x          otherwise
+//! ```
+//!
+//! Lengths and sequences are little-endian u64, text is UTF-8, hashes are their 32 bytes. The
 //! lengths make the encoding unambiguous. `previous` of the first entry is 32 zeros.
 
 use std::fmt;

@@ -242,6 +242,9 @@ impl Entry {
     }
 }
 
+/// The problem of an entry that does not have its hash.
+pub(super) const CHANGED: &str = "it was changed after it was written";
+
 /// An entry as read: its row, and its status from later entries.
 #[derive(Debug)]
 pub(super) struct Found {
@@ -260,7 +263,7 @@ impl Found {
         let sequence = self.line.sequence as u64;
         let damaged = |problem: String| Error::Damaged { sequence, problem };
         if self.line.hash().0 != *self.hash {
-            return Err(damaged("it was changed after it was written".to_owned()));
+            return Err(damaged(CHANGED.to_owned()));
         }
         let (salt, subject) = (self.salt.as_deref(), self.subject.as_deref());
         if let (Some(salt), Some(subject), Some(document)) = (salt, subject, &self.document)

@@ -7,19 +7,23 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use super::Ledger;
-use super::chain::Hash;
-use super::entry::{Entry, Found, Status, forgets, written};
+use super::chain::{Hash, Line};
+use super::entry::{CHANGED, Entry, Found, Kind, Status, forgets, written};
 use super::error::{Error, Result};
 use super::verify::Check;
-use crate::database::{Transaction, on};
+use crate::database::{Transaction, from_row, on};
 
 /// A statement over entries and their status at a time (`$1`).
 ///
-/// Forgotten takes precedence over closed, and closed over expired.
+/// Forgotten takes precedence over closed, and closed over expired. Closings are read from the table
+/// before they are joined: an index of SQLite that was exchanged could assign them to other
+/// promises.
 macro_rules! entries {
     ($which:literal) => {
         concat!(
-            "SELECT * FROM ( \
+            "WITH closings AS MATERIALIZED ( \
+               SELECT closes, closed_as FROM entries WHERE kind = 'closed' \
+             ) SELECT * FROM ( \
                SELECT e.*, p.salt, p.subject, p.document, \
                  CASE \
                    WHEN e.kind <> 'promise' THEN '' \
@@ -30,7 +34,7 @@ macro_rules! entries {
                  END AS status \
                FROM entries e \
                LEFT JOIN payloads p ON p.sequence = e.sequence \
-               LEFT JOIN entries c ON c.closes = e.sequence \
+               LEFT JOIN closings c ON c.closes = e.sequence \
              ) found ",
             $which
         )
@@ -102,7 +106,7 @@ impl Ledger {
     }
 
     async fn checked(mut snapshot: Transaction, found: Found) -> Result<Entry> {
-        check_forgotten(&mut snapshot).await?;
+        check_endings(&mut snapshot).await?;
         snapshot.rollback().await?;
         found.entry()
     }
@@ -158,32 +162,34 @@ async fn listed(snapshot: &mut Transaction, filter: &Filter) -> Result<Vec<Entry
         .fetch_all(&mut **connection)
         .await?);
     // All promises, not only those found: one that only seems forgotten could be open.
-    check_forgotten(snapshot).await?;
+    check_endings(snapshot).await?;
     found.into_iter().map(Found::entry).collect()
 }
 
-/// Rejects a ledger where personal data is missing and no entry records its erasure.
-async fn check_forgotten(snapshot: &mut Transaction) -> Result<()> {
+/// Rejects a ledger with a closing or an erasure that was changed, or where personal data is missing
+/// and no entry records its erasure.
+async fn check_endings(snapshot: &mut Transaction) -> Result<()> {
+    let endings: Vec<Ending> = on!(snapshot, connection => sqlx::query_as(
+        "SELECT * FROM entries WHERE kind <> 'promise' ORDER BY sequence",
+    )
+    .fetch_all(&mut **connection)
+    .await?);
+    let mut forgotten = BTreeSet::new();
+    for Ending { line, hash } in endings {
+        let damaged = |problem| Error::Damaged { sequence: line.sequence as u64, problem };
+        if line.hash().0 != *hash {
+            return Err(damaged(CHANGED.to_owned()));
+        }
+        if line.kind == Kind::Forgotten.name() {
+            forgotten.extend(forgets(line.forgets.as_deref()).map_err(damaged)?);
+        }
+    }
     let bare: Vec<i64> = on!(snapshot, connection => sqlx::query_scalar(
         "SELECT e.sequence FROM entries e LEFT JOIN payloads p ON p.sequence = e.sequence \
          WHERE e.kind = 'promise' AND p.sequence IS NULL ORDER BY e.sequence",
     )
     .fetch_all(&mut **connection)
     .await?);
-    if bare.is_empty() {
-        return Ok(());
-    }
-    let lists: Vec<(i64, Option<String>)> = on!(snapshot, connection => sqlx::query_as(
-        "SELECT sequence, forgets FROM entries WHERE kind = 'forgotten'",
-    )
-    .fetch_all(&mut **connection)
-    .await?);
-    let mut forgotten = BTreeSet::new();
-    for (sequence, list) in lists {
-        let named = forgets(list.as_deref())
-            .map_err(|problem| Error::Damaged { sequence: sequence as u64, problem })?;
-        forgotten.extend(named);
-    }
     match bare.into_iter().map(|sequence| sequence as u64).find(|own| !forgotten.contains(own)) {
         None => Ok(()),
         Some(sequence) => Err(Error::Damaged {
@@ -192,6 +198,14 @@ async fn check_forgotten(snapshot: &mut Transaction) -> Result<()> {
         }),
     }
 }
+
+/// An entry that ends promises.
+#[derive(Debug)]
+struct Ending {
+    line: Line,
+    hash: Vec<u8>,
+}
+from_row!(Ending { hash, ..line });
 
 /// Converts to the integer type of the database.
 fn whole(number: u64) -> i64 {

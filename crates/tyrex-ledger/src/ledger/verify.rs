@@ -7,9 +7,9 @@ use serde::Serialize;
 
 use super::Ledger;
 use super::chain::{Hash, Line, Payload};
-use super::entry::{Kind, forgets};
+use super::entry::{CHANGED, Kind, forgets};
 use super::error::Result;
-use crate::database::{Transaction, from_row, on};
+use crate::database::{Either, Transaction, from_row, on};
 
 /// Entries read at a time.
 const PAGE: i64 = 1000;
@@ -69,6 +69,8 @@ pub enum Trouble {
     PayloadAdded,
     /// The chain has the wrong end, or a head stored earlier is not in it.
     Head,
+    /// An index of SQLite does not match its table.
+    Index,
 }
 
 impl fmt::Display for Problem {
@@ -179,6 +181,9 @@ impl<'a> Check<'a> {
         if problem.is_none() {
             problem = self.payloads(snapshot).await?;
         }
+        if problem.is_none() {
+            problem = indexes(snapshot).await?;
+        }
         let Self { entries, promises, last: head, covered, .. } = self;
         let forgotten = self.bare.len() as u64;
         Ok(Verification { entries, promises, forgotten, head, covered, problem })
@@ -233,8 +238,7 @@ impl<'a> Check<'a> {
         }
         let hash = line.hash();
         if hash.0 != *stored.hash {
-            let what = "it was changed after it was written";
-            return Some(self.next_is(Trouble::Edited, what));
+            return Some(self.next_is(Trouble::Edited, CHANGED));
         }
         if line.previous != self.last.0 {
             let what = "it was not written after the previous entry";
@@ -360,6 +364,30 @@ impl<'a> Check<'a> {
         let sequence = self.entries + 1;
         Problem { sequence: Some(sequence), trouble, sentence: format!("entry {sequence}: {what}") }
     }
+}
+
+/// Compares the indexes of SQLite with their tables: statements that use an index do not see what it
+/// leaves out.
+async fn indexes(snapshot: &mut Transaction) -> Result<Option<Problem>> {
+    let connection = match snapshot.either() {
+        Either::Sqlite(connection) => connection,
+        #[cfg(feature = "postgres")]
+        Either::Postgres(_) => return Ok(None),
+        #[cfg(not(feature = "postgres"))]
+        Either::Postgres(never) => match *never {},
+    };
+    for check in [
+        "PRAGMA integrity_check(entries)",
+        "PRAGMA integrity_check(payloads)",
+        "PRAGMA integrity_check(head)",
+    ] {
+        let found: Vec<String> = sqlx::query_scalar(check).fetch_all(&mut **connection).await?;
+        if let Some(problem) = found.iter().find(|line| *line != "ok") {
+            let sentence = format!("the database file does not fit together: {problem}");
+            return Ok(Some(Problem { sequence: None, trouble: Trouble::Index, sentence }));
+        }
+    }
+    Ok(None)
 }
 
 async fn page(

@@ -10,7 +10,9 @@ use sha2::{Digest as _, Sha256};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection, SqliteSynchronous};
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
 use tyrex_ledger::database::Database;
-use tyrex_ledger::ledger::{Closing, Filter, Hash, Ledger, Timestamp, Trouble, Verification};
+use tyrex_ledger::ledger::{
+    Closing, Filter, Hash, Ledger, Status, Timestamp, Trouble, Verification,
+};
 
 use crate::common::{Dice, promise};
 
@@ -392,6 +394,7 @@ fn definitions_of_others_are_refused() {
         "ALTER TABLE entries ADD COLUMN subject TEXT DEFAULT 'nobody'",
         "CREATE TRIGGER lost BEFORE INSERT ON entries BEGIN SELECT RAISE(IGNORE); END",
         "CREATE VIEW other AS SELECT * FROM entries",
+        "CREATE INDEX other ON entries (kind)",
     ]
     .into_iter()
     .enumerate()
@@ -404,6 +407,111 @@ fn definitions_of_others_are_refused() {
             connection.close().await.unwrap();
             let error = Database::open_existing(file.to_str().unwrap()).await.unwrap_err();
             assert!(error.to_string().contains("is not as tyrex defines it"), "{error}");
+        });
+    }
+}
+
+/// Builds an index on another expression and lets SQLite take it for one of the ledger's: a statement
+/// that uses it reads other rows, and every entry keeps its hash.
+async fn exchange_index(file: &Path, index: &str, fake: &str) {
+    let mut connection = raw(file).await;
+    for statement in [
+        format!("CREATE INDEX fake ON {fake}"),
+        "PRAGMA writable_schema = ON".to_owned(),
+        format!(
+            "UPDATE sqlite_schema SET rootpage = \
+             (SELECT rootpage FROM sqlite_schema WHERE name = 'fake') WHERE name = '{index}'"
+        ),
+        "DELETE FROM sqlite_schema WHERE name = 'fake'".to_owned(),
+    ] {
+        execute(&mut connection, statement).await;
+    }
+    connection.close().await.unwrap();
+}
+
+#[test]
+fn an_exchanged_index_hides_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    // The closing of promise 2 seems to close promise 1; an id leads to another entry; a subject
+    // seems to have no data.
+    let cases = [
+        ("closes", "sqlite_autoindex_entries_2", "entries (CASE sequence WHEN 3 THEN 1 END)"),
+        ("ids", "sqlite_autoindex_entries_1", "entries ((SELECTED))"),
+        (
+            "subjects",
+            "payloads_by_subject",
+            "payloads (CASE sequence WHEN 1 THEN 'x' ELSE subject END)",
+        ),
+    ];
+    for (name, index, fake) in cases {
+        let file = folder.path().join(format!("{name}.db"));
+        let promises = [promise("one", 1), promise("two", 2)];
+        run(async {
+            let ledger = Ledger::new(Database::open(file.to_str().unwrap()).await.unwrap());
+            ledger.record(&promises).await.unwrap();
+            ledger.close(promises[1].id, Closing::Withdrawn).await.unwrap();
+            ledger.database().close().await;
+            let swapped = format!(
+                "CASE sequence WHEN 1 THEN '{}' WHEN 2 THEN '{}' ELSE id END",
+                promises[1].id, promises[0].id
+            );
+            exchange_index(&file, index, &fake.replace("(SELECTED)", &swapped)).await;
+
+            let database = Database::open_existing(file.to_str().unwrap()).await.unwrap();
+            let ledger = Ledger::new(database);
+            let problem = ledger.verify(None).await.unwrap().problem.expect(name);
+            assert_eq!(problem.trouble, Trouble::Index, "{name}: {problem}");
+            let error = ledger.open_promises().await.unwrap_err().to_string();
+            assert!(error.contains("the database file does not fit together"), "{name}: {error}");
+            let open = Filter { status: Some(Status::Open), ..Filter::default() };
+            let open = ledger.list(&open).await.unwrap();
+            assert_eq!(open.iter().map(|entry| entry.sequence).collect::<Vec<_>>(), [1], "{name}");
+            match ledger.entry(promises[0].id).await {
+                Ok(entry) => assert_eq!(entry.id, promises[0].id, "{name}"),
+                Err(error) => {
+                    let expected =
+                        "entry 2 of the ledger is damaged: it was changed after it was written";
+                    assert_eq!((name, &*error.to_string()), ("ids", expected));
+                    let closed = ledger.close(promises[0].id, Closing::Withdrawn).await;
+                    assert_eq!(closed.unwrap_err().to_string(), expected);
+                }
+            }
+            // All of it goes, or an error says that it does not.
+            if let Ok(forgotten) = ledger.forget("one").await {
+                assert_eq!(forgotten.promises, [1], "{name}");
+            }
+            ledger.database().close().await;
+        });
+    }
+}
+
+/// A sequence far beyond the others; the search for the place of a misplaced entry went on to it.
+#[test]
+fn verify_ends_whatever_the_sequences_are() {
+    let folder = tempfile::tempdir().unwrap();
+    for (place, sequence) in
+        [i64::MAX, i64::MAX - 1, i64::MIN, -1, 0, 1 << 40].into_iter().enumerate()
+    {
+        let file = folder.path().join(format!("{place}.db"));
+        run(async {
+            fill(&file, 3).await;
+            let mut connection = raw(&file).await;
+            let last =
+                number(&mut connection, "SELECT max(sequence) FROM entries".to_owned()).await;
+            for statement in [
+                format!("UPDATE entries SET sequence = {sequence} WHERE sequence = {last}"),
+                format!("UPDATE payloads SET sequence = {sequence} WHERE sequence = {last}"),
+                format!("UPDATE head SET count = {sequence}"),
+                // Not as it was written, so the search for its place begins.
+                "UPDATE entries SET time = time || ' ' WHERE sequence = 1".to_owned(),
+            ] {
+                execute(&mut connection, statement).await;
+            }
+            connection.close().await.unwrap();
+            let work = async { verify(&file, None).await };
+            let ended = tokio::time::timeout(std::time::Duration::from_secs(20), work).await;
+            let problem = ended.expect("it ends").problem.expect("a problem");
+            assert_ne!(problem.trouble, Trouble::Index, "{sequence}: {problem}");
         });
     }
 }

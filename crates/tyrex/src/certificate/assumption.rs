@@ -114,11 +114,29 @@ pub enum About {
         likeness: Option<Likeness>,
     },
     /// The search did not use the retrained models.
-    Unseen,
+    Unseen {
+        /// What is known of the models that searched, if they were compared.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        search: Option<SearchRecord>,
+    },
     /// No weight and no bias changes by more than `delta`.
     WeightsWithin {
         /// `delta`
         delta: f64,
+    },
+}
+
+/// What is known of the models that took part in the search.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "openapi", derive(utoipa::ToSchema))]
+#[serde(tag = "known", rename_all = "kebab-case")]
+pub enum SearchRecord {
+    /// The advice does not record them, or they have no fingerprints.
+    NotRecorded,
+    /// None of the retrained models is among them, by their fingerprints.
+    Others {
+        /// Their number.
+        models: usize,
     },
 }
 
@@ -171,7 +189,16 @@ impl fmt::Display for Assumption {
                     likeness.fmt(f)?;
                 }
             }
-            About::Unseen => f.write_str("the retrained models had no part in the search")?,
+            About::Unseen { search } => {
+                f.write_str("the retrained models had no part in the search")?;
+                match search {
+                    Some(SearchRecord::Others { models }) => {
+                        write!(f, ": none of them is among the {models} that searched")?;
+                    }
+                    Some(SearchRecord::NotRecorded) => f.write_str(", which is not recorded")?,
+                    None => {}
+                }
+            }
             About::WeightsWithin { delta } => {
                 write!(f, "no weight or bias changes by more than {delta}")?;
             }

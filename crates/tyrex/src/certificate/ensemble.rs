@@ -100,7 +100,7 @@ impl Maker for Prepared<'_> {
 /// The assumption that the search did not use the retrained models.
 pub(super) fn unseen(retrained: &Retrained) -> Assumption {
     let standing = if retrained.steered { Standing::Broken } else { Standing::Declared };
-    About::Unseen.standing(standing)
+    About::Unseen { search: retrained.search }.standing(standing)
 }
 
 /// The assumption that the changed model is exchangeable with the retrained ones.

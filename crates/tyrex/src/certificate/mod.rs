@@ -32,7 +32,7 @@ use sha2::{Digest, Sha256};
 
 pub use anytime::KeptShares;
 use assumption::rests_on;
-pub use assumption::{About, Assumption, Standing, Verdict};
+pub use assumption::{About, Assumption, SearchRecord, Standing, Verdict};
 pub use document::{CertificateDocument, CertificateWords, Claim};
 pub use interval::IntervalCertifier;
 pub use likeness::{Deviation, Likeness, LikenessTest, RecipeSource, Statistic};
@@ -60,6 +60,8 @@ pub struct Retrained<'a> {
     pub family: &'a str,
     /// Whether the search used them.
     pub steered: bool,
+    /// What is known of the models that searched, if they were compared.
+    pub search: Option<SearchRecord>,
     /// Whether the model looks like one of them, if that was examined.
     pub likeness: Option<&'a Likeness>,
 }
@@ -72,6 +74,9 @@ pub struct Retraining {
     pub family: String,
     /// Whether the search used the models.
     pub steered: bool,
+    /// What is known of the models that searched, if they were compared.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub search: Option<SearchRecord>,
     /// Whether the model looks like one of them, if that was examined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub likeness: Option<Likeness>,
@@ -372,6 +377,7 @@ impl<'a> Certifier<'a> {
         let retraining = retrained.map(|retrained| Retraining {
             family: retrained.family.to_owned(),
             steered: retrained.steered,
+            search: retrained.search,
             likeness: retrained.likeness.cloned(),
             models: retrained.models.iter().map(|model| model.identity()).collect(),
         });

@@ -32,6 +32,10 @@ pub struct Verified {
     pub confirmed: bool,
     /// The differences; empty if confirmed.
     pub differences: Vec<Difference>,
+    /// The number of models in the ensemble, if the certificate rests on some of them only. Who
+    /// chose those is not verified.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub of_models: Option<usize>,
 }
 
 /// A certificate in a document, with or without its claims in words.
@@ -108,7 +112,13 @@ impl WrittenCertificate {
             }),
         }
         let confirmed = differences.is_empty();
-        Ok(Verified { place: self.place.clone(), row: self.row, confirmed, differences })
+        Ok(Verified {
+            place: self.place.clone(),
+            row: self.row,
+            confirmed,
+            differences,
+            of_models: None,
+        })
     }
 }
 

@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::data::input::{Input, Utf8};
-use crate::data::limits::TableRoom;
+use crate::data::limits::{TableRoom, check_columns};
 use crate::data::reader::Batches;
 use crate::data::table::{Column, Content};
 use crate::data::writer::{Cells, Sink};
@@ -75,6 +75,7 @@ impl<R: Read> Reader<R> {
                 "the header is separated by {separator}, expected commas between columns"
             )));
         }
+        check_columns(header.len()).map_err(wrong)?;
         Ok(Self { source: source.to_owned(), records, header: Column::of_header(header.iter()) })
     }
 }

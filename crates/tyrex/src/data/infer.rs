@@ -1,6 +1,7 @@
 //! A first schema from a table: a draft for a person to correct.
 
 mod hints;
+mod names;
 mod review;
 mod summary;
 
@@ -10,7 +11,7 @@ pub use hints::Hints;
 
 use crate::data::cell::listed;
 use crate::data::schema::{
-    Action, Feature, FeatureKind, Label, Missing, MissingPolicy, Note, Schema,
+    Action, Feature, FeatureKind, Label, Missing, MissingPolicy, Note, Rule, Schema,
 };
 use crate::data::table::{Column, Table};
 use crate::data::value::Value;
@@ -59,14 +60,23 @@ impl Inferred {
     }
 
     /// The same draft, for rows outside the observed ranges too: the ranges limit the advice
-    /// (`action = { within = [..] }`), not the applicants.
+    /// (`action = { within = [..] }`, or a rule if the feature may only rise), not the applicants.
     #[must_use]
     pub fn open_to_all(mut self) -> Self {
         for feature in &mut self.schema.features {
-            if let (Some(range), Action::Free) = (feature.range, &feature.action) {
-                feature.action = Action::Within(range);
-                feature.range = None;
+            let Some(range) = feature.range else { continue };
+            match feature.action {
+                Action::Free => feature.action = Action::Within(range),
+                Action::OnlyUp => self.schema.rules.push(Rule {
+                    description: Some(format!("`{}` is as in the data", feature.name)),
+                    terms: [(feature.name.clone(), 1.0)].into(),
+                    at_least: None,
+                    at_most: Some(range.upper),
+                }),
+                Action::Fixed => {}
+                Action::OnlyDown | Action::Within(_) | Action::Levels(_) => continue,
             }
+            feature.range = None;
         }
         self
     }
@@ -90,8 +100,22 @@ impl Schema {
     /// are fixed, outliers are clipped, some rows test, and remarks point at zeros that may mean
     /// missing, at columns that may give the label away, and at features without a rule.
     pub fn draft(table: &Table, label: Option<&str>, favourable: &[Value]) -> Result<Inferred> {
-        let mut inferred = Self::infer(table, label, favourable)?;
-        review::review(&mut inferred, table)?;
+        if label.is_none() && table.rows() > 0 {
+            return Err(no_label(table));
+        }
+        Self::draft_with(table, label, favourable, &Hints::default())
+    }
+
+    /// The same, with hints. The columns that an existing model takes stay features, its input is
+    /// not clipped, and no rows are set apart: the remarks alone point at the doubts.
+    pub fn draft_with(
+        table: &Table,
+        label: Option<&str>,
+        favourable: &[Value],
+        hints: &Hints,
+    ) -> Result<Inferred> {
+        let mut inferred = Self::infer_with(table, label, favourable, hints)?;
+        review::review(&mut inferred, table, hints)?;
         Ok(inferred)
     }
 
@@ -264,6 +288,8 @@ enum Ground {
     Denied,
     /// The level has a good name.
     GoodName,
+    /// All other levels name a bad outcome.
+    OthersBad,
     /// There is none: the level is the first.
     First,
 }
@@ -272,10 +298,18 @@ enum Ground {
 fn guess(label: &str, levels: &[Value]) -> (Value, Ground) {
     let named = |word: &&str| levels.iter().find(|level| level.to_string().to_lowercase() == *word);
     let denied =
-        if review::is_bad_outcome(label) { DENYING_WORDS.iter().find_map(named) } else { None };
+        if names::is_bad_outcome(label) { DENYING_WORDS.iter().find_map(named) } else { None };
     let denied = denied.map(|level| (level, Ground::Denied));
     let good = || GOOD_WORDS.iter().find_map(named).map(|level| (level, Ground::GoodName));
-    let (level, ground) = denied.or_else(good).unwrap_or((&levels[0], Ground::First));
+    let rest = || {
+        let is_bad = |level: &&Value| names::is_bad_outcome(&level.to_string());
+        let (bad, rest): (Vec<&Value>, Vec<&Value>) = levels.iter().partition(is_bad);
+        match *rest {
+            [only] if !bad.is_empty() => Some((only, Ground::OthersBad)),
+            _ => None,
+        }
+    };
+    let (level, ground) = denied.or_else(good).or_else(rest).unwrap_or((&levels[0], Ground::First));
     (level.clone(), ground)
 }
 
@@ -297,6 +331,10 @@ fn remark_on_label(inferred: &mut Inferred, label: Option<&Summary<'_>>, favoura
             Ground::GoodName => {
                 format!("Check [label]: {guessed} was guessed to be the favourable value.")
             }
+            Ground::OthersBad => format!(
+                "Check [label]: {guessed} was guessed to be the favourable value, since the others \
+                 name a bad outcome."
+            ),
             Ground::First => format!(
                 "Correct [label]: {guessed} was taken as the favourable value because it is the \
                  first; no name says which value is good. If another one is, advice leads the wrong \
@@ -495,6 +533,14 @@ mod tests {
             ("churn", ["Churned", "Retained"], "Retained", Ground::GoodName),
             ("loan_status", ["Charged Off", "Fully Paid"], "Fully Paid", Ground::GoodName),
             ("risk", ["high", "low"], "high", Ground::First),
+            ("loan_status", ["Charged Off", "Current"], "Current", Ground::OthersBad),
+            ("outcome", ["died", "survived"], "survived", Ground::OthersBad),
+            ("bankrupt", ["0", "1"], "0", Ground::Denied),
+            ("charged_off", ["0", "1"], "0", Ground::Denied),
+            ("SeriousDlqin2yrs", ["0", "1"], "0", Ground::Denied),
+            ("paid_late", ["no", "yes"], "no", Ground::Denied),
+            ("readmitted", ["f", "t"], "f", Ground::Denied),
+            ("bloated", ["0", "1"], "1", Ground::GoodName),
         ] {
             assert_eq!(guess(label, &levels(names)), (Value::from(guessed), ground), "{label}");
         }

@@ -1,5 +1,6 @@
 //! JSON lines: one object per line, one key per column.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::{Path, PathBuf};
@@ -9,7 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::data::cell::listed;
 use crate::data::input::Input;
-use crate::data::limits::TableRoom;
+use crate::data::limits::{TableRoom, check_columns};
 use crate::data::reader::Batches;
 use crate::data::table::{Column, Content};
 use crate::data::writer::Sink;
@@ -25,6 +26,8 @@ pub(super) struct Reader<R> {
     /// The lines that were read.
     lines: usize,
     names: Vec<String>,
+    /// The place of each name.
+    places: BTreeMap<String, usize>,
 }
 
 impl<R: Read> Reader<R> {
@@ -36,6 +39,7 @@ impl<R: Read> Reader<R> {
             line: Vec::new(),
             lines: 0,
             names: Vec::new(),
+            places: BTreeMap::new(),
         }
     }
 
@@ -81,11 +85,16 @@ impl<R: Read> Batches for Reader<R> {
             let Object(entries) = serde_json::from_slice(&self.line)
                 .map_err(|error| wrong(format!(": {error}, expected one JSON object per line")))?;
             if row == 0 {
+                check_columns(entries.len()).map_err(full)?;
                 self.names = entries.iter().map(|(key, _)| key.clone()).collect();
+                for (place, name) in self.names.iter().enumerate() {
+                    self.places.entry(name.clone()).or_insert(place);
+                }
                 columns = self.names.iter().map(|name| Column::new(name.as_str())).collect();
             }
             for (key, value) in &entries {
-                let Some(column) = columns.iter_mut().find(|column| column.name() == key) else {
+                let place = self.places.get(key);
+                let Some(column) = place.and_then(|place| columns.get_mut(*place)) else {
                     let names = listed(&self.names);
                     return Err(wrong(format!(
                         " has the key `{key}`, expected those of the first line: {names}"

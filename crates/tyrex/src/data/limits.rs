@@ -1,5 +1,16 @@
 //! The limits of a table.
 
+/// The most columns of a table: some work takes time with the square of their number.
+pub(crate) const MOST_COLUMNS: usize = 10_000;
+
+/// Rejects too many columns.
+pub(crate) fn check_columns(columns: usize) -> Result<(), String> {
+    if columns > MOST_COLUMNS {
+        return Err(format!("it has {columns} columns, expected at most {MOST_COLUMNS}"));
+    }
+    Ok(())
+}
+
 /// The maximum size of a table. The size of a file does not limit it: a Parquet file of a few
 /// hundred kilobytes can hold five million equal rows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -23,7 +23,7 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::types::{ColumnDescriptor, Type};
 
 use crate::data::input::share;
-use crate::data::limits::TableRoom;
+use crate::data::limits::{TableRoom, check_columns};
 use crate::data::reader::Batches;
 use crate::data::table::{Column, Content};
 use crate::data::writer::Sink;
@@ -70,6 +70,7 @@ impl<R: ChunkReader + 'static> Reader<R> {
         let file = SerializedFileReader::new_with_options(content, options.build())
             .map_err(|error| broken(source, &error))?;
         let schema = file.metadata().file_metadata().schema_descr_ptr();
+        check_columns(schema.num_columns()).map_err(wrong)?;
         let mut names = Vec::with_capacity(schema.num_columns());
         for descriptor in schema.columns() {
             let name = descriptor.path().string();

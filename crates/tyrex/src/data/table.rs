@@ -1,13 +1,13 @@
 //! A table as in a file: named columns of text.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use prost::bytes::Bytes;
 
 use crate::data::cell::listed;
-use crate::data::limits::TableLimits;
+use crate::data::limits::{TableLimits, check_columns};
 use crate::data::value::nearest_name;
 use crate::data::writer::Cells;
 use crate::data::{csv, jsonl, parquet, reader, writer};
@@ -50,13 +50,20 @@ impl Column {
     pub(super) fn of_header<'a>(names: impl Iterator<Item = &'a str> + Clone) -> Vec<Self> {
         let mut taken: BTreeSet<String> = BTreeSet::new();
         let written: BTreeSet<&str> = names.clone().collect();
+        // The next number of each name that is repeated.
+        let mut next: BTreeMap<&str, usize> = BTreeMap::new();
         let column = |name: &'a str| {
             if taken.insert(name.to_owned()) {
                 return Self::new(name);
             }
-            let free = |other: &String| !written.contains(&**other) && taken.insert(other.clone());
-            let mut others = (2_usize..).map(|count| format!("{name}.{count}"));
-            let own = others.find(free).unwrap_or_default();
+            let number = next.entry(name).or_insert(2);
+            let own = loop {
+                let own = format!("{name}.{number}");
+                *number += 1;
+                if !written.contains(&*own) && taken.insert(own.clone()) {
+                    break own;
+                }
+            };
             Self { repeats: Some(name.to_owned()), ..Self::new(own) }
         };
         names.map(column).collect()
@@ -135,6 +142,8 @@ impl Table {
     /// A table from its columns; the names must be distinct and the lengths equal.
     pub fn new(source: impl Into<PathBuf>, columns: Vec<Column>) -> Result<Self> {
         let source = source.into();
+        check_columns(columns.len())
+            .map_err(|problem| Error::Table { file: source.clone(), problem })?;
         let mut seen = BTreeSet::new();
         if let Some(twice) = columns.iter().find(|column| !seen.insert(column.name.as_str())) {
             let problem = format!("column `{}` appears twice in the header", twice.name);

@@ -7,7 +7,7 @@ use super::ask::no_test;
 use super::table::check_names;
 use super::{
     Applicant, ChangeWords, Explainer, FORMAT_VERSION, Fresh, Meaning, Promise, PromisedPoints,
-    QuestionPortfolio,
+    QuestionPortfolio, SearchedModels,
 };
 use crate::action::Overrides;
 use crate::counterfactual::{Budget, Counterfactual, MethodSpec, Norm, Outcome, Protocol, Reason};
@@ -252,10 +252,11 @@ impl<'a> AdviceFile<'a> {
 }
 
 impl Explainer {
-    /// The cell `parameters` of a file of advice: the request, and the promised outcome.
+    /// The cell `parameters` of a file of advice: the request, the promised outcome, and the retrained
+    /// models that took part in the search.
     pub(super) fn parameters(&self, request: &Request) -> Result<String> {
         let meaning = Meaning::of(self.schema());
-        serde_json::to_string(&Parameters { request, meaning })
+        serde_json::to_string(&Parameters { request, meaning, searched: self.searched() })
             .map_err(|error| Error::param("parameters", error, "numbers that JSON can hold"))
     }
 }
@@ -265,6 +266,7 @@ struct Parameters<'a> {
     #[serde(flatten)]
     request: &'a Request,
     meaning: Meaning,
+    searched: SearchedModels,
 }
 
 /// The type of a feature's cells.

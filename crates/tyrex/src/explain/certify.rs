@@ -1,22 +1,29 @@
 //! Certificates for the counterfactuals of a file, or for any points.
 
+use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use rayon::prelude::*;
+use serde::Deserialize;
 
 use super::retrain::check_base;
 use super::table::table;
-use super::{Explainer, FORMAT_VERSION, Fresh, Reference, UnlabelledRows};
+use super::{
+    Explainer, FORMAT_VERSION, Fresh, Reference, SearchedModels, UnlabelledRows, Unsearched,
+};
 use crate::certificate::{
     Certificate, Certifier, Retrained, Retraining, Terms, Tier, Verified, WrittenCertificate,
 };
 use crate::change::{Ensemble, ModelChange, Origin};
 use crate::data::{Column, Schema, Table};
-use crate::error::{Error, Result};
-use crate::model::Model;
+use crate::error::{Error, Result, shortened};
+use crate::model::{Fingerprint, Model};
 use crate::points::Points;
 use crate::seed::Seed;
+
+/// Repeated names that an error lists.
+const REPEATS: usize = 5;
 
 /// The counterfactuals of a file of advice.
 #[derive(Debug, Clone)]
@@ -29,6 +36,8 @@ pub struct AdviceRows {
     pub not_found: usize,
     /// The fingerprint of the model they were found for, if the file has it.
     pub model: Option<String>,
+    /// The retrained models that took part in the search; `None` if a line does not record them.
+    pub searched: Option<SearchedModels>,
 }
 
 impl AdviceRows {
@@ -64,8 +73,56 @@ impl AdviceRows {
         let data = Reference::Unlabelled(applicants.without_scale());
         // The schema may have dropped rows.
         let factuals = data.table_rows().iter().map(|&line| factuals[line]).collect();
-        Ok(Self { data, factuals, not_found: table.rows() - lines.len(), model })
+        let searched = searched(table, &lines)?;
+        Ok(Self { data, factuals, not_found: table.rows() - lines.len(), model, searched })
     }
+
+    /// The models of an ensemble that may certify this advice: those that took no part in its
+    /// search, as far as that is recorded. It is an error if none is left, or if the user chose
+    /// these models to certify.
+    pub fn certifying(&self, ensemble: Ensemble) -> Result<Unsearched> {
+        SearchedModels::without(self.searched.as_ref(), ensemble)
+    }
+}
+
+/// The part of the column `parameters` that is read here.
+#[derive(Deserialize)]
+struct SearchOf {
+    searched: Option<SearchedModels>,
+}
+
+/// The retrained models that took part in the search for some lines, by the column `parameters`;
+/// `None` if one of them does not say. Earlier versions did not.
+fn searched(table: &Table, lines: &[usize]) -> Result<Option<SearchedModels>> {
+    let Some(parameters) = table.columns().iter().find(|column| column.name() == "parameters")
+    else {
+        return Ok(None);
+    };
+    let mut all = SearchedModels::default();
+    let mut last = None;
+    for &line in lines {
+        let cell = table.cell(line, parameters);
+        // Nearly all lines have the same.
+        if last == Some(cell) {
+            continue;
+        }
+        last = Some(cell);
+        if cell.is_empty() {
+            return Ok(None);
+        }
+        let record: SearchOf = serde_json::from_str(cell).map_err(|error| Error::Cell {
+            file: table.source().to_owned(),
+            row: line,
+            column: "parameters".to_owned(),
+            value: shortened(cell),
+            expected: format!("a JSON document, or nothing: {error}"),
+        })?;
+        match record.searched {
+            Some(searched) => all.add(&searched),
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(all))
 }
 
 /// The lines of a file of advice that hold a counterfactual: those with `found` in column `status`,
@@ -99,9 +156,11 @@ pub(super) fn found_lines(table: &Table) -> Result<Vec<usize>> {
     Ok(lines)
 }
 
-/// Rejects tables that [`AdviceFile`](super::AdviceFile) writes if answers are points: their encoded
-/// columns may have the names of features, and would be encoded twice.
+/// Rejects tables with repeated columns, of which one would be taken silently, and those that
+/// [`AdviceFile`](super::AdviceFile) writes if answers are points: their encoded columns may have the
+/// names of features, and would be encoded twice.
 pub(super) fn check_rows(table: &Table) -> Result<()> {
+    check_repeats(table)?;
     let Some(parameters) = table.columns().iter().find(|column| column.name() == "parameters")
     else {
         return Ok(());
@@ -120,6 +179,35 @@ pub(super) fn check_rows(table: &Table) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Rejects a table whose header repeats names.
+fn check_repeats(table: &Table) -> Result<()> {
+    let written = |column: &Column| column.repeats().unwrap_or(column.name()).to_owned();
+    let mut repeated: Vec<&str> = table.columns().iter().filter_map(Column::repeats).collect();
+    repeated.sort_unstable();
+    repeated.dedup();
+    if repeated.is_empty() {
+        return Ok(());
+    }
+    let more = repeated.len().saturating_sub(REPEATS);
+    let places = |name: &&str| {
+        let places = table.columns().iter().enumerate().filter(|(_, own)| written(own) == **name);
+        let places: Vec<String> = places.map(|(place, _)| (place + 1).to_string()).collect();
+        let (last, first) = places.split_last()?;
+        Some(format!("`{name}` is in columns {} and {last}", first.join(", ")))
+    };
+    let mut shown: Vec<String> = repeated.iter().take(REPEATS).filter_map(places).collect();
+    if more > 0 {
+        shown.push(format!("{more} more names are repeated"));
+    }
+    Err(Error::Table {
+        file: table.source().to_owned(),
+        problem: format!(
+            "the header repeats names ({}), expected each name of a file of advice once",
+            shown.join("; ")
+        ),
+    })
 }
 
 /// Some lines of a table.
@@ -155,10 +243,11 @@ impl Explainer {
             .map(|member| &**member)
             .collect();
         let family = fresh.map(|fresh| fresh.ensemble.origin().description()).unwrap_or_default();
-        let retrained = fresh.map(|Fresh { steered, likeness, .. }| Retrained {
+        let retrained = fresh.map(|Fresh { steered, search, likeness, .. }| Retrained {
             models: &members,
             family: &family,
             steered: *steered,
+            search: *search,
             likeness: Some(likeness),
         });
         let certifier =
@@ -239,9 +328,10 @@ impl Explainer {
 /// order. The model takes points on their scale ([`Explainer::verify`] takes care of that); the
 /// ensemble is the one they were made with, if any.
 ///
-/// Whether the search used the retrained models cannot be computed, nor where models that were
-/// retrained elsewhere come from, and the comparison of the model with them needs the reference; the
-/// values in the certificate are used. `watch` is called after each certificate.
+/// A certificate may rest on some of the models, since a search takes others at random; the result
+/// then says of how many. Whether the search used the retrained models cannot be computed, nor where
+/// models that were retrained elsewhere come from, and the comparison of the model with them needs
+/// the reference; the values in the certificate are used. `watch` is called after each certificate.
 pub fn verify_certificates(
     model: &dyn Model,
     written: &[WrittenCertificate],
@@ -253,6 +343,8 @@ pub fn verify_certificates(
     }
     let members: Vec<&dyn Model> =
         ensemble.iter().flat_map(|ensemble| ensemble.members()).map(|member| &**member).collect();
+    let identities: BTreeMap<Fingerprint, &dyn Model> =
+        members.iter().filter_map(|member| Some((member.identity()?, *member))).collect();
     let origin = ensemble.map(Ensemble::origin);
     let change = origin.and_then(Origin::change).map(ModelChange::description);
     let cancelled = AtomicBool::new(false);
@@ -263,6 +355,12 @@ pub fn verify_certificates(
             if cancelled.load(Ordering::Relaxed) {
                 return Err(Error::Cancelled("not all certificates were checked".to_owned()));
             }
+            // The models that a search took at random are not among those of the certificate.
+            let own = each.certificate.retraining().and_then(|retraining| {
+                let model = |own: &Option<Fingerprint>| identities.get(own.as_ref()?).copied();
+                retraining.models.iter().map(model).collect::<Option<Vec<&dyn Model>>>()
+            });
+            let models = own.as_deref().unwrap_or(&members);
             let retrained = match each.certificate.retraining() {
                 None => None,
                 Some(retraining) if ensemble.is_none() => {
@@ -275,14 +373,17 @@ pub fn verify_certificates(
                         ),
                     ));
                 }
-                Some(Retraining { family, steered, likeness, .. }) => Some(Retrained {
-                    models: &members,
+                Some(Retraining { family, steered, search, likeness, .. }) => Some(Retrained {
+                    models,
                     family: change.as_ref().unwrap_or(family),
                     steered: *steered,
+                    search: *search,
                     likeness: likeness.as_ref(),
                 }),
             };
-            let verified = each.verified(model, retrained)?;
+            let some = retrained.map(|retrained| retrained.models.len()) < Some(members.len());
+            let of_models = (retrained.is_some() && some).then_some(members.len());
+            let verified = Verified { of_models, ..each.verified(model, retrained)? };
             if watch().is_break() {
                 cancelled.store(true, Ordering::Relaxed);
             }

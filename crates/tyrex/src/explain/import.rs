@@ -29,9 +29,49 @@ fn import_with(
     schema: &Schema,
     options: &ImportOptions,
 ) -> Result<OnnxModel> {
-    let model = with_class_of(read, schema, options)?;
+    let model = match written_here(&read, schema, options) {
+        Some(own) => {
+            check_class(&own, &read, options)?;
+            own
+        }
+        None => with_class_of(read, schema, options)?,
+    };
     check_meaning(&model, schema)?;
     Ok(model)
+}
+
+/// A model that this crate wrote, although a class is named. Its output is the probability of the
+/// favourable outcome: the class that the schema names is that of the original model.
+fn written_here(
+    read: &impl Fn(&ImportOptions) -> Result<OnnxModel>,
+    schema: &Schema,
+    options: &ImportOptions,
+) -> Option<OnnxModel> {
+    if options.favourable.is_none() && schema.model.favourable_class.is_none() {
+        return None;
+    }
+    let model = read(&ImportOptions { favourable: None, ..options.clone() }).ok()?;
+    embedded_schema(&model).ok().flatten().map(|_| model)
+}
+
+/// Rejects options that invert a model that this crate wrote.
+fn check_class(
+    own: &OnnxModel,
+    read: &impl Fn(&ImportOptions) -> Result<OnnxModel>,
+    options: &ImportOptions,
+) -> Result<()> {
+    if options.favourable.is_none() {
+        return Ok(());
+    }
+    let other = read(options)?;
+    if other.favourable == own.favourable {
+        return Ok(());
+    }
+    Err(Error::InvalidModel(format!(
+        "tyrex wrote it, and its output is the probability of the favourable outcome; class number \
+         {} would invert every answer. Expected no class",
+        other.favourable
+    )))
 }
 
 /// Rejects a schema whose favourable label differs from that of the schema in the model file: every
@@ -62,7 +102,9 @@ fn with_class_of(
         None => None,
     };
     if let Some(class) = options.favourable.clone().or(given) {
-        return read(&ImportOptions { favourable: Some(class), ..options.clone() });
+        let model = read(&ImportOptions { favourable: Some(class.clone()), ..options.clone() })?;
+        check_number(&model, &class, schema)?;
+        return Ok(model);
     }
     let with_class =
         |class: Favourable| read(&ImportOptions { favourable: Some(class), ..options.clone() });
@@ -78,15 +120,38 @@ fn with_class_of(
     let Some(labels) = &model.labels else {
         return Ok(model);
     };
-    let named: Vec<usize> = (0..labels.len())
-        .filter(|&class| favourable.iter().any(|value| value.matches(&labels[class])))
-        .collect();
+    let named = named(labels, favourable);
     match named.as_slice() {
         [class] if *class == model.favourable => Ok(model),
         [class] => with_class(Favourable::Class(*class)),
         [] if is_zero_and_one(labels) => Ok(model),
         [] => Err(wrong(labels, favourable, "none of which is")),
         _ => Err(wrong(labels, favourable, "several of which are")),
+    }
+}
+
+/// The classes with the name of a favourable value.
+fn named(labels: &[String], favourable: &[Value]) -> Vec<usize> {
+    let is_one = |&class: &usize| favourable.iter().any(|value| value.matches(&labels[class]));
+    (0..labels.len()).filter(is_one).collect()
+}
+
+/// Rejects a class by its number if the classes have names, and another one has the name of the
+/// favourable value.
+fn check_number(model: &OnnxModel, class: &Favourable, schema: &Schema) -> Result<()> {
+    let (Favourable::Class(_), Some(labels)) = (class, &model.labels) else { return Ok(()) };
+    let favourable = &schema.label.favourable;
+    match *named(labels, favourable) {
+        [only] if only != model.favourable && !is_zero_and_one(labels) => {
+            Err(Error::InvalidModel(format!(
+                "class number {} is `{}`, but the schema calls {} favourable; expected class number \
+                 {only}, or the name of the class if it is meant",
+                model.favourable,
+                labels.get(model.favourable).map_or("", String::as_str),
+                listed(favourable)
+            )))
+        }
+        _ => Ok(()),
     }
 }
 

@@ -25,6 +25,7 @@ mod recode;
 mod reference;
 mod retrain;
 mod scale;
+mod searched;
 mod sentence;
 mod siblings;
 mod stability;
@@ -59,6 +60,7 @@ pub use promise::{
 pub use recipe::Recipe;
 pub use reference::{Reference, UnlabelledRows};
 pub use retrain::{Fresh, Retraining, RetrainingTerms};
+pub use searched::{SearchedModels, Unsearched};
 pub use sentence::ChangeWords;
 pub use siblings::{LEVEL, ROWS, SIBLINGS};
 pub use stability::{RowStability, StabilityGauge, StabilityTerms};
@@ -109,6 +111,8 @@ pub struct Explainer {
     reference_points: Arc<Points>,
     /// Models retrained for searches over models.
     search_models: Option<Arc<SearchModels>>,
+    /// Retrained models that chose the threshold of searches.
+    calibrated_by: Option<Arc<[Arc<dyn Model>]>>,
     /// Models that judge the repairs of an audit.
     judges: Option<Arc<Fresh>>,
     /// Models retrained for the last question.
@@ -277,6 +281,7 @@ impl Explainer {
             scores: scores.into(),
             reference_points,
             search_models: None,
+            calibrated_by: None,
             judges: None,
             made: Arc::default(),
             warnings: Arc::new(warnings),

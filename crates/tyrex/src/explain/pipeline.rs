@@ -161,7 +161,10 @@ impl Explainer {
         let without_promise = ask.without_promise(self, given);
         let asked = ask.for_model(self, given);
         let (settled, calibration) = self.calibrated(sample, &asked, given, watch)?;
+        let chose = given.filter(|_| asked.is_calibrated());
+        let calibrated_by = chose.map(|given| Arc::from(given.members()));
         let (explainer, given) = self.for_search(&settled, given, watch)?;
+        let explainer = Self { calibrated_by, ..explainer };
         Ok(Answering {
             adviser: Adviser::of(&explainer, &settled)?,
             asked,

@@ -6,7 +6,7 @@ use std::path::Path;
 use serde::{Deserialize, Serialize};
 
 use super::{Explainer, Progress, check_output};
-use crate::certificate::Likeness;
+use crate::certificate::{Likeness, SearchRecord};
 use crate::change::{Ensemble, ModelChange, Plan};
 use crate::error::{Error, Result};
 use crate::file::Overwrite;
@@ -47,6 +47,8 @@ pub struct Fresh {
     pub ensemble: Ensemble,
     /// Whether a search has used them after all; then the certificates say so.
     pub steered: bool,
+    /// What is known of the models that searched, if they were compared.
+    pub search: Option<SearchRecord>,
     /// Whether the model looks like one of them.
     pub likeness: Likeness,
 }
@@ -197,7 +199,7 @@ impl Retraining<'_> {
             ));
         }
         let likeness = self.likeness(&ensemble, watch)?;
-        Ok(Fresh { ensemble, steered, likeness })
+        Ok(Fresh { ensemble, steered, search: None, likeness })
     }
 }
 

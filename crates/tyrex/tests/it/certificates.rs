@@ -53,7 +53,13 @@ fn a_change_that_breaks_the_assumption_is_never_certified() {
     let targeted: Vec<Mlp> = (0..30).map(|_| dented(2.0, 4.0, 1e-4)).collect();
     for (name, models) in [("biased", &biased), ("targeted", &targeted)] {
         let models: Vec<&dyn Model> = models.iter().map(|model| model as &dyn Model).collect();
-        let retrained = Retrained { models: &models, family: name, steered: false, likeness: None };
+        let retrained = Retrained {
+            models: &models,
+            family: name,
+            steered: false,
+            search: None,
+            likeness: None,
+        };
         for slope in [Slope::Local, Slope::Spectral, Slope::SampledGradients] {
             for sigma in [None, Some(0.1)] {
                 let theorem_terms = TheoremTerms { sigma, slope, ..TheoremTerms::default() };
@@ -83,7 +89,13 @@ fn a_change_that_breaks_the_assumption_is_never_certified() {
     // Models like the base are certified, so the refusals above are not for nothing.
     let alike: Vec<Mlp> = (0_u8..30).map(|j| dented(1.5 + 0.01 * f32::from(j), 0.0, 1.0)).collect();
     let models: Vec<&dyn Model> = alike.iter().map(|model| model as &dyn Model).collect();
-    let retrained = Retrained { models: &models, family: "alike", steered: false, likeness: None };
+    let retrained = Retrained {
+        models: &models,
+        family: "alike",
+        steered: false,
+        search: None,
+        likeness: None,
+    };
     let ask = |steered| {
         let retrained = Retrained { steered, ..retrained };
         certify(&base, &x, Some(retrained), &Terms::default(), Seed(3)).unwrap()
@@ -99,7 +111,13 @@ fn a_change_that_breaks_the_assumption_is_never_certified() {
 fn too_few_models_promise_nothing() {
     let base = dented(2.0, 0.0, 1.0);
     let models: Vec<&dyn Model> = vec![&base; 8];
-    let retrained = Retrained { models: &models, family: "alike", steered: false, likeness: None };
+    let retrained = Retrained {
+        models: &models,
+        family: "alike",
+        steered: false,
+        search: None,
+        likeness: None,
+    };
     let certificate =
         certify(&base, &[0.0, 0.0], Some(retrained), &Terms::default(), Seed(0)).unwrap();
     let tier = certificate.theorem().unwrap();
@@ -151,8 +169,13 @@ fn a_certificate_is_verified_and_any_other_rejected() {
     let members: Vec<Mlp> =
         (0_u8..12).map(|j| dented(1.8 + 0.02 * f32::from(j), 0.4, 0.9)).collect();
     let models: Vec<&dyn Model> = members.iter().map(|m| m as &dyn Model).collect();
-    let retrained =
-        Some(Retrained { models: &models, family: "dents", steered: false, likeness: None });
+    let retrained = Some(Retrained {
+        models: &models,
+        family: "dents",
+        steered: false,
+        search: None,
+        likeness: None,
+    });
     let theorem_terms =
         TheoremTerms { samples: 100, epsilon: Some(0.05), ..TheoremTerms::default() };
     let terms = Terms { theorem: Some(theorem_terms), ..Terms::default() };
@@ -180,12 +203,27 @@ fn a_certificate_is_verified_and_any_other_rejected() {
     // Another model, other models, another name for how they came about.
     let differences = verify(&certificate, &members[0], retrained).unwrap();
     assert!(differences.iter().any(|difference| difference.field == "model"));
-    let fewer =
-        Some(Retrained { models: &models[1..], family: "dents", steered: false, likeness: None });
-    let renamed =
-        Some(Retrained { models: &models, family: "dent", steered: false, likeness: None });
-    let steered =
-        Some(Retrained { models: &models, family: "dents", steered: true, likeness: None });
+    let fewer = Some(Retrained {
+        models: &models[1..],
+        family: "dents",
+        steered: false,
+        search: None,
+        likeness: None,
+    });
+    let renamed = Some(Retrained {
+        models: &models,
+        family: "dent",
+        steered: false,
+        search: None,
+        likeness: None,
+    });
+    let steered = Some(Retrained {
+        models: &models,
+        family: "dents",
+        steered: true,
+        search: None,
+        likeness: None,
+    });
     for other in [fewer, renamed, steered, None] {
         assert!(!verify(&certificate, &base, other).unwrap().is_empty());
     }
@@ -202,8 +240,13 @@ fn the_ensemble_tier_says_what_the_count_proves() {
     let ask = |valid: usize, dissents: usize, confidence: f64| {
         let mut models: Vec<&dyn Model> = vec![&good; valid];
         models.extend(vec![&bad as &dyn Model; dissents]);
-        let retrained =
-            Retrained { models: &models, family: "reinitialise", steered: false, likeness: None };
+        let retrained = Retrained {
+            models: &models,
+            family: "reinitialise",
+            steered: false,
+            search: None,
+            likeness: None,
+        };
         let terms = Terms { confidence, theorem: None, delta: None, ..Terms::default() };
         let certificate = certify(&good, &[0.0, 0.0], Some(retrained), &terms, Seed(0)).unwrap();
         certificate.ensemble().unwrap().clone()
@@ -240,8 +283,13 @@ fn the_ensemble_tier_says_what_the_count_proves() {
 fn a_model_without_weights_says_which_tiers_it_has_not() {
     let tree = forest(2, &[vec![leaf(0.8)]]);
     let models: Vec<&dyn Model> = vec![&tree; 50];
-    let retrained =
-        Retrained { models: &models, family: "leave-out", steered: false, likeness: None };
+    let retrained = Retrained {
+        models: &models,
+        family: "leave-out",
+        steered: false,
+        search: None,
+        likeness: None,
+    };
     let certificate =
         certify(&tree, &[0.0, 0.0], Some(retrained), &Terms::default(), Seed(0)).unwrap();
     let omitted: Vec<&str> = certificate.omitted().iter().map(|o| o.tier.as_str()).collect();
@@ -331,8 +379,13 @@ fn what_makes_no_sense_is_refused() {
         assert_eq!(got, expected);
     }
     let models: Vec<&dyn Model> = vec![&other];
-    let retrained =
-        Some(Retrained { models: &models, family: "other", steered: false, likeness: None });
+    let retrained = Some(Retrained {
+        models: &models,
+        family: "other",
+        steered: false,
+        search: None,
+        likeness: None,
+    });
     assert_eq!(
         certify(&base, &x, retrained, &Terms::default(), Seed(0)).unwrap_err().to_string(),
         "coordinates of a retrained model: expected 2, got 3"

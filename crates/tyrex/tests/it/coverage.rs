@@ -279,8 +279,13 @@ fn the_measured_form_fails_exactly_as_often_as_it_says() {
         for trial in 0..TRIALS {
             let members: Vec<Surface> = (0..models).map(|_| draw()).collect();
             let members: Vec<&dyn Model> = members.iter().map(|m| m as &dyn Model).collect();
-            let retrained =
-                Retrained { models: &members, family: "sinking", steered: false, likeness: None };
+            let retrained = Retrained {
+                models: &members,
+                family: "sinking",
+                steered: false,
+                search: None,
+                likeness: None,
+            };
             let seed = Seed(trial as u64);
             let certificate = certify(&base, origin.row(0), Some(retrained), &terms, seed).unwrap();
             let tier = certificate.theorem().unwrap();
@@ -333,6 +338,7 @@ fn of_retrained_networks_each_in_turn_being_the_new_one_few_break_the_promise() 
                     models: &models,
                     family: "new seeds",
                     steered: false,
+                    search: None,
                     likeness: None,
                 };
                 let certificate = certify(&base, x, Some(retraining), &terms, Seed(9)).unwrap();

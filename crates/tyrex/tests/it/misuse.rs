@@ -8,7 +8,9 @@ use std::path::Path;
 use tyrex::data::schema::ModelRule;
 use tyrex::data::{Schema, Table, Value};
 use tyrex::explain::{Ask, Explainer, PerformanceTally, Reference, UnlabelledRows, import_bytes};
-use tyrex::model::onnx::{Block, Core, ExportMetadata, ImportOptions, Inputs, OnnxModel, write};
+use tyrex::model::onnx::{
+    Block, Core, ExportMetadata, Favourable, ImportOptions, Inputs, OnnxModel, write,
+};
 use tyrex::model::trees::{Aggregate, Comparison, Transform, TreeEnsemble, TreeNode};
 use tyrex::model::{Activation, Dense, Mlp, Output, TrainParams};
 use tyrex::{Result, Seed};
@@ -117,6 +119,32 @@ fn a_model_that_ranks_the_wrong_way_round_is_refused_with_the_remedy() {
     assert!(
         none.unwrap_err().to_string().contains("`favourable_class` is `0.5`, expected the number")
     );
+}
+
+/// The class that a schema names is that of the file of another tool, not that of a file that tyrex
+/// wrote of it later.
+#[test]
+fn a_class_of_the_schema_does_not_invert_what_tyrex_wrote() {
+    let class = ("[model]", "[model]\nfavourable_class = 0");
+    let schema = schema(&[class]);
+    let original = write(&right(), &ExportMetadata::default());
+    let first = import_bytes(&original, &schema, &ImportOptions::default()).unwrap();
+    assert_eq!(first.favourable, 0);
+    let text = schema.to_toml().unwrap();
+    let written =
+        write(&right(), &ExportMetadata { schema: Some(text), encoder: None, recipe: None });
+    let read = |favourable| {
+        let options = ImportOptions { favourable, ..ImportOptions::default() };
+        import_bytes(&written, &schema, &options)
+    };
+    assert_eq!(read(None).unwrap().favourable, 1);
+    assert_eq!(read(Some(Favourable::Class(1))).unwrap().favourable, 1);
+    let error = read(Some(Favourable::Class(0))).unwrap_err().to_string();
+    assert!(error.contains("class number 0 would invert every answer"), "{error}");
+    // Nor does the file name the class again.
+    let encoder = explainer(&schema, 40, first).unwrap().encoder().clone();
+    let metadata = ExportMetadata::of(&schema, &encoder).unwrap();
+    assert!(!metadata.schema.unwrap().contains("favourable_class"));
 }
 
 #[test]

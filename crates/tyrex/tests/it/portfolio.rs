@@ -52,8 +52,13 @@ fn points(count: usize, rng: &mut impl RngExt) -> Points {
 
 fn judged(points: &Points, models: &[Arc<dyn Model>]) -> Portfolio {
     let models: Vec<&dyn Model> = models.iter().map(|model| &**model).collect();
-    let retrained =
-        Retrained { models: &models, family: "simulated", steered: false, likeness: None };
+    let retrained = Retrained {
+        models: &models,
+        family: "simulated",
+        steered: false,
+        search: None,
+        likeness: None,
+    };
     Portfolio::of(points, &retrained).unwrap()
 }
 

@@ -177,6 +177,7 @@ fn certificates_come_in_order_whatever_the_threads_and_can_be_verified() {
             models: &members,
             family,
             steered: false,
+            search: None,
             likeness: Some(&likeness),
         };
         assert_eq!(verify(certificate, explainer.model(), Some(retrained)).unwrap(), []);

@@ -247,3 +247,23 @@ proptest! {
         }
     }
 }
+
+/// The names of repeated columns are made in one pass, and there is a limit.
+#[test]
+fn many_equal_names_are_limited() {
+    let csv = |columns: usize| {
+        let line = |cell: &str| vec![cell; columns].join(",");
+        let text = format!("{}\n{}\n", line("a"), line("1"));
+        Table::from_csv(Path::new("wide.csv"), text.as_bytes())
+    };
+    let wide = csv(10_000).unwrap();
+    assert_eq!(wide.columns()[9_999].name(), "a.10000");
+    let expected = "wide.csv: it has 10001 columns, expected at most 10000";
+    assert_eq!(csv(10_001).unwrap_err().to_string(), expected);
+    let keys: Vec<String> = (0..10_001).map(|key| format!("\"k{key}\":1")).collect();
+    let line = format!("{{{}}}\n", keys.join(","));
+    let error = Table::from_bytes(Path::new("wide.jsonl"), line.into_bytes()).unwrap_err();
+    assert_eq!(error.to_string(), expected.replace("csv", "jsonl"));
+    let columns = (0..10_001).map(|place| Column::new(place.to_string())).collect();
+    assert!(Table::new("wide", columns).unwrap_err().to_string().contains("10001 columns"));
+}

@@ -133,6 +133,11 @@ impl Report for VerifyReport {
         let all = self.certificates.len();
         let mut pairs = vec![("certificates", all.to_string())];
         pairs.extend(self.model.pairs());
+        if let Some(all) = self.certificates.iter().find_map(|each| each.of_models) {
+            let text =
+                format!("some of the {all} in the folder; how they were chosen is not verified");
+            pairs.push(("ensemble", text));
+        }
         page.pairs(&pairs);
         let differing = self.certificates.iter().filter(|each| !each.confirmed);
         for each in differing.take(self.shown) {

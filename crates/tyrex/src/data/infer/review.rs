@@ -6,7 +6,8 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::{Inferred, Table};
+use super::names::{IDENTIFIERS, NUMBERS, UNCHANGEABLE, has_word, words};
+use super::{Hints, Inferred, MOST_LEVELS, Table};
 use crate::auc::auc;
 use crate::data::cell::listed;
 use crate::data::schema::{Action, Feature, FeatureKind, Interval, Schema, Split};
@@ -27,80 +28,22 @@ const LEAK: f64 = 0.98;
 /// A number is an outlier if it is so many times as far from the median as 99 % of the column.
 const FAR: f64 = 6.0;
 
-/// Words in the name of a column that identifies rows.
-const IDENTIFIERS: [&str; 5] = ["id", "uuid", "guid", "identifier", "ssn"];
-/// Words in the name of a feature that nobody can change.
-const UNCHANGEABLE: [&str; 13] = [
-    "sex",
-    "gender",
-    "race",
-    "ethnicity",
-    "ethnic",
-    "nationality",
-    "citizenship",
-    "native",
-    "birth",
-    "born",
-    "birthday",
-    "birthdate",
-    "religion",
-];
-/// Words in the name of a label that is true for a bad outcome.
-const BAD_OUTCOMES: [&str; 22] = [
-    "default",
-    "defaulted",
-    "defaults",
-    "bad",
-    "churn",
-    "churned",
-    "exited",
-    "attrition",
-    "ill",
-    "illness",
-    "disease",
-    "diabetes",
-    "cancer",
-    "stroke",
-    "fraud",
-    "fraudulent",
-    "delinquent",
-    "delinquency",
-    "delinq",
-    "dlqin",
-    "death",
-    "died",
-];
-
-/// Whether the name of a label says that its truth is a bad outcome.
-pub(super) fn is_bad_outcome(name: &str) -> bool {
-    words(name).iter().any(|word| BAD_OUTCOMES.contains(&word.as_str()))
-}
-
-/// The words of a name in small letters: `customerID` and `customer_id` have the same.
-fn words(name: &str) -> Vec<String> {
-    let mut words = vec![String::new()];
-    let mut after_small = false;
-    for letter in name.chars() {
-        let begins = letter.is_uppercase() && after_small;
-        if (begins || !letter.is_alphanumeric()) && words.last().is_some_and(|w| !w.is_empty()) {
-            words.push(String::new());
-        }
-        if let Some(word) = words.last_mut().filter(|_| letter.is_alphanumeric()) {
-            word.extend(letter.to_lowercase());
-        }
-        after_small = letter.is_lowercase() || letter.is_ascii_digit();
-    }
-    words.retain(|word| !word.is_empty());
-    words
-}
-
-fn has_word(name: &str, known: &[&str]) -> bool {
-    words(name).iter().any(|word| known.contains(&word.as_str()))
-}
+/// Whole numbers of one length that nearly all differ are numbers of phones, accounts or people from
+/// this many digits on.
+const LONG_NUMBER: usize = 9;
+/// Whole numbers of one length with at least so many digits may be.
+const LONG_ENOUGH: usize = 7;
+/// The share of rows of one label among those with, or without, a value, from which missing values
+/// give the label away. It needs `LEAST_SIDE` rows, and another share `USUAL` at most of all rows.
+const PURE: f64 = 0.99;
+const LEAST_SIDE: usize = 30;
+const USUAL: f64 = 0.7;
 
 /// Reviews all features of a draft.
-pub(super) fn review(inferred: &mut Inferred, table: &Table) -> Result<()> {
-    ignore_identifiers(inferred, table)?;
+pub(super) fn review(inferred: &mut Inferred, table: &Table, hints: &Hints) -> Result<()> {
+    ignore_identifiers(inferred, table, hints)?;
+    // An existing model takes its input as it is.
+    let is_new = hints.features.is_none();
     let labels = labels(&inferred.schema, table);
     let mut notes = Vec::new();
     for index in 0..inferred.schema.features.len() {
@@ -109,17 +52,19 @@ pub(super) fn review(inferred: &mut Inferred, table: &Table) -> Result<()> {
         let numbers = numbers(&inferred.schema, column);
         let mut doubts = vec![limited(&mut feature)];
         if feature.kind.is_number() {
+            doubts.push(code(&inferred.schema, &feature, column));
             doubts.push(zeros(&numbers));
-            doubts.push(outliers(&mut feature, &numbers));
+            doubts.push(outliers(&mut feature, &numbers, is_new));
         }
         doubts.push(leak(&feature, column, &numbers, &labels));
+        doubts.push(leak_by_missing(&inferred.schema, column, &labels));
         notes.extend(doubts.into_iter().flatten().map(|text| (feature.name.clone(), text)));
         inferred.schema.features[index] = feature;
     }
     for (name, text) in notes {
         inferred.note(Some(&name), text);
     }
-    if table.rows() >= LEAST_SPLIT && inferred.schema.split == Split::AllTrain {
+    if is_new && table.rows() >= LEAST_SPLIT && inferred.schema.split == Split::AllTrain {
         inferred.schema.split = Split::Fraction { train: TRAIN, seed: 0 };
         let percent = 100.0 * TRAIN;
         inferred.note(
@@ -131,18 +76,29 @@ pub(super) fn review(inferred: &mut Inferred, table: &Table) -> Result<()> {
     inferred.schema.validate()
 }
 
-/// Moves columns that identify rows, and copies of other columns, out of the features.
-fn ignore_identifiers(inferred: &mut Inferred, table: &Table) -> Result<()> {
+/// Moves columns that identify rows, and copies of other columns, out of the features. Those that an
+/// existing model takes stay, and do not change if they identify rows.
+fn ignore_identifiers(inferred: &mut Inferred, table: &Table, hints: &Hints) -> Result<()> {
     let features = std::mem::take(&mut inferred.schema.features);
     let mut kept: Vec<Feature> = Vec::new();
-    for feature in features {
+    for mut feature in features {
         let column = table.column(&feature.name)?;
+        let identifies = identifies(&inferred.schema, column, &feature.kind);
+        if hints.need(&feature.name) {
+            if identifies && hints.features.is_some() && feature.action != Action::Fixed {
+                feature.action = Action::Fixed;
+                let text = "It seems to identify the rows, so its `action` is `fixed`.";
+                inferred.note(Some(&feature.name), text.to_owned());
+            }
+            kept.push(feature);
+            continue;
+        }
         let same = |other: &&Feature| {
             let other = table.column(&other.name);
             other.is_ok_and(|other| other.cells().eq(column.cells()))
         };
         let label = table.column(&inferred.schema.label.column);
-        let reason = if identifies(column, &feature.kind) {
+        let reason = if identifies {
             Some("identifies the rows".to_owned())
         } else if label.is_ok_and(|label| label.cells().eq(column.cells())) {
             Some("repeats the label".to_owned())
@@ -160,23 +116,83 @@ fn ignore_identifiers(inferred: &mut Inferred, table: &Table) -> Result<()> {
     Ok(())
 }
 
-/// Whether nearly all cells differ, and the column is text or named as an identifier.
-fn identifies(column: &Column, kind: &FeatureKind) -> bool {
-    let different = column.cells().collect::<BTreeSet<_>>().len();
-    let differs = different as f64 >= DIFFERENT * column.len() as f64;
-    let is_named = has_word(column.name(), &IDENTIFIERS);
+/// The cells of a column that are not missing.
+fn present<'a>(schema: &'a Schema, column: &'a Column) -> impl Iterator<Item = &'a str> {
+    column.cells().filter(|cell| !is_missing(schema, cell))
+}
+
+fn is_missing(schema: &Schema, cell: &str) -> bool {
+    schema.missing.tokens.iter().any(|token| token == cell)
+}
+
+/// Whether nearly all cells differ, and the column is text, named as an identifier, or has long
+/// numbers of one length.
+fn identifies(schema: &Schema, column: &Column, kind: &FeatureKind) -> bool {
+    let count = present(schema, column).count();
+    let different = present(schema, column).collect::<BTreeSet<_>>().len();
+    let differs = |share: f64| different as f64 >= share * count as f64;
+    let words = words(column.name());
+    let is_named = words.iter().any(|word| IDENTIFIERS.contains(&word.as_str()));
+    let is_number = words.last().is_some_and(|word| NUMBERS.contains(&word.as_str()));
+    if count < 20 {
+        return false;
+    }
     match kind {
-        _ if !differs || column.len() < 20 => false,
-        FeatureKind::Categorical { .. } => true,
-        FeatureKind::Integer => is_named,
+        FeatureKind::Categorical { .. } => differs(DIFFERENT),
+        // Of a person with several rows there is one identifier.
+        FeatureKind::Integer if is_named => {
+            different > MOST_LEVELS && differs(0.2) || differs(DIFFERENT)
+        }
+        FeatureKind::Integer => {
+            let long = digits(schema, column).is_some_and(|digits| digits >= LONG_NUMBER);
+            (is_number || long) && differs(DIFFERENT)
+        }
         _ => false,
     }
 }
 
+/// The number of digits of the cells, if it is the same for all and there is nothing but digits.
+fn digits(schema: &Schema, column: &Column) -> Option<usize> {
+    let first = present(schema, column).next()?.len();
+    let fits = |cell: &str| cell.len() == first && cell.bytes().all(|byte| byte.is_ascii_digit());
+    present(schema, column).all(fits).then_some(first)
+}
+
+/// Whole numbers that may be codes or identifiers.
+fn code(schema: &Schema, feature: &Feature, column: &Column) -> Option<String> {
+    if feature.kind != FeatureKind::Integer || feature.action == Action::Fixed {
+        return None;
+    }
+    let cells: Vec<&str> = present(schema, column).collect();
+    if cells.len() < 20 {
+        return None;
+    }
+    let different = cells.iter().collect::<BTreeSet<_>>().len();
+    let differs = different as f64 >= DIFFERENT * cells.len() as f64;
+    let leading = cells.iter().filter(|cell| cell.len() > 1 && cell.starts_with('0')).count();
+    let digits = digits(schema, column);
+    let numbers: Vec<f64> = cells.iter().filter_map(|cell| parse_number(cell)).collect();
+    let rises = numbers.windows(2).all(|pair| pair[0] < pair[1]);
+    let shown = if leading > 0 && digits.is_some() {
+        format!("{leading} of its cells begin with 0, so they are codes, not amounts")
+    } else if differs && digits.is_some_and(|digits| digits >= LONG_ENOUGH) {
+        "Nearly all of its cells differ, and all have the same number of digits".to_owned()
+    } else if rises {
+        "It rises from row to row".to_owned()
+    } else if has_word(&feature.name, &IDENTIFIERS) && different > MOST_LEVELS {
+        "Its name is that of an identifier".to_owned()
+    } else {
+        return None;
+    };
+    Some(format!(
+        "{shown}. If it identifies people or things, move it to `ignore`; if it is a code, make it \
+         `categorical` with `levels`."
+    ))
+}
+
 /// The numbers of a column; `None` for other cells.
 fn numbers(schema: &Schema, column: &Column) -> Vec<Option<f64>> {
-    let is_missing = |cell: &str| schema.missing.tokens.iter().any(|token| token == cell);
-    column.cells().map(|cell| parse_number(cell).filter(|_| !is_missing(cell))).collect()
+    column.cells().map(|cell| parse_number(cell).filter(|_| !is_missing(schema, cell))).collect()
 }
 
 /// Whether each row has the favourable label; `None` without a label.
@@ -231,8 +247,8 @@ fn zeros(numbers: &[Option<f64>]) -> Option<String> {
     })
 }
 
-/// Clips a column whose outliers would flatten its scale.
-fn outliers(feature: &mut Feature, numbers: &[Option<f64>]) -> Option<String> {
+/// Clips a column whose outliers would flatten its scale, or remarks on it.
+fn outliers(feature: &mut Feature, numbers: &[Option<f64>], clips: bool) -> Option<String> {
     let mut sorted: Vec<f64> = numbers.iter().flatten().copied().collect();
     if sorted.len() < LEAST_ROWS {
         return None;
@@ -248,18 +264,25 @@ fn outliers(feature: &mut Feature, numbers: &[Option<f64>]) -> Option<String> {
     }
     let clip =
         Interval { lower: if below { low } else { least }, upper: if above { high } else { most } };
-    feature.clip = Some(clip);
+    if clips {
+        feature.clip = Some(clip);
+    }
     let place = match (below, above) {
         (true, true) => format!("{} and {}", Value::Number(least), Value::Number(most)),
         (true, false) => Value::Number(least).to_string(),
         _ => Value::Number(most).to_string(),
     };
-    Some(format!(
-        "It reaches {place}, but 99 % lie between {} and {}. `clip` keeps the outliers from \
-         flattening its scale; check whether they are errors.",
-        Value::Number(clip.lower),
-        Value::Number(clip.upper)
-    ))
+    let usual = format!("{} and {}", Value::Number(clip.lower), Value::Number(clip.upper));
+    Some(if clips {
+        format!(
+            "It reaches {place}, but 99 % lie between {usual}. `clip` keeps the outliers from \
+             flattening its scale; check whether they are errors."
+        )
+    } else {
+        format!(
+            "It reaches {place}, but 99 % lie between {usual}; check whether the outliers are errors."
+        )
+    })
 }
 
 /// A column that gives the label away.
@@ -292,16 +315,67 @@ fn leak(
         let right: usize = counts.values().map(|[no, yes]| no.max(yes)).sum();
         let [no, yes] = counts.values().fold([0, 0], |sum, [no, yes]| [sum[0] + no, sum[1] + yes]);
         let (accuracy, base) = (right as f64 / rows as f64, no.max(yes) as f64 / rows as f64);
+        // If one label is rare, the accuracy says little: the share of it in each level ranks.
+        let share = |cell: &str| {
+            let [no, yes] = counts.get(cell).copied().unwrap_or_default();
+            yes as f32 / (no + yes) as f32
+        };
+        let of = |wanted: bool| -> Vec<f32> {
+            let pairs = column.cells().zip(labels);
+            pairs
+                .filter(|(_, label)| **label == Some(wanted))
+                .map(|(cell, _)| share(cell))
+                .collect()
+        };
+        let area = auc(&of(true), &of(false)).unwrap_or_default();
         // Many small levels would fit any label.
-        let is_shown = accuracy >= LEAK && base <= 0.9 && rows >= 20 * counts.len();
+        let is_shown =
+            (accuracy >= LEAK && base <= 0.9 || area >= LEAK) && rows >= 20 * counts.len();
         is_shown.then(|| format!("alone it gives {:.1} % of the labels", 100.0 * accuracy))
     };
-    shown.map(|shown| {
-        format!(
-            "It may give the label away: {shown}. If it is known only after the outcome, move it to \
-             `ignore`."
-        )
-    })
+    shown.map(|shown| gives_away(&shown))
+}
+
+/// A column whose missing cells give the label away: it is filled in only after one outcome.
+fn leak_by_missing(schema: &Schema, column: &Column, labels: &[Option<bool>]) -> Option<String> {
+    // Rows by whether the cell is there, and by their label.
+    let mut counts = [[0_usize; 2]; 2];
+    for (cell, label) in column.cells().zip(labels) {
+        if let Some(label) = label {
+            counts[usize::from(!is_missing(schema, cell))][usize::from(*label)] += 1;
+        }
+    }
+    let rows: usize = counts.iter().flatten().sum();
+    if rows < LEAST_ROWS {
+        return None;
+    }
+    let share =
+        |label: usize, side: [usize; 2]| side[label] as f64 / (side[0] + side[1]).max(1) as f64;
+    let all = [counts[0][0] + counts[1][0], counts[0][1] + counts[1][1]];
+    for (side, words) in [(counts[1], "has a value"), (counts[0], "has none")] {
+        let count = side[0] + side[1];
+        for label in [0, 1] {
+            // A column that gives the other side away as well has one side only.
+            let is_side = (LEAST_SIDE..rows).contains(&count);
+            if is_side && share(label, side) >= PURE && share(label, all) <= USUAL {
+                let which = ["unfavourable", "favourable"][label];
+                let percent = 100.0 * share(label, side);
+                return Some(gives_away(&format!(
+                    "{percent:.1} % of the {count} rows where it {words} are {which}, of all rows \
+                     {:.1} %",
+                    100.0 * share(label, all)
+                )));
+            }
+        }
+    }
+    None
+}
+
+fn gives_away(shown: &str) -> String {
+    format!(
+        "It may give the label away: {shown}. If it is known only after the outcome, move it to \
+         `ignore`."
+    )
 }
 
 /// Names the features that advice may change in any way.
@@ -349,21 +423,6 @@ mod tests {
         about.any(|note| note.text.contains(part))
     }
 
-    #[test]
-    fn words_of_names() {
-        for (name, expected) in [
-            ("customerID", &["customer", "id"][..]),
-            ("CUSTOMER_ID", &["customer", "id"]),
-            ("Age", &["age"]),
-            ("mortgage", &["mortgage"]),
-            ("SeriousDlqin2yrs", &["serious", "dlqin2yrs"]),
-            ("place-of birth", &["place", "of", "birth"]),
-            ("", &[]),
-        ] {
-            assert_eq!(words(name), expected, "{name}");
-        }
-    }
-
     /// Many people with an identifier, zeros for missing, outliers, a leak, and columns that
     /// nobody can change.
     #[test]
@@ -406,6 +465,117 @@ mod tests {
         assert_eq!(inferred.schema.split, Split::Fraction { train: 0.75, seed: 0 });
         assert!(says(&inferred, None, "Advice may change `glucose`, `visits`"));
         assert!(!says(&inferred, None, "`Age`"));
+    }
+
+    #[test]
+    fn numbers_of_people_are_no_features() {
+        let header = "customer_no,phone,zip,account,policy,branch_id,owner_id,salary,visit_id,ok\n";
+        let mut text = header.to_owned();
+        for row in 0..400_usize {
+            let mixed = row * 7919 % 10_007;
+            writeln!(
+                text,
+                "{},0171{:07},{:05},{},{},{},{},{},{},{}",
+                mixed,
+                1_000_000 + mixed,
+                row * 37 % 90,
+                1_234_500_000 + mixed,
+                2_000_000 + mixed,
+                row % 9,
+                5000 + row / 3,
+                20_000 + mixed,
+                3 * row + 11,
+                usize::from(row % 3 == 0 || mixed > 9000),
+            )
+            .unwrap();
+        }
+        let inferred = draft(&text, "ok");
+        // By name and by length; of the owner there are three rows each.
+        let ignored = ["customer_no", "phone", "account", "owner_id", "visit_id"];
+        assert_eq!(inferred.schema.ignore, ignored);
+        assert!(says(&inferred, None, "`account` is ignored: it identifies the rows"));
+        assert!(says(&inferred, Some("zip"), "of its cells begin with 0, so they are codes"));
+        assert!(says(&inferred, Some("policy"), "all have the same number of digits"));
+        for name in ["branch_id", "salary"] {
+            assert!(!says(&inferred, Some(name), "identif"), "{name}");
+        }
+        // A model that takes them keeps them, and they do not change.
+        let table = Table::from_csv(Path::new("people.csv"), text.as_bytes()).unwrap();
+        let features = ["phone", "salary", "account"].map(str::to_owned).to_vec();
+        let hints = Hints { features: Some(features.clone()), ..Hints::default() };
+        let inferred = Schema::draft_with(&table, Some("ok"), &[], &hints).unwrap().open_to_all();
+        let names: Vec<&str> = inferred.schema.features.iter().map(|own| &*own.name).collect();
+        assert_eq!(names, features);
+        assert_eq!(feature(&inferred, "phone").action, Action::Fixed);
+        assert_eq!(feature(&inferred, "phone").range, None);
+        assert!(says(&inferred, Some("phone"), "It seems to identify the rows"));
+        assert!(matches!(feature(&inferred, "salary").action, Action::Within(_)));
+        assert_eq!(inferred.schema.split, Split::AllTrain);
+    }
+
+    #[test]
+    fn columns_that_are_filled_in_after_the_outcome_are_pointed_at() {
+        let mut text = "income,recovered,closed,note,rare,defaulted\n".to_owned();
+        for row in 0..600_usize {
+            let bad = row % 3 == 0;
+            let recovered =
+                if bad && row % 2 == 0 { (row % 70).to_string() } else { String::new() };
+            let closed = if bad { String::new() } else { (2000 + row % 20).to_string() };
+            let note = if row % 4 == 0 { String::new() } else { (row % 13).to_string() };
+            let rare = ["a", "b"][usize::from(row % 7 == 0)];
+            writeln!(
+                text,
+                "{},{recovered},{closed},{note},{rare},{}",
+                row * 37 % 101,
+                u8::from(bad)
+            )
+            .unwrap();
+        }
+        let inferred = draft(&text, "defaulted");
+        let shown =
+            "100.0 % of the 100 rows where it has a value are unfavourable, of all rows 33.3 %";
+        assert!(says(&inferred, Some("recovered"), shown));
+        let shown = "100.0 % of the 400 rows where it has a value are favourable";
+        assert!(says(&inferred, Some("closed"), shown));
+        for name in ["income", "note", "rare"] {
+            assert!(!says(&inferred, Some(name), "give the label away"), "{name}");
+        }
+    }
+
+    /// One row of thirty is bad: guessing the other label is right 97 % of the time.
+    #[test]
+    fn a_column_gives_a_rare_label_away_too() {
+        let mut text = "state,region,fraud\n".to_owned();
+        for row in 0..600_usize {
+            let fraud = row % 30 == 0;
+            let state = if fraud { "blocked" } else { "open" };
+            writeln!(text, "{state},{},{}", ["n", "s"][row % 2], u8::from(fraud)).unwrap();
+        }
+        let inferred = draft(&text, "fraud");
+        assert!(says(&inferred, Some("state"), "alone it gives 100.0 % of the labels"));
+        assert!(!says(&inferred, Some("region"), "give the label away"));
+    }
+
+    /// With an existing model the rules are the same, and limit the advice, not the applicants.
+    #[test]
+    fn an_existing_model_has_the_same_rules() {
+        let mut text = "age,sex,debt,good\n".to_owned();
+        for row in 0..200_usize {
+            let debt = if row == 17 { 1294 } else { row % 19 };
+            writeln!(text, "{},{},{debt},{}", 20 + row % 50, ["f", "m"][row % 2], row % 2).unwrap();
+        }
+        let table = Table::from_csv(Path::new("people.csv"), text.as_bytes()).unwrap();
+        let features = ["age", "sex", "debt"].map(str::to_owned).to_vec();
+        let hints = Hints { features: Some(features), ..Hints::default() };
+        let inferred = Schema::draft_with(&table, Some("good"), &[], &hints).unwrap().open_to_all();
+        let age = feature(&inferred, "age");
+        assert_eq!((&age.action, age.range), (&Action::OnlyUp, None));
+        assert_eq!(inferred.schema.rules[0].at_most, Some(69.0));
+        assert_eq!(feature(&inferred, "sex").action, Action::Fixed);
+        // Its input is not clipped.
+        assert_eq!(feature(&inferred, "debt").clip, None);
+        assert!(says(&inferred, Some("debt"), "check whether the outliers are errors"));
+        assert_eq!(Schema::from_toml(&inferred.to_toml().unwrap()).unwrap(), inferred.schema);
     }
 
     #[test]

@@ -44,6 +44,8 @@ impl ExportMetadata {
         // The written file takes this crate's encoding, even if the original model did not.
         let mut schema = schema.clone();
         schema.model.input = ModelInput::Encoded;
+        // Its output is the probability of the favourable outcome, whatever class that was.
+        schema.model.favourable_class = None;
         let encoder = serde_json::to_string(encoder)
             .map_err(|error| Error::InvalidModel(format!("its encoder has no text: {error}")))?;
         Ok(Self { schema: Some(schema.to_toml()?), encoder: Some(encoder), recipe: None })

@@ -1,0 +1,213 @@
+//! The retrained models that took part in a search. They must not certify what it found.
+//!
+//! A file of advice names them by the first digits of their fingerprints, in the document in its
+//! column `parameters`, so that a later certificate can tell them from others.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::Explainer;
+use crate::certificate::SearchRecord;
+use crate::change::{Ensemble, Given, Origin};
+use crate::counterfactual::SearchModels;
+use crate::error::{Error, Result};
+use crate::model::Model;
+
+/// The digits of a fingerprint that are kept. Of 10,000 models that searched and 10,000 others, two
+/// have the same with a probability of less than `10^8 / 16^12 = 4e-7`.
+const DIGITS: usize = 12;
+/// Models that an error names.
+const NAMED: usize = 5;
+
+/// The retrained models that took part in a search: that it ran over, or that chose its margin or
+/// its threshold.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SearchedModels {
+    /// Their number.
+    models: usize,
+    /// The first digits of their fingerprints; fewer than models if some have no fingerprint.
+    fingerprints: BTreeSet<String>,
+}
+
+/// The models of an ensemble that may certify advice.
+#[derive(Debug, Clone)]
+pub struct Unsearched {
+    /// The ensemble without the models that took part in the search.
+    pub ensemble: Ensemble,
+    /// What is known of the models that searched.
+    pub record: Option<SearchRecord>,
+    /// The number of models that took part in the search and were left out.
+    pub left_out: usize,
+}
+
+impl SearchedModels {
+    /// These models, each once.
+    pub(super) fn of<'a>(models: impl IntoIterator<Item = &'a dyn Model>) -> Self {
+        let mut searched = Self::default();
+        for model in models {
+            let is_new = digits(model).is_none_or(|digits| searched.fingerprints.insert(digits));
+            searched.models += usize::from(is_new);
+        }
+        searched
+    }
+
+    /// Adds the models of another search.
+    pub(super) fn add(&mut self, other: &Self) {
+        let unnamed = |own: &Self| own.models.saturating_sub(own.fingerprints.len());
+        let unnamed = unnamed(self) + unnamed(other);
+        self.fingerprints.extend(other.fingerprints.iter().cloned());
+        self.models = self.fingerprints.len() + unnamed;
+    }
+
+    /// Whether the model took part.
+    fn has(&self, model: &dyn Model) -> bool {
+        digits(model).is_some_and(|digits| self.fingerprints.contains(&digits))
+    }
+
+    /// What is known of the search, given that none of these models is known to have taken part.
+    /// `None` if no retrained model searched.
+    fn record<'a>(&self, mut models: impl Iterator<Item = &'a dyn Model>) -> Option<SearchRecord> {
+        let is_whole = self.models == self.fingerprints.len();
+        match self.models {
+            0 => None,
+            models_that_searched if is_whole && models.all(|model| digits(model).is_some()) => {
+                Some(SearchRecord::Others { models: models_that_searched })
+            }
+            _ => Some(SearchRecord::NotRecorded),
+        }
+    }
+
+    /// What is known of the search if these models certify: nothing if one of them took part.
+    pub(super) fn known_of(&self, ensemble: &Ensemble) -> Option<SearchRecord> {
+        let members = || ensemble.members().iter().map(|member| &**member);
+        if members().any(|member| self.has(member)) { None } else { self.record(members()) }
+    }
+
+    /// The models of an ensemble that may certify advice. `searched` are those that a file of advice
+    /// records, if it does.
+    ///
+    /// If the user chose the sets of the ensemble, all fresh ones must be others than those that
+    /// searched; from other ensembles a search takes some at random, and those are left out.
+    pub(super) fn without(searched: Option<&Self>, ensemble: Ensemble) -> Result<Unsearched> {
+        let is_chosen = matches!(ensemble.origin(), Origin::Given(Given { sets: Some(_), .. }));
+        let ensemble = ensemble.fresh();
+        let Some(searched) = searched else {
+            let record = Some(SearchRecord::NotRecorded);
+            return Ok(Unsearched { ensemble, record, left_out: 0 });
+        };
+        let (took_part, others): (Vec<_>, Vec<_>) = ensemble
+            .members()
+            .iter()
+            .cloned()
+            .enumerate()
+            .partition(|(_, member)| searched.has(&**member));
+        let record = searched.record(others.iter().map(|(_, member)| &**member));
+        if took_part.is_empty() {
+            return Ok(Unsearched { ensemble, record, left_out: 0 });
+        }
+        if is_chosen || others.is_empty() {
+            let name = |(place, member): &(usize, std::sync::Arc<dyn Model>)| {
+                let digits = digits(&**member).unwrap_or_default();
+                format!("number {} with the fingerprint {digits}...", place + 1)
+            };
+            let mut names: Vec<String> = took_part.iter().take(NAMED).map(name).collect();
+            if let Some(more) = took_part.len().checked_sub(NAMED).filter(|more| *more > 0) {
+                names.push(format!("{more} more"));
+            }
+            return Err(Error::param(
+                "ensemble",
+                format!("{} models that took part in the search", took_part.len()),
+                format!(
+                    "models that did not, since no others can certify this advice; found {}",
+                    names.join(", ")
+                ),
+            ));
+        }
+        let left_out = took_part.len();
+        let others: Vec<_> = others.into_iter().map(|(_, member)| member).collect();
+        Ok(Unsearched { ensemble: ensemble.with_fresh(&others), record, left_out })
+    }
+}
+
+/// The first digits of a model's fingerprint.
+fn digits(model: &dyn Model) -> Option<String> {
+    model.identity().map(|own| own.as_str().chars().take(DIGITS).collect())
+}
+
+impl Explainer {
+    /// The retrained models that take part in this explainer's searches.
+    pub fn searched(&self) -> SearchedModels {
+        let search = self.search_models.as_deref().map(SearchModels::retrained).unwrap_or_default();
+        let calibrated = self.calibrated_by.iter().flat_map(|models| models.iter());
+        SearchedModels::of(search.into_iter().chain(calibrated.map(|model| &**model)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::change::ModelChange;
+    use crate::model::{Activation, Dense, Mlp, Output, TrainParams};
+    use crate::seed::Seed;
+
+    fn network(bias: f32) -> Mlp {
+        let layer =
+            Dense { weights: vec![1.0], bias: vec![bias], activation: Activation::Identity };
+        Mlp::new(1, &[layer], Output::Sigmoid { favourable: true }).unwrap()
+    }
+
+    fn ensemble(count: u8) -> Ensemble {
+        let members = (1..=count).map(|each| network(f32::from(each))).collect();
+        let params = TrainParams::default();
+        Ensemble::of_networks(network(0.0), members, ModelChange::default(), Seed(0), params)
+            .unwrap()
+    }
+
+    fn searched(biases: &[f32]) -> SearchedModels {
+        let models: Vec<Mlp> = biases.iter().map(|bias| network(*bias)).collect();
+        SearchedModels::of(models.iter().map(|model| model as &dyn Model))
+    }
+
+    #[test]
+    fn models_that_searched_are_left_out() {
+        let own = searched(&[1.0, 3.0, 3.0, 99.0]);
+        assert_eq!((own.models, own.fingerprints.len()), (3, 3));
+        let left = SearchedModels::without(Some(&own), ensemble(4)).unwrap();
+        assert_eq!((left.left_out, left.ensemble.members().len()), (2, 2));
+        assert_eq!(left.record, Some(SearchRecord::Others { models: 3 }));
+        let expected: [Arc<dyn Model>; 2] = [Arc::new(network(2.0)), Arc::new(network(4.0))];
+        assert_eq!(left.ensemble.members(), expected);
+        // If all took part, none is left.
+        let error = SearchedModels::without(Some(&searched(&[1.0, 2.0])), ensemble(2)).unwrap_err();
+        assert!(error.to_string().contains("2 models that took part in the search"), "{error}");
+    }
+
+    #[test]
+    fn what_is_not_recorded_is_not_claimed() {
+        let whole = SearchedModels::without(None, ensemble(2)).unwrap();
+        assert_eq!(whole.record, Some(SearchRecord::NotRecorded));
+        assert_eq!((whole.left_out, whole.ensemble.members().len()), (0, 2));
+        let none = SearchedModels::without(Some(&SearchedModels::default()), ensemble(2)).unwrap();
+        assert_eq!(none.record, None);
+        // A model without a fingerprint may be any of them.
+        let unnamed = SearchedModels { models: 4, ..searched(&[8.0, 9.0]) };
+        let left = SearchedModels::without(Some(&unnamed), ensemble(2)).unwrap();
+        assert_eq!(left.record, Some(SearchRecord::NotRecorded));
+        assert_eq!(
+            searched(&[8.0]).known_of(&ensemble(2)),
+            Some(SearchRecord::Others { models: 1 })
+        );
+        assert_eq!(searched(&[2.0]).known_of(&ensemble(2)), None);
+    }
+
+    #[test]
+    fn searches_of_several_files_are_added() {
+        let mut both = searched(&[1.0, 2.0]);
+        both.add(&SearchedModels { models: 3, ..searched(&[2.0, 3.0]) });
+        assert_eq!((both.models, both.fingerprints.len()), (4, 3));
+    }
+}

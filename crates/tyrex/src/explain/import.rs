@@ -6,12 +6,12 @@ use super::Meaning;
 use crate::data::schema::Split;
 use crate::data::{Schema, Value, listed};
 use crate::error::{Error, Result};
-use crate::model::onnx::{Favourable, ImportOptions, OnnxModel};
+use crate::model::files::{Favourable, ImportOptions, ModelFile};
 
 /// Reads a model file. If the options name no class, `favourable_class` of the schema does; without
 /// it the schema's favourable label, provided that the file has names for its classes.
-pub fn import(path: &Path, schema: &Schema, options: &ImportOptions) -> Result<OnnxModel> {
-    import_with(|options| OnnxModel::read(path, options), schema, options).map_err(|error| {
+pub fn import(path: &Path, schema: &Schema, options: &ImportOptions) -> Result<ModelFile> {
+    import_with(|options| ModelFile::read(path, options), schema, options).map_err(|error| {
         match error {
             Error::InvalidModel(problem) => Error::Model { file: path.to_owned(), problem },
             other => other,
@@ -20,15 +20,15 @@ pub fn import(path: &Path, schema: &Schema, options: &ImportOptions) -> Result<O
 }
 
 /// The same for a model that is in memory.
-pub fn import_bytes(bytes: &[u8], schema: &Schema, options: &ImportOptions) -> Result<OnnxModel> {
-    import_with(|options| OnnxModel::from_bytes(bytes.to_vec(), options), schema, options)
+pub fn import_bytes(bytes: &[u8], schema: &Schema, options: &ImportOptions) -> Result<ModelFile> {
+    import_with(|options| ModelFile::from_bytes(bytes.to_vec(), options), schema, options)
 }
 
 fn import_with(
-    read: impl Fn(&ImportOptions) -> Result<OnnxModel>,
+    read: impl Fn(&ImportOptions) -> Result<ModelFile>,
     schema: &Schema,
     options: &ImportOptions,
-) -> Result<OnnxModel> {
+) -> Result<ModelFile> {
     let model = with_class_of(read, schema, options)?;
     check_meaning(&model, schema)?;
     Ok(model)
@@ -36,7 +36,7 @@ fn import_with(
 
 /// Rejects a schema whose favourable label differs from that of the schema in the model file: every
 /// answer would be inverted.
-pub(super) fn check_meaning(model: &OnnxModel, schema: &Schema) -> Result<()> {
+pub(super) fn check_meaning(model: &ModelFile, schema: &Schema) -> Result<()> {
     // Another tool may have written different content under the same key.
     let Ok(Some(own)) = embedded_schema(model) else {
         return Ok(());
@@ -52,10 +52,10 @@ pub(super) fn check_meaning(model: &OnnxModel, schema: &Schema) -> Result<()> {
 }
 
 fn with_class_of(
-    read: impl Fn(&ImportOptions) -> Result<OnnxModel>,
+    read: impl Fn(&ImportOptions) -> Result<ModelFile>,
     schema: &Schema,
     options: &ImportOptions,
-) -> Result<OnnxModel> {
+) -> Result<ModelFile> {
     let given = match &schema.model.favourable_class {
         Some(Value::Number(number)) => Some(Favourable::Class(*number as usize)),
         Some(name) => Some(Favourable::Label(name.to_string())),
@@ -106,7 +106,7 @@ fn wrong(labels: &[String], favourable: &[Value], which: &str) -> Error {
 
 /// The schema in a model file that this crate wrote, without its split, which names the rows that
 /// trained the model and does not apply to new rows.
-pub fn embedded_schema(model: &OnnxModel) -> Result<Option<Schema>> {
+pub fn embedded_schema(model: &ModelFile) -> Result<Option<Schema>> {
     let Some(text) = model.metadata.get("schema") else {
         return Ok(None);
     };

@@ -75,7 +75,8 @@ use crate::counterfactual::SearchModels;
 use crate::data::schema::MissingPolicy;
 use crate::data::{Dataset, Encoder, Feature, Row, Schema};
 use crate::error::{Error, Result};
-use crate::model::onnx::{self, ExportMetadata, OnnxModel};
+use crate::model::files::ModelFile;
+use crate::model::onnx::{self, ExportMetadata};
 use crate::model::train::{EpochReport, Job, OutputLayer};
 use crate::model::{Examples, Fingerprint, Model, TrainParams, train_all};
 use crate::points::Points;
@@ -188,7 +189,7 @@ impl Explainer {
     ///
     /// The schema says what the model takes (`[model] input`): this crate's encoding, or raw
     /// columns that the model file encodes itself.
-    pub fn with_model(data: Reference, model: OnnxModel) -> Result<Self> {
+    pub fn with_model(data: Reference, model: ModelFile) -> Result<Self> {
         let columns = input::columns(&data, &model, data.schema().model.input, None)?;
         let encoder = input::encoder(data.schema(), &model, columns.as_ref())?;
         let recipe = Recipe::read(&model.metadata)?;
@@ -223,7 +224,7 @@ impl Explainer {
     ///
     /// The rewritten model is the same function of a row, up to rounding; its fingerprint differs.
     /// Scales are fitted on the training rows, or on all rows if the data name none.
-    pub fn with_standardised_model(data: Reference, model: OnnxModel) -> Result<Self> {
+    pub fn with_standardised_model(data: Reference, model: ModelFile) -> Result<Self> {
         let columns = input::columns(&data, &model, data.schema().model.input, None)?;
         let encoder = input::encoder(data.schema(), &model, columns.as_ref())?;
         let recipe = Recipe::read(&model.metadata)?;

@@ -11,7 +11,7 @@ use crate::data::encode::{Affine, Block, Coding};
 use crate::data::schema::ModelInput;
 use crate::data::{Encoder, Row};
 use crate::error::Result;
-use crate::model::onnx::{Core, OnnxModel};
+use crate::model::files::{Core, ModelFile};
 use crate::model::{Fingerprint, Model, ModelSummary};
 use crate::points::Points;
 
@@ -20,7 +20,7 @@ impl Retraining<'_> {
     ///
     /// `takes` are the columns that the file takes, those of the schema (`[model] input`) as a rule.
     /// Encoded columns of a file without an encoder are those of the model in use.
-    pub fn fitted(self, model: OnnxModel, takes: ModelInput) -> Result<Arc<dyn Model>> {
+    pub fn fitted(self, model: ModelFile, takes: ModelInput) -> Result<Arc<dyn Model>> {
         let Self { explainer } = self;
         let beside = explainer.columns.as_deref();
         let columns = input::columns(explainer.reference(), &model, takes, beside)?;

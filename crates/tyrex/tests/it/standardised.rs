@@ -9,7 +9,7 @@ use tyrex::Points;
 use tyrex::data::encode::{Affine, Coding};
 use tyrex::data::{Schema, Table};
 use tyrex::explain::{Explainer, Reference};
-use tyrex::model::onnx::{Block, Core, Inputs, OnnxModel};
+use tyrex::model::files::{Block, Core, Inputs, ModelFile};
 use tyrex::model::trees::{Comparison, TreeNode};
 use tyrex::model::{Activation, Dense, Mlp, Output};
 
@@ -248,10 +248,10 @@ fn rows(schema: &str) -> Reference {
     Reference::read(&Schema::from_toml(schema).unwrap(), table).unwrap()
 }
 
-fn model(core: Core, score: (f64, f64)) -> OnnxModel {
+fn model(core: Core, score: (f64, f64)) -> ModelFile {
     let step = |column, (scale, shift)| Block::Number { column, missing: None, scale, shift };
     let plain = (1.0, 0.0);
-    OnnxModel {
+    ModelFile {
         inputs: Inputs::Matrix { columns: 5 },
         preprocessing: vec![
             step(0, plain),

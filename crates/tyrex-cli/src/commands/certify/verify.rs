@@ -10,7 +10,7 @@ use tyrex::certificate::{Verified, WrittenCertificate};
 use tyrex::change::Ensemble;
 use tyrex::data::Schema;
 use tyrex::explain::{Explainer, Reference, embedded_schema, import, verify_certificates};
-use tyrex::model::onnx::OnnxModel;
+use tyrex::model::files::ModelFile;
 
 use crate::args::CertifyArgs;
 use crate::commands::summary::{ModelSummary, counted, shown};
@@ -58,7 +58,7 @@ pub(super) fn run(
 /// The retrained models. Those of `tyrex retrain` are read alone; others are fitted to the model.
 fn ensemble(
     args: &CertifyArgs,
-    model: &OnnxModel,
+    model: &ModelFile,
     schema: Option<Schema>,
     folder: &Path,
 ) -> anyhow::Result<Ensemble> {
@@ -70,15 +70,15 @@ fn ensemble(
 }
 
 /// The model and its schema. No row is read: the schema only names the favourable class.
-fn model(args: &CertifyArgs) -> anyhow::Result<(OnnxModel, Option<Schema>)> {
+fn model(args: &CertifyArgs) -> anyhow::Result<(ModelFile, Option<Schema>)> {
     let options = source::import_options(&args.import);
     let schema = match &args.schema {
         Some(path) => Some(Schema::read(path)?),
-        None => embedded_schema(&OnnxModel::read(&args.model, &options)?)?,
+        None => embedded_schema(&ModelFile::read(&args.model, &options)?)?,
     };
     let model = match &schema {
         Some(schema) => import(&args.model, schema, &options)?,
-        None => OnnxModel::read(&args.model, &options)?,
+        None => ModelFile::read(&args.model, &options)?,
     };
     Ok((model, schema))
 }

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use super::expression::{Atom, Category, Expression, Function, Variable};
+use super::expression::{Atom, Expression, Function, Variable};
 use super::graph::{Call, Element, Ensemble, Graph, Matrix, Value};
 use super::operators::{Operator, one};
 use super::plumbing::{concat, select};
 use super::tensor::{Data, External, Tensor};
 use crate::model::Activation;
+use crate::model::files::Category;
 use crate::model::trees::{Aggregate, Comparison, TreeNode};
 
 const OPERATORS: &[(&str, Operator)] = &[

@@ -5,8 +5,9 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Component, Path};
 use std::rc::Rc;
 
-use super::limits::{Budget, FILE_BYTES};
+use super::limits::Budget;
 use super::proto::{EntryProto, TensorProto, element};
+use crate::model::files::FILE_BYTES;
 
 /// The elements of a constant, widened to the type of their family.
 #[derive(Debug, Clone, PartialEq)]

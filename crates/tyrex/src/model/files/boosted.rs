@@ -15,7 +15,7 @@ use crate::model::trees::{Aggregate, Comparison, Transform, TreeNode};
 pub(super) const COLUMNS: usize = 100_000;
 /// The most trees of a model.
 pub(super) const TREES: usize = 1_000_000;
-/// The most nodes of a model.
+/// The most nodes of a model, and weights of its leaves.
 pub(super) const NODES: usize = 1 << 23;
 
 /// How outputs become probabilities.
@@ -89,11 +89,14 @@ impl Boosted {
                 (base.iter().map(|base| -base).collect(), Transform::Logistic)
             }
             Link::EachLogistic => {
-                // A tree has weights for one output.
-                trees.retain(|tree| outputs(tree).all(|output| output == favourable));
-                for weight in trees.iter_mut().flatten().flat_map(weights) {
-                    weight.0 = 0;
+                for node in trees.iter_mut().flatten() {
+                    if let TreeNode::Leaf { weights } = node {
+                        weights.retain(|&(output, _)| output == favourable);
+                        weights.iter_mut().for_each(|weight| weight.0 = 0);
+                    }
                 }
+                // Trees of other classes have no weights any more.
+                trees.retain(|tree| tree.iter().any(has_weights));
                 (vec![base[favourable]], Transform::Logistic)
             }
         };
@@ -121,13 +124,8 @@ fn weights(node: &mut TreeNode) -> &mut [(usize, f32)] {
     }
 }
 
-/// The outputs that a tree has weights for.
-fn outputs(tree: &[TreeNode]) -> impl Iterator<Item = usize> {
-    let leaf = |node: &TreeNode| match node {
-        TreeNode::Leaf { weights } => weights.iter().map(|&(output, _)| output).collect(),
-        _ => Vec::new(),
-    };
-    tree.iter().flat_map(leaf)
+fn has_weights(node: &TreeNode) -> bool {
+    matches!(node, TreeNode::Leaf { weights } if !weights.is_empty())
 }
 
 fn inputs(names: Option<Vec<String>>, categories: &[Option<Vec<Category>>]) -> Inputs {
@@ -194,11 +192,13 @@ pub(super) fn grown<K: Copy>(
         if keys.len() > most {
             return Err(format!("more than {most} nodes below its root: a cycle, or too many"));
         }
+        let part = part(key)?;
+        let size = if let Part::Leaf(weights) = &part { weights.len().max(1) } else { 1 };
         *left = left
-            .checked_sub(1)
+            .checked_sub(size)
             .ok_or_else(|| format!("the model is too large: more than {NODES} nodes"))?;
         let (next, after) = (keys.len(), keys.len() + 1);
-        tree.push(match part(key)? {
+        tree.push(match part {
             Part::Leaf(weights) => TreeNode::Leaf { weights },
             Part::Branch { feature, comparison, threshold, missing, yes, no } => {
                 keys.extend([yes, no]);
@@ -208,8 +208,7 @@ pub(super) fn grown<K: Copy>(
             Part::Member { feature, values, missing, yes, no } => {
                 keys.extend([yes, no]);
                 let (yes, no) = (next, after);
-                let _ = (feature, values, missing, yes, no);
-                return Err("sets".to_owned());
+                TreeNode::Member { feature, values, missing, yes, no }
             }
         });
     }

@@ -3,6 +3,8 @@
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
+use super::lightgbm;
+
 /// A kind of model file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum FileKind {
@@ -12,10 +14,17 @@ pub(super) enum FileKind {
     XgboostJson,
     /// `save_model("m.ubj")` of XGBoost.
     XgboostUbj,
+    /// `save_model("m.txt")` of LightGBM.
+    LightgbmText,
+    /// A scorecard, in JSON.
+    Scorecard,
+    /// `save_model("m.json", format="json")` of CatBoost.
+    CatboostJson,
 }
 
 /// The kinds that are read, in words.
-const KINDS: &str = "tyrex reads ONNX and the own model files of XGBoost (.json, .ubj)";
+const KINDS: &str = "tyrex reads ONNX, scorecards in JSON, and the own model files of XGBoost (.json, \
+    .ubj), LightGBM (.txt) and CatBoost (.json)";
 
 impl FileKind {
     /// The kind of a file; an error for one that is known and not read. A file of no known kind
@@ -42,6 +51,7 @@ impl FileKind {
                 "a pickle of Python, which can run any code when it is opened; save the model in \
                  its package's own format",
             )),
+            _ if is_line(start, lightgbm::FIRST_LINE) => Ok(Self::LightgbmText),
             _ => Ok(Self::Onnx),
         }
     }
@@ -52,18 +62,27 @@ fn of_object(text: &[u8]) -> Result<FileKind, String> {
     #[derive(Deserialize)]
     struct Keys {
         learner: Option<IgnoredAny>,
+        scorecard: Option<IgnoredAny>,
+        features_info: Option<IgnoredAny>,
         tree_info: Option<IgnoredAny>,
     }
     let keys: Keys = serde_json::from_slice(text)
         .map_err(|error| format!("this is not a model in JSON, or it is damaged: {error}"))?;
     match keys {
         Keys { learner: Some(_), .. } => Ok(FileKind::XgboostJson),
+        Keys { scorecard: Some(_), .. } => Ok(FileKind::Scorecard),
+        Keys { features_info: Some(_), .. } => Ok(FileKind::CatboostJson),
         Keys { tree_info: Some(_), .. } => Err(refused(
             "LightGBM's `dump_model`, which rounds and leaves out the objective; save the model \
              with `save_model`",
         )),
         _ => Err(refused("JSON of an unknown kind")),
     }
+}
+
+/// Whether a text begins with this line.
+fn is_line(text: &[u8], line: &[u8]) -> bool {
+    text.strip_prefix(line).is_some_and(|rest| rest.starts_with(b"\n") || rest.starts_with(b"\r\n"))
 }
 
 fn refused(what: &str) -> String {
@@ -85,13 +104,16 @@ mod tests {
             (&b" {\"learner\": {}}"[..], FileKind::XgboostJson),
             (b"{L\0\0\0\0\0\0\0\x07learner", FileKind::XgboostUbj),
             (b"{i\x07learner", FileKind::XgboostUbj),
+            (b"{\"features_info\": {}}", FileKind::CatboostJson),
+            (b"{\"scorecard\": 1}", FileKind::Scorecard),
+            (b"tree\r\nversion=v4\n", FileKind::LightgbmText),
             (b"\x08\x07\x12\x04", FileKind::Onnx),
         ] {
             assert_eq!(FileKind::of(start), Ok(kind), "{start:?}");
         }
         for (start, words) in [
             (&b"  "[..], "empty"),
-            (b"{\"a\": 1}", "JSON of an unknown kind; tyrex reads ONNX and the own"),
+            (b"{\"a\": 1}", "JSON of an unknown kind; tyrex reads ONNX, scorecards"),
             (b"{\"a\": ", "damaged"),
             (b"[{\"nodeid\": 0}]", "dump_model"),
             (b"{\"name\": \"tree\", \"tree_info\": []}", "LightGBM's `dump_model`"),

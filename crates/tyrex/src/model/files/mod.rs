@@ -5,10 +5,13 @@
 //! preprocessing of raw columns is kept separately, as [`Block`]s.
 
 mod boosted;
+mod catboost;
 mod kind;
+mod lightgbm;
 mod limited;
 mod missing;
 mod preprocessing;
+mod scorecard;
 mod standardise;
 mod ubjson;
 mod xgboost;
@@ -268,6 +271,9 @@ impl ModelFile {
             }
             FileKind::XgboostJson => xgboost::json(&bytes)?.model(options),
             FileKind::XgboostUbj => xgboost::ubj(&bytes)?.model(options),
+            FileKind::LightgbmText => lightgbm::read(&bytes)?.model(options),
+            FileKind::CatboostJson => catboost::read(&bytes)?.model(options),
+            FileKind::Scorecard => scorecard::read(&bytes)?.model(options),
         }
     }
 

@@ -1,13 +1,13 @@
 //! The model files of XGBoost, in JSON and in UBJSON.
 //!
-//! `z_g = logit(base_score_g) + sum over trees t of group g of w_t leaf_t(x)` for the logistic
-//! objectives, `z_g = base_score_g + ...` for the others; `w_t` is 1 but for `dart`. A node goes left
+//! `z_g = logit(base_score_g) + sum over trees t of group g of w_t leaf_t(x)` for `binary:logistic` and
+//! `reg:logistic`, `z_g = base_score_g + ...` for the others; `w_t` is 1 but for `dart`. A node goes left
 //! if `x < split_condition`, with `x` rounded to `f32` as XGBoost does; a categorical one if the code
 //! of `x`, without its fraction, is *not* in the node's set; a missing value goes in the default
 //! direction.
 //!
-//! `base_score` is in the file as a probability for the logistic objectives, as a list of one or of
-//! one per class since version 3.1 and as a single number before. A file that the scikit-learn
+//! `base_score` is in the file as a list of one or of one per class since version 3.1, and as a single
+//! number before. A file that the scikit-learn
 //! interface saved after early stopping has the trees after `best_iteration`, which that interface's
 //! `predict_proba` leaves out, and so does this reader; `Booster.predict` takes all trees, and so does
 //! this reader for a file that a `Booster` saved.
@@ -24,6 +24,8 @@ use crate::model::trees::{Aggregate, Comparison, TreeNode};
 /// The objectives that are read. The score of the first three is the probability of the second
 /// class, whether the package predicts it or its logit.
 const LOGISTIC: [&str; 3] = ["binary:logistic", "reg:logistic", "binary:logitraw"];
+/// Those whose base score is a probability.
+const SHARES: [&str; 2] = ["binary:logistic", "reg:logistic"];
 const SOFTMAX: [&str; 2] = ["multi:softprob", "multi:softmax"];
 
 /// The attribute of files that the scikit-learn interface saved.
@@ -218,7 +220,7 @@ impl Learner {
             read.push(nodes.map_err(|problem| format!("tree {index}: {problem}"))?);
         }
         Ok(Boosted {
-            base: base(&self.learner_model_param.base_score, groups, link)?,
+            base: base(&self.learner_model_param.base_score, groups, &objective)?,
             names: names(self.feature_names.0, dim)?,
             categories: categories(model.cats, &self.feature_types.0, dim)?,
             objective,
@@ -360,7 +362,7 @@ fn number(name: &str, text: Option<&str>, default: usize) -> Result<usize, Strin
 }
 
 /// The constant of each group, from `5E-1` or `[1E-1,2E-1]`.
-fn base(text: &str, groups: usize, link: Link) -> Result<Vec<f64>, String> {
+fn base(text: &str, groups: usize, objective: &str) -> Result<Vec<f64>, String> {
     let wrong = || format!("`base_score` is `{text}`, expected one number, or {groups} in a list");
     let list = text.trim();
     let list = list.strip_prefix('[').and_then(|list| list.strip_suffix(']')).unwrap_or(list);
@@ -374,7 +376,7 @@ fn base(text: &str, groups: usize, link: Link) -> Result<Vec<f64>, String> {
     if found.len() != groups {
         return Err(wrong());
     }
-    if link == Link::Logistic {
+    if SHARES.contains(&objective) {
         if !found.iter().all(|&share| share > 0.0 && share < 1.0) {
             return Err(format!("`base_score` is `{text}`, expected a number between 0 and 1"));
         }

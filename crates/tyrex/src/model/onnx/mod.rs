@@ -15,6 +15,7 @@ mod resolve;
 mod tensor;
 #[cfg(test)]
 mod tests;
+mod tree_ensemble;
 mod write;
 
 use std::collections::BTreeMap;

@@ -159,7 +159,9 @@ impl SmoothedTrees {
         let trees = ensemble
             .roots
             .iter()
-            .map(|&root| Builder { ensemble, columns: &columns, place: &place, k }.tree(root, &mut values))
+            .map(|&root| {
+                Builder { ensemble, columns: &columns, place: &place, k }.tree(root, &mut values)
+            })
             .collect();
         let share = match ensemble.aggregate {
             Aggregate::Average => 1.0 / ensemble.roots.len().max(1) as f64,
@@ -304,7 +306,8 @@ impl SmoothedTrees {
             scratch.shares[index] = if all > 0.0 {
                 let share = (first / all).clamp(0.0, 1.0);
                 if with_slopes {
-                    let derivative = |[first, all]: [f64; 2], mass: f64| (first - share * all) / mass;
+                    let derivative =
+                        |[first, all]: [f64; 2], mass: f64| (first - share * all) / mass;
                     scratch.slopes[index] =
                         [derivative(of(slope), all), derivative(by_mark(), all)];
                 }
@@ -328,7 +331,8 @@ impl SmoothedTrees {
         for (index, split) in tree.splits.iter().enumerate() {
             let (weight, share) = (weights[index], shares[index]);
             let mut below = [0.0; 2];
-            for ((next, share), mean) in split.children.iter().zip([share, 1.0 - share]).zip(&mut below)
+            for ((next, share), mean) in
+                split.children.iter().zip([share, 1.0 - share]).zip(&mut below)
             {
                 *mean = match *next {
                     Next::Split(child) => {
@@ -413,9 +417,10 @@ impl SmoothedTrees {
                 };
                 let powers: Vec<f64> = outputs.iter().enumerate().map(power).collect();
                 let sum: f64 = powers.iter().sum();
-                let slopes = powers.iter().enumerate().map(|(class, power)| {
-                    if is_rival(class) { -power / sum } else { 1.0 }
-                });
+                let slopes = powers
+                    .iter()
+                    .enumerate()
+                    .map(|(class, power)| if is_rival(class) { -power / sum } else { 1.0 });
                 (outputs[favourable] - highest - libm::log(sum), slopes.collect())
             }
         }
@@ -560,12 +565,15 @@ impl Column {
 fn columns(ensemble: &TreeEnsemble) -> (Vec<Column>, Vec<usize>) {
     let dim = ensemble.dim;
     let thresholds = ensemble.thresholds();
-    let (mut used, mut codes, mut nan_below) = (vec![false; dim], vec![false; dim], vec![0_i64; dim]);
+    let (mut used, mut codes, mut nan_below) =
+        (vec![false; dim], vec![false; dim], vec![0_i64; dim]);
     for node in &ensemble.nodes {
         let column = node.feature as usize;
         let (below, is_code) = match node.question {
             Question::Compare(Comparison::LessOrEqual | Comparison::Less, _) => (true, false),
-            Question::Compare(Comparison::GreaterOrEqual | Comparison::Greater, _) => (false, false),
+            Question::Compare(Comparison::GreaterOrEqual | Comparison::Greater, _) => {
+                (false, false)
+            }
             Question::Compare(..) | Question::Member(_) => (true, true),
             Question::Leaf => continue,
         };
@@ -794,7 +802,8 @@ fn normal(z: f64) -> [f64; 2] {
             - d * (he[1] / 2.0
                 - d * (he[2] / 6.0 - d * (he[3] / 24.0 - d * (he[4] / 120.0 - d * five / 720.0)))));
     let slope = he[0]
-        - d * (he[1] - d * (he[2] / 2.0 - d * (he[3] / 6.0 - d * (he[4] / 24.0 - d * five / 120.0))));
+        - d * (he[1]
+            - d * (he[2] / 2.0 - d * (he[3] / 6.0 - d * (he[4] / 24.0 - d * five / 120.0))));
     [cumulative + density * sum, density * slope]
 }
 

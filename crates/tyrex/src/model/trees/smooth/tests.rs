@@ -100,9 +100,8 @@ fn distribution(
 /// The mean outputs over all combinations of cells.
 fn enumerated(ensemble: &TreeEnsemble, x: &[f32], width: f64) -> Vec<f64> {
     let motions = [Motion::Gaussian, Motion::Gaussian, Motion::Still, Motion::Switch];
-    let columns: Vec<_> = (0..4)
-        .map(|column| distribution(ensemble, motions[column], column, x, width))
-        .collect();
+    let columns: Vec<_> =
+        (0..4).map(|column| distribution(ensemble, motions[column], column, x, width)).collect();
     // The values replace missing ones already, so the trees get them as they are.
     let bare = ensemble.clone().with_substitutes(&[]);
     let mut totals = vec![0.0; ensemble.base.len()];

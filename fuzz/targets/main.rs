@@ -6,7 +6,7 @@ mod ask;
 mod ensemble;
 mod ledger;
 mod loans;
-mod onnx;
+mod models;
 mod schema;
 mod service;
 mod tables;
@@ -18,16 +18,19 @@ use libfuzzer_sys::fuzz_target;
 /// A target reads bytes. A panic, a hang or too much memory is a finding.
 type Target = fn(&[u8]);
 
-const TARGETS: [(&str, Target); 9] = [
+const TARGETS: [(&str, Target); 12] = [
     ("ask", ask::read),
     ("csv", tables::csv),
     ("ensemble", ensemble::read),
     ("jsonl", tables::json_lines),
     ("ledger", ledger::read),
-    ("onnx", onnx::read),
+    ("lightgbm", models::read),
+    ("onnx", models::read),
     ("parquet", tables::parquet),
     ("schema", schema::read),
     ("service", service::answer),
+    ("ubjson", models::read),
+    ("xgboost", models::read),
 ];
 
 fn chosen() -> Target {

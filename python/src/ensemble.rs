@@ -8,7 +8,8 @@ use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use serde::{Deserialize, Serialize};
 use tyrex::change::{ModelChange, Origin};
-use tyrex::model::onnx::{self, ExportMetadata, ImportOptions, OnnxModel};
+use tyrex::model::files::{ImportOptions, ModelFile};
+use tyrex::model::onnx::{self, ExportMetadata};
 use tyrex::model::{Mlp, TrainParams};
 use tyrex::{Overwrite, Seed};
 
@@ -27,7 +28,7 @@ struct Plan {
 }
 
 fn network(content: Vec<u8>) -> tyrex::Result<Mlp> {
-    OnnxModel::from_bytes(content, &ImportOptions::default())?.core.into_network()
+    ModelFile::from_bytes(content, &ImportOptions::default())?.core.into_network()
 }
 
 /// The error of an ensemble whose models were retrained elsewhere.

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use tyrex::explain::{embedded_schema, import, import_bytes};
-use tyrex::model::onnx::{Favourable, ImportOptions, Inputs, OnnxModel};
+use tyrex::model::files::{Favourable, ImportOptions, Inputs, ModelFile};
 
 use crate::data::Schema;
 use crate::error::OrRaise;
@@ -14,7 +14,7 @@ use crate::error::OrRaise;
 #[pyclass(frozen, module = "tyrex._native")]
 #[derive(Debug)]
 pub(crate) struct Model {
-    pub(crate) model: OnnxModel,
+    pub(crate) model: ModelFile,
 }
 
 /// The bytes of a model file, or its path.
@@ -42,9 +42,9 @@ impl Model {
         let options = ImportOptions { output: None, favourable, logits };
         let read = move || match (source, schema) {
             (Source::Bytes(content), Some(schema)) => import_bytes(&content, &schema.0, &options),
-            (Source::Bytes(content), None) => OnnxModel::from_bytes(content, &options),
+            (Source::Bytes(content), None) => ModelFile::from_bytes(content, &options),
             (Source::Path(path), Some(schema)) => import(&path, &schema.0, &options),
-            (Source::Path(path), None) => OnnxModel::read(&path, &options),
+            (Source::Path(path), None) => ModelFile::read(&path, &options),
         };
         py.detach(read).or_raise().map(|model| Self { model })
     }

@@ -227,6 +227,11 @@ def light(**options: Any) -> Any:
 
 QUICK = {"max_iter": 40, "random_state": 0}
 SMALL = {"n_estimators": 8, "random_state": 0}
+def categories() -> Any:
+    """Texts as categories of pandas."""
+    return PEOPLE.astype({"married": "category", "purpose of loan": "category"})
+
+
 XGB = {"n_estimators": 8, "max_depth": 3, "n_jobs": 1}
 
 #: Name: the model, the data, options of `convert`.
@@ -489,6 +494,20 @@ NATIVE: dict[str, Callable[[], tuple[Any, Any, dict[str, Any]]]] = {
         X,
         {"favourable": 1},
     ),
+    "xgboost categories": lambda: (
+        xgboost.XGBClassifier(enable_categorical=True, max_cat_to_onehot=1, **XGB).fit(
+            categories(), GOOD == "good"
+        ),
+        categories(),
+        {},
+    ),
+    "xgboost dart": lambda: (
+        xgboost.XGBClassifier(booster="dart", rate_drop=0.5, **XGB).fit(X, TWO),
+        X,
+        {},
+    ),
+    "xgboost dart booster": lambda: (booster(X, TWO, booster="dart"), X, {}),
+    "xgboost regression": lambda: (booster(HOLES, TWO, "reg:logistic"), HOLES, {}),
     "xgboost pipeline": lambda: (
         make_pipeline(encoder(), xgboost.XGBClassifier(**XGB)).fit(PEOPLE, (GOOD == "good") * 1),
         PEOPLE,
@@ -502,6 +521,28 @@ NATIVE: dict[str, Callable[[], tuple[Any, Any, dict[str, Any]]]] = {
     ),
     "lightgbm three": lambda: (light().fit(X, THREE), X, {"favourable": 0}),
     "lightgbm booster": lambda: (light().fit(X, TWO).booster_, X, {"favourable": 0}),
+    "lightgbm categories": lambda: (
+        light().fit(categories(), GOOD),
+        categories(),
+        {"favourable": "good"},
+    ),
+    "lightgbm categories by number": lambda: (
+        light(min_data_per_group=1).fit(X.round(), TWO, categorical_feature=[0]),
+        X.round(),
+        {},
+    ),
+    "lightgbm forest": lambda: (
+        light(boosting_type="rf", bagging_freq=1, bagging_fraction=0.5).fit(X, TWO),
+        X,
+        {},
+    ),
+    "lightgbm sigmoid": lambda: (light(sigmoid=2.0).fit(X, TWO), X, {}),
+    "lightgbm one against all": lambda: (
+        light(objective="multiclassova").fit(X, THREE),
+        X,
+        {"favourable": 1},
+    ),
+    "lightgbm zeros": lambda: (light(zero_as_missing=True).fit(X, TWO), X, {}),
     "lightgbm pipeline": lambda: (
         make_pipeline(encoder(), light()).fit(PEOPLE, GOOD),
         PEOPLE,

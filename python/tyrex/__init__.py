@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from . import datasets
+from . import datasets, refits
 from ._native import __version__, method_names, set_threads
 from .audit import Audit, Promise, audit
 from .columns import Columns
@@ -61,6 +61,7 @@ __all__ = [
     "datasets",
     "lof",
     "method_names",
+    "refits",
     "retrain",
     "set_threads",
     "stability",

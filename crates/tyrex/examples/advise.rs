@@ -9,7 +9,7 @@ use std::path::Path;
 
 use tyrex::data::Table;
 use tyrex::explain::{Answered, Applicant, Ask, Explainer, Reference, embedded_schema, import};
-use tyrex::model::onnx::{ImportOptions, OnnxModel};
+use tyrex::model::files::{ImportOptions, ModelFile};
 
 fn main() -> anyhow::Result<()> {
     let arguments: Vec<String> = std::env::args().collect();
@@ -20,7 +20,7 @@ fn main() -> anyhow::Result<()> {
         );
     };
     let (model, options) = (Path::new(model), ImportOptions::default());
-    let schema = embedded_schema(&OnnxModel::read(model, &options)?)?;
+    let schema = embedded_schema(&ModelFile::read(model, &options)?)?;
     let schema = schema.ok_or_else(|| anyhow::anyhow!("the model file holds no schema"))?;
     let data = Reference::read(&schema, Table::read(Path::new(reference))?)?;
     let explainer = Explainer::with_model(data, import(model, &schema, &options)?)?;

@@ -25,14 +25,15 @@ def convert(
     logits: bool | None = None,
     preprocessor: Any = None,
 ) -> Onnx | Function:
-    """A model as ONNX bytes, or as a function if ONNX cannot represent it.
+    """A model as the bytes of a model file, or as a function if no such file can represent it.
 
     `frame` holds the feature columns. `favourable` is the class, or the classes, whose
     probability is meant. `logits` says that a network lacks its sigmoid or softmax;
     `preprocessor` is the fitted scikit-learn transformer that makes a network's inputs.
     """
     converted = _converted(model, frame, favourable, logits, preprocessor)
-    if isinstance(converted, Onnx) and converted.framework != "tyrex":
+    # The native engine gives 0 and 1 to trees that take booleans.
+    if isinstance(converted, Onnx) and converted.framework not in ("tyrex", *boosting.PACKAGES):
         return with_flags(converted, frame)
     return converted
 

@@ -16,9 +16,10 @@ from .table import Table
 if TYPE_CHECKING:
     from ..data import Frame
 
+PACKAGES = ("xgboost", "lightgbm")
 #: The operator domain of onnxmltools' trees.
 OPSET = 15
-#: The supported objectives of XGBoost.
+#: The objectives of XGBoost that onnxmltools supports.
 OBJECTIVES = ("binary:logistic", "multi:softprob")
 #: Patterns in LightGBM's model text for features that onnxmltools does not support.
 UNWRITTEN = {
@@ -34,13 +35,13 @@ def framework(model: Any) -> str | None:
     """ "xgboost" or "lightgbm", if the model is of one of them."""
     for kind in type(model).__mro__:
         package = kind.__module__.split(".")[0]
-        if package in ("xgboost", "lightgbm"):
+        if package in PACKAGES:
             return package
     return None
 
 
 def export(model: Any) -> bytes:
-    """The trees as ONNX, with one matrix as their input; or `NotNative`."""
+    """The trees as ONNX, to stand behind a transformer in a pipeline; or `NotNative`."""
     package = framework(model)
     tools = need("onnxmltools", f"to read {package} models")
     types = need("onnxmltools.convert.common.data_types", f"to read {package} models")
@@ -63,7 +64,7 @@ def export(model: Any) -> bytes:
 
 
 def convert(model: Any, frame: Frame, favourable: Any) -> Onnx | Function:
-    """A classifier or a booster, as ONNX where its trees are plain ones."""
+    """A classifier or a booster, as its own model file where the native engine reads that."""
     package = framework(model)
     trees: XGBoost | LightGBM
     if package == "xgboost":
@@ -83,7 +84,7 @@ def convert(model: Any, frame: Frame, favourable: Any) -> Onnx | Function:
     if len(outputs.classes) > 1:
         return replace(function, reason="several classes are favourable")
     try:
-        content = export(model)
+        content = _xgboost_file(model) if package == "xgboost" else _lightgbm_file(model)
     except NotNative as problem:
         return replace(function, reason=str(problem))
     return Onnx(
@@ -152,6 +153,21 @@ def _xgboost_booster(model: Any) -> Any:
     return model.get_booster()
 
 
+def _xgboost_file(model: Any) -> bytes:
+    """The trees that the model predicts with, as a file of XGBoost."""
+    return bytes(_xgboost_used(model).save_raw("ubj"))
+
+
+def _xgboost_used(model: Any) -> Any:
+    """The booster; of a classifier that stopped early, without the trees after the best one."""
+    booster = _xgboost_booster(model)
+    missing = getattr(model, "missing", None)
+    if missing is not None and missing == missing:
+        raise NotNative(f"missing={missing!r}: only NaN can stand for a missing value")
+    best = booster.attr("best_iteration") if model is not booster else None
+    return booster.copy() if best is None else booster[: int(best) + 1]
+
+
 def _xgboost_trees(model: Any) -> Any:
     """The used trees, without the names and types that onnxmltools cannot handle."""
     booster = _xgboost_booster(model)
@@ -163,11 +179,7 @@ def _xgboost_trees(model: Any) -> Any:
         raise NotNative(f"XGBoost's booster `{kind}` cannot be written as ONNX, only `gbtree`")
     if objective not in OBJECTIVES:
         raise NotNative(f"XGBoost's objective `{objective}` is not one of {', '.join(OBJECTIVES)}")
-    missing = getattr(model, "missing", None)
-    if missing is not None and missing == missing:
-        raise NotNative(f"missing={missing!r}: only NaN can stand for a missing value in ONNX")
-    best = booster.attr("best_iteration") if model is not booster else None
-    trees = booster.copy() if best is None else booster[: int(best) + 1]
+    trees = _xgboost_used(model)
     trees.feature_names = trees.feature_types = None
     return trees
 
@@ -206,6 +218,12 @@ def _lightgbm_table(model: Any, frame: Frame) -> Table:
         return Table.named(None, len(own), frame)
     known = {name.replace(" ", "_"): name for name in frame.names}
     return Table.named([known.get(name, name) for name in own], len(own), frame)
+
+
+def _lightgbm_file(model: Any) -> bytes:
+    """The trees that the model predicts with, as a file of LightGBM."""
+    text: str = _lightgbm_booster(model).model_to_string()
+    return text.encode()
 
 
 def _lightgbm_trees(model: Any) -> Any:

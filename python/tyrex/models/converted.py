@@ -1,4 +1,4 @@
-"""Converted models: ONNX bytes for the native engine, or a function."""
+"""Converted models: a model file for the native engine, or a function."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Function:
 
 @dataclass(frozen=True)
 class Onnx:
-    """A model the native engine may read."""
+    """A model the native engine may read: ONNX, or a boosting package's own model file."""
 
     content: bytes
     #: The original model's own probability of the favourable class, to compare with.

@@ -16,7 +16,7 @@ use tyrex::explain::{
     WrittenPromise, embedded_schema, import,
 };
 use tyrex::file::{check_writable, write_whole};
-use tyrex::model::onnx::OnnxModel;
+use tyrex::model::files::ModelFile;
 use tyrex::{Overwrite, report};
 use tyrex_ledger::ledger::Entry;
 
@@ -179,7 +179,7 @@ fn explainer(
     let options = source::import_options(&args.import);
     let own = match &args.schema {
         Some(schema) => Some(Schema::read(schema)?),
-        None => embedded_schema(&OnnxModel::read(path, &options)?)?,
+        None => embedded_schema(&ModelFile::read(path, &options)?)?,
     };
     let (schema, data) = match (own, rows) {
         (Some(schema), _) if args.reference.is_some() => {

@@ -14,7 +14,7 @@ use tyrex::certificate::{
 use tyrex::data::{Schema, Table};
 use tyrex::explain::{AdviceRows, Ask, Explainer, Fresh, Reference, embedded_schema, import};
 use tyrex::model::TrainParams;
-use tyrex::model::onnx::OnnxModel;
+use tyrex::model::files::ModelFile;
 use tyrex::{Points, Result, Seed};
 
 use super::summary::{FavourableClass, ModelSummary, counted, shown};
@@ -137,12 +137,12 @@ fn certify(
 fn schema_and_model(
     args: &CertifyArgs,
     counterfactuals: &Path,
-) -> anyhow::Result<(Schema, OnnxModel)> {
+) -> anyhow::Result<(Schema, ModelFile)> {
     let options = source::import_options(&args.import);
     let schema = match &args.schema {
         Some(path) => Schema::read(path)?,
         None => {
-            embedded_schema(&OnnxModel::read(&args.model, &options)?)?.ok_or_else(|| Usage {
+            embedded_schema(&ModelFile::read(&args.model, &options)?)?.ok_or_else(|| Usage {
                 problem: format!(
                     "there is no schema for the columns of {}",
                     counterfactuals.display()

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::Serialize;
-use tyrex::model::onnx::{Block, InputKind, Inputs, OnnxModel};
+use tyrex::model::files::{Block, InputKind, Inputs, ModelFile};
 
 use super::summary::{ModelSummary, counted, shown};
 use super::{Context, source};
@@ -11,7 +11,7 @@ use crate::args::ShowModelArgs;
 use crate::printer::{Page, Report, Stand};
 
 pub(crate) fn show(context: &mut Context<'_>, args: &ShowModelArgs) -> anyhow::Result<()> {
-    let model = OnnxModel::read(&args.model, &source::import_options(&args.import))?;
+    let model = ModelFile::read(&args.model, &source::import_options(&args.import))?;
     context.printer.show(&ModelReport::of(shown(&args.model), model))
 }
 
@@ -42,10 +42,11 @@ struct InputReport {
 enum StepReport {
     Number { column: usize, scale: f64, shift: f64, missing: Option<f64> },
     OneHot { column: usize, categories: Vec<String> },
+    Code { column: usize, categories: Vec<String> },
 }
 
 impl ModelReport {
-    fn of(file: String, model: OnnxModel) -> Self {
+    fn of(file: String, model: ModelFile) -> Self {
         let inputs = match &model.inputs {
             Inputs::Matrix { columns } => (0..*columns)
                 .map(|column| InputReport { name: column.to_string(), kind: "number" })
@@ -73,6 +74,10 @@ impl ModelReport {
                     missing: *missing,
                 },
                 Block::OneHot { column, categories } => StepReport::OneHot {
+                    column: *column,
+                    categories: categories.iter().map(ToString::to_string).collect(),
+                },
+                Block::Code { column, categories } => StepReport::Code {
                     column: *column,
                     categories: categories.iter().map(ToString::to_string).collect(),
                 },
@@ -151,6 +156,9 @@ impl ModelReport {
             }
             StepReport::OneHot { column, categories } => {
                 (*column, format!("one of {}", categories.join(" | ")))
+            }
+            StepReport::Code { column, categories } => {
+                (*column, format!("its place in {}", categories.join(" | ")))
             }
         };
         let input = self.inputs.get(column);

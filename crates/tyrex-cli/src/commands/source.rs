@@ -9,7 +9,7 @@ use tyrex::data::catalogue::Direction;
 use tyrex::data::schema::Split;
 use tyrex::data::{Catalogue, Dataset, Schema, Table};
 use tyrex::explain::{Explainer, Reference, UnlabelledRows, embedded_schema, import};
-use tyrex::model::onnx::{Favourable, ImportOptions, OnnxModel};
+use tyrex::model::files::{Favourable, ImportOptions, ModelFile};
 use tyrex::{Result, Seed};
 
 use super::batches::Batches;
@@ -90,7 +90,7 @@ pub(super) fn subject(
     let schema = match &source.schema {
         Some(schema) => Schema::read(schema)?,
         None => {
-            embedded_schema(&OnnxModel::read(path, &options)?)?.ok_or_else(|| no_schema(source))?
+            embedded_schema(&ModelFile::read(path, &options)?)?.ok_or_else(|| no_schema(source))?
         }
     };
     let model = import(path, &schema, &options)?;
@@ -109,7 +109,7 @@ impl Subject {
     fn with_model(
         data: Reference,
         applicants: Option<PathBuf>,
-        model: OnnxModel,
+        model: ModelFile,
         changes: &Map<String, Value>,
     ) -> anyhow::Result<Self> {
         let class = Some(FavourableClass::of(&model));

@@ -7,7 +7,7 @@ use serde::Serialize;
 use tyrex::data::{ReadReport, Schema, Value};
 use tyrex::explain::{Explainer, Part, Performance, Reference};
 use tyrex::model::Model;
-use tyrex::model::onnx::OnnxModel;
+use tyrex::model::files::ModelFile;
 
 use crate::printer::{Page, Stand};
 
@@ -122,7 +122,7 @@ pub(super) struct FavourableClass {
 }
 
 impl FavourableClass {
-    pub(super) fn of(model: &OnnxModel) -> Self {
+    pub(super) fn of(model: &ModelFile) -> Self {
         let name = model.labels.as_ref().and_then(|labels| labels.get(model.favourable));
         Self { number: model.favourable, name: name.cloned() }
     }

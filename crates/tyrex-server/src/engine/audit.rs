@@ -9,7 +9,7 @@ use tyrex::data::Schema;
 use tyrex::explain::{
     Candidate, Gate, GateReport, Meaning, Reference, WrittenPromise, embedded_schema, import_bytes,
 };
-use tyrex::model::onnx::{ImportOptions, OnnxModel};
+use tyrex::model::files::{ImportOptions, ModelFile};
 use tyrex_ledger::ledger::Entry;
 
 use super::error::{Error, Result};
@@ -151,7 +151,7 @@ impl Contender {
             Error::field(format!("model[{place}]"), format!("{name}: {error}"))
         };
         let options = ImportOptions::default();
-        let own = match OnnxModel::from_bytes(onnx.clone(), &options) {
+        let own = match ModelFile::from_bytes(onnx.clone(), &options) {
             Ok(model) => embedded_schema(&model).map_err(wrong)?,
             // With three or more classes the schema names the favourable one.
             Err(error) if active.is_none() => return Err(wrong(error)),

@@ -16,7 +16,7 @@ use tyrex::explain::{
     UnlabelledRows, embedded_schema, import_bytes,
 };
 use tyrex::model::TrainParams;
-use tyrex::model::onnx::{Favourable, ImportOptions, OnnxModel};
+use tyrex::model::files::{Favourable, ImportOptions, ModelFile};
 use tyrex::{Explainer, Seed};
 
 use super::Engine;
@@ -134,7 +134,7 @@ impl Upload {
             }
             Some(text) => Schema::from_toml(text).map_err(at("schema"))?,
             None => {
-                let model = OnnxModel::from_bytes(self.onnx.clone(), options);
+                let model = ModelFile::from_bytes(self.onnx.clone(), options);
                 embedded_schema(&model.map_err(at("model"))?)
                     .map_err(at("model"))?
                     .ok_or_else(|| Error::field("schema", "missing, and the model contains none"))?
@@ -150,7 +150,7 @@ impl Upload {
 }
 
 /// Rejects a network that would need too much memory to score.
-pub(super) fn check_size(model: &OnnxModel) -> Result<(), String> {
+pub(super) fn check_size(model: &ModelFile) -> Result<(), String> {
     let summary = model.model().summary();
     let Some(&widest) = summary.widths().iter().max() else { return Ok(()) };
     if widest.max(model.model().dim()) > WIDEST {

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use tyrex::Explainer;
 use tyrex::explain::{Fresh, RetrainingTerms};
-use tyrex::model::onnx::{self, ExportMetadata, ImportOptions, OnnxModel};
+use tyrex::model::files::{ImportOptions, ModelFile};
+use tyrex::model::onnx::{self, ExportMetadata};
 use tyrex::model::{Mlp, Model};
 
 use super::Engine;
@@ -142,5 +143,5 @@ impl Engine {
 }
 
 pub(super) fn read(onnx: Vec<u8>) -> Result<Mlp> {
-    Ok(OnnxModel::from_bytes(onnx, &ImportOptions::default())?.core.into_network()?)
+    Ok(ModelFile::from_bytes(onnx, &ImportOptions::default())?.core.into_network()?)
 }

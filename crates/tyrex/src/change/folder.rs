@@ -14,7 +14,8 @@ use super::resume::PLAN;
 use super::{Ensemble, ModelChange, Origin};
 use crate::error::{Error, Result};
 use crate::file::{Overwrite, write_whole};
-use crate::model::onnx::{self, ExportMetadata, ImportOptions, OnnxModel};
+use crate::model::files::{ImportOptions, ModelFile};
+use crate::model::onnx::{self, ExportMetadata};
 use crate::model::{Fingerprint, Mlp, Model, TrainParams};
 use crate::seed::Seed;
 
@@ -41,14 +42,14 @@ struct Manifest {
     params: TrainParams,
     /// The number of inputs of every model.
     dim: usize,
-    base: ModelFile,
-    members: Vec<ModelFile>,
+    base: ManifestEntry,
+    members: Vec<ManifestEntry>,
 }
 
 /// One model file.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct ModelFile {
+struct ManifestEntry {
     file: String,
     fingerprint: Fingerprint,
 }
@@ -95,8 +96,8 @@ impl Ensemble {
                     .to_owned(),
             ));
         };
-        let entry = |file: String, model: &dyn Model| -> Result<ModelFile> {
-            Ok(ModelFile { file, fingerprint: network(model)?.fingerprint() })
+        let entry = |file: String, model: &dyn Model| -> Result<ManifestEntry> {
+            Ok(ManifestEntry { file, fingerprint: network(model)?.fingerprint() })
         };
         let members = self.members.iter().enumerate();
         let members = members.map(|(index, member)| entry(member_file(index), &**member));
@@ -137,7 +138,7 @@ impl Ensemble {
         if manifest.members.is_empty() {
             return Err(wrong("there are no members, expected at least one".to_owned()));
         }
-        let read = |entry: &ModelFile| {
+        let read = |entry: &ManifestEntry| {
             let mut parts = Path::new(&entry.file).components();
             if !matches!((parts.next(), parts.next()), (Some(Component::Normal(_)), None)) {
                 return Err(wrong(format!(
@@ -192,7 +193,7 @@ pub(super) fn write_network(
 /// The network in a file, if it has this number of inputs.
 pub(super) fn read_network(path: &Path, dim: usize) -> Result<Mlp> {
     let wrong = |problem| Error::Model { file: path.to_owned(), problem };
-    let core = OnnxModel::read(path, &ImportOptions::default())?.core;
+    let core = ModelFile::read(path, &ImportOptions::default())?.core;
     let network = core.into_network().map_err(|error| wrong(error.to_string()))?;
     if network.dim() != dim {
         let got = network.dim();

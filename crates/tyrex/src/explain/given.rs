@@ -16,7 +16,7 @@ use super::{CONFIDENCE, PROMISE, Promise, Retraining, import_bytes};
 use crate::change::{Ensemble, Given, MANIFEST, MOST_MEMBERS, Origin};
 use crate::choice::Choice as _;
 use crate::error::{Error, Result};
-use crate::model::onnx::ImportOptions;
+use crate::model::files::ImportOptions;
 use crate::model::{Fingerprint, Model};
 
 /// The set of a model that was retrained elsewhere, in the order of an ensemble's members.

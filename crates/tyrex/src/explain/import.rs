@@ -6,12 +6,12 @@ use super::Meaning;
 use crate::data::schema::Split;
 use crate::data::{Schema, Value, listed};
 use crate::error::{Error, Result};
-use crate::model::onnx::{Favourable, ImportOptions, OnnxModel};
+use crate::model::files::{Favourable, ImportOptions, ModelFile};
 
 /// Reads a model file. If the options name no class, `favourable_class` of the schema does; without
 /// it the schema's favourable label, provided that the file has names for its classes.
-pub fn import(path: &Path, schema: &Schema, options: &ImportOptions) -> Result<OnnxModel> {
-    import_with(|options| OnnxModel::read(path, options), schema, options).map_err(|error| {
+pub fn import(path: &Path, schema: &Schema, options: &ImportOptions) -> Result<ModelFile> {
+    import_with(|options| ModelFile::read(path, options), schema, options).map_err(|error| {
         match error {
             Error::InvalidModel(problem) => Error::Model { file: path.to_owned(), problem },
             other => other,
@@ -20,15 +20,15 @@ pub fn import(path: &Path, schema: &Schema, options: &ImportOptions) -> Result<O
 }
 
 /// The same for a model that is in memory.
-pub fn import_bytes(bytes: &[u8], schema: &Schema, options: &ImportOptions) -> Result<OnnxModel> {
-    import_with(|options| OnnxModel::from_bytes(bytes.to_vec(), options), schema, options)
+pub fn import_bytes(bytes: &[u8], schema: &Schema, options: &ImportOptions) -> Result<ModelFile> {
+    import_with(|options| ModelFile::from_bytes(bytes.to_vec(), options), schema, options)
 }
 
 fn import_with(
-    read: impl Fn(&ImportOptions) -> Result<OnnxModel>,
+    read: impl Fn(&ImportOptions) -> Result<ModelFile>,
     schema: &Schema,
     options: &ImportOptions,
-) -> Result<OnnxModel> {
+) -> Result<ModelFile> {
     let model = match written_here(&read, schema, options) {
         Some(own) => {
             check_class(&own, &read, options)?;
@@ -43,10 +43,10 @@ fn import_with(
 /// A model that this crate wrote, although a class is named. Its output is the probability of the
 /// favourable outcome: the class that the schema names is that of the original model.
 fn written_here(
-    read: &impl Fn(&ImportOptions) -> Result<OnnxModel>,
+    read: &impl Fn(&ImportOptions) -> Result<ModelFile>,
     schema: &Schema,
     options: &ImportOptions,
-) -> Option<OnnxModel> {
+) -> Option<ModelFile> {
     if options.favourable.is_none() && schema.model.favourable_class.is_none() {
         return None;
     }
@@ -56,8 +56,8 @@ fn written_here(
 
 /// Rejects options that invert a model that this crate wrote.
 fn check_class(
-    own: &OnnxModel,
-    read: &impl Fn(&ImportOptions) -> Result<OnnxModel>,
+    own: &ModelFile,
+    read: &impl Fn(&ImportOptions) -> Result<ModelFile>,
     options: &ImportOptions,
 ) -> Result<()> {
     if options.favourable.is_none() {
@@ -76,7 +76,7 @@ fn check_class(
 
 /// Rejects a schema whose favourable label differs from that of the schema in the model file: every
 /// answer would be inverted.
-pub(super) fn check_meaning(model: &OnnxModel, schema: &Schema) -> Result<()> {
+pub(super) fn check_meaning(model: &ModelFile, schema: &Schema) -> Result<()> {
     // Another tool may have written different content under the same key.
     let Ok(Some(own)) = embedded_schema(model) else {
         return Ok(());
@@ -92,10 +92,10 @@ pub(super) fn check_meaning(model: &OnnxModel, schema: &Schema) -> Result<()> {
 }
 
 fn with_class_of(
-    read: impl Fn(&ImportOptions) -> Result<OnnxModel>,
+    read: impl Fn(&ImportOptions) -> Result<ModelFile>,
     schema: &Schema,
     options: &ImportOptions,
-) -> Result<OnnxModel> {
+) -> Result<ModelFile> {
     let given = match &schema.model.favourable_class {
         Some(Value::Number(number)) => Some(Favourable::Class(*number as usize)),
         Some(name) => Some(Favourable::Label(name.to_string())),
@@ -138,7 +138,7 @@ fn named(labels: &[String], favourable: &[Value]) -> Vec<usize> {
 
 /// Rejects a class by its number if the classes have names, and another one has the name of the
 /// favourable value.
-fn check_number(model: &OnnxModel, class: &Favourable, schema: &Schema) -> Result<()> {
+fn check_number(model: &ModelFile, class: &Favourable, schema: &Schema) -> Result<()> {
     let (Favourable::Class(_), Some(labels)) = (class, &model.labels) else { return Ok(()) };
     let favourable = &schema.label.favourable;
     match *named(labels, favourable) {
@@ -171,13 +171,13 @@ fn wrong(labels: &[String], favourable: &[Value], which: &str) -> Error {
 
 /// The schema in a model file that this crate wrote, without its split, which names the rows that
 /// trained the model and does not apply to new rows.
-pub fn embedded_schema(model: &OnnxModel) -> Result<Option<Schema>> {
+pub fn embedded_schema(model: &ModelFile) -> Result<Option<Schema>> {
     let stored = stored_schema(model)?;
     Ok(stored.map(|schema| Schema { split: Split::AllTrain, ..schema }))
 }
 
 /// The same with its split.
-pub(super) fn stored_schema(model: &OnnxModel) -> Result<Option<Schema>> {
+pub(super) fn stored_schema(model: &ModelFile) -> Result<Option<Schema>> {
     let Some(text) = model.metadata.get("schema") else { return Ok(None) };
     Schema::from_toml(text).map(Some).map_err(|error| {
         Error::InvalidModel(format!("the schema in its metadata is damaged: {error}"))

@@ -6,14 +6,14 @@ use crate::data::encode::{Affine, Block, Coding};
 use crate::data::schema::{ModelInput, Scaling};
 use crate::data::{Encoder, Feature, Schema, Value, listed};
 use crate::error::{Error, Result};
-use crate::model::onnx::{Block as Step, Category, Core, Inputs, OnnxModel};
+use crate::model::files::{Block as Step, Category, Core, Inputs, ModelFile};
 use crate::model::trees::Substitute;
 
 /// The encoding of the columns that the model file takes: the one in the file, the one of a model
 /// in use beside it, or the one fitted on the data. `None` if the file takes raw columns.
 pub(super) fn columns(
     data: &Reference,
-    model: &OnnxModel,
+    model: &ModelFile,
     input: ModelInput,
     beside: Option<&Encoder>,
 ) -> Result<Option<Encoder>> {
@@ -31,7 +31,7 @@ pub(super) fn columns(
 }
 
 /// The encoder in the metadata of a file, for the features of the schema.
-pub(super) fn stored_encoder(model: &OnnxModel, schema: &Schema) -> Result<Option<Encoder>> {
+pub(super) fn stored_encoder(model: &ModelFile, schema: &Schema) -> Result<Option<Encoder>> {
     let Some(text) = model.metadata.get("encoder") else { return Ok(None) };
     let stored: Encoder = serde_json::from_str(text).map_err(|error| {
         Error::InvalidModel(format!("the encoder in its metadata is damaged: {error}"))
@@ -44,7 +44,7 @@ pub(super) fn stored_encoder(model: &OnnxModel, schema: &Schema) -> Result<Optio
 /// columns that the file takes, `None` for raw columns, which the file encodes itself.
 pub(super) fn encoder(
     schema: &Schema,
-    model: &OnnxModel,
+    model: &ModelFile,
     columns: Option<&Encoder>,
 ) -> Result<Encoder> {
     let encoder = match columns {
@@ -62,7 +62,7 @@ pub(super) fn encoder(
 
 /// The core as a function of the encoder's points: missing values that the encoder passes become
 /// NaN, or the values that the model imputes.
-pub(super) fn core(encoder: &Encoder, model: OnnxModel) -> Result<Core> {
+pub(super) fn core(encoder: &Encoder, model: ModelFile) -> Result<Core> {
     let imputed: Vec<Option<f64>> = model
         .preprocessing
         .iter()
@@ -71,6 +71,7 @@ pub(super) fn core(encoder: &Encoder, model: OnnxModel) -> Result<Core> {
                 vec![missing.map(|value| scale * value + shift)]
             }
             Step::OneHot { categories, .. } => vec![None; categories.len()],
+            Step::Code { .. } => vec![None],
         })
         .collect();
     let (mut columns, mut substitutes) = (Vec::new(), Vec::new());
@@ -206,14 +207,26 @@ fn affine(column: &str, scale: f64, shift: f64) -> Result<Affine> {
 }
 
 /// The model takes raw columns and encodes them itself.
-fn raw(schema: &Schema, model: &OnnxModel) -> Result<Encoder> {
+fn raw(schema: &Schema, model: &ModelFile) -> Result<Encoder> {
     let feature_of = assigned(schema, &model.inputs)?;
     let mut blocks = Vec::with_capacity(model.preprocessing.len());
     for step in &model.preprocessing {
         let feature = feature_of[step.column()];
         blocks.push(match step {
             Step::Number { scale, shift, .. } => {
-                Block::number(&feature.name, affine(&feature.name, *scale, *shift)?)
+                let affine = affine(&feature.name, *scale, *shift)?;
+                match truth_values(feature) {
+                    Some(coding) => coded(feature, coding, affine),
+                    None => Block::number(&feature.name, affine),
+                }
+            }
+            Step::Code { categories, .. } => {
+                let known = feature.kind.levels();
+                let codes = categories.iter().map(|category| level(feature, category)).zip(0..);
+                // The model may know levels that the schema does not allow.
+                let codes = codes.filter(|(level, _)| known.is_empty() || known.contains(level));
+                let codes = codes.map(|(level, code)| (level, f64::from(code)));
+                coded(feature, codes.unzip(), Affine::IDENTITY)
             }
             Step::OneHot { categories, .. } if is_switch(feature, categories) => {
                 switch(feature, &categories[0])
@@ -234,13 +247,26 @@ fn is_switch(feature: &Feature, categories: &[Category]) -> bool {
     matches!(categories, [only] if levels.len() == 2 && levels.contains(&level(feature, only)))
 }
 
+/// One column: a code for each level.
+fn coded(feature: &Feature, (levels, codes): (Vec<Value>, Vec<f64>), affine: Affine) -> Block {
+    let coding = Coding::Code { levels, codes, affine };
+    Block { feature: feature.name.clone(), coding, beside: Vec::new(), passes: false }
+}
+
+/// 0 and 1 for a feature with the levels `false` and `true`: a model that takes a number has them.
+fn truth_values(feature: &Feature) -> Option<(Vec<Value>, Vec<f64>)> {
+    let levels = feature.kind.levels();
+    let truth = |level: &Value| ["false", "true"].iter().position(|word| level.matches(word));
+    let codes: Option<Vec<f64>> = levels.iter().map(|l| truth(l).map(|code| code as f64)).collect();
+    codes.filter(|codes| codes.len() == 2).map(|codes| (levels.to_vec(), codes))
+}
+
 /// One column: 1 for the level that the category means, 0 for the other.
 fn switch(feature: &Feature, category: &Category) -> Block {
     let on = level(feature, category);
     let levels = feature.kind.levels().to_vec();
     let codes = levels.iter().map(|level| f64::from(u8::from(*level == on))).collect();
-    let coding = Coding::Code { levels, codes, affine: Affine::IDENTITY };
-    Block { feature: feature.name.clone(), coding, beside: Vec::new(), passes: false }
+    coded(feature, (levels, codes), Affine::IDENTITY)
 }
 
 /// The feature's level that a category of the model means.
@@ -255,7 +281,11 @@ fn level(feature: &Feature, category: &Category) -> Value {
 
 /// The feature of each raw column: by name, or by position if the model has no names.
 fn assigned<'a>(schema: &'a Schema, inputs: &Inputs) -> Result<Vec<&'a Feature>> {
-    let by_name = |name: &str| schema.position(name).map(|index| &schema.features[index]);
+    // LightGBM writes `_` for a space.
+    let written =
+        |name: &str| schema.features.iter().position(|f| f.name.replace(' ', "_") == name);
+    let position = |name: &str| schema.position(name).or_else(|| written(name));
+    let by_name = |name: &str| position(name).map(|index| &schema.features[index]);
     let named = match inputs {
         Inputs::Matrix { .. } => None,
         Inputs::Columns(columns)

@@ -79,7 +79,8 @@ use crate::counterfactual::SearchModels;
 use crate::data::schema::MissingPolicy;
 use crate::data::{Dataset, Encoder, Feature, Row, Schema};
 use crate::error::{Error, Result};
-use crate::model::onnx::{self, ExportMetadata, OnnxModel};
+use crate::model::files::ModelFile;
+use crate::model::onnx::{self, ExportMetadata};
 use crate::model::train::{EpochReport, Job, OutputLayer};
 use crate::model::{Examples, Fingerprint, Model, TrainParams, train_all};
 use crate::points::Points;
@@ -213,7 +214,7 @@ impl Explainer {
     ///
     /// A file that this crate wrote has the split and the digest of the rows that trained its
     /// network. If that split of the reference gives these rows, they are its training rows.
-    pub fn with_model(data: Reference, model: OnnxModel) -> Result<Self> {
+    pub fn with_model(data: Reference, model: ModelFile) -> Result<Self> {
         let columns = input::columns(&data, &model, data.schema().model.input, None)?;
         let encoder = input::encoder(data.schema(), &model, columns.as_ref())?;
         let recipe = Recipe::read(&model.metadata)?;

@@ -13,7 +13,7 @@ use crate::data::encode::{Affine, Block, Coding};
 use crate::data::schema::ModelInput;
 use crate::data::{Encoder, Row};
 use crate::error::{Error, Result};
-use crate::model::onnx::{Core, ImportOptions, OnnxModel};
+use crate::model::files::{Core, ImportOptions, ModelFile};
 use crate::model::{Fingerprint, Mlp, Model, ModelSummary};
 use crate::points::Points;
 
@@ -22,7 +22,7 @@ impl Retraining<'_> {
     ///
     /// `takes` are the columns that the file takes, those of the schema (`[model] input`) as a rule.
     /// Encoded columns of a file without an encoder are those of the model in use.
-    pub fn fitted(self, model: OnnxModel, takes: ModelInput) -> Result<Arc<dyn Model>> {
+    pub fn fitted(self, model: ModelFile, takes: ModelInput) -> Result<Arc<dyn Model>> {
         let Self { explainer } = self;
         let beside = explainer.columns.as_deref();
         let columns = input::columns(explainer.reference(), &model, takes, beside)?;
@@ -59,7 +59,7 @@ impl Retraining<'_> {
         if *explainer.model == **ensemble.base() {
             return Ok(ensemble);
         }
-        let base = OnnxModel::read(&folder.join(BASE), &ImportOptions::default())?;
+        let base = ModelFile::read(&folder.join(BASE), &ImportOptions::default())?;
         let Some(theirs) = input::stored_encoder(&base, explainer.schema())? else {
             return Ok(ensemble);
         };

@@ -17,7 +17,7 @@ use crate::data::schema::{ModelInput, Scaling};
 use crate::data::{Encoder, listed};
 use crate::error::{Error, Result};
 use crate::model::Model;
-use crate::model::onnx::Core;
+use crate::model::files::Core;
 
 /// A model on raw columns: its core and encoder on the scale of its file, and the scale in use.
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use crate::data::encode::Coding;
 use crate::data::schema::{Action, Feature, ModelInput};
 use crate::data::{Encoder, Value};
 use crate::error::{Error, Result};
-use crate::model::onnx::{Block as Step, OnnxModel};
+use crate::model::files::{Block as Step, ModelFile};
 
 /// Fewer rows show nothing.
 const LEAST_ROWS: usize = 20;
@@ -49,7 +49,7 @@ pub(super) struct Imported {
 
 impl Imported {
     /// A model file whose inputs the encoder makes of the rows.
-    pub(super) fn of(reference: &Reference, encoder: &Encoder, model: &OnnxModel) -> Self {
+    pub(super) fn of(reference: &Reference, encoder: &Encoder, model: &ModelFile) -> Self {
         let name = model.labels.as_ref().and_then(|labels| labels.get(model.favourable));
         let class = match name {
             Some(name) => format!("class `{name}`"),
@@ -204,7 +204,7 @@ fn is_scaled(step: &Step) -> bool {
 }
 
 /// The doubt about columns that a model file scales, if their spread after that is unusual.
-fn scale_doubt(reference: &Reference, encoder: &Encoder, model: &OnnxModel) -> Option<String> {
+fn scale_doubt(reference: &Reference, encoder: &Encoder, model: &ModelFile) -> Option<String> {
     let widths = model.preprocessing.iter().map(Step::width);
     let ends = widths.scan(0, |end, width| {
         *end += width;

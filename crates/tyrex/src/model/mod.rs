@@ -5,6 +5,7 @@
 mod activation;
 mod committee;
 mod curvature;
+pub mod files;
 mod fingerprint;
 pub(crate) mod interval;
 mod kernel;

@@ -11,7 +11,8 @@ use tyrex::change::{
     Architecture, Dropout, Ensemble, LeaveOut, MANIFEST, ModelChange, PLAN, Plan, Reinitialise,
     WeightNoise,
 };
-use tyrex::model::onnx::{ExportMetadata, ImportOptions, OnnxModel};
+use tyrex::model::files::{ImportOptions, ModelFile};
+use tyrex::model::onnx::ExportMetadata;
 use tyrex::model::train::{EpochReport, OutputLayer};
 use tyrex::model::{Activation, Examples, Mlp, Model, Output, TrainParams, train};
 use tyrex::{Error, Overwrite, Points, Result, Seed};
@@ -258,7 +259,7 @@ fn a_folder_gives_back_what_it_was_given() {
         ensemble.write(&place, &metadata(), Overwrite::Refuse).unwrap();
         assert_eq!(Ensemble::read(&place).unwrap(), ensemble);
         let member =
-            OnnxModel::read(&place.join("member-0001.onnx"), &ImportOptions::default()).unwrap();
+            ModelFile::read(&place.join("member-0001.onnx"), &ImportOptions::default()).unwrap();
         assert_eq!(member.metadata["schema"], "a schema");
     }
 }

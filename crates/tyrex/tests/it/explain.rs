@@ -12,8 +12,8 @@ use tyrex::explain::{
     AdviceFile, AdviceRows, Explainer, Part, Reference, Request, UnlabelledRows, embedded_schema,
     import,
 };
-use tyrex::model::onnx::{
-    Block, Category, Cell, Core, ImportOptions, InputColumn, InputKind, Inputs, OnnxModel,
+use tyrex::model::files::{
+    Block, Category, Cell, Core, ImportOptions, InputColumn, InputKind, Inputs, ModelFile,
 };
 use tyrex::model::train::OutputLayer;
 use tyrex::model::trees::Comparison;
@@ -84,7 +84,7 @@ fn a_written_model_comes_back_with_its_schema_and_gives_the_same_scores() {
     let explainer = trained(0);
     std::fs::write(&path, explainer.to_onnx().unwrap()).unwrap();
 
-    let model = OnnxModel::read(&path, &ImportOptions::default()).unwrap();
+    let model = ModelFile::read(&path, &ImportOptions::default()).unwrap();
     let schema = embedded_schema(&model).unwrap().unwrap();
     // Applicants nobody has judged: the label column is gone.
     let dataset = german();
@@ -131,12 +131,12 @@ fn rows(schema: &Schema) -> Reference {
 }
 
 /// A linear model with the given inputs and what is done to them.
-fn linear(inputs: Inputs, preprocessing: Vec<Block>) -> OnnxModel {
+fn linear(inputs: Inputs, preprocessing: Vec<Block>) -> ModelFile {
     let dim: usize = preprocessing.iter().map(Block::width).sum();
     let weights = (0..dim).map(|column| 0.25 * (column as f32 + 1.0)).collect();
     let layer = Dense { weights, bias: vec![-0.5], activation: Activation::Identity };
     let mlp = Mlp::new(dim, &[layer], Output::Sigmoid { favourable: true }).unwrap();
-    OnnxModel {
+    ModelFile {
         inputs,
         preprocessing,
         core: Core::Mlp(mlp),
@@ -231,7 +231,7 @@ fn models_that_do_not_fit_the_schema_are_refused_in_words() {
         Inputs::Columns(names.iter().map(|name| column(name, InputKind::Number)).collect())
     };
     let encoded = encoded_schema();
-    let cases: [(&str, &str, OnnxModel, &[&str]); 8] = [
+    let cases: [(&str, &str, ModelFile, &[&str]); 8] = [
         (
             "encoded, too many inputs",
             &encoded,
@@ -404,7 +404,7 @@ fn a_score_that_is_no_number_is_an_error_that_names_the_row() {
         column("housing", InputKind::Text),
     ]);
     let steps = vec![number(0, 1.0, 0.0), one_hot(1, &["own", "rent"])];
-    let model = OnnxModel { core: Core::Trees(trees), ..linear(inputs, steps) };
+    let model = ModelFile { core: Core::Trees(trees), ..linear(inputs, steps) };
     let error = Explainer::with_model(rows(&schema), model).unwrap_err().to_string();
     assert!(error.contains("rows.csv, row 1, is inf"), "{error}");
 }
@@ -600,7 +600,7 @@ fn trees_are_a_model_without_gradients_and_are_not_written() {
         column("housing", InputKind::Text),
     ]);
     let steps = vec![number(0, 1.0, 0.0), one_hot(1, &["own", "rent"])];
-    let model = OnnxModel { core: Core::Trees(trees), ..linear(inputs, steps) };
+    let model = ModelFile { core: Core::Trees(trees), ..linear(inputs, steps) };
     let schema = Schema::from_toml(SCHEMA).unwrap();
     let explainer = Explainer::with_model(rows(&schema), model).unwrap();
     assert_eq!(explainer.scores(), [0.25, 0.75, 0.25, 0.75]);

@@ -8,9 +8,8 @@ use std::path::Path;
 use tyrex::data::schema::ModelRule;
 use tyrex::data::{Schema, Table, Value};
 use tyrex::explain::{Ask, Explainer, PerformanceTally, Reference, UnlabelledRows, import_bytes};
-use tyrex::model::onnx::{
-    Block, Core, ExportMetadata, Favourable, ImportOptions, Inputs, OnnxModel, write,
-};
+use tyrex::model::files::{Block, Core, Favourable, ImportOptions, Inputs, ModelFile};
+use tyrex::model::onnx::{ExportMetadata, write};
 use tyrex::model::trees::{Aggregate, Comparison, Transform, TreeEnsemble, TreeNode};
 use tyrex::model::{Activation, Dense, Mlp, Output, TrainParams};
 use tyrex::{Result, Seed};
@@ -54,8 +53,8 @@ fn linear(weights: [f32; 2], bias: f32) -> Mlp {
     Mlp::new(2, &[layer], Output::Sigmoid { favourable: true }).unwrap()
 }
 
-fn model(core: Core, preprocessing: Vec<Block>) -> OnnxModel {
-    OnnxModel {
+fn model(core: Core, preprocessing: Vec<Block>) -> ModelFile {
+    ModelFile {
         inputs: Inputs::Matrix { columns: 2 },
         preprocessing,
         core,
@@ -71,7 +70,7 @@ fn number(column: usize, missing: Option<f64>, mean: f64, deviation: f64) -> Blo
     Block::Number { column, missing, scale: 1.0 / deviation, shift: -mean / deviation }
 }
 
-fn explainer(schema: &Schema, rows: usize, model: OnnxModel) -> Result<Explainer> {
+fn explainer(schema: &Schema, rows: usize, model: ModelFile) -> Result<Explainer> {
     Explainer::with_model(Reference::read(schema, people(rows))?, model)
 }
 
@@ -240,7 +239,7 @@ fn tree(missing: bool) -> Core {
 
 const HOLES: &str = "income,debt\n50000,1000\n,1000\n,9000\n40000,1000\n60000,\n";
 
-fn with_holes(schema: &Schema, model: OnnxModel) -> Result<Explainer> {
+fn with_holes(schema: &Schema, model: ModelFile) -> Result<Explainer> {
     let table = Table::from_csv(Path::new("holes.csv"), HOLES.as_bytes()).unwrap();
     let rows = UnlabelledRows::read(schema, table)?.without_scale();
     Explainer::with_model(Reference::Unlabelled(rows), model)

@@ -13,7 +13,7 @@ use tyrex::explain::{
     StabilityTerms, UnlabelledRows, embedded_schema,
 };
 use tyrex::measure::Gamma;
-use tyrex::model::onnx::{ImportOptions, OnnxModel};
+use tyrex::model::files::{ImportOptions, ModelFile};
 use tyrex::model::{Model, TrainParams, train};
 use tyrex::{Error, Overwrite, Points, Seed};
 
@@ -65,7 +65,7 @@ fn an_ensemble_of_another_model_is_refused() {
     );
     // Its files are models with a schema, like any that is trained.
     let file = folder.path().join("member-0001.onnx");
-    let model = OnnxModel::read(&file, &ImportOptions::default()).unwrap();
+    let model = ModelFile::read(&file, &ImportOptions::default()).unwrap();
     assert!(embedded_schema(&model).unwrap().is_some());
     let params = TrainParams { hidden: vec![8], epochs: 4, ..TrainParams::paper() };
     let other =
@@ -80,7 +80,7 @@ fn rows_without_labels_cannot_train() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("m.onnx");
     std::fs::write(&path, trained().to_onnx().unwrap()).unwrap();
-    let model = OnnxModel::read(&path, &ImportOptions::default()).unwrap();
+    let model = ModelFile::read(&path, &ImportOptions::default()).unwrap();
     let schema = embedded_schema(&model).unwrap().unwrap();
     let dataset = german();
     let columns = dataset.table().columns();

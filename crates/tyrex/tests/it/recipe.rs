@@ -14,7 +14,8 @@ use tyrex::explain::{
     Ask, Explainer, Reference, RetrainingTerms, SIBLINGS, UnlabelledRows, embedded_schema,
     verify_certificates,
 };
-use tyrex::model::onnx::{ExportMetadata, ImportOptions, OnnxModel, write};
+use tyrex::model::files::{ImportOptions, ModelFile};
+use tyrex::model::onnx::{ExportMetadata, write};
 use tyrex::model::train::{ClassWeights, EarlyStopping, Schedule};
 use tyrex::model::{Activation, TrainParams};
 
@@ -24,8 +25,8 @@ fn trained(params: &TrainParams) -> Explainer {
     Explainer::train(german(), params, Seed(5), |_| ControlFlow::Continue(())).unwrap()
 }
 
-fn read(bytes: Vec<u8>) -> OnnxModel {
-    OnnxModel::from_bytes(bytes, &ImportOptions::default()).unwrap()
+fn read(bytes: Vec<u8>) -> ModelFile {
+    ModelFile::from_bytes(bytes, &ImportOptions::default()).unwrap()
 }
 
 fn from_file(bytes: Vec<u8>) -> Explainer {

@@ -11,7 +11,7 @@ use tyrex::change::{Ensemble, ModelChange};
 use tyrex::data::encode::{Affine, Coding};
 use tyrex::data::{Schema, Table};
 use tyrex::explain::{Ask, Explainer, Reference, UnlabelledRows};
-use tyrex::model::onnx::{Block, Core, ImportOptions, Inputs, OnnxModel};
+use tyrex::model::files::{Block, Core, ImportOptions, Inputs, ModelFile};
 use tyrex::model::trees::{Comparison, TreeNode};
 use tyrex::model::{Activation, Dense, Mlp, Model as _, Output, TrainParams};
 use tyrex::{Overwrite, Points, Seed};
@@ -252,15 +252,15 @@ fn rows(schema: &str) -> UnlabelledRows {
 }
 
 /// The model on the scale of its file, and on the scale that is fitted on the rows.
-fn plain_and_common(schema: &str, model: &OnnxModel) -> [Explainer; 2] {
+fn plain_and_common(schema: &str, model: &ModelFile) -> [Explainer; 2] {
     [rows(schema).without_scale(), rows(schema)]
         .map(|rows| Explainer::with_model(Reference::Unlabelled(rows), model.clone()).unwrap())
 }
 
-fn model(core: Core, score: (f64, f64)) -> OnnxModel {
+fn model(core: Core, score: (f64, f64)) -> ModelFile {
     let step = |column, (scale, shift)| Block::Number { column, missing: None, scale, shift };
     let plain = (1.0, 0.0);
-    OnnxModel {
+    ModelFile {
         inputs: Inputs::Matrix { columns: 5 },
         preprocessing: vec![
             step(0, plain),

@@ -11,7 +11,7 @@ use tyrex::data::{Schema, Table};
 use tyrex::explain::{
     Candidate, Explainer, Gate, PromiseStatus, Reference, Request, WrittenPromise, import,
 };
-use tyrex::model::onnx::ImportOptions;
+use tyrex::model::files::ImportOptions;
 
 const SCHEMA: &str = include_str!("../schemas/purposes.toml");
 

@@ -1,7 +1,8 @@
-//! ONNX in and out, against onnxruntime: models that the real packages export are read and
-//! scored, and a model that tyrex writes is evaluated by onnxruntime.
+//! Model files in and out, against the real packages: models that they export or save are read
+//! and scored, and a model that tyrex writes is evaluated by onnxruntime.
 
 mod candidates;
+mod files;
 mod retrained;
 
 use std::path::{Path, PathBuf};
@@ -12,9 +13,8 @@ use serde::Deserialize;
 use tyrex::data::schema::{Label, MissingPolicy, ModelInput};
 use tyrex::data::{Column, Feature, FeatureKind, Row, Schema, Table, Value};
 use tyrex::explain::{Explainer, Reference, UnlabelledRows};
-use tyrex::model::onnx::{
-    Block, Cell, Core, ExportMetadata, Favourable, ImportOptions, Inputs, OnnxModel, write,
-};
+use tyrex::model::files::{Block, Cell, Core, Favourable, ImportOptions, Inputs, ModelFile};
+use tyrex::model::onnx::{ExportMetadata, write};
 use tyrex::model::{Activation, Dense, Mlp, Model, Output};
 use tyrex::{Points, Seed};
 
@@ -28,7 +28,7 @@ struct Case {
     file: String,
     kind: String,
     operators: Vec<String>,
-    output: String,
+    output: Option<String>,
     favourable: Option<usize>,
     logits: bool,
     columns: Vec<Vec<RawCell>>,
@@ -105,11 +105,11 @@ fn models_of_other_packages_score_like_onnxruntime() {
 /// The largest difference to onnxruntime over the rows of a case.
 fn deviation(case: &Case, folder: &Path) -> Result<f64, String> {
     let options = ImportOptions {
-        output: Some(case.output.clone()),
+        output: case.output.clone(),
         favourable: case.favourable.map(Favourable::Class),
         logits: case.logits,
     };
-    let model = OnnxModel::read(&folder.join(&case.file), &options).map_err(|e| e.to_string())?;
+    let model = ModelFile::read(&folder.join(&case.file), &options).map_err(|e| e.to_string())?;
     let kind = match &model.core {
         Core::Mlp(_) => "mlp",
         Core::Trees(_) => "trees",
@@ -119,7 +119,7 @@ fn deviation(case: &Case, folder: &Path) -> Result<f64, String> {
     }
     // Without help, the same output is found wherever it needs no choice of class.
     let alone =
-        OnnxModel::read(&folder.join(&case.file), &ImportOptions { output: None, ..options });
+        ModelFile::read(&folder.join(&case.file), &ImportOptions { output: None, ..options });
     if alone.map_err(|e| e.to_string())? != model {
         return Err("another output was chosen without a name".into());
     }
@@ -143,7 +143,7 @@ fn deviation(case: &Case, folder: &Path) -> Result<f64, String> {
 }
 
 /// Raw columns: rows of a schema, encoded by the encoder that comes with the model.
-fn through_rows(model: &OnnxModel, case: &Case, cells: &[Vec<Cell>]) -> Result<f64, String> {
+fn through_rows(model: &ModelFile, case: &Case, cells: &[Vec<Cell>]) -> Result<f64, String> {
     let schema = schema(model, cells);
     let encoder = model.encoder(&schema).map_err(|e| e.to_string())?;
     let values = |row: &Vec<Cell>| row.iter().map(|&cell| value(cell)).collect();
@@ -154,7 +154,7 @@ fn through_rows(model: &OnnxModel, case: &Case, cells: &[Vec<Cell>]) -> Result<f
 }
 
 /// Rows with missing cells that the model gets as they are: `missing = "pass"`.
-fn through_missing(model: &OnnxModel, case: &Case, cells: &[Vec<Cell>]) -> Result<f64, String> {
+fn through_missing(model: &ModelFile, case: &Case, cells: &[Vec<Cell>]) -> Result<f64, String> {
     let mut schema = schema(model, cells);
     schema.missing.policy = MissingPolicy::Pass;
     schema.model.input = ModelInput::Raw;
@@ -206,18 +206,19 @@ fn value(cell: Cell) -> Value {
 }
 
 /// What a person would write down about the case's columns.
-fn schema(model: &OnnxModel, cells: &[Vec<Cell>]) -> Schema {
+fn schema(model: &ModelFile, cells: &[Vec<Cell>]) -> Schema {
     let names: Vec<String> = match &model.inputs {
         Inputs::Matrix { columns } => (0..*columns).map(|i| format!("column {i}")).collect(),
         Inputs::Columns(columns) => columns.iter().map(|c| c.name.clone()).collect(),
     };
     let features = names.iter().enumerate().map(|(column, name)| {
-        let one_hot = |b: &Block| matches!(b, Block::OneHot { .. }) && b.column() == column;
-        let kind = if model.preprocessing.iter().any(one_hot) {
+        let of_levels = |b: &Block| !matches!(b, Block::Number { .. }) && b.column() == column;
+        let kind = if model.preprocessing.iter().any(of_levels) {
             let mut levels: Vec<Value> = Vec::new();
             for row in cells {
                 let level = value(row[column]);
-                if !levels.contains(&level) {
+                let is_missing = level.number().is_some_and(f64::is_nan);
+                if !is_missing && !levels.contains(&level) {
                     levels.push(level);
                 }
             }

@@ -601,6 +601,150 @@ def boosting_models(cases):
             )
 
 
+# ------------------------------------------------------------------ TreeEnsemble of ai.onnx.ml 5
+
+
+class TreeEnsemble:
+    """Collects nodes and leaves for one operator."""
+
+    MODES = ["<=", "<", ">=", ">", "==", "!=", "in"]
+
+    def __init__(self, targets=1, aggregate=1, transform=0):
+        self.plain = {"n_targets": targets, "aggregate_function": aggregate}
+        self.plain["post_transform"] = transform
+        self.roots, self.nodes, self.leaves, self.members = [], [], [], []
+
+    def leaf(self, target, weight):
+        self.leaves.append((target, weight))
+        return len(self.leaves) - 1, True
+
+    def node(self, feature, mode, split, yes, no, missing=0):
+        """Children are made first: pairs of a number and whether it is a leaf."""
+        if mode == "in":
+            self.members += [*split, np.nan]
+            split = 0.0
+        self.nodes.append((feature, self.MODES.index(mode), split, missing, *yes, *no))
+        return len(self.nodes) - 1, False
+
+    def root(self, child):
+        number, is_leaf = child
+        if is_leaf:
+            number, _ = self.node(0, "<=", 0.0, child, child)
+        self.roots.append(number)
+
+    def tree(self, tree, weights, node=0):
+        """A tree of scikit-learn; `weights(node)` is the target and the weight of a leaf."""
+        if tree.children_left[node] < 0:
+            return self.leaf(*weights(node))
+        yes = self.tree(tree, weights, tree.children_left[node])
+        no = self.tree(tree, weights, tree.children_right[node])
+        missing = int(tree.missing_go_to_left[node])
+        return self.node(tree.feature[node], "<=", tree.threshold[node], yes, no, missing)
+
+    def model(self, double=False):
+        real = onnx.TensorProto.DOUBLE if double else onnx.TensorProto.FLOAT
+        features, modes, splits, missing, yes, yes_leaf, no, no_leaf = zip(*self.nodes)
+        targets, weights = zip(*self.leaves)
+
+        def tensor(name, kind, values):
+            kept = onnx.helper.make_tensor(name, kind, [len(values)], list(values))
+            return {name: kept}
+
+        def whole(values):
+            return [int(value) for value in values]
+
+        node = onnx.helper.make_node(
+            "TreeEnsemble",
+            ["x"],
+            ["y"],
+            domain="ai.onnx.ml",
+            **self.plain,
+            **tensor("nodes_modes", onnx.TensorProto.UINT8, modes),
+            **tensor("nodes_splits", real, splits),
+            **tensor("leaf_weights", real, weights),
+            **(tensor("membership_values", real, self.members) if self.members else {}),
+            tree_roots=self.roots,
+            nodes_featureids=whole(features),
+            nodes_missing_value_tracks_true=whole(missing),
+            nodes_truenodeids=whole(yes),
+            nodes_trueleafs=whole(yes_leaf),
+            nodes_falsenodeids=whole(no),
+            nodes_falseleafs=whole(no_leaf),
+            leaf_targetids=whole(targets),
+        )
+        graph = onnx.helper.make_graph(
+            [node],
+            "trees",
+            [onnx.helper.make_tensor_value_info("x", real, [None, COLUMNS])],
+            [onnx.helper.make_tensor_value_info("y", real, [None, self.plain["n_targets"]])],
+        )
+        opsets = [("", 20), ("ai.onnx.ml", 5)]
+        made = onnx.helper.make_model(
+            graph, opset_imports=[onnx.helper.make_opsetid(*each) for each in opsets]
+        )
+        made.ir_version = 10
+        return made
+
+
+def tree_ensembles(cases):
+    from sklearn.ensemble import GradientBoostingClassifier, RandomForestClassifier
+
+    train, rows = numbers(22, rows=400), numbers(23)
+    train[::7, 1] = np.nan
+    rows[::5, 1] = np.nan
+    known = np.nan_to_num(train)
+
+    def add(name, ensemble, favourable=None, inputs=rows, **options):
+        inputs = inputs.astype(np.float64) if options.get("double") else inputs
+        model = ensemble.model(**options)
+        cases.add(name, inputs, "y", favourable=favourable, kind="trees", model=model)
+
+    forest = RandomForestClassifier(20, max_depth=7, random_state=0).fit(train, labels(known))
+    trees = [each.tree_ for each in forest.estimators_]
+    for aggregate, word in [(0, "average"), (2, "minimum"), (3, "maximum")]:
+        made = TreeEnsemble(aggregate=aggregate)
+        for tree in trees:
+            made.root(made.tree(tree, lambda node, tree=tree: (0, tree.value[node, 0, 1])))
+        add(f"tree-ensemble-{word}", made)
+        if aggregate == 0:
+            add("tree-ensemble-double", made, double=True)
+    boosted = GradientBoostingClassifier(n_estimators=20, random_state=0)
+    boosted.fit(known, labels(known))
+    made = TreeEnsemble(transform=2)
+    made.root(made.leaf(0, -0.25))
+    for (each,) in boosted.estimators_:
+        tree = each.tree_
+        made.root(made.tree(tree, lambda node, tree=tree: (0, 0.1 * tree.value[node, 0, 0])))
+    add("tree-ensemble-logistic", made)
+    boosted.fit(known, labels(known, 3))
+    made = TreeEnsemble(targets=3, transform=1)
+    for stage in boosted.estimators_:
+        for target, each in enumerate(stage):
+            tree = each.tree_
+            made.root(
+                made.tree(tree, lambda n, t=tree, target=target: (target, 0.1 * t.value[n, 0, 0]))
+            )
+    add("tree-ensemble-softmax", made, favourable=1)
+    # Every mode, sets among them, on whole numbers.
+    random = np.random.default_rng(24)
+    made = TreeEnsemble(transform=2)
+
+    def branch(depth):
+        if depth == 0:
+            return made.leaf(0, float(random.normal()))
+        yes, no = branch(depth - 1), branch(depth - 1)
+        mode = TreeEnsemble.MODES[random.integers(7)]
+        values = np.sort(random.choice(np.arange(-4, 5), 3, replace=False)).astype(float)
+        split = list(values) if mode == "in" else float(values[0])
+        missing = int(random.integers(2))
+        return made.node(int(random.integers(COLUMNS)), mode, split, yes, no, missing)
+
+    for _ in range(12):
+        made.root(branch(4))
+    whole = np.round(rows)
+    add("tree-ensemble-every-mode", made, inputs=whole)
+
+
 def evaluate(rows, answers, *models):
     """Writes onnxruntime's `probability` and `logits` for models that tyrex wrote."""
     matrix = np.array(json.loads(Path(rows).read_text()), dtype=np.float32)
@@ -628,6 +772,7 @@ def main(arguments):
         "keras": keras_models,
         "sklearn": sklearn_models,
         "boosting": boosting_models,
+        "tree-ensemble": tree_ensembles,
     }
     for name, make in makers.items():
         if len(arguments) == 1 or name in arguments[1:]:

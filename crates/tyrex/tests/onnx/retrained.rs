@@ -16,7 +16,7 @@ use tyrex::explain::{
     Answered, Ask, CalibrationTerms, Explainer, PortfolioTerms, Progress, Reference, import,
     verify_certificates,
 };
-use tyrex::model::onnx::ImportOptions;
+use tyrex::model::files::ImportOptions;
 
 const SCHEMA: &str = include_str!("../schemas/purposes.toml");
 

@@ -12,7 +12,7 @@ use tyrex::data::Schema;
 use tyrex::data::encode::Scale;
 use tyrex::data::schema::ModelInput;
 use tyrex::explain::{Explainer, Reference, embedded_schema, import, verify_certificates};
-use tyrex::model::onnx::OnnxModel;
+use tyrex::model::files::ModelFile;
 
 use crate::args::CertifyArgs;
 use crate::commands::summary::{ModelSummary, counted, shown};
@@ -70,7 +70,7 @@ pub(super) fn run(
 /// columns, or there is no schema.
 fn on_scale(
     args: &CertifyArgs,
-    model: &OnnxModel,
+    model: &ModelFile,
     schema: Option<Schema>,
     scale: Option<&Scale>,
 ) -> anyhow::Result<Option<Explainer>> {
@@ -93,15 +93,15 @@ fn on_scale(
 }
 
 /// The model and its schema. No row is read: the schema only names the favourable class.
-fn model(args: &CertifyArgs) -> anyhow::Result<(OnnxModel, Option<Schema>)> {
+fn model(args: &CertifyArgs) -> anyhow::Result<(ModelFile, Option<Schema>)> {
     let options = source::import_options(&args.import);
     let schema = match &args.schema {
         Some(path) => Some(Schema::read(path)?),
-        None => embedded_schema(&OnnxModel::read(&args.model, &options)?)?,
+        None => embedded_schema(&ModelFile::read(&args.model, &options)?)?,
     };
     let model = match &schema {
         Some(schema) => import(&args.model, schema, &options)?,
-        None => OnnxModel::read(&args.model, &options)?,
+        None => ModelFile::read(&args.model, &options)?,
     };
     Ok((model, schema))
 }

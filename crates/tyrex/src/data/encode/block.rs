@@ -147,6 +147,13 @@ impl Block {
         }
     }
 
+    /// One column: the place of the level in the list, from 0.
+    pub(crate) fn codes(feature: impl Into<String>, levels: Vec<Value>) -> Self {
+        let codes = (0..levels.len()).map(|code| code as f64).collect();
+        let coding = Coding::Code { levels, codes, affine: Affine::IDENTITY };
+        Self { feature: feature.into(), coding, beside: Vec::new(), passes: false }
+    }
+
     /// The number of columns.
     pub fn width(&self) -> usize {
         match &self.coding {

@@ -3,12 +3,14 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
-use super::expression::{Atom, Category, Expression, Function, Variable};
+use super::expression::{Atom, Expression, Function, Variable};
 use super::graph::{Call, Element, Ensemble, Graph, Matrix, Value};
 use super::operators::{Operator, one};
 use super::plumbing::{concat, select};
 use super::tensor::{Data, External, Tensor};
+use super::tree_ensemble::tree_ensemble;
 use crate::model::Activation;
+use crate::model::files::Category;
 use crate::model::trees::{Aggregate, Comparison, TreeNode};
 
 const OPERATORS: &[(&str, Operator)] = &[
@@ -24,6 +26,7 @@ const OPERATORS: &[(&str, Operator)] = &[
     ("Normalizer", normalizer),
     ("OneHotEncoder", one_hot_encoder),
     ("Scaler", scaler),
+    ("TreeEnsemble", tree_ensemble),
     ("TreeEnsembleClassifier", tree_classifier),
     ("TreeEnsembleRegressor", tree_regressor),
     ("ZipMap", zip_map),
@@ -223,7 +226,11 @@ fn linear_classifier(graph: &mut Graph, call: &Call) -> Result<Vec<Value>, Strin
 }
 
 /// The final function of a classifier's scores.
-fn post_transform(graph: &mut Graph, scores: Vec<Expression>, name: &str) -> Result<Value, String> {
+pub(super) fn post_transform(
+    graph: &mut Graph,
+    scores: Vec<Expression>,
+    name: &str,
+) -> Result<Value, String> {
     let scores = match name {
         "NONE" => scores,
         "LOGISTIC" => scores.into_iter().map(logistic).collect::<Result<_, _>>()?,
@@ -384,7 +391,7 @@ fn root_first(mut tree: Vec<TreeNode>) -> Result<Vec<TreeNode>, String> {
 }
 
 /// Adds an ensemble; its raw scores.
-fn ensemble(graph: &mut Graph, ensemble: Ensemble) -> Vec<Expression> {
+pub(super) fn ensemble(graph: &mut Graph, ensemble: Ensemble) -> Vec<Expression> {
     let (id, outputs) = (graph.ensembles.len(), ensemble.base.len());
     graph.ensembles.push(ensemble);
     (0..outputs)
@@ -393,7 +400,7 @@ fn ensemble(graph: &mut Graph, ensemble: Ensemble) -> Vec<Expression> {
 }
 
 /// A matrix of numbers as the input of trees.
-fn questions(call: &Call) -> Result<Rc<Matrix>, String> {
+pub(super) fn questions(call: &Call) -> Result<Rc<Matrix>, String> {
     let inputs = call.matrix(0)?;
     if inputs.rank != 2 || inputs.element == Element::Text {
         return Err("trees need rows and columns of numbers".into());

@@ -6,18 +6,9 @@
 
 use std::f64::consts::{FRAC_1_SQRT_2, FRAC_2_SQRT_PI, SQRT_2};
 use std::rc::Rc;
-use std::sync::Arc;
 
 use crate::model::Activation;
-
-/// A category of a one-hot encoder.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Category {
-    /// A whole number; a column matches when it is this number once its fraction is cut off.
-    Integer(i64),
-    /// A text.
-    Text(Arc<str>),
-}
+use crate::model::files::Category;
 
 /// A variable of a formula: one number per row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -12,7 +12,8 @@ use super::expression::{Expression, Variable};
 use super::limits::Budget;
 use super::proto::{AttributeProto, GraphProto, ModelProto, NodeProto, ValueInfoProto, element};
 use super::tensor::{External, Tensor};
-use super::{InputColumn, InputKind, classic, operators};
+use super::{classic, operators};
+use crate::model::files::{InputColumn, InputKind};
 use crate::model::trees::{Aggregate, TreeNode};
 
 /// The type of a matrix' elements.

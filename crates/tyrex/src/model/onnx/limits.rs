@@ -4,8 +4,6 @@
 //! dimensions for more elements than there is memory, and sixty small nodes for 2^60 copies of
 //! a column. Every limit is checked before the memory is taken.
 
-/// The largest model file, and the most external data, in bytes.
-pub(super) const FILE_BYTES: u64 = 512 << 20;
 /// The most nodes in a graph.
 pub(super) const NODES: usize = 100_000;
 /// The most messages (nodes, attributes, tensors, inputs, ...) in a file.

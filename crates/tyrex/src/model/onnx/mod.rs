@@ -1,349 +1,71 @@
 //! ONNX in and out.
 //!
-//! [`OnnxModel::read`] turns a file into a native model: dense stacks and linear classifiers into
-//! an [`Mlp`], tree ensembles into a [`TreeEnsemble`]. Preprocessing of raw columns (scaling,
-//! one-hot encoding) is kept separately, as [`Block`]s. [`write()`] writes networks.
+//! Dense stacks and linear classifiers become an [`Mlp`](super::Mlp), tree ensembles a
+//! [`TreeEnsemble`](super::TreeEnsemble). Preprocessing of raw columns (scaling, one-hot encoding)
+//! is kept separately. [`write()`] writes networks.
 
 mod classic;
 mod expression;
 mod graph;
 mod limits;
-mod missing;
 mod operators;
 mod plumbing;
-mod preprocessing;
 mod proto;
 mod resolve;
-mod standardise;
 mod tensor;
 #[cfg(test)]
 mod tests;
+mod tree_ensemble;
 mod write;
 
 use std::collections::BTreeMap;
-use std::fmt;
-use std::io::Read;
 use std::path::Path;
-use std::sync::Arc;
 
 use prost::Message;
 use prost::bytes::Bytes;
 
-pub use expression::Category;
 pub(crate) use write::RECIPE_KEY;
 pub use write::{ExportMetadata, write};
 
-use super::trees::TreeEnsemble;
-use super::{Mlp, Model};
-use crate::error::{Error, Result};
-use crate::points::Points;
+use super::files::{Core, ImportOptions, InputKind, Inputs, ModelFile};
 use graph::Graph;
 use proto::ModelProto;
 
-/// How to read a model file.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct ImportOptions {
-    /// The output that holds the scores; needed only if several do.
-    pub output: Option<String>,
-    /// The class whose probability the model gives; needed from three classes on. Of two
-    /// classes it is the second.
-    pub favourable: Option<Favourable>,
-    /// Whether the output holds logits, to which a sigmoid or softmax must be added.
-    pub logits: bool,
-}
-
-/// The favourable class.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Favourable {
-    /// By its index, from 0.
-    Class(usize),
-    /// By the name the model gives it.
-    Label(String),
-}
-
-/// A raw column the model takes.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct InputColumn {
-    /// The input's name, with the column's number where an input has several.
-    pub name: String,
-    /// The type of its cells.
-    pub kind: InputKind,
-}
-
-/// The type of an input column's cells.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum InputKind {
-    /// Any number.
-    Number,
-    /// Whole numbers.
-    Integer,
-    /// Texts.
-    Text,
-}
-
-/// The inputs of a model.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Inputs {
-    /// One matrix of numbers, with columns in a fixed order and without names.
-    Matrix {
-        /// The number of columns.
-        columns: usize,
-    },
-    /// Named columns.
-    Columns(Vec<InputColumn>),
-}
-
-impl Inputs {
-    /// The number of raw columns.
-    pub fn len(&self) -> usize {
-        match self {
-            Self::Matrix { columns } => *columns,
-            Self::Columns(columns) => columns.len(),
-        }
-    }
-
-    /// Whether there are none.
-    pub fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-}
-
-/// The preprocessing of one raw column.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Block {
-    /// One feature, `scale * x + shift`.
-    Number {
-        /// The raw column.
-        column: usize,
-        /// The replacement of a missing `x`.
-        missing: Option<f64>,
-        /// The factor.
-        scale: f64,
-        /// The summand.
-        shift: f64,
-    },
-    /// One feature per category: 1 where the column has it, else 0.
-    OneHot {
-        /// The raw column.
-        column: usize,
-        /// The categories, in the order of the features.
-        categories: Vec<Category>,
-    },
-}
-
-impl Block {
-    /// The raw column the block reads.
-    pub fn column(&self) -> usize {
-        match self {
-            Self::Number { column, .. } | Self::OneHot { column, .. } => *column,
-        }
-    }
-
-    /// The number of features the block makes.
-    pub fn width(&self) -> usize {
-        match self {
-            Self::Number { .. } => 1,
-            Self::OneHot { categories, .. } => categories.len(),
-        }
-    }
-}
-
-/// One raw cell.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Cell<'a> {
-    /// A number; NaN where it is missing.
-    Number(f64),
-    /// A text.
-    Text(&'a str),
-}
-
-impl Category {
-    /// Whether a cell is of this category.
-    pub fn matches(&self, cell: Cell) -> bool {
-        match (self, cell) {
-            (Self::Integer(own), Cell::Number(number)) => number.trunc() == *own as f64,
-            (Self::Text(own), Cell::Text(text)) => &**own == text,
-            _ => false,
-        }
-    }
-}
-
-impl fmt::Display for Category {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Integer(number) => write!(f, "{number}"),
-            Self::Text(text) => f.write_str(text),
-        }
-    }
-}
-
-/// The model without its preprocessing: from points to scores.
-#[derive(Debug, Clone, PartialEq)]
-pub enum Core {
-    /// A dense stack, with gradients.
-    Mlp(Mlp),
-    /// Trees, without gradients.
-    Trees(TreeEnsemble),
-}
-
-impl Core {
-    /// The model.
-    pub fn model(&self) -> &dyn Model {
-        match self {
-            Self::Mlp(mlp) => mlp,
-            Self::Trees(trees) => trees,
-        }
-    }
-
-    /// The model, shared.
-    pub(crate) fn shared(self) -> Arc<dyn Model> {
-        match self {
-            Self::Mlp(network) => Arc::new(network),
-            Self::Trees(trees) => Arc::new(trees),
-        }
-    }
-
-    /// The network; an error if the core is not one.
-    pub fn into_network(self) -> Result<Mlp> {
-        match self {
-            Self::Mlp(network) => Ok(network),
-            Self::Trees(_) => Err(Error::InvalidModel("trees, expected a network".to_owned())),
-        }
-    }
-
-    /// Whether its score is discontinuous.
-    pub(crate) fn has_thresholds(&self) -> bool {
-        matches!(self, Self::Trees(_))
-    }
-}
-
-/// A model read from an ONNX file.
-#[derive(Debug, Clone, PartialEq)]
-pub struct OnnxModel {
-    /// The inputs of the file's graph.
-    pub inputs: Inputs,
-    /// The preprocessing of the raw columns, in the order of the core's features.
-    pub preprocessing: Vec<Block>,
-    /// The model after the preprocessing.
-    pub core: Core,
-    /// The output read.
-    pub output: String,
-    /// The number of classes.
-    pub classes: usize,
-    /// The class whose probability the model gives.
-    pub favourable: usize,
-    /// The names of the classes, where the file has them.
-    pub labels: Option<Vec<String>>,
-    /// The file's metadata, from [`write()`] or another tool.
-    pub metadata: BTreeMap<String, String>,
-}
-
-impl OnnxModel {
-    /// Reads a model file; external data is looked for in its folder.
-    pub fn read(path: &Path, options: &ImportOptions) -> Result<Self> {
-        let bytes = read_file(path)?;
-        let folder = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        Self::decode(bytes, Some(folder), options)
-            .map_err(|problem| Error::Model { file: path.to_owned(), problem })
-    }
-
-    /// Reads a model from memory; external data is refused.
-    pub fn from_bytes(bytes: Vec<u8>, options: &ImportOptions) -> Result<Self> {
-        Self::decode(bytes, None, options).map_err(Error::InvalidModel)
-    }
-
-    fn decode(
-        bytes: Vec<u8>,
-        folder: Option<&Path>,
-        options: &ImportOptions,
-    ) -> Result<Self, String> {
-        if bytes.is_empty() {
-            return Err("the file is empty".into());
-        }
-        limits::check(&bytes)?;
-        let model = ModelProto::decode(Bytes::from(bytes))
-            .map_err(|e| format!("this is not an ONNX model, or it is damaged: {e}"))?;
-        let mut graph = Graph::read(&model, folder)?;
-        let resolved = resolve::resolve(&mut graph, options)?;
-        let numbers = graph.inputs.iter().all(|column| column.kind != InputKind::Text);
-        let inputs = if graph.one_input && numbers {
-            Inputs::Matrix { columns: graph.inputs.len() }
-        } else {
-            Inputs::Columns(graph.inputs)
-        };
-        let metadata: BTreeMap<String, String> = model
-            .metadata_props
-            .iter()
-            .map(|note| (note.key().to_owned(), note.value().to_owned()))
-            .collect();
-        let network = match &resolved.core {
-            Core::Mlp(network) if *options == ImportOptions::default() => Some(network),
-            _ => None,
-        };
-        write::check_notes(&metadata, network)?;
-        Ok(Self {
-            inputs,
-            preprocessing: resolved.blocks,
-            core: resolved.core,
-            output: resolved.output,
-            classes: resolved.classes,
-            favourable: resolved.favourable,
-            labels: graph.labels.filter(|labels| labels.len() == resolved.classes),
-            metadata,
-        })
-    }
-
-    /// The model after the preprocessing.
-    pub fn model(&self) -> &dyn Model {
-        self.core.model()
-    }
-
-    /// Turns raw rows, one cell per input column, into the features of the core.
-    pub fn encode<'a>(&self, rows: impl IntoIterator<Item = &'a [Cell<'a>]>) -> Result<Points> {
-        let dim = self.preprocessing.iter().map(Block::width).sum();
-        let mut values = Vec::new();
-        for (row, cells) in rows.into_iter().enumerate() {
-            if cells.len() != self.inputs.len() {
-                return Err(Error::Dimension {
-                    what: format!("cells of row {row}"),
-                    expected: self.inputs.len(),
-                    got: cells.len(),
-                });
-            }
-            for block in &self.preprocessing {
-                match (block, cells[block.column()]) {
-                    (Block::OneHot { categories, .. }, cell) => {
-                        values.extend(
-                            categories.iter().map(|c| f32::from(u8::from(c.matches(cell)))),
-                        );
-                    }
-                    (Block::Number { missing, scale, shift, .. }, Cell::Number(number)) => {
-                        let known =
-                            if number.is_nan() { missing.unwrap_or(number) } else { number };
-                        values.push((scale * known + shift) as f32);
-                    }
-                    (Block::Number { column, .. }, Cell::Text(text)) => {
-                        return Err(Error::InvalidModel(format!(
-                            "row {row}, input column {column}: found `{text}`, expected a number"
-                        )));
-                    }
-                }
-            }
-        }
-        Points::from_rows(dim, values)
-    }
-}
-
-/// Reads a whole file, up to the limit.
-fn read_file(path: &Path) -> Result<Vec<u8>> {
-    let file = std::fs::File::open(path).map_err(Error::io("read", path))?;
-    let mut bytes = Vec::new();
-    file.take(limits::FILE_BYTES + 1).read_to_end(&mut bytes).map_err(Error::io("read", path))?;
-    if bytes.len() as u64 > limits::FILE_BYTES {
-        return Err(Error::Model {
-            file: path.to_owned(),
-            problem: format!("the file is larger than {} MiB", limits::FILE_BYTES >> 20),
-        });
-    }
-    Ok(bytes)
+/// Reads a model; external data is looked for in the folder, and refused without one.
+pub(super) fn decode(
+    bytes: Vec<u8>,
+    folder: Option<&Path>,
+    options: &ImportOptions,
+) -> Result<ModelFile, String> {
+    limits::check(&bytes)?;
+    let model = ModelProto::decode(Bytes::from(bytes))
+        .map_err(|e| format!("this is not an ONNX model, or it is damaged: {e}"))?;
+    let mut graph = Graph::read(&model, folder)?;
+    let resolved = resolve::resolve(&mut graph, options)?;
+    let numbers = graph.inputs.iter().all(|column| column.kind != InputKind::Text);
+    let inputs = if graph.one_input && numbers {
+        Inputs::Matrix { columns: graph.inputs.len() }
+    } else {
+        Inputs::Columns(graph.inputs)
+    };
+    let metadata: BTreeMap<String, String> = model
+        .metadata_props
+        .iter()
+        .map(|note| (note.key().to_owned(), note.value().to_owned()))
+        .collect();
+    let network = match &resolved.core {
+        Core::Mlp(network) if *options == ImportOptions::default() => Some(network),
+        _ => None,
+    };
+    write::check_notes(&metadata, network)?;
+    Ok(ModelFile {
+        inputs,
+        preprocessing: resolved.blocks,
+        core: resolved.core,
+        output: resolved.output,
+        classes: resolved.classes,
+        favourable: resolved.favourable,
+        labels: graph.labels.filter(|labels| labels.len() == resolved.classes),
+        metadata,
+    })
 }

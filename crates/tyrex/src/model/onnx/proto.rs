@@ -173,6 +173,7 @@ pub(super) struct DimensionProto {
 /// Element types, `TensorProto.DataType`.
 pub(super) mod element {
     pub(in crate::model::onnx) const FLOAT: i32 = 1;
+    pub(in crate::model::onnx) const UINT8: i32 = 2;
     pub(in crate::model::onnx) const INT32: i32 = 6;
     pub(in crate::model::onnx) const INT64: i32 = 7;
     pub(in crate::model::onnx) const STRING: i32 = 8;

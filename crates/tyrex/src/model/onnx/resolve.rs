@@ -5,7 +5,7 @@ use std::rc::Rc;
 
 use super::expression::{Activated, Atom, Expression, Function, Linear, Variable};
 use super::graph::{Ensemble, Graph, Layer, Matrix, Value};
-use super::{Block, Category, Core, Favourable, ImportOptions};
+use crate::model::files::{Block, Category, Core, ImportOptions, choose_class};
 use crate::model::trees::{Aggregate, Transform, TreeEnsemble, TreeNode};
 use crate::model::{Activation, Dense, Mlp, Output};
 
@@ -38,7 +38,8 @@ pub(super) fn resolve(graph: &mut Graph, options: &ImportOptions) -> Result<Reso
     let (name, matrix) = choose_output(graph, options.output.as_deref())?;
     let within = |problem: String| format!("output `{name}`: {problem}");
     let classes = matrix.columns.len().max(2);
-    let favourable = choose_class(graph, classes, options.favourable.as_ref()).map_err(within)?;
+    let labels = graph.labels.as_deref().unwrap_or_default();
+    let favourable = choose_class(labels, classes, options.favourable.as_ref()).map_err(within)?;
     let ending = if options.logits {
         raw_ending(&matrix, favourable)
     } else {
@@ -94,28 +95,6 @@ fn choose_output<'a>(
             Err(unknown.unwrap_or_else(|| format!("none of the outputs {} is a score", names())))
         }
         _ => Err(format!("several outputs hold scores; name one of {}", names())),
-    }
-}
-
-/// The class whose probability is wanted.
-fn choose_class(
-    graph: &Graph,
-    classes: usize,
-    wanted: Option<&Favourable>,
-) -> Result<usize, String> {
-    let labels = graph.labels.as_deref().unwrap_or_default();
-    match wanted {
-        None if classes == 2 => Ok(1),
-        None => Err(format!("{classes} classes {labels:?}: say which one is favourable")),
-        Some(Favourable::Class(class)) if *class < classes => Ok(*class),
-        Some(Favourable::Class(class)) => {
-            Err(format!("no class {class}; there are {classes}, counted from 0"))
-        }
-        Some(Favourable::Label(label)) => labels
-            .iter()
-            .position(|own| own == label)
-            .filter(|&class| class < classes)
-            .ok_or_else(|| format!("no class is called `{label}`; the model names {labels:?}")),
     }
 }
 

@@ -5,8 +5,9 @@ use std::io::{Read, Seek, SeekFrom};
 use std::path::{Component, Path};
 use std::rc::Rc;
 
-use super::limits::{Budget, FILE_BYTES};
+use super::limits::Budget;
 use super::proto::{EntryProto, TensorProto, element};
+use crate::model::files::FILE_BYTES;
 
 /// The elements of a constant, widened to the type of their family.
 #[derive(Debug, Clone, PartialEq)]
@@ -156,6 +157,9 @@ impl Tensor {
             (Some(raw), element::INT32) => Data::Integers(
                 raw.as_chunks().0.iter().map(|b| i64::from(i32::from_le_bytes(*b))).collect(),
             ),
+            (Some(raw), element::UINT8) => {
+                Data::Integers(raw.iter().map(|&b| i64::from(b)).collect())
+            }
             (Some(raw), _) => Data::Integers(raw.iter().map(|&b| i64::from(b != 0)).collect()),
             (None, element::FLOAT) => {
                 Data::Reals(proto.float_data.iter().map(|&v| f64::from(v)).collect())
@@ -173,9 +177,9 @@ fn width(kind: i32) -> Result<usize, String> {
     match kind {
         element::FLOAT | element::INT32 => Ok(4),
         element::DOUBLE | element::INT64 => Ok(8),
-        element::BOOL => Ok(1),
+        element::BOOL | element::UINT8 => Ok(1),
         _ => Err(format!(
-            "type {} is not supported (supported: float, double, int32, int64, bool, string)",
+            "type {} is not supported (supported: float, double, uint8, int32, int64, bool, string)",
             element::name(kind)
         )),
     }

@@ -10,11 +10,11 @@ use super::proto::{
     AttributeProto, DimensionProto, EmptyProto, EntryProto, GraphProto, ModelProto, NodeProto,
     ShapeProto, TensorProto, TensorTypeProto, TypeProto, ValueInfoProto, element,
 };
-use super::{
-    Block, Category, Cell, Core, ExportMetadata, Favourable, ImportOptions, Inputs, OnnxModel,
-    write,
-};
+use super::{ExportMetadata, write};
 use crate::error::Result;
+use crate::model::files::{
+    Block, Category, Cell, Core, Favourable, ImportOptions, Inputs, ModelFile,
+};
 use crate::model::{Activation, Dense, Mlp, Model, Output};
 
 // ------------------------------------------------------------------------------ round trips
@@ -81,7 +81,7 @@ proptest! {
     #[test]
     fn what_is_written_is_read_back_bit_for_bit(network in networks()) {
         let bytes = write(&network, &ExportMetadata::default());
-        let read = OnnxModel::from_bytes(bytes, &ImportOptions::default()).unwrap();
+        let read = ModelFile::from_bytes(bytes, &ImportOptions::default()).unwrap();
         let Core::Mlp(back) = &read.core else { panic!("a network became trees") };
         prop_assert_eq!(back, &network);
         prop_assert_eq!(bits(back), bits(&network));
@@ -98,7 +98,7 @@ fn notes_travel_with_the_model() {
         encoder: Some("{}".into()),
         recipe: Some("{\"seed\":7}".into()),
     };
-    let read = OnnxModel::from_bytes(write(&logistic(), &metadata), &ImportOptions::default());
+    let read = ModelFile::from_bytes(write(&logistic(), &metadata), &ImportOptions::default());
     let notes = read.unwrap().metadata;
     assert_eq!(notes["schema"], "[[feature]]\n");
     assert_eq!(notes["encoder"], "{}");
@@ -109,7 +109,7 @@ fn notes_travel_with_the_model() {
 }
 
 /// A file of this crate whose graph or notes were changed afterwards.
-fn changed(change: impl FnOnce(&mut ModelProto)) -> Result<OnnxModel> {
+fn changed(change: impl FnOnce(&mut ModelProto)) -> Result<ModelFile> {
     let metadata = ExportMetadata {
         schema: Some("[[feature]]\n".into()),
         encoder: Some("{\"scale\":1}".into()),
@@ -118,7 +118,7 @@ fn changed(change: impl FnOnce(&mut ModelProto)) -> Result<OnnxModel> {
     let bytes = write(&logistic(), &metadata);
     let mut model = ModelProto::decode(Bytes::from(bytes)).unwrap();
     change(&mut model);
-    OnnxModel::from_bytes(model.encode_to_vec(), &ImportOptions::default())
+    ModelFile::from_bytes(model.encode_to_vec(), &ImportOptions::default())
 }
 
 fn note<'a>(model: &'a mut ModelProto, key: &str) -> &'a mut EntryProto {
@@ -263,8 +263,8 @@ fn encoded(graph: GraphProto) -> Vec<u8> {
     model.encode_to_vec()
 }
 
-fn read(graph: GraphProto) -> crate::Result<OnnxModel> {
-    OnnxModel::from_bytes(encoded(graph), &ImportOptions::default())
+fn read(graph: GraphProto) -> crate::Result<ModelFile> {
+    ModelFile::from_bytes(encoded(graph), &ImportOptions::default())
 }
 
 fn problem(graph: GraphProto) -> String {
@@ -339,7 +339,7 @@ fn trees_by_hand_score_their_leaves() {
     assert_eq!(model.model().score(&points), [0.25, 0.75]);
     let options =
         ImportOptions { favourable: Some(Favourable::Label("0".into())), ..Default::default() };
-    let other = OnnxModel::from_bytes(encoded(stump(&[])), &options).unwrap();
+    let other = ModelFile::from_bytes(encoded(stump(&[])), &options).unwrap();
     assert_eq!(other.model().score(&points), [0.75, 0.25]);
     assert_eq!(model.labels, Some(vec!["0".to_string(), "1".to_string()]));
 }
@@ -450,7 +450,7 @@ fn classes_must_be_named_and_exist() {
     };
     let read = |favourable, logits| {
         let options = ImportOptions { favourable, logits, output: None };
-        OnnxModel::from_bytes(three(), &options)
+        ModelFile::from_bytes(three(), &options)
     };
     let message = |favourable, logits| read(favourable, logits).unwrap_err().to_string();
     assert!(message(None, false).contains("3 classes []: say which one is favourable"));
@@ -463,7 +463,7 @@ fn classes_must_be_named_and_exist() {
     });
     assert!((scores.iter().sum::<f32>() - 1.0).abs() < 1e-6 && scores[2] > scores[1]);
     let options = ImportOptions { output: Some("q".into()), ..Default::default() };
-    let unknown = OnnxModel::from_bytes(three(), &options).unwrap_err().to_string();
+    let unknown = ModelFile::from_bytes(three(), &options).unwrap_err().to_string();
     assert!(unknown.contains("no output `q`; the model has `y`"), "{unknown}");
 }
 
@@ -473,16 +473,16 @@ fn every_cut_and_every_flipped_bit_is_survived() {
         [write(&logistic(), &ExportMetadata::default()), encoded(stump(&[])), encoded(small())];
     for bytes in files {
         for cut in 0..bytes.len() {
-            let _ = OnnxModel::from_bytes(bytes[..cut].to_vec(), &ImportOptions::default());
+            let _ = ModelFile::from_bytes(bytes[..cut].to_vec(), &ImportOptions::default());
         }
         for sixteenth in 0..16 {
             let part = bytes[..bytes.len() * sixteenth / 16].to_vec();
-            assert!(OnnxModel::from_bytes(part, &ImportOptions::default()).is_err());
+            assert!(ModelFile::from_bytes(part, &ImportOptions::default()).is_err());
         }
         for bit in 0..bytes.len() * 8 {
             let mut flipped = bytes.clone();
             flipped[bit / 8] ^= 1 << (bit % 8);
-            if let Ok(model) = OnnxModel::from_bytes(flipped, &ImportOptions::default()) {
+            if let Ok(model) = ModelFile::from_bytes(flipped, &ImportOptions::default()) {
                 let points = crate::Points::zeros(1, model.model().dim());
                 assert_eq!(model.model().score(&points).len(), 1);
             }
@@ -561,7 +561,7 @@ fn nested_and_repeated_messages_are_bounded() {
     }
     file.push(length as u8);
     file.append(&mut nodes);
-    let refused = OnnxModel::from_bytes(file, &ImportOptions::default()).unwrap_err();
+    let refused = ModelFile::from_bytes(file, &ImportOptions::default()).unwrap_err();
     assert!(refused.to_string().contains("more than 100000 nodes"));
 
     // Graphs inside attributes inside graphs, and groups inside groups.
@@ -577,10 +577,10 @@ fn nested_and_repeated_messages_are_bounded() {
         outer.append(&mut nested);
         nested = outer;
     }
-    let _ = OnnxModel::from_bytes(nested, &ImportOptions::default());
-    assert!(OnnxModel::from_bytes(vec![0x0b; 1 << 16], &ImportOptions::default()).is_err());
-    assert!(OnnxModel::from_bytes(vec![0xff; 1 << 16], &ImportOptions::default()).is_err());
-    assert!(OnnxModel::from_bytes(Vec::new(), &ImportOptions::default()).is_err());
+    let _ = ModelFile::from_bytes(nested, &ImportOptions::default());
+    assert!(ModelFile::from_bytes(vec![0x0b; 1 << 16], &ImportOptions::default()).is_err());
+    assert!(ModelFile::from_bytes(vec![0xff; 1 << 16], &ImportOptions::default()).is_err());
+    assert!(ModelFile::from_bytes(Vec::new(), &ImportOptions::default()).is_err());
 }
 
 // ----------------------------------------------------------------------------- external data
@@ -612,7 +612,7 @@ fn external_data_stays_in_the_folder() {
     let model = home.join("model.onnx");
     let read = |location: &str, length| {
         fs::write(&model, external(location, length)).unwrap();
-        OnnxModel::read(&model, &ImportOptions::default())
+        ModelFile::read(&model, &ImportOptions::default())
     };
     assert_eq!(read("weights.bin", 8).unwrap().core, Core::Mlp(logistic()));
     let absolute = folder.path().join("secret.bin");
@@ -640,12 +640,12 @@ fn external_data_stays_in_the_folder() {
         assert!(message.contains(expected), "{message}, expected {expected}");
         assert!(message.starts_with(model.to_str().unwrap()), "{message}");
     }
-    let memory = OnnxModel::from_bytes(external("weights.bin", 8), &ImportOptions::default());
+    let memory = ModelFile::from_bytes(external("weights.bin", 8), &ImportOptions::default());
     assert!(memory.unwrap_err().to_string().contains("was not read from a file"));
 }
 
 #[test]
 fn a_missing_file_is_named() {
-    let message = OnnxModel::read("no/such.onnx".as_ref(), &ImportOptions::default());
+    let message = ModelFile::read("no/such.onnx".as_ref(), &ImportOptions::default());
     assert!(message.unwrap_err().to_string().starts_with("cannot read no/such.onnx"));
 }

@@ -1,7 +1,7 @@
 //! Reads arbitrary bytes as a model and scores a few points with the result.
 
 use tyrex::Points;
-use tyrex::model::onnx::{Cell, Core, Favourable, ImportOptions, OnnxModel};
+use tyrex::model::files::{Cell, Core, Favourable, ImportOptions, ModelFile};
 
 pub fn read(data: &[u8]) {
     // The first byte chooses how the rest is read.
@@ -11,7 +11,7 @@ pub fn read(data: &[u8]) {
         favourable: (choice & 1 != 0).then_some(Favourable::Class(usize::from(choice >> 4))),
         logits: choice & 2 != 0,
     };
-    let Ok(model) = OnnxModel::from_bytes(file.to_vec(), &options) else { return };
+    let Ok(model) = ModelFile::from_bytes(file.to_vec(), &options) else { return };
     assert!(model.favourable < model.classes);
     let core = model.model();
     // Widths are bounded by the file, but a wide one only slows the search down.

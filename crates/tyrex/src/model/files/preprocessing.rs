@@ -1,6 +1,6 @@
 //! The preprocessing of a pipeline, as an encoder or folded into the model.
 
-use super::{Block, Category, Core, Inputs, OnnxModel};
+use super::{Block, Category, Core, Inputs, ModelFile};
 use crate::data::encode::{self, Affine, Coding};
 use crate::data::{Encoder, Schema, Value};
 use crate::error::{Error, Result};
@@ -16,7 +16,7 @@ impl Category {
     }
 }
 
-impl OnnxModel {
+impl ModelFile {
     /// The preprocessing as an encoder of the schema's rows, for a model that takes raw columns.
     ///
     /// Input columns are features by name, or by position if the model has no names for them. A
@@ -32,6 +32,10 @@ impl OnnxModel {
                     encode::Block::number(name, affine)
                 }
                 Block::OneHot { categories, .. } => one_hot(name, categories, schema),
+                Block::Code { categories, .. } => {
+                    let levels = categories.iter().map(Category::value).collect();
+                    encode::Block::codes(name, levels)
+                }
             });
         }
         Encoder::from_blocks(features, blocks)?.constrained(schema)
@@ -65,10 +69,11 @@ impl OnnxModel {
                 Block::Number { column, missing: None, scale, shift } => {
                     places.push((*column, *scale, *shift));
                 }
-                Block::Number { column, .. } | Block::OneHot { column, .. } => {
+                other => {
                     return Err(Error::InvalidModel(format!(
-                        "input column {column} is imputed or one-hot encoded inside the model, so \
-                         it takes raw columns, not points"
+                        "input column {} is imputed or encoded inside the model, so it takes raw \
+                         columns, not points",
+                        other.column()
                     )));
                 }
             }

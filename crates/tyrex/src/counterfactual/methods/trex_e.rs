@@ -22,6 +22,7 @@ use std::sync::OnceLock;
 use serde::{Deserialize, Serialize};
 
 use crate::counterfactual::field::Field;
+use crate::counterfactual::search::cells::{Care, CellSearch, Cells, Density};
 use crate::counterfactual::search::{Candidate, Test, min_cost};
 use crate::counterfactual::tail::{Tail, TailShape};
 use crate::counterfactual::{
@@ -122,16 +123,14 @@ impl Spec for TrexE {
                  methods search with one model",
             ));
         };
-        if !committee.is_differentiable() {
-            let problem = "trex-e needs search models with gradients";
-            return Err(Error::InvalidModel(problem.to_owned()));
-        }
+        let cells = Cells::of(committee.models().iter().map(|model| &**model))?;
         let first: Vec<usize> = (0..problem.data.len().min(SPREAD_POINTS)).collect();
         let spread = spread(&committee.logits_of(&problem.data.select(&first)));
         let shape = TailShape { share: self.tail, temperature: SMOOTHING * spread };
         Ok(Box::new(Prepared {
             problem: *problem,
             committee,
+            cells,
             tune: tune.as_ref(),
             spec: self.clone(),
             search: min_cost::MinCost {
@@ -150,6 +149,8 @@ impl Spec for TrexE {
 struct Prepared<'a> {
     problem: Problem<'a>,
     committee: &'a Committee,
+    /// The cells of trees, if some of the models are trees.
+    cells: Option<Cells>,
     tune: Option<&'a Committee>,
     spec: TrexE,
     search: min_cost::MinCost,

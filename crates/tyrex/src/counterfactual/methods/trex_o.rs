@@ -8,6 +8,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::counterfactual::judge::{Judge, Judged};
+use crate::counterfactual::search::cells::Care;
 use crate::counterfactual::search::{Candidate, min_cost};
 use crate::counterfactual::{Answer, Factual, Meter, Method, Problem, Robustness};
 use crate::error::{Error, Result};
@@ -112,13 +113,20 @@ impl Method for Prepared<'_> {
             }
         };
         let at_start = meter.path.mark();
-        let cheapest = self.judge.judge(
-            factual,
-            problem.norm,
-            &start,
-            meter,
-            |field, test, start, meter| self.search.search(field, factual, test, start, meter),
-        )?;
+        let cheapest = match &self.climber.cells {
+            Some(cells) => {
+                let how = (cells, self.search.steps, Care::Full);
+                let starts = [&*start, factual.point];
+                self.judge.judge_cells(factual, problem.norm, how, &starts, meter)?
+            }
+            None => self.judge.judge(
+                factual,
+                problem.norm,
+                &start,
+                meter,
+                |field, test, start, meter| self.search.search(field, factual, test, start, meter),
+            )?,
+        };
         let cost = |c: &Candidate| problem.norm.distance(&c.point, factual.point);
         Ok(match (cheapest, reached) {
             (Judged::Passed(cheap), Ok(start)) if cost(&cheap) < cost(&start) => {

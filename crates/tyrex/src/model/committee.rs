@@ -120,7 +120,10 @@ impl Committee {
                     }
                     network.output().logit(&pass.logits)
                 }
-                _ => of_score(model.score(&one(x))[0]),
+                _ => match model.trees() {
+                    Some(trees) => trees.logit(x),
+                    None => of_score(model.score(&one(x))[0]),
+                },
             };
         }
         &scratch.logits
@@ -172,7 +175,14 @@ impl Committee {
                 let each = logits.chunks_exact(network.classes());
                 each.map(|logits| network.output().logit(logits)).collect()
             }
-            None => model.score(points).into_iter().map(of_score).collect(),
+            None => match model.trees() {
+                Some(trees) => {
+                    let mut logits = vec![0.0; points.len()];
+                    trees.logit_into(points, &mut logits);
+                    logits
+                }
+                None => model.score(points).into_iter().map(of_score).collect(),
+            },
         };
         self.models.iter().map(of_model).collect()
     }
@@ -195,7 +205,7 @@ fn backward(network: &Mlp, pass: &mut Pass, of_point: &mut [Line], gradient: &mu
 const LEAST_SLOPE: f32 = 1e-12;
 
 /// The logit of a score, at most 27.6 from zero.
-fn of_score(score: f32) -> f32 {
+pub(super) fn of_score(score: f32) -> f32 {
     let score = f64::from(score);
     (libm::log(score.max(1e-12)) - libm::log((1.0 - score).max(1e-12))) as f32
 }

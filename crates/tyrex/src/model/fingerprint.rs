@@ -148,7 +148,7 @@ impl TreeEnsemble {
     pub fn fingerprint(&self) -> Fingerprint {
         let mut bytes = Canonical::new("tyrex trees 1");
         bytes.size(self.dim());
-        let trees = self.trees();
+        let trees = self.as_given();
         bytes.size(trees.len());
         for tree in &trees {
             bytes.size(tree.len());
@@ -173,6 +173,14 @@ impl TreeEnsemble {
                         });
                         bytes.size(*feature);
                         bytes.number(*threshold);
+                        bytes.size(usize::from(*missing));
+                        bytes.size(*yes);
+                        bytes.size(*no);
+                    }
+                    TreeNode::Member { feature, values, missing, yes, no } => {
+                        bytes.size(7);
+                        bytes.size(*feature);
+                        bytes.numbers(values);
                         bytes.size(usize::from(*missing));
                         bytes.size(*yes);
                         bytes.size(*no);

@@ -70,6 +70,11 @@ pub trait Model: fmt::Debug + Send + Sync {
         None
     }
 
+    /// The trees, if the model is an ensemble of them: their cells are known exactly.
+    fn trees(&self) -> Option<&TreeEnsemble> {
+        None
+    }
+
     /// The summary of the model.
     fn summary(&self) -> ModelSummary {
         ModelSummary::Function { inputs: self.dim() }

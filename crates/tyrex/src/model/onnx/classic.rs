@@ -359,9 +359,8 @@ fn trees(graph: &mut Graph, call: &Call, weights: &Weights) -> Result<Vec<Vec<Tr
 fn root_first(mut tree: Vec<TreeNode>) -> Result<Vec<TreeNode>, String> {
     let mut is_child = vec![false; tree.len()];
     for node in &tree {
-        if let TreeNode::Branch { yes, no, .. } = node {
-            is_child[*yes] = true;
-            is_child[*no] = true;
+        for child in node.children().into_iter().flatten() {
+            is_child[child] = true;
         }
     }
     let roots: Vec<usize> = (0..tree.len()).filter(|&i| !is_child[i]).collect();
@@ -378,10 +377,7 @@ fn root_first(mut tree: Vec<TreeNode>) -> Result<Vec<TreeNode>, String> {
             }
         };
         for node in &mut tree {
-            if let TreeNode::Branch { yes, no, .. } = node {
-                moved(yes);
-                moved(no);
-            }
+            node.children_mut().into_iter().flatten().for_each(moved);
         }
     }
     Ok(tree)

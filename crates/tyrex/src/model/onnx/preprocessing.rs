@@ -4,7 +4,7 @@ use super::{Block, Category, Core, Inputs, OnnxModel};
 use crate::data::encode::{self, Affine, Coding};
 use crate::data::{Encoder, Schema, Value};
 use crate::error::{Error, Result};
-use crate::model::trees::{TreeEnsemble, TreeNode};
+use crate::model::trees::TreeEnsemble;
 use crate::model::{Dense, Mlp};
 
 impl Category {
@@ -123,12 +123,12 @@ pub(super) fn fold_trees(
     dim: usize,
     places: &[(usize, f64, f64)],
 ) -> Result<TreeEnsemble> {
-    let mut trees = ensemble.trees();
+    let mut trees = ensemble.as_given();
     for node in trees.iter_mut().flatten() {
-        if let TreeNode::Branch { feature, comparison, threshold, .. } = node {
+        if let Some(feature) = node.feature_mut() {
             let (column, scale, shift) = places[*feature];
             *feature = column;
-            (*comparison, *threshold) = comparison.before_scaling(*threshold, scale, shift);
+            node.ask_before_scaling(scale, shift);
         }
     }
     let (aggregate, base) = (ensemble.aggregate(), ensemble.base().to_vec());

@@ -522,10 +522,9 @@ fn trees(
     let mut trees = std::mem::take(&mut ensemble.trees);
     let base = rescale_outputs(&mut trees, ensemble, logits)?;
     for node in trees.iter_mut().flatten() {
-        if let TreeNode::Branch { feature, comparison, threshold, .. } = node {
+        if let Some(feature) = node.feature_mut() {
             let feature = features.get(*feature).ok_or_else(|| format!("no feature {feature}"))?;
-            (*comparison, *threshold) =
-                comparison.before_scaling(*threshold, feature.scale, feature.shift);
+            node.ask_before_scaling(feature.scale, feature.shift);
         }
     }
     let aggregate = ensemble.aggregate;
@@ -576,13 +575,13 @@ fn check_probabilities(ensemble: &TreeEnsemble) -> Result<(), String> {
     const SLACK: f64 = 1e-3;
     let base = f64::from(ensemble.base()[0]);
     let (mut low, mut high) = (0.0, 0.0);
-    let trees = ensemble.trees();
+    let trees = ensemble.as_given();
     for tree in &trees {
         let leaf = |node: &TreeNode| match node {
             TreeNode::Leaf { weights } => {
                 Some(weights.iter().map(|(_, w)| f64::from(*w)).sum::<f64>())
             }
-            TreeNode::Branch { .. } => None,
+            TreeNode::Branch { .. } | TreeNode::Member { .. } => None,
         };
         let leaves: Vec<f64> = tree.iter().filter_map(leaf).collect();
         let least = leaves.iter().copied().fold(f64::INFINITY, f64::min);

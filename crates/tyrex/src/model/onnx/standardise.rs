@@ -51,10 +51,18 @@ impl Core {
 }
 
 fn standardised_trees(ensemble: &TreeEnsemble, affines: &[Affine]) -> Result<TreeEnsemble> {
-    let mut trees = ensemble.trees();
+    let mut trees = ensemble.as_given();
     for node in trees.iter_mut().flatten() {
-        if let TreeNode::Branch { feature, comparison, threshold, .. } = node {
-            *threshold = threshold_behind(affines[*feature], *comparison, *threshold);
+        match node {
+            TreeNode::Branch { feature, comparison, threshold, .. } => {
+                *threshold = threshold_behind(affines[*feature], *comparison, *threshold);
+            }
+            TreeNode::Member { feature, values, .. } => {
+                for value in values {
+                    *value = threshold_behind(affines[*feature], Comparison::Equal, *value);
+                }
+            }
+            TreeNode::Leaf { .. } => {}
         }
     }
     let (aggregate, base) = (ensemble.aggregate(), ensemble.base().to_vec());

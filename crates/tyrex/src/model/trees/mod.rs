@@ -1,4 +1,14 @@
-//! Tree ensembles: random forests and boosted trees, scored but not differentiated.
+//! Tree ensembles: random forests and boosted trees.
+//!
+//! A score is constant within the cells between thresholds ([`Thresholds`]), so it has no
+//! gradient; its mean over a neighbourhood has one ([`SmoothedTrees`]).
+
+mod score;
+mod smooth;
+mod thresholds;
+
+pub use smooth::SmoothedTrees;
+pub use thresholds::{Cells, Thresholds};
 
 use super::{Fingerprint, Model, ModelSummary};
 use crate::error::{Error, Result};
@@ -59,11 +69,66 @@ pub enum TreeNode {
         /// The next node on "no".
         no: usize,
     },
+    /// Asks whether a coordinate is one of a set of numbers, and continues at one of two nodes of
+    /// the same tree.
+    Member {
+        /// The coordinate.
+        feature: usize,
+        /// The set.
+        values: Vec<f32>,
+        /// Whether NaN counts as "yes".
+        missing: bool,
+        /// The next node on "yes".
+        yes: usize,
+        /// The next node on "no".
+        no: usize,
+    },
     /// Adds a weight to some of the outputs.
     Leaf {
         /// Output and weight.
         weights: Vec<(usize, f32)>,
     },
+}
+
+impl TreeNode {
+    /// The coordinate that a branch asks about.
+    pub(crate) fn feature_mut(&mut self) -> Option<&mut usize> {
+        match self {
+            Self::Branch { feature, .. } | Self::Member { feature, .. } => Some(feature),
+            Self::Leaf { .. } => None,
+        }
+    }
+
+    /// The next nodes of a branch, on "yes" and on "no".
+    pub(crate) fn children(&self) -> Option<[usize; 2]> {
+        match *self {
+            Self::Branch { yes, no, .. } | Self::Member { yes, no, .. } => Some([yes, no]),
+            Self::Leaf { .. } => None,
+        }
+    }
+
+    /// The next nodes of a branch, mutable.
+    pub(crate) fn children_mut(&mut self) -> Option<[&mut usize; 2]> {
+        match self {
+            Self::Branch { yes, no, .. } | Self::Member { yes, no, .. } => Some([yes, no]),
+            Self::Leaf { .. } => None,
+        }
+    }
+
+    /// Changes the question about `scale * x + shift` to the equivalent one about `x`.
+    pub(crate) fn ask_before_scaling(&mut self, scale: f64, shift: f64) {
+        match self {
+            Self::Branch { comparison, threshold, .. } => {
+                (*comparison, *threshold) = comparison.before_scaling(*threshold, scale, shift);
+            }
+            Self::Member { values, .. } => {
+                for value in values {
+                    *value = Comparison::Equal.before_scaling(*value, scale, shift).1;
+                }
+            }
+            Self::Leaf { .. } => {}
+        }
+    }
 }
 
 /// How the trees' weights become one number per output.
@@ -100,8 +165,10 @@ pub enum Transform {
 #[derive(Debug, Clone, PartialEq)]
 pub struct TreeEnsemble {
     dim: usize,
-    /// The nodes of all trees; the comparison of a leaf is `None`.
+    /// The nodes of all trees.
     nodes: Vec<FlatNode>,
+    /// The sets of all nodes, each sorted and without repetition.
+    sets: Vec<Vec<f32>>,
     /// Output and weight, leaf by leaf.
     weights: Vec<(u32, f32)>,
     roots: Vec<u32>,
@@ -130,12 +197,21 @@ impl PartialEq for Substitute {
     }
 }
 
+/// What a node asks about its coordinate.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Question {
+    Compare(Comparison, f32),
+    /// The index of the set.
+    Member(u32),
+    /// Nothing: a leaf.
+    Leaf,
+}
+
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct FlatNode {
-    question: Option<Comparison>,
+    question: Question,
     missing: bool,
     feature: u32,
-    threshold: f32,
     /// The next node on "yes"; in a leaf, the index of its first weight.
     yes: u32,
     /// The next node on "no"; in a leaf, the index after its last weight.
@@ -168,6 +244,7 @@ impl TreeEnsemble {
         let mut ensemble = Self {
             dim,
             nodes: Vec::new(),
+            sets: Vec::new(),
             weights: Vec::new(),
             roots: Vec::new(),
             aggregate,
@@ -192,55 +269,48 @@ impl TreeEnsemble {
         let mut has_parent = vec![false; tree.len()];
         *has_parent.first_mut().ok_or("which has no nodes")? = true;
         for (index, node) in tree.iter().enumerate() {
+            let of_node = |problem: String| format!("node {index}: {problem}");
+            for child in node.children().into_iter().flatten() {
+                match has_parent.get_mut(child) {
+                    None => return Err(of_node(format!("no node {child}"))),
+                    Some(true) => {
+                        return Err(format!("node {child} is reached twice, or is the root"));
+                    }
+                    Some(seen) => *seen = true,
+                }
+            }
             let flat = match node {
                 TreeNode::Branch { feature, comparison, threshold, missing, yes, no } => {
-                    if *feature >= self.dim {
-                        return Err(format!("node {index}: no feature {feature}"));
-                    }
                     if threshold.is_nan() {
-                        return Err(format!("node {index}: the threshold is not a number"));
+                        return Err(of_node("the threshold is not a number".into()));
                     }
-                    for child in [*yes, *no] {
-                        match has_parent.get_mut(child) {
-                            None => return Err(format!("node {index}: no node {child}")),
-                            Some(true) => {
-                                return Err(format!(
-                                    "node {child} is reached twice, or is the root"
-                                ));
-                            }
-                            Some(seen) => *seen = true,
-                        }
-                    }
-                    FlatNode {
-                        question: Some(*comparison),
-                        missing: *missing,
-                        feature: *feature as u32,
-                        threshold: *threshold,
-                        yes: start + *yes as u32,
-                        no: start + *no as u32,
-                    }
+                    let question = Question::Compare(*comparison, *threshold);
+                    self.branch(*feature, question, *missing, [start, *yes as u32, *no as u32])
+                }
+                TreeNode::Member { feature, values, missing, yes, no } => {
+                    let set = u32::try_from(self.sets.len()).map_err(|_| TOO_MANY)?;
+                    self.sets.push(sorted_set(values).map_err(of_node)?);
+                    let question = Question::Member(set);
+                    self.branch(*feature, question, *missing, [start, *yes as u32, *no as u32])
                 }
                 TreeNode::Leaf { weights } => {
                     let first = self.weights.len();
                     for &(output, weight) in weights {
                         if output >= self.base.len() || !weight.is_finite() {
-                            return Err(format!(
-                                "node {index}: weight {weight} of output {output}"
-                            ));
+                            return Err(of_node(format!("weight {weight} of output {output}")));
                         }
                         self.weights.push((output as u32, weight));
                     }
-                    FlatNode {
-                        question: None,
+                    Ok(FlatNode {
+                        question: Question::Leaf,
                         missing: false,
                         feature: 0,
-                        threshold: 0.0,
                         yes: u32::try_from(first).map_err(|_| TOO_MANY)?,
                         no: u32::try_from(self.weights.len()).map_err(|_| TOO_MANY)?,
-                    }
+                    })
                 }
             };
-            self.nodes.push(flat);
+            self.nodes.push(flat.map_err(of_node)?);
         }
         // Each node has one parent and the root has none, so the nodes reachable from the root are
         // a tree. All others are cycles or unconnected.
@@ -249,7 +319,7 @@ impl TreeEnsemble {
         while let Some(&index) = reached.get(next) {
             next += 1;
             let node = &self.nodes[index];
-            if node.question.is_some() {
+            if node.question != Question::Leaf {
                 reached.extend([node.yes as usize, node.no as usize]);
             }
         }
@@ -260,6 +330,22 @@ impl TreeEnsemble {
             ));
         }
         Ok(())
+    }
+
+    /// A node with a question; `[start, yes, no]` are the tree's first node and the next ones in
+    /// the tree.
+    fn branch(
+        &self,
+        feature: usize,
+        question: Question,
+        missing: bool,
+        [start, yes, no]: [u32; 3],
+    ) -> Result<FlatNode, String> {
+        if feature >= self.dim {
+            return Err(format!("no feature {feature}"));
+        }
+        let feature = u32::try_from(feature).map_err(|_| format!("no feature {feature}"))?;
+        Ok(FlatNode { question, missing, feature, yes: start + yes, no: start + no })
     }
 
     /// The same with other numbers in place of missing ones.
@@ -273,30 +359,40 @@ impl TreeEnsemble {
         &self.substitutes
     }
 
-    /// The trees, as they were given.
-    pub(crate) fn trees(&self) -> Vec<Vec<TreeNode>> {
-        let ends = self.roots.iter().skip(1).map(|&r| r as usize).chain([self.nodes.len()]);
-        self.roots
-            .iter()
-            .zip(ends)
-            .map(|(&start, end)| {
-                let nodes = self.nodes[start as usize..end].iter();
-                nodes.map(|node| self.node(node, start)).collect()
-            })
+    /// The trees, as they were given; the sets of nodes are sorted.
+    pub(crate) fn as_given(&self) -> Vec<Vec<TreeNode>> {
+        self.by_tree()
+            .map(|(start, nodes)| nodes.iter().map(|node| self.node(node, start)).collect())
             .collect()
     }
 
+    /// The nodes of each tree, its root first, and the index of the root.
+    fn by_tree(&self) -> impl Iterator<Item = (u32, &[FlatNode])> {
+        let ends = self.roots.iter().skip(1).map(|&r| r as usize).chain([self.nodes.len()]);
+        self.roots.iter().zip(ends).map(|(&start, end)| (start, &self.nodes[start as usize..end]))
+    }
+
     fn node(&self, node: &FlatNode, start: u32) -> TreeNode {
+        let feature = node.feature as usize;
+        let missing = node.missing;
+        let child = |child: u32| (child - start) as usize;
         match node.question {
-            Some(comparison) => TreeNode::Branch {
-                feature: node.feature as usize,
+            Question::Compare(comparison, threshold) => TreeNode::Branch {
+                feature,
                 comparison,
-                threshold: node.threshold,
-                missing: node.missing,
-                yes: (node.yes - start) as usize,
-                no: (node.no - start) as usize,
+                threshold,
+                missing,
+                yes: child(node.yes),
+                no: child(node.no),
             },
-            None => TreeNode::Leaf {
+            Question::Member(set) => TreeNode::Member {
+                feature,
+                values: self.sets[set as usize].clone(),
+                missing,
+                yes: child(node.yes),
+                no: child(node.no),
+            },
+            Question::Leaf => TreeNode::Leaf {
                 weights: self.leaf(node).iter().map(|&(o, w)| (o as usize, w)).collect(),
             },
         }
@@ -321,38 +417,22 @@ impl TreeEnsemble {
         self.transform
     }
 
-    /// The leaf a point falls to.
-    #[inline]
-    fn fall(&self, root: u32, point: &[f32]) -> &[(u32, f32)] {
-        let mut node = &self.nodes[root as usize];
-        while let Some(question) = node.question {
-            let x = point[node.feature as usize];
-            let t = node.threshold;
-            let yes = match question {
-                Comparison::LessOrEqual => x <= t,
-                Comparison::Less => x < t,
-                Comparison::GreaterOrEqual => x >= t,
-                Comparison::Greater => x > t,
-                Comparison::Equal => x == t,
-                Comparison::NotEqual => x != t,
-            };
-            let yes = if x.is_nan() { node.missing } else { yes };
-            node = &self.nodes[if yes { node.yes } else { node.no } as usize];
-        }
-        self.leaf(node)
+    /// The number of trees.
+    pub fn count(&self) -> usize {
+        self.roots.len()
     }
+}
 
-    /// The score of one point's outputs.
-    fn transformed(&self, outputs: &[f64]) -> f32 {
-        match self.transform {
-            Transform::Identity => outputs[0] as f32,
-            Transform::Logistic => (1.0 / (1.0 + (-outputs[0]).exp())) as f32,
-            Transform::Softmax { favourable } => {
-                let own = outputs[favourable];
-                (1.0 / outputs.iter().map(|z| (z - own).exp()).sum::<f64>()) as f32
-            }
-        }
+/// A set in order, without repetition.
+fn sorted_set(values: &[f32]) -> Result<Vec<f32>, String> {
+    if values.is_empty() || values.iter().any(|value| value.is_nan()) {
+        return Err("a set that is empty or has a value that is not a number".into());
     }
+    // -0 and 0 are one number.
+    let mut set: Vec<f32> = values.iter().map(|value| value + 0.0).collect();
+    set.sort_by(f32::total_cmp);
+    set.dedup();
+    Ok(set)
 }
 
 impl Model for TreeEnsemble {
@@ -370,56 +450,11 @@ impl Model for TreeEnsemble {
     }
 
     fn score_into(&self, points: &Points, scores: &mut [f32]) {
-        // A tree stays in the cache while it scores a block of points.
-        const BLOCK: usize = 64;
-        assert_eq!(points.dim(), self.dim, "points of another dimension");
-        assert_eq!(points.len(), scores.len(), "one score per point");
-        let k = self.base.len();
-        let mut outputs = vec![0.0_f64; BLOCK * k];
-        let empty = match self.aggregate {
-            Aggregate::Sum | Aggregate::Average => 0.0,
-            Aggregate::Minimum => f64::INFINITY,
-            Aggregate::Maximum => f64::NEG_INFINITY,
-        };
-        let mut substituted = Vec::new();
-        if !self.substitutes.is_empty() {
-            substituted.extend_from_slice(points.as_slice());
-            for point in substituted.chunks_exact_mut(self.dim) {
-                for &Substitute { column, indicator, value } in &self.substitutes {
-                    if point[indicator] >= 0.5 {
-                        point[column] = value;
-                    }
-                }
-            }
-        }
-        let values = if substituted.is_empty() { points.as_slice() } else { &substituted };
-        let block_of_values = values.chunks(BLOCK * self.dim);
-        for (values, scores) in block_of_values.zip(scores.chunks_mut(BLOCK)) {
-            outputs.fill(empty);
-            for &root in &self.roots {
-                let rows = values.chunks_exact(self.dim).zip(outputs.chunks_exact_mut(k));
-                for (point, outputs) in rows {
-                    for &(output, weight) in self.fall(root, point) {
-                        let sum = &mut outputs[output as usize];
-                        let weight = f64::from(weight);
-                        *sum = match self.aggregate {
-                            Aggregate::Sum | Aggregate::Average => *sum + weight,
-                            Aggregate::Minimum => sum.min(weight),
-                            Aggregate::Maximum => sum.max(weight),
-                        };
-                    }
-                }
-            }
-            for (outputs, score) in outputs.chunks_exact_mut(k).zip(scores) {
-                for (sum, &base) in outputs.iter_mut().zip(&self.base) {
-                    if self.aggregate == Aggregate::Average {
-                        *sum /= self.roots.len().max(1) as f64;
-                    }
-                    *sum = if sum.is_finite() { *sum } else { 0.0 } + f64::from(base);
-                }
-                *score = self.transformed(outputs);
-            }
-        }
+        self.each(points, scores, |outputs| self.transformed(outputs));
+    }
+
+    fn trees(&self) -> Option<&TreeEnsemble> {
+        Some(self)
     }
 }
 
@@ -527,7 +562,7 @@ mod tests {
             let alone = ensemble.score(&Points::from_rows(2, row.to_vec()).unwrap());
             assert_eq!(alone[0], together[index]);
         }
-        assert_eq!(ensemble.trees(), trees);
+        assert_eq!(ensemble.as_given(), trees);
     }
 
     #[test]

@@ -1,0 +1,802 @@
+//! The mean of a tree ensemble over Gaussian neighbours, exactly, with its gradient.
+//!
+//! `F(x) = base + sum over leaves of v P(x falls to the leaf)`, where the coordinates of a
+//! neighbour are independent. A leaf's box is a set of cells of each column, so
+//! `P = prod_j P_j(S_j)`, and along a path `P` is a product of conditional probabilities
+//! `p_n = P_j(A) / P_j(B)`, with `B` the cells of column `j` that lead to node `n` and `A` those
+//! that lead on to its first child. So one pass over the nodes gives every subtree's mean
+//!
+//! `G_n = p_n G_first + (1 - p_n) G_other`, `F = base + sum over trees of G_root`,
+//!
+//! and a second one, with `W_n` the product of the probabilities on the path to `n`, the gradient
+//!
+//! `dF/dx_j = sum over nodes that ask about j of W_n (G_first - G_other) dp_n/dx_j`.
+//!
+//! No leaf's product is divided by one of its factors, so a factor of zero loses no derivative.
+//!
+//! A column's distribution is one of three ([`Motion`]):
+//!
+//! - Gaussian: `P_j(x < c) = Phi((c - x_j) / s)`.
+//! - Still: `P_j(x < c) = [x_j < c]`. A column that some node compares by `==`, `!=` or with a set
+//!   holds codes; a Gaussian neighbour of a code is no code, so the mean over such neighbours
+//!   would answer each of these questions by "no".
+//! - Switch: 1 with probability `x_j`, else 0. A one-hot column holds 0 or 1. A Gaussian around it
+//!   has almost no slope at both, and its mean would mix in points that encode no row. The linear
+//!   form is the trees' own value at 0 and at 1, and its slope is what switching the level changes.
+//!   Trees do not say which columns are one-hot, so the caller does
+//!   ([`SmoothedTrees::with_switches`]); the columns that mark missing values always are switches.
+//!
+//! A column that counts as another number `v` beside a missing value is `v` with the probability of
+//! that mark, independently of the other columns, and a missing value has no neighbours of its own.
+//! Outside of `[0, 1]` a switch is constant.
+
+use std::sync::LazyLock;
+
+use super::{Aggregate, Comparison, FlatNode, Question, Substitute, Transform, TreeEnsemble};
+use crate::error::{Error, Result};
+use crate::model::committee::of_score;
+use crate::model::{DifferentiableModel, Model, ModelSummary};
+use crate::points::Points;
+
+/// The mean of a tree ensemble over Gaussian neighbours of a width: the link of the mean margin,
+/// or the mean score of trees that give probabilities.
+#[derive(Debug, Clone)]
+pub struct SmoothedTrees {
+    dim: usize,
+    width: f64,
+    columns: Vec<Column>,
+    /// The length of a [`Tables`].
+    entries: usize,
+    trees: Vec<Tree>,
+    /// The values of each leaf, one for each output.
+    values: Vec<f64>,
+    base: Vec<f64>,
+    /// 1, or 1 over the number of trees.
+    share: f64,
+    transform: Transform,
+    summary: ModelSummary,
+}
+
+/// How the neighbours' values of a column are distributed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Motion {
+    Gaussian,
+    Still,
+    Switch,
+}
+
+/// A column that some tree asks about.
+#[derive(Debug, Clone)]
+struct Column {
+    index: usize,
+    motion: Motion,
+    /// Where NaN counts: as a cell below all numbers, or above.
+    nan_first: bool,
+    cuts: Vec<f32>,
+    /// Its first entry in the tables.
+    offset: usize,
+    substitute: Option<Substitute>,
+}
+
+/// A tree without the branches that no point reaches, its nodes in preorder.
+#[derive(Debug, Clone)]
+struct Tree {
+    splits: Vec<Split>,
+    /// The root: a split, or a leaf.
+    root: Next,
+}
+
+/// The next node.
+#[derive(Debug, Clone, Copy)]
+enum Next {
+    /// An index in the tree's splits.
+    Split(u32),
+    /// The index of its first value.
+    Leaf(u32),
+}
+
+#[derive(Debug, Clone)]
+struct Split {
+    /// The index in `columns`.
+    column: u32,
+    /// `B`: the cells of the column that lead here, as entries of the tables.
+    all: Runs,
+    /// `A`: those that lead to the first child.
+    first: Runs,
+    children: [Next; 2],
+}
+
+/// A set of cells: nearly always one run of them.
+#[derive(Debug, Clone)]
+enum Runs {
+    One(u32, u32),
+    Many(Vec<(u32, u32)>),
+}
+
+/// `P(x < c)` for every cut of every column, and its derivatives.
+struct Tables {
+    probability: Vec<f64>,
+    /// By the column itself.
+    slope: Vec<f64>,
+    /// By the mark of its missing value.
+    mark_slope: Vec<f64>,
+}
+
+/// The working memory of one evaluation.
+struct Scratch {
+    tables: Tables,
+    shares: Vec<f64>,
+    /// `dp_n`, by the column and by the mark of its missing value.
+    slopes: Vec<[f64; 2]>,
+    means: Vec<f64>,
+    weights: Vec<f64>,
+    gradient: Vec<f64>,
+}
+
+impl TreeEnsemble {
+    /// The mean over Gaussian neighbours of standard deviation `width`.
+    ///
+    /// An error if the width is not a positive number, or if the ensemble takes the least or the
+    /// largest of its trees, which has no such form.
+    pub fn smoothed(&self, width: f64) -> Result<SmoothedTrees> {
+        SmoothedTrees::new(self, width)
+    }
+}
+
+impl SmoothedTrees {
+    fn new(ensemble: &TreeEnsemble, width: f64) -> Result<Self> {
+        check_width(width)?;
+        if matches!(ensemble.aggregate, Aggregate::Minimum | Aggregate::Maximum) {
+            return Err(Error::InvalidModel(
+                "the least or the largest of many trees has no mean over neighbours in closed form"
+                    .into(),
+            ));
+        }
+        let (columns, place) = columns(ensemble);
+        let entries = columns.last().map_or(0, |last| last.offset + last.cuts.len() + 3);
+        let k = ensemble.base.len();
+        let mut values = Vec::new();
+        let trees = ensemble
+            .roots
+            .iter()
+            .map(|&root| Builder { ensemble, columns: &columns, place: &place, k }.tree(root, &mut values))
+            .collect();
+        let share = match ensemble.aggregate {
+            Aggregate::Average => 1.0 / ensemble.roots.len().max(1) as f64,
+            _ => 1.0,
+        };
+        Ok(Self {
+            dim: ensemble.dim,
+            width,
+            columns,
+            entries,
+            trees,
+            values,
+            base: ensemble.base.iter().map(|&base| f64::from(base)).collect(),
+            share,
+            transform: ensemble.transform,
+            summary: ensemble.summary(),
+        })
+    }
+
+    /// The same where these columns hold 0 or 1 only, such as the levels of a one-hot group. A
+    /// column with a value for missing ones stays as it is.
+    pub fn with_switches(mut self, switches: &[usize]) -> Result<Self> {
+        if let Some(column) = switches.iter().find(|&&column| column >= self.dim) {
+            let last = self.dim - 1;
+            return Err(Error::param("switches", column, format!("columns from 0 to {last}")));
+        }
+        for column in &mut self.columns {
+            if switches.contains(&column.index) && column.substitute.is_none() {
+                column.motion = Motion::Switch;
+            }
+        }
+        Ok(self)
+    }
+
+    /// The same for neighbours of another width.
+    pub fn with_width(mut self, width: f64) -> Result<Self> {
+        check_width(width)?;
+        self.width = width;
+        Ok(self)
+    }
+
+    /// The standard deviation of the neighbours.
+    pub fn width(&self) -> f64 {
+        self.width
+    }
+
+    /// The logit of the favourable class at one point, with its gradient; as
+    /// [`TreeEnsemble::logit_into`] takes it from the outputs.
+    ///
+    /// # Panics
+    /// If the dimension of the point or of the gradient does not match.
+    pub fn logit_and_gradient(&self, x: &[f32], gradient: &mut [f32]) -> f32 {
+        assert_eq!(gradient.len(), self.dim, "the dimension of the gradient");
+        let mut scratch = self.scratch();
+        let (logit, slopes) = self.evaluate(x, &mut scratch, true, |outputs| self.logit(outputs));
+        self.finish(&slopes, &mut scratch);
+        for (to, from) in gradient.iter_mut().zip(&scratch.gradient) {
+            *to = *from as f32;
+        }
+        logit as f32
+    }
+
+    fn scratch(&self) -> Scratch {
+        let most = self.trees.iter().map(|tree| tree.splits.len()).max().unwrap_or(0);
+        let marked = self.columns.iter().any(|column| column.substitute.is_some());
+        Scratch {
+            tables: Tables {
+                probability: vec![0.0; self.entries],
+                slope: vec![0.0; self.entries],
+                mark_slope: vec![0.0; if marked { self.entries } else { 0 }],
+            },
+            shares: vec![0.0; most],
+            slopes: vec![[0.0; 2]; most],
+            means: vec![0.0; most],
+            weights: vec![0.0; most],
+            gradient: vec![0.0; self.dim],
+        }
+    }
+
+    /// A function of the mean outputs, with its derivative by each; for one output the gradient
+    /// of the mean output is in the scratch space then, if it is asked for.
+    fn evaluate(
+        &self,
+        x: &[f32],
+        scratch: &mut Scratch,
+        with_gradient: bool,
+        of: impl Fn(&[f64]) -> (f64, Vec<f64>),
+    ) -> (f64, Vec<f64>) {
+        assert_eq!(x.len(), self.dim, "points of another dimension");
+        self.fill_tables(x, &mut scratch.tables);
+        let k = self.base.len();
+        let mut outputs = vec![0.0; k];
+        if k == 1 {
+            scratch.gradient.fill(0.0);
+        }
+        for tree in &self.trees {
+            self.shares(tree, scratch, with_gradient && k == 1);
+            for (class, output) in outputs.iter_mut().enumerate() {
+                *output += tree.means(scratch, |leaf| self.values[leaf + class]);
+            }
+            if with_gradient && k == 1 {
+                self.add_gradient(tree, scratch, |leaf| self.values[leaf]);
+            }
+        }
+        for (output, base) in outputs.iter_mut().zip(&self.base) {
+            *output = *output * self.share + base;
+        }
+        of(&outputs)
+    }
+
+    /// Puts the gradient `sum_o slope_o dz_o/dx` into the scratch space, after
+    /// [`evaluate`](Self::evaluate) at the same point.
+    fn finish(&self, slopes: &[f64], scratch: &mut Scratch) {
+        let k = self.base.len();
+        let mut scale = self.share;
+        if k == 1 {
+            scale *= slopes[0];
+        } else {
+            scratch.gradient.fill(0.0);
+            let value = |leaf: usize| -> f64 {
+                self.values[leaf..leaf + k].iter().zip(slopes).map(|(v, s)| v * s).sum()
+            };
+            for tree in &self.trees {
+                self.shares(tree, scratch, true);
+                tree.means(scratch, value);
+                self.add_gradient(tree, scratch, value);
+            }
+        }
+        for partial in &mut scratch.gradient {
+            *partial *= scale;
+        }
+    }
+
+    /// `p_n` of every split of a tree, and its derivatives.
+    fn shares(&self, tree: &Tree, scratch: &mut Scratch, with_slopes: bool) {
+        let Tables { probability, slope, mark_slope } = &scratch.tables;
+        for (index, split) in tree.splits.iter().enumerate() {
+            let of = |table: &[f64]| [split.first.of(table), split.all.of(table)];
+            let [first, all] = of(probability);
+            let marked = self.columns[split.column as usize].substitute.is_some();
+            let by_mark = || if marked { of(mark_slope) } else { [0.0; 2] };
+            scratch.shares[index] = if all > 0.0 {
+                let share = (first / all).clamp(0.0, 1.0);
+                if with_slopes {
+                    let derivative = |[first, all]: [f64; 2], mass: f64| (first - share * all) / mass;
+                    scratch.slopes[index] =
+                        [derivative(of(slope), all), derivative(by_mark(), all)];
+                }
+                share
+            } else {
+                scratch.slopes[index] = [0.0; 2];
+                // No neighbour gets here. The share to which a path comes close, along which the
+                // first ones would.
+                let limit = [of(slope), by_mark()].into_iter().find(|[_, all]| *all != 0.0);
+                limit.map_or(0.0, |[first, all]| (first / all).clamp(0.0, 1.0))
+            };
+        }
+    }
+
+    /// Adds a tree's `W_n (G_first - G_other) dp_n/dx` to the gradient.
+    fn add_gradient(&self, tree: &Tree, scratch: &mut Scratch, value: impl Fn(usize) -> f64) {
+        let Scratch { shares, slopes, means, weights, gradient, .. } = scratch;
+        if let Some(root) = weights.first_mut() {
+            *root = 1.0;
+        }
+        for (index, split) in tree.splits.iter().enumerate() {
+            let (weight, share) = (weights[index], shares[index]);
+            let mut below = [0.0; 2];
+            for ((next, share), mean) in split.children.iter().zip([share, 1.0 - share]).zip(&mut below)
+            {
+                *mean = match *next {
+                    Next::Split(child) => {
+                        weights[child as usize] = weight * share;
+                        means[child as usize]
+                    }
+                    Next::Leaf(leaf) => value(leaf as usize),
+                };
+            }
+            let change = weight * (below[0] - below[1]);
+            let column = &self.columns[split.column as usize];
+            gradient[column.index] += change * slopes[index][0];
+            if let Some(Substitute { indicator, .. }) = column.substitute {
+                gradient[indicator] += change * slopes[index][1];
+            }
+        }
+    }
+
+    /// The distribution of every column around a point.
+    fn fill_tables(&self, x: &[f32], tables: &mut Tables) {
+        for column in &self.columns {
+            let entries = column.offset..column.offset + column.cuts.len() + 3;
+            let probability = &mut tables.probability[entries.clone()];
+            let slope = &mut tables.slope[entries.clone()];
+            column.fill(x[column.index], self.width, probability, slope);
+            if let Some(Substitute { indicator, value, .. }) = column.substitute {
+                let mark = f64::from(x[indicator]);
+                let (q, moves) = (mark.clamp(0.0, 1.0), (0.0..=1.0).contains(&mark));
+                let mark_slope = &mut tables.mark_slope[entries];
+                let mut at_value = vec![0.0; probability.len()];
+                column.fill_at(value, &mut at_value);
+                let each = probability.iter_mut().zip(slope).zip(mark_slope).zip(at_value);
+                for (((probability, slope), mark_slope), at_value) in each {
+                    *mark_slope = if moves { at_value - *probability } else { 0.0 };
+                    *probability += q * (at_value - *probability);
+                    *slope *= 1.0 - q;
+                }
+            }
+        }
+    }
+
+    /// The score of mean outputs, with its derivatives.
+    fn link(&self, outputs: &[f64]) -> (f64, Vec<f64>) {
+        match self.transform {
+            Transform::Identity => (outputs[0], vec![1.0]),
+            Transform::Logistic => {
+                let score = 1.0 / (1.0 + libm::exp(-outputs[0]));
+                (score, vec![score * (1.0 - score)])
+            }
+            Transform::Softmax { favourable } => {
+                let highest = outputs.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                let powers: Vec<f64> = outputs.iter().map(|z| libm::exp(z - highest)).collect();
+                let sum: f64 = powers.iter().sum();
+                let own = powers[favourable] / sum;
+                let slope = |(class, power): (usize, &f64)| {
+                    own * (f64::from(u8::from(class == favourable)) - power / sum)
+                };
+                (own, powers.iter().enumerate().map(slope).collect())
+            }
+        }
+    }
+
+    /// The logit of mean outputs, with its derivatives.
+    fn logit(&self, outputs: &[f64]) -> (f64, Vec<f64>) {
+        match self.transform {
+            Transform::Identity => {
+                const LEAST: f64 = 1e-12;
+                let score = outputs[0];
+                let slope = 1.0 / (score * (1.0 - score)).max(LEAST);
+                (f64::from(of_score(score as f32)), vec![slope])
+            }
+            Transform::Logistic => (outputs[0], vec![1.0]),
+            Transform::Softmax { .. } if outputs.len() == 1 => {
+                (f64::from(of_score(1.0)), vec![0.0])
+            }
+            Transform::Softmax { favourable } => {
+                let is_rival = |class: usize| class != favourable;
+                let rivals = outputs.iter().enumerate().filter(|(class, _)| is_rival(*class));
+                let highest = rivals.map(|(_, z)| *z).fold(f64::NEG_INFINITY, f64::max);
+                let power = |(class, z): (usize, &f64)| {
+                    if is_rival(class) { libm::exp(z - highest) } else { 0.0 }
+                };
+                let powers: Vec<f64> = outputs.iter().enumerate().map(power).collect();
+                let sum: f64 = powers.iter().sum();
+                let slopes = powers.iter().enumerate().map(|(class, power)| {
+                    if is_rival(class) { -power / sum } else { 1.0 }
+                });
+                (outputs[favourable] - highest - libm::log(sum), slopes.collect())
+            }
+        }
+    }
+}
+
+impl Model for SmoothedTrees {
+    fn dim(&self) -> usize {
+        self.dim
+    }
+
+    fn score_into(&self, points: &Points, scores: &mut [f32]) {
+        assert_eq!(points.dim(), self.dim, "points of another dimension");
+        assert_eq!(points.len(), scores.len(), "one score per point");
+        let mut scratch = self.scratch();
+        for (point, score) in points.rows().zip(scores) {
+            let (value, _) = self.evaluate(point, &mut scratch, false, |z| self.link(z));
+            *score = value as f32;
+        }
+    }
+
+    fn differentiable(&self) -> Option<&dyn DifferentiableModel> {
+        Some(self)
+    }
+
+    fn summary(&self) -> ModelSummary {
+        self.summary.clone()
+    }
+}
+
+impl DifferentiableModel for SmoothedTrees {
+    fn vjp_into(
+        &self,
+        points: &Points,
+        cotangents: &[f32],
+        scores: &mut [f32],
+        gradients: &mut Points,
+    ) {
+        assert_eq!(points.dim(), self.dim, "points of another dimension");
+        assert_eq!(points.len(), cotangents.len(), "one cotangent per point");
+        assert_eq!(points.len(), scores.len(), "one score per point");
+        assert_eq!(gradients.len(), points.len(), "one gradient per point");
+        assert_eq!(gradients.dim(), self.dim, "gradients of another dimension");
+        let mut scratch = self.scratch();
+        for (index, point) in points.rows().enumerate() {
+            let (value, mut slopes) = self.evaluate(point, &mut scratch, true, |z| self.link(z));
+            scores[index] = value as f32;
+            slopes.iter_mut().for_each(|slope| *slope *= f64::from(cotangents[index]));
+            self.finish(&slopes, &mut scratch);
+            for (to, from) in gradients.row_mut(index).iter_mut().zip(&scratch.gradient) {
+                *to = *from as f32;
+            }
+        }
+    }
+}
+
+impl Runs {
+    /// The probability of the cells, or its derivative.
+    #[inline]
+    fn of(&self, table: &[f64]) -> f64 {
+        match self {
+            Self::One(from, to) => table[*to as usize] - table[*from as usize],
+            Self::Many(runs) => {
+                runs.iter().map(|&(from, to)| table[to as usize] - table[from as usize]).sum()
+            }
+        }
+    }
+}
+
+impl Tree {
+    /// `G_n` of every split; that of the root.
+    fn means(&self, scratch: &mut Scratch, value: impl Fn(usize) -> f64) -> f64 {
+        let Scratch { shares, means, .. } = scratch;
+        for (index, split) in self.splits.iter().enumerate().rev() {
+            let [first, other] = split.children.map(|next| match next {
+                Next::Split(child) => means[child as usize],
+                Next::Leaf(leaf) => value(leaf as usize),
+            });
+            means[index] = shares[index] * first + (1.0 - shares[index]) * other;
+        }
+        match self.root {
+            Next::Split(root) => means[root as usize],
+            Next::Leaf(leaf) => value(leaf as usize),
+        }
+    }
+}
+
+impl Column {
+    /// The cells of the numbers, among all.
+    fn numbers(&self) -> std::ops::Range<usize> {
+        let first = usize::from(self.nan_first);
+        first..first + self.cuts.len() + 1
+    }
+
+    /// The distribution around `x`: entry `i` is the probability of the first `i` cells.
+    fn fill(&self, x: f32, width: f64, probability: &mut [f64], slope: &mut [f64]) {
+        slope.fill(0.0);
+        if x.is_nan() || self.motion == Motion::Still {
+            self.fill_at(x, probability);
+            return;
+        }
+        let numbers = self.numbers();
+        probability[..=numbers.start].fill(0.0);
+        probability[numbers.end..].fill(1.0);
+        let inner = numbers.start + 1..numbers.end;
+        let each = probability[inner.clone()].iter_mut().zip(&mut slope[inner]).zip(&self.cuts);
+        let x = f64::from(x);
+        match self.motion {
+            Motion::Switch => {
+                let (on, moves) = (x.clamp(0.0, 1.0), (0.0..=1.0).contains(&x));
+                for ((probability, slope), &cut) in each {
+                    let below = |value: f32| f64::from(u8::from(value < cut));
+                    *probability = (1.0 - on) * below(0.0) + on * below(1.0);
+                    *slope = if moves { below(1.0) - below(0.0) } else { 0.0 };
+                }
+            }
+            Motion::Gaussian | Motion::Still => {
+                let inverse = 1.0 / width;
+                for ((probability, slope), &cut) in each {
+                    let [cumulative, density] = normal((f64::from(cut) - x) * inverse);
+                    *probability = cumulative;
+                    *slope = -density * inverse;
+                }
+            }
+        }
+    }
+
+    /// The distribution of one value.
+    fn fill_at(&self, x: f32, probability: &mut [f64]) {
+        let numbers = self.numbers();
+        let cell = if x.is_nan() {
+            if self.nan_first { 0 } else { numbers.end }
+        } else {
+            numbers.start + self.cuts.partition_point(|&cut| cut <= x)
+        };
+        probability[..=cell].fill(0.0);
+        probability[cell + 1..].fill(1.0);
+    }
+}
+
+/// The columns that trees ask about, and for each of all columns the place among them.
+fn columns(ensemble: &TreeEnsemble) -> (Vec<Column>, Vec<usize>) {
+    let dim = ensemble.dim;
+    let thresholds = ensemble.thresholds();
+    let (mut used, mut codes, mut nan_below) = (vec![false; dim], vec![false; dim], vec![0_i64; dim]);
+    for node in &ensemble.nodes {
+        let column = node.feature as usize;
+        let (below, is_code) = match node.question {
+            Question::Compare(Comparison::LessOrEqual | Comparison::Less, _) => (true, false),
+            Question::Compare(Comparison::GreaterOrEqual | Comparison::Greater, _) => (false, false),
+            Question::Compare(..) | Question::Member(_) => (true, true),
+            Question::Leaf => continue,
+        };
+        used[column] = true;
+        codes[column] |= is_code;
+        // Nearly all sets of cells are one run if NaN is at the end where it counts most often.
+        nan_below[column] += if below == node.missing { 1 } else { -1 };
+    }
+    let (mut columns, mut place, mut offset) = (Vec::new(), vec![usize::MAX; dim], 0);
+    for index in (0..dim).filter(|&index| used[index]) {
+        let substitute = ensemble.substitutes.iter().rfind(|own| own.column == index).copied();
+        let is_mark = ensemble.substitutes.iter().any(|own| own.indicator == index);
+        let motion = match () {
+            () if is_mark => Motion::Switch,
+            () if codes[index] => Motion::Still,
+            () => Motion::Gaussian,
+        };
+        let cuts = thresholds.column(index).cuts().to_vec();
+        place[index] = columns.len();
+        let nan_first = nan_below[index] > 0;
+        let entries = cuts.len() + 3;
+        columns.push(Column { index, motion, nan_first, cuts, offset, substitute });
+        offset += entries;
+    }
+    (columns, place)
+}
+
+/// Builds the trees of a [`SmoothedTrees`].
+struct Builder<'a> {
+    ensemble: &'a TreeEnsemble,
+    columns: &'a [Column],
+    place: &'a [usize],
+    k: usize,
+}
+
+/// Cells of a column, as sorted runs that do not touch.
+type Cells = Vec<(u32, u32)>;
+
+impl Builder<'_> {
+    /// A tree, whose leaves' values are added to `values`.
+    fn tree(&self, root: u32, values: &mut Vec<f64>) -> Tree {
+        /// A node to visit: where it is, the cells of columns that lead to it, the split above.
+        struct Visit {
+            node: u32,
+            path: Vec<(usize, Cells)>,
+            parent: Option<(usize, usize)>,
+        }
+        let mut splits: Vec<Split> = Vec::new();
+        let mut at_root = Next::Leaf(0);
+        let mut visits = vec![Visit { node: root, path: Vec::new(), parent: None }];
+        while let Some(Visit { mut node, path, parent }) = visits.pop() {
+            // Past the questions whose answer the path decides.
+            let next = loop {
+                let flat = &self.ensemble.nodes[node as usize];
+                if flat.question == Question::Leaf {
+                    break Next::Leaf(self.leaf(flat, values));
+                }
+                let place = self.place[flat.feature as usize];
+                let column = &self.columns[place];
+                let all = path.iter().find(|(own, _)| *own == place).map_or_else(
+                    || vec![(0, column.cuts.len() as u32 + 2)],
+                    |(_, cells)| cells.clone(),
+                );
+                let yes = intersection(&all, &self.yes(flat, column));
+                let no = difference(&all, &yes);
+                if no.is_empty() {
+                    node = flat.yes;
+                    continue;
+                }
+                if yes.is_empty() {
+                    node = flat.no;
+                    continue;
+                }
+                let [first, other] = if yes.len() <= no.len() {
+                    [(yes, flat.yes), (no, flat.no)]
+                } else {
+                    [(no, flat.no), (yes, flat.yes)]
+                };
+                let index = splits.len();
+                splits.push(Split {
+                    column: place as u32,
+                    all: column.runs(&all),
+                    first: column.runs(&first.0),
+                    children: [Next::Leaf(0); 2],
+                });
+                // The last one pushed comes first.
+                for (which, (cells, node)) in [(1, other), (0, first)] {
+                    let mut path = path.clone();
+                    path.retain(|(own, _)| *own != place);
+                    path.push((place, cells));
+                    visits.push(Visit { node, path, parent: Some((index, which)) });
+                }
+                break Next::Split(index as u32);
+            };
+            match parent {
+                None => at_root = next,
+                Some((split, which)) => splits[split].children[which] = next,
+            }
+        }
+        Tree { splits, root: at_root }
+    }
+
+    /// Adds a leaf's values; the index of the first.
+    fn leaf(&self, flat: &FlatNode, values: &mut Vec<f64>) -> u32 {
+        let start = values.len();
+        values.resize(start + self.k, 0.0);
+        for &(output, weight) in self.ensemble.leaf(flat) {
+            values[start + output as usize] += f64::from(weight);
+        }
+        start as u32
+    }
+
+    /// The cells for which a node's answer is "yes".
+    fn yes(&self, flat: &FlatNode, column: &Column) -> Cells {
+        let numbers = column.numbers();
+        let (low, high) = (numbers.start as u32, numbers.end as u32);
+        let cell = |x: f32| low + column.cuts.partition_point(|&cut| cut <= x) as u32;
+        // The first cell above a number: the one of the next larger number.
+        let above = |t: f32| if t == f32::INFINITY { high } else { cell((t + 0.0).next_up()) };
+        let mut yes: Cells = match flat.question {
+            Question::Compare(Comparison::Less, t) => vec![(low, cell(t))],
+            Question::Compare(Comparison::LessOrEqual, t) => vec![(low, above(t))],
+            Question::Compare(Comparison::GreaterOrEqual, t) => vec![(cell(t), high)],
+            Question::Compare(Comparison::Greater, t) => vec![(above(t), high)],
+            Question::Compare(Comparison::Equal, t) => vec![(cell(t), above(t))],
+            Question::Compare(Comparison::NotEqual, t) => {
+                vec![(low, cell(t)), (above(t), high)]
+            }
+            Question::Member(set) => {
+                let set = &self.ensemble.sets[set as usize];
+                set.iter().map(|&value| (cell(value), above(value))).collect()
+            }
+            Question::Leaf => Vec::new(),
+        };
+        if flat.missing {
+            let nan = if column.nan_first { 0 } else { high };
+            yes.push((nan, nan + 1));
+        }
+        yes.sort_unstable();
+        joined(yes)
+    }
+}
+
+impl Column {
+    /// Cells as entries of the tables.
+    fn runs(&self, cells: &Cells) -> Runs {
+        let offset = self.offset as u32;
+        match cells[..] {
+            [(from, to)] => Runs::One(offset + from, offset + to),
+            _ => Runs::Many(cells.iter().map(|&(from, to)| (offset + from, offset + to)).collect()),
+        }
+    }
+}
+
+/// Sorted runs without the empty ones, joined where they touch.
+fn joined(runs: Cells) -> Cells {
+    let mut joined: Cells = Vec::new();
+    for (from, to) in runs.into_iter().filter(|(from, to)| from < to) {
+        match joined.last_mut() {
+            Some(last) if last.1 >= from => last.1 = last.1.max(to),
+            _ => joined.push((from, to)),
+        }
+    }
+    joined
+}
+
+fn intersection(a: &Cells, b: &Cells) -> Cells {
+    let both = a.iter().flat_map(|&(from, to)| {
+        b.iter().map(move |&(other, until)| (from.max(other), to.min(until)))
+    });
+    joined(both.collect())
+}
+
+/// What is in `a` and not in `b`, which is a part of `a`.
+fn difference(a: &Cells, b: &Cells) -> Cells {
+    let mut rest = Vec::new();
+    for &(from, to) in a {
+        let mut at = from;
+        for &(other, until) in b.iter().filter(|(other, _)| (from..to).contains(other)) {
+            rest.push((at, other));
+            at = until;
+        }
+        rest.push((at, to));
+    }
+    joined(rest)
+}
+
+fn check_width(width: f64) -> Result<()> {
+    if (1e-30..=1e30).contains(&width) {
+        return Ok(());
+    }
+    Err(Error::param("width", width, "a positive number from 1e-30 to 1e30"))
+}
+
+/// `Phi` and `phi` are 0 or 1 to double precision beyond.
+const FAR: f64 = 8.5;
+/// Steps to one.
+const STEPS: f64 = 64.0;
+
+/// `Phi(z)` and `phi(z)` at every step.
+static NORMAL: LazyLock<Vec<[f64; 2]>> = LazyLock::new(|| {
+    let count = (2.0 * FAR * STEPS) as usize + 1;
+    let at = |index: usize| {
+        let z = index as f64 / STEPS - FAR;
+        let density = libm::exp(-0.5 * z * z) / (2.0 * std::f64::consts::PI).sqrt();
+        [0.5 * libm::erfc(-z * std::f64::consts::FRAC_1_SQRT_2), density]
+    };
+    (0..count).map(at).collect()
+});
+
+/// `Phi(z)` and `phi(z)`, within 1e-14: by Taylor's formula from the nearest step,
+/// `Phi(z + d) = Phi(z) + phi(z) sum_i (-1)^(i-1) He_(i-1)(z) d^i / i!`.
+#[inline]
+fn normal(z: f64) -> [f64; 2] {
+    if z.abs() >= FAR {
+        return [f64::from(u8::from(z > 0.0)), 0.0];
+    }
+    let step = ((z + FAR) * STEPS).round();
+    let (at, d) = (step / STEPS - FAR, z - (step / STEPS - FAR));
+    let [cumulative, density] = NORMAL[step as usize];
+    let two = at * at;
+    let he = [1.0, at, two - 1.0, at * (two - 3.0), (two - 6.0) * two + 3.0];
+    let five = at * ((two - 10.0) * two + 15.0);
+    let sum = d
+        * (he[0]
+            - d * (he[1] / 2.0
+                - d * (he[2] / 6.0 - d * (he[3] / 24.0 - d * (he[4] / 120.0 - d * five / 720.0)))));
+    let slope = he[0]
+        - d * (he[1] - d * (he[2] / 2.0 - d * (he[3] / 6.0 - d * (he[4] / 24.0 - d * five / 120.0))));
+    [cumulative + density * sum, density * slope]
+}
+
+#[cfg(test)]
+mod tests;

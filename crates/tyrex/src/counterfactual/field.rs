@@ -105,6 +105,15 @@ impl Field for Reader<'_> {
         Some(&self.scratch.logits)
     }
 }
+
+/// A point with each choice of a line.
+pub(crate) fn points_along(x: &[f32], line: Line<'_>) -> Points {
+    let mut points = Points::new(x.len());
+    let mut point = x.to_vec();
+    for choice in line.values.chunks_exact(line.width) {
+        point[line.start..line.start + line.width].copy_from_slice(choice);
+        points.push(&point);
+    }
     points
 }
 

@@ -31,6 +31,7 @@ pub use methods::*;
 pub use outcome::{Answer, Counterfactual, Outcome, Reason, Stopped};
 pub use relax::{Relaxation, Relaxations, relaxations};
 pub use search::ascent::Step;
+pub use search::cells::is_searchable;
 pub use search::neighbours::Memory;
 pub use search_models::SearchModels;
 

@@ -119,7 +119,7 @@ impl Routes {
         if matches!(ensemble.aggregate(), Aggregate::Minimum | Aggregate::Maximum) {
             return None;
         }
-        let trees = ensemble.trees();
+        let trees = ensemble.as_given();
         let is_average = ensemble.aggregate() == Aggregate::Average;
         let mut routes = Self {
             dim: ensemble.dim(),

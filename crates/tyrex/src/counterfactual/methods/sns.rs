@@ -17,7 +17,7 @@ use crate::error::{Error, Result};
 use crate::measure::{Gauge, Measure, PathIntegral};
 use crate::seed::Seed;
 
-use super::{Finish, MethodSpec, Named, Protocol, ReferenceUse, Spec, base, conclude, unread};
+use super::{Finish, MethodSpec, ModelNeed, Named, Protocol, ReferenceUse, Spec, base, conclude, unread};
 
 /// Parameters of `sns`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -64,6 +64,10 @@ impl Spec for Sns {
 
     fn under(&self, protocol: Protocol) -> MethodSpec {
         Self { base: Box::new(base(protocol)), ..Self::default() }.into()
+    }
+
+    fn needs(&self) -> ModelNeed {
+        self.base.needs().max(ModelNeed::GradientsOrTrees)
     }
 
     fn reference(&self) -> ReferenceUse {

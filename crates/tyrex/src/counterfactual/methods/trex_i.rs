@@ -23,7 +23,7 @@ use crate::counterfactual::{Answer, Factual, Meter, Method, Problem, Robustness,
 use crate::error::{Error, Result};
 use crate::seed::Seed;
 
-use super::{MethodSpec, Named, Protocol, ReferenceUse, Spec, base, found, not_found};
+use super::{MethodSpec, ModelNeed, Named, Protocol, ReferenceUse, Spec, base, found, not_found};
 
 /// How many times the line to a data point is halved.
 const PULLS: usize = 10;
@@ -80,6 +80,10 @@ impl Spec for TrexI {
         let base = Box::new(base(protocol));
         let rescue = protocol == Protocol::Product;
         Self { base, robustness: Robustness::under(protocol), step, steps, rescue }.into()
+    }
+
+    fn needs(&self) -> ModelNeed {
+        self.base.needs().max(ModelNeed::GradientsOrTrees)
     }
 
     fn reference(&self) -> ReferenceUse {

@@ -15,7 +15,7 @@ use crate::error::{Error, Result};
 use crate::seed::Seed;
 
 use super::trex_i::{Climber, TrexI};
-use super::{MethodSpec, Named, Protocol, ReferenceUse, Spec, base, converged, found, not_found};
+use super::{MethodSpec, ModelNeed, Named, Protocol, ReferenceUse, Spec, base, converged, found, not_found};
 
 /// Parameters of `trex-o`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -59,6 +59,10 @@ impl Spec for TrexO {
         let robustness = Robustness { search, ..Robustness::under(protocol) };
         let base = Box::new(base(protocol));
         Self { start: TrexI { base, robustness, ..TrexI::default() }, ..Self::default() }.into()
+    }
+
+    fn needs(&self) -> ModelNeed {
+        self.start.needs()
     }
 
     fn reference(&self) -> ReferenceUse {

@@ -63,8 +63,8 @@ impl Density {
     }
 }
 
-/// Whether a search can run on a model: it has gradients, or it is trees.
-pub(crate) fn is_searchable(model: &dyn Model) -> bool {
+/// Whether a search can run on a model: it has gradients, or it is trees. Black boxes are neither.
+pub fn is_searchable(model: &dyn Model) -> bool {
     model.differentiable().is_some() || model.trees().is_some()
 }
 

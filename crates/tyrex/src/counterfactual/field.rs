@@ -101,8 +101,8 @@ impl Field for Reader<'_> {
     }
 
     fn logits_over(&mut self, x: &[f32], lines: [Line<'_>; 2]) -> Option<&[f64]> {
-        self.routes?.logits_over(x, lines, &mut self.scratch);
-        Some(&self.scratch.logits)
+        let is_read = self.routes?.logits_over(x, lines, &mut self.scratch);
+        is_read.then_some(&self.scratch.logits)
     }
 }
 

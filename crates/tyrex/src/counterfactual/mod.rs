@@ -4,7 +4,7 @@
 //!
 //! A [`Problem`] is the model, the norm and the data. A [`MethodSpec`] names a method and its
 //! parameters; prepared for a problem it answers one [`Factual`] at a time with an [`Outcome`].
-//! Three searches serve all methods: `MinCost`, `Ascent` and `Neighbours`.
+//! Four searches serve all methods: `MinCost`, `Ascent`, `Neighbours`, and `CellSearch` for trees.
 
 mod budget;
 mod cost;

@@ -213,17 +213,21 @@ impl Routes {
     }
 
     /// The logits at a point with each pair of choices of two lines, in the scratch space: the
-    /// choices of the second line follow each other.
+    /// choices of the second line follow each other. False, and no logits, if one line decides
+    /// whether a value of the other is missing.
     pub(crate) fn logits_over(
         &self,
         x: &[f32],
         [first, second]: [Line<'_>; 2],
         scratch: &mut RoutesScratch,
-    ) {
+    ) -> bool {
         let RoutesScratch { point, free, sums, .. } = scratch;
         self.place(point, x, Shift::NONE);
         for (free, line) in free.iter_mut().zip([first, second]) {
             self.free(free, point, line, Shift::NONE);
+        }
+        if free[0].columns.iter().any(|&column| free[1].places[column] != FIXED) {
+            return false;
         }
         self.substitute(point);
         let [rows, count] = [first.len(), second.len()];
@@ -254,6 +258,7 @@ impl Routes {
         }
         let place = |choice: usize| choice / count * row + choice % count;
         self.logits(scratch, (rows + 1) * row, place, rows * count);
+        true
     }
 
     fn place(&self, point: &mut Vec<f32>, x: &[f32], shift: Shift<'_>) {
@@ -468,5 +473,160 @@ fn at_most(comparison: Comparison, threshold: f32) -> (Question, f32, bool) {
         Comparison::GreaterOrEqual => (Question::AtMost, threshold.next_down(), true),
         Comparison::Equal => (Question::Equal, threshold, false),
         Comparison::NotEqual => (Question::Equal, threshold, true),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use rand::RngExt as _;
+
+    use super::*;
+    use crate::points::Points;
+    use crate::seed::Seed;
+
+    const DIM: usize = 4;
+
+    /// A number on a coarse grid, so that points often lie on thresholds.
+    fn number(rng: &mut impl rand::Rng) -> f32 {
+        (rng.random_range(-8..=8) as f32) / 4.0
+    }
+
+    /// Random trees with all kinds of questions.
+    fn ensemble(outputs: usize, seed: u64) -> TreeEnsemble {
+        use Comparison::{Equal, Greater, GreaterOrEqual, Less, LessOrEqual, NotEqual};
+        let kinds = [LessOrEqual, Less, GreaterOrEqual, Greater, Equal, NotEqual];
+        let mut rng = Seed(seed).rng();
+        let mut trees = Vec::new();
+        for _ in 0..6 {
+            let mut tree = vec![TreeNode::Leaf { weights: Vec::new() }];
+            let mut open = vec![(0, 0)];
+            while let Some((at, depth)) = open.pop() {
+                if depth == 4 || rng.random_range(0..5) == 0 {
+                    let weight = rng.random_range(-1.0..1.0);
+                    let weights = vec![(rng.random_range(0..outputs), weight)];
+                    tree[at] = TreeNode::Leaf { weights };
+                    continue;
+                }
+                let (yes, no) = (tree.len(), tree.len() + 1);
+                let (feature, missing) = (rng.random_range(0..DIM), rng.random());
+                tree[at] = if rng.random_range(0..6) == 0 {
+                    let values = (0..3).map(|_| number(&mut rng)).collect();
+                    TreeNode::Member { feature, values, missing, yes, no }
+                } else {
+                    let comparison = kinds[rng.random_range(0..kinds.len())];
+                    let threshold = number(&mut rng);
+                    TreeNode::Branch { feature, comparison, threshold, missing, yes, no }
+                };
+                tree.extend([const { TreeNode::Leaf { weights: Vec::new() } }; 2]);
+                open.extend([(yes, depth + 1), (no, depth + 1)]);
+            }
+            trees.push(tree);
+        }
+        let transform = match (outputs, seed % 2) {
+            (1, 0) => Transform::Logistic,
+            (1, _) => Transform::Identity,
+            _ => Transform::Softmax { favourable: 1 },
+        };
+        let aggregate = if seed.is_multiple_of(3) { Aggregate::Average } else { Aggregate::Sum };
+        let ensemble =
+            TreeEnsemble::new(DIM, &trees, aggregate, vec![0.25; outputs], transform).unwrap();
+        let value = if seed.is_multiple_of(5) { f32::NAN } else { 0.5 };
+        ensemble.with_substitutes(&[Substitute { column: 1, indicator: 2, value }])
+    }
+
+    /// The scores of all points with the choices of lines, one by one.
+    fn one_by_one(
+        ensemble: &TreeEnsemble,
+        x: &[f32],
+        lines: &[Line<'_>],
+        shift: Shift<'_>,
+    ) -> Vec<f32> {
+        let mut points = vec![x.to_vec()];
+        for line in lines {
+            points = points
+                .iter()
+                .flat_map(|point| {
+                    line.values.chunks_exact(line.width).map(|choice| {
+                        let mut point = point.clone();
+                        point[line.start..line.start + line.width].copy_from_slice(choice);
+                        point
+                    })
+                })
+                .collect();
+        }
+        let mut all = Points::new(x.len());
+        for mut point in points {
+            for (column, x) in point.iter_mut().enumerate() {
+                *x = shift.of(column, *x);
+            }
+            all.push(&point);
+        }
+        ensemble.score(&all)
+    }
+
+    proptest! {
+        #[test]
+        fn a_walk_gives_the_scores_of_all_choices(
+            outputs in 1_usize..4, width in 1_usize..3, seed in 0_u64..5000, ascending: bool,
+            factor in prop::sample::select(vec![1.0_f32, 0.5]), shifted: bool,
+        ) {
+            let ensemble = ensemble(outputs, seed);
+            let mut rng = Seed(seed).derive("points").rng();
+            let x: Vec<f32> = (0..DIM).map(|_| number(&mut rng)).collect();
+            let mut values: Vec<f32> = (0..width * 20).map(|_| number(&mut rng)).collect();
+            if ascending {
+                values.sort_by(f32::total_cmp);
+            }
+            let start = rng.random_range(0..=DIM - width);
+            let line = Line { start, width, values: &values };
+            let offset: Vec<f32> = (0..DIM).map(|_| number(&mut rng)).collect();
+            let shift = Shift { factor, by: shifted.then_some(offset.as_slice()) };
+            let routes = Routes::of(&ensemble).unwrap();
+            let mut scratch = RoutesScratch::default();
+            routes.along(&x, line, shift, &mut scratch);
+            let expected = one_by_one(&ensemble, &x, &[line], shift);
+            prop_assert_eq!(scratch.scores.len(), expected.len());
+            for ((score, logit), expected) in scratch.scores.iter().zip(&scratch.logits).zip(&expected) {
+                prop_assert!((score - expected).abs() < 1e-5, "{} {}", score, expected);
+                if (0.01..0.99).contains(expected) {
+                    let score = 1.0 / (1.0 + (-logit).exp()) as f32;
+                    prop_assert!((score - expected).abs() < 1e-5, "{} {}", score, expected);
+                }
+            }
+        }
+
+        #[test]
+        fn a_walk_over_two_lines_gives_the_logits_of_all_pairs(
+            outputs in 1_usize..4, seed in 0_u64..5000,
+        ) {
+            let ensemble = ensemble(outputs, seed);
+            let mut rng = Seed(seed).derive("points").rng();
+            let x: Vec<f32> = (0..DIM).map(|_| number(&mut rng)).collect();
+            let mut first: Vec<f32> = (0..9).map(|_| number(&mut rng)).collect();
+            first.sort_by(f32::total_cmp);
+            let second: Vec<f32> = (0..14).map(|_| number(&mut rng)).collect();
+            // The column of the substitute, or the one that decides about it.
+            let at = [0, 1][(seed % 2) as usize];
+            let lines = [
+                Line { start: at, width: 1, values: &first },
+                Line { start: 2, width: 2, values: &second },
+            ];
+            let routes = Routes::of(&ensemble).unwrap();
+            let mut scratch = RoutesScratch::default();
+            let together = routes.logits_over(&x, lines, &mut scratch);
+            prop_assert_eq!(together, at == 0);
+            if !together {
+                return Ok(());
+            }
+            let expected = one_by_one(&ensemble, &x, &lines, Shift::NONE);
+            prop_assert_eq!(scratch.logits.len(), expected.len());
+            for (logit, expected) in scratch.logits.iter().zip(&expected) {
+                if (0.01..0.99).contains(expected) {
+                    let score = 1.0 / (1.0 + (-logit).exp()) as f32;
+                    prop_assert!((score - expected).abs() < 1e-5, "{} {}", score, expected);
+                }
+            }
+        }
     }
 }

@@ -1,4 +1,4 @@
-//! The three searches, each generic over the field and the threshold.
+//! The four searches, each generic over the field and the threshold.
 
 pub(crate) mod ascent;
 pub(crate) mod cells;

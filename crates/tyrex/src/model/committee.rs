@@ -206,8 +206,12 @@ const LEAST_SLOPE: f32 = 1e-12;
 
 /// The logit of a score, at most 27.6 from zero.
 pub(super) fn of_score(score: f32) -> f32 {
-    let score = f64::from(score);
-    (libm::log(score.max(1e-12)) - libm::log((1.0 - score).max(1e-12))) as f32
+    of_probability(score.into()) as f32
+}
+
+/// The same in double precision.
+pub(super) fn of_probability(score: f64) -> f64 {
+    libm::log(score.max(1e-12)) - libm::log((1.0 - score).max(1e-12))
 }
 
 /// One point as a batch.

@@ -49,6 +49,7 @@ mod lines;
 mod math;
 mod product;
 mod transpose;
+pub(crate) mod trees;
 
 pub(crate) use distance::{TOGETHER, least_squares, squared_distances};
 pub(crate) use elementwise::{

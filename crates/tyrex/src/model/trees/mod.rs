@@ -3,6 +3,7 @@
 //! A score is constant within the cells between thresholds ([`Thresholds`]), so it has no
 //! gradient; its mean over a neighbourhood has one ([`SmoothedTrees`]).
 
+mod layout;
 mod score;
 mod smooth;
 mod thresholds;
@@ -10,6 +11,9 @@ mod thresholds;
 pub use smooth::SmoothedTrees;
 pub use thresholds::{Cells, Thresholds};
 
+use std::sync::Arc;
+
+use self::layout::Layout;
 use super::{Fingerprint, Model, ModelSummary};
 use crate::error::{Error, Result};
 use crate::points::Points;
@@ -176,6 +180,8 @@ pub struct TreeEnsemble {
     base: Vec<f32>,
     transform: Transform,
     substitutes: Vec<Substitute>,
+    /// The nodes once more, made for scoring.
+    layout: Arc<Layout>,
 }
 
 /// A column that counts as another number where a column beside it is at least 1/2.
@@ -251,12 +257,14 @@ impl TreeEnsemble {
             base,
             transform,
             substitutes: Vec::new(),
+            layout: Arc::default(),
         };
         for (index, tree) in trees.iter().enumerate() {
             ensemble
                 .push(tree)
                 .map_err(|problem| Error::InvalidModel(format!("tree {index}, {problem}")))?;
         }
+        ensemble.layout = Arc::new(Layout::new(&ensemble));
         Ok(ensemble)
     }
 

@@ -1,8 +1,22 @@
 //! The scores and logits of a tree ensemble.
 
-use super::{Aggregate, Comparison, FlatNode, Question, Substitute, Transform, TreeEnsemble};
+use super::layout::{Layout, Ranks};
+use super::{Aggregate, Comparison, Substitute, Transform, TreeEnsemble};
 use crate::model::committee::of_score;
+use crate::model::kernel::trees::{ABREAST, BLOCK, Rank, RankScratch, Ranked};
 use crate::points::Points;
+
+/// Fewer points than these are walked, since ranks are computed for whole blocks.
+const FEW: usize = 24;
+
+/// Some points, and the sums of their trees.
+struct Block<'a> {
+    /// Row by row.
+    values: &'a [f32],
+    count: usize,
+    /// Output by output.
+    sums: &'a mut [f64],
+}
 
 impl TreeEnsemble {
     /// Writes the logit of the favourable class at every point: the margin itself for
@@ -20,33 +34,9 @@ impl TreeEnsemble {
     /// # Panics
     /// If the dimension of the point does not match.
     pub fn logit(&self, x: &[f32]) -> f32 {
-        let mut point = Points::new(x.len());
-        point.push(x);
         let mut logit = [0.0];
-        self.logit_into(&point, &mut logit);
+        self.of_rows(x, &mut logit, |outputs| self.logit_of(outputs));
         logit[0]
-    }
-
-    /// The leaf a point falls to.
-    #[inline]
-    fn fall(&self, root: u32, point: &[f32]) -> &FlatNode {
-        let mut node = &self.nodes[root as usize];
-        while let Some(yes) = self.answer(node, point) {
-            node = &self.nodes[if yes { node.yes } else { node.no } as usize];
-        }
-        node
-    }
-
-    /// The answer to a node's question; `None` at a leaf.
-    #[inline]
-    fn answer(&self, node: &FlatNode, point: &[f32]) -> Option<bool> {
-        let x = point[node.feature as usize];
-        let yes = match node.question {
-            Question::Compare(comparison, t) => comparison.holds(x, t),
-            Question::Member(set) => self.sets[set as usize].contains(&x),
-            Question::Leaf => return None,
-        };
-        Some(if x.is_nan() { node.missing } else { yes })
     }
 
     /// The score of one point's outputs.
@@ -81,51 +71,155 @@ impl TreeEnsemble {
 
     /// Writes a function of the outputs of every point.
     pub(super) fn each(&self, points: &Points, results: &mut [f32], of: impl Fn(&[f64]) -> f32) {
-        // A tree stays in the cache while it scores a block of points.
-        const BLOCK: usize = 64;
         assert_eq!(points.dim(), self.dim, "points of another dimension");
-        assert_eq!(points.len(), results.len(), "one score per point");
+        self.of_rows(points.as_slice(), results, of);
+    }
+
+    /// The same for points row by row.
+    fn of_rows(&self, values: &[f32], results: &mut [f32], of: impl Fn(&[f64]) -> f32) {
+        assert_eq!(values.len(), results.len() * self.dim, "one result per point");
+        match &self.layout.ranks {
+            Ranks::Bytes(ranked, leaves) if results.len() >= FEW => {
+                let find = |block: &mut Block<'_>, scratch: &mut _| {
+                    self.by_rank(ranked, leaves, block, scratch)
+                };
+                self.in_blocks(values, results, &mut ranked.scratch(), find, of);
+            }
+            Ranks::Words(ranked, leaves) if results.len() >= FEW => {
+                let find = |block: &mut Block<'_>, scratch: &mut _| {
+                    self.by_rank(ranked, leaves, block, scratch)
+                };
+                self.in_blocks(values, results, &mut ranked.scratch(), find, of);
+            }
+            _ => self.in_blocks(values, results, &mut (), |block, ()| self.by_walk(block), of),
+        }
+    }
+
+    /// Adds up the trees block by block, by `add_up`, and writes a function of the outputs. The
+    /// sums of a point are taken tree by tree, whatever the block.
+    fn in_blocks<S>(
+        &self,
+        values: &[f32],
+        results: &mut [f32],
+        scratch: &mut S,
+        add_up: impl Fn(&mut Block<'_>, &mut S),
+        of: impl Fn(&[f64]) -> f32,
+    ) {
         let k = self.base.len();
-        let mut outputs = vec![0.0_f64; BLOCK * k];
+        let most = BLOCK.min(results.len());
+        let (mut sums, mut outputs) = (vec![0.0; most * k], vec![0.0; k]);
         let empty = match self.aggregate {
             Aggregate::Sum | Aggregate::Average => 0.0,
             Aggregate::Minimum => f64::INFINITY,
             Aggregate::Maximum => f64::NEG_INFINITY,
         };
+        let trees = self.roots.len().max(1) as f64;
         let mut substituted = Vec::new();
-        if !self.substitutes.is_empty() {
-            substituted.extend_from_slice(points.as_slice());
-            for point in substituted.chunks_exact_mut(self.dim) {
-                self.substitute(point);
+        for (values, results) in
+            values.chunks(most.max(1) * self.dim).zip(results.chunks_mut(BLOCK))
+        {
+            let count = results.len();
+            let values = if self.substitutes.is_empty() {
+                values
+            } else {
+                substituted.clear();
+                substituted.extend_from_slice(values);
+                substituted.chunks_exact_mut(self.dim).for_each(|point| self.substitute(point));
+                &substituted
+            };
+            let sums = &mut sums[..count * k];
+            sums.fill(empty);
+            add_up(&mut Block { values, count, sums }, scratch);
+            for (row, result) in results.iter_mut().enumerate() {
+                let of_row = sums[row..].iter().step_by(count);
+                for ((output, &sum), &base) in outputs.iter_mut().zip(of_row).zip(&self.base) {
+                    let sum = if self.aggregate == Aggregate::Average { sum / trees } else { sum };
+                    *output = if sum.is_finite() { sum } else { 0.0 } + f64::from(base);
+                }
+                *result = of(&outputs);
             }
         }
-        let values = if substituted.is_empty() { points.as_slice() } else { &substituted };
-        let block_of_values = values.chunks(BLOCK * self.dim);
-        for (values, results) in block_of_values.zip(results.chunks_mut(BLOCK)) {
-            outputs.fill(empty);
-            for &root in &self.roots {
-                let rows = values.chunks_exact(self.dim).zip(outputs.chunks_exact_mut(k));
-                for (point, outputs) in rows {
-                    for &(output, weight) in self.leaf(self.fall(root, point)) {
-                        let sum = &mut outputs[output as usize];
-                        let weight = f64::from(weight);
-                        *sum = match self.aggregate {
-                            Aggregate::Sum | Aggregate::Average => *sum + weight,
-                            Aggregate::Minimum => sum.min(weight),
-                            Aggregate::Maximum => sum.max(weight),
-                        };
+    }
+
+    /// Adds up the trees for one block, from the ranks of its coordinates.
+    fn by_rank<T: Rank>(
+        &self,
+        ranked: &Ranked<T>,
+        leaves: &[Vec<u32>],
+        block: &mut Block<'_>,
+        scratch: &mut RankScratch<T>,
+    ) {
+        let count = block.count;
+        T::rank(ranked, self.dim, block.values, scratch);
+        if let Some(outputs) = &self.layout.single {
+            let mut first = 0;
+            for trees in outputs.chunk_by(|a, b| a == b) {
+                let sums = &mut block.sums[trees[0] * count..][..count];
+                T::add(ranked, first..first + trees.len(), scratch, sums);
+                first += trees.len();
+            }
+            return;
+        }
+        for (tree, leaves) in leaves.iter().enumerate() {
+            T::select(ranked, tree, count, scratch);
+            for (row, &leaf) in scratch.leaves()[..count].iter().enumerate() {
+                self.add_leaf(leaves[leaf.into()], row, block);
+            }
+        }
+    }
+
+    /// Adds up the trees for one block, from the roots on: several points at once in a tree, or
+    /// several trees at once for few points.
+    fn by_walk(&self, block: &mut Block<'_>) {
+        let Layout { walk, single, .. } = &*self.layout;
+        let (dim, values, count) = (self.dim, block.values, block.count);
+        let mut add = |tree: usize, row: usize, leaf: u32| match single {
+            Some(outputs) => {
+                let sum = &mut block.sums[outputs[tree] * count + row];
+                *sum += f64::from(walk.node(leaf).cut);
+            }
+            None => self.add_leaf(leaf, row, block),
+        };
+        if count < ABREAST {
+            for (row, point) in values.chunks_exact(dim).enumerate() {
+                for (group, roots) in self.roots.chunks(ABREAST).enumerate() {
+                    let mut at = [roots[0]; ABREAST];
+                    at[..roots.len()].copy_from_slice(roots);
+                    walk.walk(&mut at, [point; ABREAST]);
+                    for (place, &leaf) in at[..roots.len()].iter().enumerate() {
+                        add(group * ABREAST + place, row, leaf);
                     }
                 }
             }
-            for (outputs, result) in outputs.chunks_exact_mut(k).zip(results) {
-                for (sum, &base) in outputs.iter_mut().zip(&self.base) {
-                    if self.aggregate == Aggregate::Average {
-                        *sum /= self.roots.len().max(1) as f64;
-                    }
-                    *sum = if sum.is_finite() { *sum } else { 0.0 } + f64::from(base);
+            return;
+        }
+        for (tree, &root) in self.roots.iter().enumerate() {
+            for (group, rows) in values.chunks(ABREAST * dim).enumerate() {
+                let mut points = [&rows[..dim]; ABREAST];
+                let there = rows.len() / dim;
+                for (point, row) in points.iter_mut().zip(rows.chunks_exact(dim)) {
+                    *point = row;
                 }
-                *result = of(outputs);
+                let mut at = [root; ABREAST];
+                walk.walk(&mut at, points);
+                for (place, &leaf) in at[..there].iter().enumerate() {
+                    add(tree, group * ABREAST + place, leaf);
+                }
             }
+        }
+    }
+
+    /// Adds a leaf's weights to the sums of a point.
+    #[inline]
+    fn add_leaf(&self, leaf: u32, row: usize, block: &mut Block<'_>) {
+        for &(output, weight) in self.leaf(&self.nodes[leaf as usize]) {
+            let sum = &mut block.sums[output as usize * block.count + row];
+            let weight = f64::from(weight);
+            *sum = match self.aggregate {
+                Aggregate::Sum | Aggregate::Average => *sum + weight,
+                Aggregate::Minimum => sum.min(weight),
+                Aggregate::Maximum => sum.max(weight),
+            };
         }
     }
 
@@ -139,17 +233,5 @@ impl TreeEnsemble {
     }
 }
 
-impl Comparison {
-    /// The answer for numbers.
-    #[inline]
-    pub(crate) fn holds(self, x: f32, t: f32) -> bool {
-        match self {
-            Self::LessOrEqual => x <= t,
-            Self::Less => x < t,
-            Self::GreaterOrEqual => x >= t,
-            Self::Greater => x > t,
-            Self::Equal => x == t,
-            Self::NotEqual => x != t,
-        }
-    }
-}
+#[cfg(test)]
+mod tests;

@@ -34,7 +34,7 @@ use std::sync::LazyLock;
 
 use super::{Aggregate, Comparison, FlatNode, Question, Substitute, Transform, TreeEnsemble};
 use crate::error::{Error, Result};
-use crate::model::committee::of_score;
+use crate::model::committee::of_probability;
 use crate::model::{DifferentiableModel, Model, ModelSummary};
 use crate::points::Points;
 
@@ -159,7 +159,9 @@ impl SmoothedTrees {
         let trees = ensemble
             .roots
             .iter()
-            .map(|&root| Builder { ensemble, columns: &columns, place: &place, k }.tree(root, &mut values))
+            .map(|&root| {
+                Builder { ensemble, columns: &columns, place: &place, k }.tree(root, &mut values)
+            })
             .collect();
         let share = match ensemble.aggregate {
             Aggregate::Average => 1.0 / ensemble.roots.len().max(1) as f64,
@@ -304,7 +306,8 @@ impl SmoothedTrees {
             scratch.shares[index] = if all > 0.0 {
                 let share = (first / all).clamp(0.0, 1.0);
                 if with_slopes {
-                    let derivative = |[first, all]: [f64; 2], mass: f64| (first - share * all) / mass;
+                    let derivative =
+                        |[first, all]: [f64; 2], mass: f64| (first - share * all) / mass;
                     scratch.slopes[index] =
                         [derivative(of(slope), all), derivative(by_mark(), all)];
                 }
@@ -328,7 +331,8 @@ impl SmoothedTrees {
         for (index, split) in tree.splits.iter().enumerate() {
             let (weight, share) = (weights[index], shares[index]);
             let mut below = [0.0; 2];
-            for ((next, share), mean) in split.children.iter().zip([share, 1.0 - share]).zip(&mut below)
+            for ((next, share), mean) in
+                split.children.iter().zip([share, 1.0 - share]).zip(&mut below)
             {
                 *mean = match *next {
                     Next::Split(child) => {
@@ -398,12 +402,10 @@ impl SmoothedTrees {
                 const LEAST: f64 = 1e-12;
                 let score = outputs[0];
                 let slope = 1.0 / (score * (1.0 - score)).max(LEAST);
-                (f64::from(of_score(score as f32)), vec![slope])
+                (of_probability(score), vec![slope])
             }
             Transform::Logistic => (outputs[0], vec![1.0]),
-            Transform::Softmax { .. } if outputs.len() == 1 => {
-                (f64::from(of_score(1.0)), vec![0.0])
-            }
+            Transform::Softmax { .. } if outputs.len() == 1 => (of_probability(1.0), vec![0.0]),
             Transform::Softmax { favourable } => {
                 let is_rival = |class: usize| class != favourable;
                 let rivals = outputs.iter().enumerate().filter(|(class, _)| is_rival(*class));
@@ -413,9 +415,10 @@ impl SmoothedTrees {
                 };
                 let powers: Vec<f64> = outputs.iter().enumerate().map(power).collect();
                 let sum: f64 = powers.iter().sum();
-                let slopes = powers.iter().enumerate().map(|(class, power)| {
-                    if is_rival(class) { -power / sum } else { 1.0 }
-                });
+                let slopes = powers
+                    .iter()
+                    .enumerate()
+                    .map(|(class, power)| if is_rival(class) { -power / sum } else { 1.0 });
                 (outputs[favourable] - highest - libm::log(sum), slopes.collect())
             }
         }
@@ -560,12 +563,15 @@ impl Column {
 fn columns(ensemble: &TreeEnsemble) -> (Vec<Column>, Vec<usize>) {
     let dim = ensemble.dim;
     let thresholds = ensemble.thresholds();
-    let (mut used, mut codes, mut nan_below) = (vec![false; dim], vec![false; dim], vec![0_i64; dim]);
+    let (mut used, mut codes, mut nan_below) =
+        (vec![false; dim], vec![false; dim], vec![0_i64; dim]);
     for node in &ensemble.nodes {
         let column = node.feature as usize;
         let (below, is_code) = match node.question {
             Question::Compare(Comparison::LessOrEqual | Comparison::Less, _) => (true, false),
-            Question::Compare(Comparison::GreaterOrEqual | Comparison::Greater, _) => (false, false),
+            Question::Compare(Comparison::GreaterOrEqual | Comparison::Greater, _) => {
+                (false, false)
+            }
             Question::Compare(..) | Question::Member(_) => (true, true),
             Question::Leaf => continue,
         };
@@ -794,7 +800,8 @@ fn normal(z: f64) -> [f64; 2] {
             - d * (he[1] / 2.0
                 - d * (he[2] / 6.0 - d * (he[3] / 24.0 - d * (he[4] / 120.0 - d * five / 720.0)))));
     let slope = he[0]
-        - d * (he[1] - d * (he[2] / 2.0 - d * (he[3] / 6.0 - d * (he[4] / 24.0 - d * five / 120.0))));
+        - d * (he[1]
+            - d * (he[2] / 2.0 - d * (he[3] / 6.0 - d * (he[4] / 24.0 - d * five / 120.0))));
     [cumulative + density * sum, density * slope]
 }
 

@@ -157,7 +157,8 @@ mod tests {
     }
 
     fn ensemble(roots: Vec<TreeNode>) -> TreeEnsemble {
-        let trees: Vec<_> = roots.into_iter().map(|root| vec![root, leaf(1.0), leaf(0.0)]).collect();
+        let trees: Vec<_> =
+            roots.into_iter().map(|root| vec![root, leaf(1.0), leaf(0.0)]).collect();
         TreeEnsemble::new(1, &trees, Aggregate::Sum, vec![0.0], Transform::Identity).unwrap()
     }
 

@@ -29,7 +29,7 @@ fn ensemble(seed: u64, aggregate: Aggregate, transform: Transform) -> TreeEnsemb
                 open.extend([(yes, depth + 1), (no, depth + 1)]);
                 let feature = rng.random_range(0..4);
                 let missing = rng.random_bool(0.5);
-                let mut compare = |comparison, threshold| TreeNode::Branch {
+                let compare = |comparison, threshold| TreeNode::Branch {
                     feature,
                     comparison,
                     threshold,
@@ -100,9 +100,8 @@ fn distribution(
 /// The mean outputs over all combinations of cells.
 fn enumerated(ensemble: &TreeEnsemble, x: &[f32], width: f64) -> Vec<f64> {
     let motions = [Motion::Gaussian, Motion::Gaussian, Motion::Still, Motion::Switch];
-    let columns: Vec<_> = (0..4)
-        .map(|column| distribution(ensemble, motions[column], column, x, width))
-        .collect();
+    let columns: Vec<_> =
+        (0..4).map(|column| distribution(ensemble, motions[column], column, x, width)).collect();
     // The values replace missing ones already, so the trees get them as they are.
     let bare = ensemble.clone().with_substitutes(&[]);
     let mut totals = vec![0.0; ensemble.base.len()];

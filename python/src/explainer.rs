@@ -240,10 +240,11 @@ impl Explainer {
         self.inner.model().summary().kind()
     }
 
-    /// Whether the model has gradients.
+    /// Whether the model has gradients or is trees, so that searches other than those among data
+    /// rows can run on it.
     #[getter]
-    fn has_gradients(&self) -> bool {
-        self.inner.model().differentiable().is_some()
+    fn is_searchable(&self) -> bool {
+        tyrex::counterfactual::is_searchable(self.inner.model())
     }
 
     /// The probability of the favourable class, for every own row that was kept.

@@ -125,9 +125,10 @@ class Explainer:
         The fingerprint of the model, which depends on its weights.
         """
     @property
-    def has_gradients(self, /) -> bool:
+    def is_searchable(self, /) -> bool:
         """
-        Whether the model has gradients.
+        Whether the model has gradients or is trees, so that searches other than those among data
+        rows can run on it.
         """
     @property
     def kind(self, /) -> str:

@@ -148,7 +148,7 @@ class Explainer:
 
     @property
     def usual_method(self) -> str:
-        """The default method: trex-o, or trex-nn without gradients."""
+        """The default method: trex-o, or trex-nn for a black box without gradients."""
         return self._native.usual_method
 
     @property
@@ -222,9 +222,9 @@ class Explainer:
             The rows to explain, in any container; columns are found by name. Without any, the
             rejected rows of the data.
         method
-            One of `tyrex.method_names()`; trex-o by default, trex-nn for a model without
-            gradients. A method that needs gradients raises an error for a model without, and
-            the error names the others.
+            One of `tyrex.method_names()`; trex-o by default, trex-nn for a black box without
+            gradients. A method that cannot search the model raises an error that names the
+            others.
         promise
             The least probability that the next model accepts the advice, such as 0.9. The search
             (trex-e) then runs over models retrained for it, and others certify the advice; those
@@ -272,7 +272,7 @@ class Explainer:
         retrained, refit, jobs
             Models that you retrained, or a function `refit(seed)` or `refit(seed, rows)` that does,
             in place of models that tyrex retrains; see `tyrex.retrain`, whose ensemble can be used
-            again as `certify`. A promise needs models with gradients.
+            again as `certify`. A promise needs models with gradients, or trees.
         relax
             Whether to search, for rows without advice, for a single rule that prevents it
             (`relaxations`). That takes many searches per row; None does it for up to 20 rows.

@@ -76,7 +76,7 @@ def refitted_models(
     to_search, to_tune, fresh, siblings = _native.Explainer.sets_for(promise, confidence)
     if models is not None:
         sets: list[tuple[str | None, int]] = [(None, whole("models", models, 1))]
-    elif search and explainer._native.has_gradients:
+    elif search and explainer._native.is_searchable:
         sets = [("search", to_search), ("tune", to_tune), ("fresh", fresh)]
     else:
         sets = [("fresh", fresh)]

@@ -162,8 +162,8 @@ def retrain(
     - `refit` is a function `refit(seed)` that returns a fitted model. If it has a second parameter,
       it is called as `refit(seed, rows)` with the row numbers of a bootstrap of the training rows,
       and some more times with all of them, to compare the model in use with. By default it makes
-      as many models as a `promise` (0.9) at a `confidence` (0.95) needs: 131, or 61 for a model
-      without gradients; with `models` it makes that many. `jobs` threads call it; more than one
+      as many models as a `promise` (0.9) at a `confidence` (0.95) needs: 131, or 61 for a black
+      box without gradients; with `models` it makes that many. `jobs` threads call it; more than one
       only if the function may be called from several threads at once, with a seed of its own in
       each.
 

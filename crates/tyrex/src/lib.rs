@@ -41,14 +41,16 @@
 //! # Methods
 //!
 //! `x` is the rejected point, `x'` the answer, `m` the score, `R^` the relaxed stability: the mean
-//! over neighbours `x_i` of `m(x_i) - |m(x) - m(x_i)|`. `nn` and `trex-nn` need no gradients.
+//! over neighbours `x_i` of `m(x_i) - |m(x) - m(x_i)|`. `nn` and `trex-nn` take
+//! every model, `roar` and `elastic-net` need gradients, and the others take models with gradients
+//! and trees.
 //!
 //! | name | answer |
 //! |---|---|
 //! | `trex-e` | the closest point that retrained models accept in their lower tail; the default where models can be retrained |
-//! | `trex-o` | the closest point with `R^(x') >= tau`; the default elsewhere, with gradients |
+//! | `trex-o` | the closest point with `R^(x') >= tau`; the default elsewhere |
 //! | `trex-i` | a counterfactual, moved until `R^(x') >= tau` (Algorithm 1 of the paper) |
-//! | `trex-nn` | the nearest reference row with `R^ >= tau` (Algorithm 2); the default without gradients |
+//! | `trex-nn` | the nearest reference row with `R^ >= tau` (Algorithm 2); the default for black boxes |
 //! | `min-cost` | the closest point with `m(x') >= 0.5` |
 //! | `margin` | the closest point with `m(x') >= s` |
 //! | `nn` | the nearest reference row with `m >= 0.5` |

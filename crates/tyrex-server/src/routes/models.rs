@@ -206,13 +206,11 @@ impl ModelDetail {
 }
 
 fn methods(served: &Served) -> Result<Vec<MethodDocument>, Problem> {
-    let has_gradients = served.explainer().model().differentiable().is_some();
+    let model = served.explainer().model();
     let mut methods = Vec::new();
     for name in MethodSpec::NAMES {
         let method = MethodSpec::named(name, Protocol::Product)?;
-        if method.needs_gradients() && !has_gradients
-            || method.needs_models() && !served.can_promise()
-        {
+        if !method.takes(model) || method.needs_models() && !served.can_promise() {
             continue;
         }
         let test = method.robustness();

@@ -71,11 +71,10 @@ pub(super) fn request(served: &Served, ask: &Ask, promises: bool) -> Result<Requ
         return Err(Problem::field("promise", problem));
     }
     let request = Ask { models: Some(fresh), ..settled }.request()?;
-    if request.method.needs_gradients() && served.explainer().model().differentiable().is_none() {
-        let problem = format!(
-            "it needs gradients, which trees do not have; expected {}",
-            MethodSpec::listed(|method| !method.needs_gradients())
-        );
+    let model = served.explainer().model();
+    if !request.method.takes(model) {
+        let others = MethodSpec::listed(|method| method.takes(model));
+        let problem = format!("it {}; expected {others}", request.method.refusal());
         return Err(Problem::field("method", problem));
     }
     if request.method.needs_models() && !can_promise {

@@ -22,7 +22,7 @@ pub struct FeasibleSet {
     slabs: Slabs,
     /// A point of the set; empty if no slab needs one.
     inside: Vec<f64>,
-    answers: Option<Answers>,
+    pub(super) answers: Option<Answers>,
 }
 
 /// The relative tolerance of membership in the set.

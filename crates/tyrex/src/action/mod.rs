@@ -18,6 +18,7 @@
 
 mod feasible;
 mod group;
+mod lever;
 mod moves;
 mod nearest;
 mod options;
@@ -34,6 +35,7 @@ use serde::{Deserialize, Serialize};
 
 pub use feasible::FeasibleSet;
 pub use group::Group;
+pub(crate) use lever::{Lever, Tried};
 pub use moves::Moves;
 pub use violation::{Constraint, Violation};
 

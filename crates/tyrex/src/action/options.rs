@@ -73,6 +73,11 @@ impl Options {
         Ok(Self { columns, is_ordinary, start, start_columns, choice })
     }
 
+    /// The factual's own value.
+    pub(super) fn start(&self) -> &Value {
+        &self.start
+    }
+
     /// The values other than the factual's own.
     pub(super) fn choice(&self) -> &Choice {
         &self.choice
@@ -251,6 +256,32 @@ impl Numbers {
             || (self.interval.contains(number)
                 && f64::abs(number) <= f64::from(f32::MAX)
                 && self.step.is_none_or(|step| step.nearest(number) == number))
+    }
+
+    /// The allowed number whose column lies between two others and is nearest to `near`, the end
+    /// on the factual's side.
+    pub(super) fn in_cell(&self, low: f32, high: f32, near: f32) -> Option<f64> {
+        let wanted = self.affine.invert(f64::from(near));
+        let fits = |number: &f64| {
+            let x = self.affine.coordinate(*number);
+            low <= x && x <= high && self.allow(*number)
+        };
+        if let Some(step) = self.step {
+            let middle = step.nearest(wanted);
+            let sides = [middle, middle - step.size(), middle + step.size()];
+            let inside = sides.into_iter().map(|side| step.nearest(side)).filter(fits);
+            let distance = |number: &f64| (number - self.start).abs();
+            return inside.min_by(|a, b| distance(a).total_cmp(&distance(b)));
+        }
+        // Conversion to the number and back may round out of the cell.
+        let inward = if near == low { f32::next_up } else { f32::next_down };
+        let ends = std::iter::successors(Some(near), |x| Some(inward(*x))).take(3);
+        ends.map(|x| self.interval.nearest(self.affine.invert(f64::from(x)))).find(fits)
+    }
+
+    /// The allowed number whose column is nearest.
+    pub(super) fn at(&self, x: f32) -> Option<f64> {
+        self.nearest(self.affine.invert(f64::from(x)), Interval::ALL)
     }
 
     /// The allowed number in `region` that is nearest; the factual's own among equals.

@@ -98,10 +98,20 @@ impl Answers {
         slabs
     }
 
+    /// The factual.
+    pub(super) fn factual(&self) -> &Row {
+        &self.factual
+    }
+
     /// Whether a row satisfies all rules.
     pub(super) fn hold(&self, values: &[Value]) -> bool {
         let each = self.options.iter().zip(values).all(|(options, value)| options.allow(value));
-        each && self.rules.iter().all(|rule| rule.holds(values))
+        each && self.rules_hold(values)
+    }
+
+    /// Whether a row satisfies the linear rules.
+    pub(super) fn rules_hold(&self, values: &[Value]) -> bool {
+        self.rules.iter().all(|rule| rule.holds(values))
     }
 
     /// The blocks of a point, with their columns and their positions in a row.

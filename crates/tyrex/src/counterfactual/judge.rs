@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::field::Reader;
+use super::search::cells::{Care, Cells, Density};
 use super::search::settle::{Finish, settle};
 use super::search::{Candidate, Test};
 use super::{Factual, Meter, Norm, Protocol, Reason};
@@ -100,8 +101,14 @@ const ATTEMPTS: usize = 4;
 pub(crate) struct Judge<'a> {
     tau: f64,
     search: Gauge<'a>,
+    /// A part of the neighbours of the search, to find about where an answer lies.
+    part: Gauge<'a>,
     fresh: Vec<Gauge<'a>>,
+    sigma: f64,
 }
+
+/// The neighbours of that part.
+const PART: usize = 32;
 
 /// The result of the test.
 pub(crate) enum Judged {
@@ -118,13 +125,16 @@ impl<'a> Judge<'a> {
         let cloud =
             Neighbourhood::for_model(sampling, model, samples, sigma, seed.derive("search"))?;
         let search = Gauge::new(robustness.measure, model, &cloud)?;
+        let first: Vec<usize> = (0..cloud.samples().min(PART)).collect();
+        let part = Neighbourhood::given(cloud.offsets().select(&first))?;
+        let part = Gauge::new(robustness.measure, model, &part)?;
         let fresh = (0..ATTEMPTS)
             .map(|attempt| {
                 let cloud = robustness.fresh(dim, seed.derive("test").index(attempt))?;
                 Gauge::new(robustness.measure, model, &cloud)
             })
             .collect::<Result<_>>()?;
-        Ok(Self { tau: robustness.tau, search, fresh })
+        Ok(Self { tau: robustness.tau, search, part, fresh, sigma })
     }
 
     /// The gauge of the final test, for points that no search has found.
@@ -146,20 +156,60 @@ impl<'a> Judge<'a> {
         norm: Norm,
         start: &[f32],
         meter: &mut Meter,
+        search: impl FnMut(&mut dyn Field, Test, &[f32], &mut Meter) -> Result<Option<Candidate>>,
+    ) -> Result<Judged> {
+        self.judge_by(&mut Reader::new(&self.search), factual, norm, start, meter, search)
+    }
+
+    /// The same by a search over cells, whose answers are settled.
+    ///
+    /// A search with few neighbours finds about where the answer lies; from there it continues with
+    /// all of them. Further starts are tried at the first attempt.
+    pub(crate) fn judge_cells(
+        &self,
+        factual: &Factual,
+        norm: Norm,
+        (cells, steps, care): (&Cells, usize, Care),
+        starts: &[&[f32]],
+        meter: &mut Meter,
+    ) -> Result<Judged> {
+        let search = cells.search(factual, norm, steps, Density::of_neighbours(self.sigma));
+        let mut part = Reader::with_routes(&self.part, cells.routes());
+        let mut all = Reader::with_routes(&self.search, cells.routes());
+        let Some((first, others)) = starts.split_first() else {
+            return Ok(Judged::Failed(None, gave_up(meter)));
+        };
+        let mut others = others.to_vec();
+        self.judge_by(&mut all, factual, norm, first, meter, |field, test, start, meter| {
+            let mut starts = vec![start];
+            starts.extend(others.drain(..));
+            let near = search.cheapest(&mut part, test, &starts, care, meter);
+            let near = near.as_ref().map_or(start, |near| &near.point);
+            // A start that passes with all neighbours is not given up.
+            Ok(search.cheapest(field, test, &[near, start], Care::Single, meter))
+        })
+    }
+
+    fn judge_by(
+        &self,
+        reader: &mut Reader,
+        factual: &Factual,
+        norm: Norm,
+        start: &[f32],
+        meter: &mut Meter,
         mut search: impl FnMut(&mut dyn Field, Test, &[f32], &mut Meter) -> Result<Option<Candidate>>,
     ) -> Result<Judged> {
-        let mut reader = Reader::new(&self.search);
         let mut start = start.to_vec();
         let mut aim = Test { threshold: self.tau };
         let mut best = None;
         for fresh in &self.fresh {
-            let Some(candidate) = search(&mut reader, aim, &start, meter)? else { break };
+            let Some(candidate) = search(reader, aim, &start, meter)? else { break };
             if !aim.passes(candidate.reading) {
                 return Ok(Judged::Failed(Some(candidate), gave_up(meter)));
             }
             let found = candidate.clone();
             let Some(settled) =
-                settle(&mut reader, factual, norm, aim, candidate, Finish::Trim, meter)?
+                settle(reader, factual, norm, aim, candidate, Finish::Trim, meter)?
             else {
                 let reason =
                     if meter.is_spent() { Reason::BudgetSpent } else { Reason::NoActionableRow };

@@ -4,7 +4,7 @@
 //!
 //! A [`Problem`] is the model, the norm and the data. A [`MethodSpec`] names a method and its
 //! parameters; prepared for a problem it answers one [`Factual`] at a time with an [`Outcome`].
-//! Three searches serve all methods: `MinCost`, `Ascent` and `Neighbours`.
+//! Four searches serve all methods: `MinCost`, `Ascent`, `Neighbours`, and `CellSearch` for trees.
 
 mod budget;
 mod cost;
@@ -31,6 +31,7 @@ pub use methods::*;
 pub use outcome::{Answer, Counterfactual, Outcome, Reason, Stopped};
 pub use relax::{Relaxation, Relaxations, relaxations};
 pub use search::ascent::Step;
+pub use search::cells::is_searchable;
 pub use search::neighbours::Memory;
 pub use search_models::SearchModels;
 

@@ -17,9 +17,11 @@
 //! The model in use must accept `x` in any case. Where it does not, the field is its logit if that
 //! is lower.
 
-use super::field::Field;
+use super::field::{Field, points_along};
 use crate::error::Result;
+use crate::counterfactual::field::WALK;
 use crate::measure::Reading;
+use crate::model::routes::{Line, Routes, RoutesScratch, Shift};
 use crate::model::{Committee, CommitteeScratch};
 use crate::points::Points;
 
@@ -39,6 +41,9 @@ pub(crate) struct Tail<'a> {
     scratch: CommitteeScratch,
     /// `w_s` of the search models at the last point.
     weights: Vec<f64>,
+    /// The routes of all models, if all are trees.
+    routes: Option<&'a [&'a Routes]>,
+    walks: RoutesScratch,
 }
 
 /// A model with a smaller weight has no backward pass.
@@ -48,7 +53,13 @@ impl<'a> Tail<'a> {
     /// The first model of the committee is the model in use.
     pub(crate) fn new(committee: &'a Committee, shape: TailShape) -> Self {
         let weights = vec![0.0; committee.models().len() - 1];
-        Self { committee, shape, scratch: committee.scratch(), weights }
+        let walks = RoutesScratch::default();
+        Self { committee, shape, scratch: committee.scratch(), weights, routes: None, walks }
+    }
+
+    /// The same with the routes of all models of the committee.
+    pub(crate) fn with_routes(self, routes: Option<&'a [&'a Routes]>) -> Self {
+        Self { routes, ..self }
     }
 
     /// The score and the logit of the model in use, and the tail.
@@ -99,6 +110,32 @@ impl Field for Tail<'_> {
             Reading { score, value: field(f64::from(of_models[0]), tail) }
         })
         .collect()
+    }
+
+    fn along(&mut self, x: &[f32], line: Line<'_>) -> Vec<Reading> {
+        let Some(routes) = self.routes else { return self.read_all(&points_along(x, line)) };
+        let models = routes.len();
+        let mut logits = vec![0.0_f32; models * line.len()];
+        let mut scores = Vec::new();
+        for (index, routes) in routes.iter().enumerate() {
+            routes.along(x, line, Shift::NONE, &mut self.walks);
+            if index == 0 {
+                scores.clone_from(&self.walks.scores);
+            }
+            let column = logits[index..].iter_mut().step_by(models);
+            column.zip(&self.walks.logits).for_each(|(to, &logit)| *to = logit as f32);
+        }
+        let each = scores.into_iter().zip(logits.chunks_exact(models));
+        each.map(|(score, logits)| {
+            let tail = self.shape.tail(&logits[1..], &mut self.weights);
+            Reading { score, value: field(f64::from(logits[0]), tail) }
+        })
+        .collect()
+    }
+
+    fn evaluations_along(&self, choices: usize) -> u64 {
+        let each = if self.routes.is_some() { WALK } else { choices as u64 };
+        self.evaluations().saturating_mul(each)
     }
 
     /// The weights of the models do not fit into the second cache; reading them is most of the

@@ -15,7 +15,7 @@ use crate::action::Overrides;
 use crate::calibrate::{Goal, TAUS, usual_models};
 use crate::catalogue::Named as _;
 use crate::change::{Ensemble, ModelChange};
-use crate::counterfactual::{Budget, MethodSpec, Norm, Protocol, TrexE};
+use crate::counterfactual::{Budget, MethodSpec, Norm, Protocol, TrexE, is_searchable};
 use crate::data::nearest_name;
 use crate::data::schema::{Action, Schema};
 use crate::error::{Error, Result};
@@ -44,7 +44,7 @@ pub const PROMISE_DAYS: u32 = 90;
 ///
 /// | name | default | meaning |
 /// |---|---|---|
-/// | `method` | `trex-e` with a promise; else `trex-o`, or `trex-nn` without gradients | the method, by its name in the catalogue |
+/// | `method` | `trex-e` with a promise; else `trex-o`, or `trex-nn` for a black box without gradients | the method, by its name in the catalogue |
 /// | `protocol` | `product` | the set of parameters, and whether answers are rows or points |
 /// | `norm` | `l1` | the cost of a change |
 /// | `promise` | 0.9, where models can be retrained and no other method or test is chosen | the probability that the next model accepts the advice |
@@ -68,7 +68,7 @@ pub const PROMISE_DAYS: u32 = 90;
 #[serde(deny_unknown_fields, default, expecting = "an object")]
 pub struct Ask {
     /// The method, by its name in the catalogue. If absent, `trex-e` with a promise; without one
-    /// `trex-o`, or `trex-nn` for a model without gradients.
+    /// `trex-o`, or `trex-nn` for a black box without gradients.
     #[cfg_attr(feature = "openapi", schema(example = "trex-o"))]
     pub method: Option<String>,
     /// The set of parameters, and whether answers are rows or points.
@@ -483,9 +483,10 @@ impl Ask {
 }
 
 impl Explainer {
-    /// The default method for the model without a promise: [`METHOD`], or `trex-nn` for a model without gradients.
+    /// The default method for the model without a promise: [`METHOD`], or `trex-nn` for a black box
+    /// without gradients.
     pub fn usual_method(&self) -> &'static str {
-        if self.model().differentiable().is_some() { METHOD } else { "trex-nn" }
+        if is_searchable(self.model()) { METHOD } else { "trex-nn" }
     }
 }
 

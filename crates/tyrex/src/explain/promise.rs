@@ -18,7 +18,7 @@ use serde::{Deserialize, Serialize};
 use super::{Ask, Counter, Explainer, Fresh, Progress, Request, RetrainingTerms, Stage, Unchanged};
 use crate::certificate::{Certificate, EnsembleTier, Terms, Verdict, at_least};
 use crate::change::{Ensemble, Given, Origin};
-use crate::counterfactual::{MethodSpec, SearchModels};
+use crate::counterfactual::{MethodSpec, SearchModels, is_searchable};
 use crate::error::{Error, Result};
 use crate::model::Model;
 use crate::points::Points;
@@ -322,9 +322,10 @@ impl Explainer {
             if self.model().network().is_none() {
                 return Err(Error::InvalidModel(format!(
                     "a promise and {} need retrained models, and only networks can be trained \
-                     again, not trees or black boxes; use {} without a promise",
+                     again here, not trees or black boxes; give retrained models, or use {} without a \
+                     promise",
                     method.name(),
-                    MethodSpec::listed(|method| !method.needs_gradients())
+                    MethodSpec::listed(|method| !method.needs_models() && method.takes(self.model()))
                 )));
             }
             let terms = ask.search_terms(self)?;
@@ -339,17 +340,17 @@ impl Explainer {
             return Ok((Self { search_models: Some(models), ..self.clone() }, None));
         };
         self.retraining().check(given)?;
-        if self.model().differentiable().is_none() {
-            return Err(without_gradients("the model in use has none", &method, self));
+        if !is_searchable(self.model()) {
+            return Err(not_searchable("the model in use is one", &method, self));
         }
-        let all = given.members().len();
-        if lacking_gradients(given.members()) == Some(all) {
-            return Err(without_gradients("the retrained models have none", &method, self));
+        if not_searched(given.members()) == given.members().len() {
+            return Err(not_searchable("so are the retrained models", &method, self));
         }
         let Sets { search, tune, fresh } = Sets::of(given, ask.promised()?, ask.given_seed())?;
-        if let Some(count) = lacking_gradients(&search) {
-            let which = format!("{count} of {} models to search over have none", search.len());
-            return Err(without_gradients(&which, &method, self));
+        let count = not_searched(&search);
+        if count > 0 {
+            let which = format!("so are {count} of {} models to search over", search.len());
+            return Err(not_searchable(&which, &method, self));
         }
         Ok((self.with_search_models(search, tune)?, Some(given.with_fresh(&fresh))))
     }
@@ -376,10 +377,10 @@ impl Explainer {
         Ok(Some(fresh))
     }
 
-    /// Whether models for a search can be made, or are given for a model with gradients.
+    /// Whether models for a search can be made, or are given for a model that can be searched.
     pub(super) fn can_retrain(&self, given: Option<&Ensemble>) -> bool {
         match given {
-            Some(_) => self.model().differentiable().is_some(),
+            Some(_) => is_searchable(self.model()),
             None => self.model().network().is_some() && self.retraining().is_possible(),
         }
     }
@@ -395,8 +396,8 @@ impl Explainer {
             _ if self.search_models.is_some() => true,
             Some(given) => {
                 let sets = Sets::of(given, Some(promise), seed);
-                let can_search = |sets: Sets| lacking_gradients(&sets.search).is_none();
-                self.model().differentiable().is_some() && sets.is_ok_and(can_search)
+                let can_search = |sets: Sets| not_searched(&sets.search) == 0;
+                is_searchable(self.model()) && sets.is_ok_and(can_search)
             }
             None => self.can_retrain(None),
         }
@@ -458,21 +459,17 @@ impl Explainer {
     }
 }
 
-/// The number of models without gradients; `None` if all have them.
-fn lacking_gradients(models: &[Arc<dyn Model>]) -> Option<usize> {
-    let count = models.iter().filter(|model| model.differentiable().is_none()).count();
-    (count > 0).then_some(count)
+/// The number of models that a search cannot run on.
+fn not_searched(models: &[Arc<dyn Model>]) -> usize {
+    models.iter().filter(|model| !is_searchable(&***model)).count()
 }
 
-/// The error of a search over models without gradients, and the methods that do without.
-fn without_gradients(which: &str, method: &MethodSpec, explainer: &Explainer) -> Error {
-    let can = |other: &MethodSpec| {
-        !other.needs_models()
-            && (explainer.model().differentiable().is_some() || !other.needs_gradients())
-    };
+/// The error of a search over black boxes, and the methods that do without.
+fn not_searchable(which: &str, method: &MethodSpec, explainer: &Explainer) -> Error {
+    let can = |other: &MethodSpec| !other.needs_models() && other.takes(explainer.model());
     Error::InvalidModel(format!(
-        "a promise and {} search with gradients, and {which}: trees and black boxes have no \
-         gradients; use {} without a promise, and the retrained models certify the advice",
+        "a promise and {} search models with gradients and trees, not black boxes, and {which}; \
+         use {} without a promise, and the retrained models certify the advice",
         method.name(),
         MethodSpec::listed(can)
     ))
@@ -490,8 +487,8 @@ struct Sets {
 
 impl Sets {
     /// The sets that the user chose, or else the members in their order, at random if they were
-    /// given, the last ones fresh: as many as the promise needs. Of the others, models with
-    /// gradients are the first to search over.
+    /// given, the last ones fresh: as many as the promise needs. Of the others, models that are no
+    /// black boxes are the first to search over.
     fn of(ensemble: &Ensemble, promise: Option<Promise>, seed: Seed) -> Result<Self> {
         let members = ensemble.shuffled(seed);
         if let Origin::Given(Given { sets: Some([search, tune]), .. }) = *ensemble.origin() {
@@ -516,8 +513,8 @@ impl Sets {
             ));
         }
         let (own, fresh) = members.split_at(own);
-        let has_gradients = |model: &Arc<dyn Model>| model.differentiable().is_some();
-        let (mut search, mut tune): (Vec<_>, Vec<_>) = own.iter().cloned().partition(has_gradients);
+        let can_search = |model: &Arc<dyn Model>| is_searchable(&**model);
+        let (mut search, mut tune): (Vec<_>, Vec<_>) = own.iter().cloned().partition(can_search);
         let wanted = own.len() * SEARCH_MODELS / (SEARCH_MODELS + TUNING_MODELS);
         if search.is_empty() {
             std::mem::swap(&mut search, &mut tune);

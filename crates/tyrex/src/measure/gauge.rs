@@ -15,9 +15,9 @@ use crate::points::Points;
 /// A measure, prepared for evaluation at any point of one model.
 pub struct Gauge<'a> {
     measure: Measure,
-    way: Evaluation<'a>,
+    pub(super) way: Evaluation<'a>,
     model: &'a dyn Model,
-    neighbourhood: Arc<Neighbourhood>,
+    pub(super) neighbourhood: Arc<Neighbourhood>,
     probe: Option<Probe<'a>>,
 }
 

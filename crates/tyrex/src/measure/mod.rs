@@ -16,6 +16,7 @@
 //! respect to `m_i`. [`Gauge`] implements all of them. Only the stability with
 //! [`Gamma::SampledGradients`] uses more than scores.
 
+mod along;
 mod formula;
 mod gauge;
 mod mean;

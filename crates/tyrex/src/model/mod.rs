@@ -14,6 +14,7 @@ pub mod onnx;
 pub(crate) mod panels;
 mod pass;
 pub(crate) mod probe;
+pub(crate) mod routes;
 mod summary;
 pub mod train;
 pub mod trees;

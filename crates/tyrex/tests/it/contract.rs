@@ -6,18 +6,17 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tyrex::action::{Actions, FeasibleSet};
 use tyrex::counterfactual::{
-    Answer, Budget, Domain, Factual, MethodSpec, Norm, Outcome, Problem, Protocol, Reason,
+    Answer, Budget, Domain, Factual, MethodSpec, ModelNeed, Norm, Outcome, Problem, Protocol, Reason,
     ReferenceUse, SearchModels, Tick, TrexE, find_all,
 };
 use tyrex::data::catalogue::{Catalogue, Direction, Variant};
 use tyrex::data::moons::moons;
 use tyrex::measure::{Gauge, RelaxedStability};
-use tyrex::model::trees::Comparison;
 use tyrex::model::{Activation, Examples, Mlp, Model, THRESHOLD, TrainParams, TreeEnsemble, train};
 use tyrex::neighbourhood::{Neighbourhood, Sampling};
 use tyrex::{Points, Seed};
 
-use crate::support::{branch, forest, leaf};
+use crate::support::{Grown, forest, grown, leaf};
 
 /// A model, its data, and rows to explain with where their answers may lie.
 struct World {
@@ -32,10 +31,10 @@ struct World {
 }
 
 impl World {
-    fn new(
+    fn new<M: Model + 'static>(
         name: &'static str,
-        model: impl Model + 'static,
-        retrained: Vec<Mlp>,
+        model: M,
+        retrained: Vec<M>,
         data: Points,
         set: impl Fn(usize) -> FeasibleSet,
     ) -> Self {
@@ -45,7 +44,7 @@ impl World {
         assert!(factuals.len() > 3, "{name} rejects too few rows to test anything");
         let model: Arc<dyn Model> = Arc::new(model);
         let mut search: Vec<Arc<dyn Model>> =
-            retrained.into_iter().map(|network| Arc::new(network) as Arc<dyn Model>).collect();
+            retrained.into_iter().map(|model| Arc::new(model) as Arc<dyn Model>).collect();
         let tune = search.split_off(search.len().min(SEARCH_MODELS));
         let search_models = (!search.is_empty())
             .then(|| SearchModels::new(Arc::clone(&model), search.clone(), tune).unwrap());
@@ -54,6 +53,11 @@ impl World {
 
     fn factuals(&self) -> Vec<Factual<'_>> {
         self.factuals.iter().map(|(point, set)| Factual::new(point, set)).collect()
+    }
+
+    /// The methods that take the model.
+    fn specs(&self) -> Vec<MethodSpec> {
+        specs().into_iter().filter(|spec| spec.takes(&*self.model)).collect()
     }
 
     fn problem(&self, norm: Norm) -> Problem<'_> {
@@ -125,9 +129,35 @@ fn worlds() -> Vec<World> {
     vec![
         World::new("moons, relu", relu, relus, points.clone(), everywhere),
         World::new("moons, tanh, in a box", tanh, tanhs, points.clone(), boxed),
-        World::new("moons, linear", linear, linears, points, everywhere),
+        World::new("moons, linear", linear, linears, points.clone(), everywhere),
         german(),
+        moon_trees(),
+        german_trees(),
     ]
+}
+
+/// Boosted trees, and others that differ in their seed.
+fn grown_all(points: &Points, labels: &[u32], shape: Grown) -> (TreeEnsemble, Vec<TreeEnsemble>) {
+    let others = (100..).take(SEARCH_MODELS + TUNING_MODELS);
+    let others = others.map(|seed| grown(points, labels, shape, Seed(seed))).collect();
+    (grown(points, labels, shape, Seed(1)), others)
+}
+
+fn moon_trees() -> World {
+    let (points, labels) = moon_data();
+    let (model, others) = grown_all(&points, &labels, Grown { trees: 30, depth: 3, rate: 0.5 });
+    World::new("moons, trees", model, others, points, |_| FeasibleSet::everywhere(2))
+}
+
+fn german_trees() -> World {
+    let data =
+        Catalogue::new(None).load("german", Variant::Product, Direction::Favourable).unwrap();
+    let labels: Vec<u32> = data.labels().iter().map(|&label| u32::from(label)).collect();
+    let shape = Grown { trees: 25, depth: 3, rate: 0.5 };
+    let (model, others) = grown_all(data.points(), &labels, shape);
+    let actions = Actions::new(data.schema(), data.encoder()).unwrap();
+    let set = |row: usize| actions.for_factual(&data.rows()[row]).unwrap();
+    World::new("german, trees", model, others, data.points().clone(), set)
 }
 
 fn german() -> World {
@@ -166,7 +196,7 @@ fn what_is_found_is_valid_feasible_stable_and_costs_what_it_says() {
             Neighbourhood::draw(Sampling::MonteCarlo, world.data.dim(), 10_000, 0.1, Seed(99))
                 .unwrap();
         let gauge = Gauge::new(RelaxedStability {}, &*world.model, &cloud).unwrap();
-        for spec in specs() {
+        for spec in world.specs() {
             for norm in [Norm::L1, Norm::L2] {
                 let outcomes = world.answers(&spec, norm, Budget::default());
                 let mut found = 0;
@@ -196,7 +226,7 @@ fn what_is_found_is_valid_feasible_stable_and_costs_what_it_says() {
                     }
                 }
                 // ROAR may find the worst case too bad; the others have what they need here.
-                if world.name != "german, with rules" && spec.name() != "roar" {
+                if !world.name.starts_with("german") && spec.name() != "roar" {
                     assert_eq!(found, outcomes.len(), "{} {}", world.name, spec.name());
                 }
             }
@@ -207,7 +237,7 @@ fn what_is_found_is_valid_feasible_stable_and_costs_what_it_says() {
 #[test]
 fn the_same_seed_gives_the_same_bits_with_any_number_of_threads() {
     for world in worlds() {
-        for spec in specs() {
+        for spec in world.specs() {
             let on = |threads: usize| {
                 let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
                 pool.install(|| world.answers(&spec, Norm::L1, Budget::default()))
@@ -220,7 +250,7 @@ fn the_same_seed_gives_the_same_bits_with_any_number_of_threads() {
 #[test]
 fn budgets_are_kept_and_what_is_found_within_them_still_passes() {
     for world in worlds() {
-        for spec in specs() {
+        for spec in world.specs() {
             for budget in [
                 Budget { steps: Some(3), ..Budget::default() },
                 Budget { evaluations: Some(700), ..Budget::default() },
@@ -374,7 +404,7 @@ fn trex_e_is_accepted_by_the_model_and_by_the_tail_of_the_search_models() {
 /// Without models that raise the margin: where a data point passes, the answer costs no more.
 #[test]
 fn trex_e_never_costs_more_than_the_nearest_data_point_that_passes() {
-    for world in &worlds()[..3] {
+    for world in worlds().iter().filter(|world| !world.name.starts_with("german")) {
         let models = world.untuned();
         let values = exact_tail(world, &world.data, 0.2);
         for (norm, margin) in [(Norm::L1, 0.0), (Norm::L2, 0.3)] {
@@ -455,33 +485,56 @@ fn min_cost_is_as_close_as_a_fine_grid() {
     }
 }
 
-fn stump() -> TreeEnsemble {
-    let root = branch(0, Comparison::LessOrEqual, 0.5, 1);
-    forest(2, &[vec![root, leaf(0.1), leaf(0.9)]])
+#[test]
+fn methods_that_need_gradients_refuse_trees_and_say_what_to_use() {
+    let world = moon_trees();
+    let problem = world.problem(Norm::L2);
+    for name in ["roar", "elastic-net"] {
+        let error = spec(name).prepare(&problem, Seed(0)).err().unwrap().to_string();
+        let said = format!(
+            "model: {name} needs gradients, which trees and black boxes do not have; use trex-e, \
+             trex-i, trex-o, trex-nn, min-cost, margin, nn or sns"
+        );
+        assert_eq!(error, said);
+    }
+    // The base decides too.
+    let nested = serde_json::json!({ "method": "trex-i", "base": { "method": "roar" } });
+    let nested: MethodSpec = serde_json::from_value(nested).unwrap();
+    assert_eq!(nested.needs(), ModelNeed::Gradients);
+    assert!(nested.prepare(&problem, Seed(0)).is_err());
+}
+
+/// A model that hides what it is.
+#[derive(Debug)]
+struct Opaque(TreeEnsemble);
+
+impl Model for Opaque {
+    fn dim(&self) -> usize {
+        self.0.dim()
+    }
+
+    fn score_into(&self, points: &Points, scores: &mut [f32]) {
+        self.0.score_into(points, scores);
+    }
 }
 
 #[test]
-fn trees_are_explained_by_neighbours_and_refused_by_name_elsewhere() {
-    let (points, _) = moon_data();
+fn black_boxes_are_explained_by_neighbours_and_refused_elsewhere() {
+    let (points, labels) = moon_data();
+    let model = grown(&points, &labels, Grown { trees: 30, depth: 3, rate: 0.5 }, Seed(1));
     let everywhere = |_| FeasibleSet::everywhere(2);
-    let world = World::new("moons, a stump", stump(), Vec::new(), points, everywhere);
-    for mut spec in specs() {
+    let world = World::new("moons, a black box", Opaque(model), Vec::new(), points, everywhere);
+    for spec in specs() {
         let name = spec.name();
-        if let Some(robustness) = spec.robustness_mut() {
-            robustness.tau = 0.85;
-        }
-        if !spec.needs_gradients() {
+        if spec.needs() == ModelNeed::Scores {
             let outcomes = world.answers(&spec, Norm::L2, Budget::default());
             assert!(outcomes.iter().all(|outcome| outcome.found().is_some()), "{name}");
             continue;
         }
         let problem = world.problem(Norm::L2);
         let error = spec.prepare(&problem, Seed(0)).err().unwrap().to_string();
-        let said = format!(
-            "model: {name} needs gradients, which trees and black boxes do not have; use \
-             trex-nn or nn"
-        );
-        assert_eq!(error, said);
+        assert!(error.starts_with(&format!("model: {name} needs gradients")), "{error}");
+        assert!(error.ends_with("; use trex-nn or nn"), "{error}");
     }
 }
 
@@ -598,24 +651,26 @@ fn documents_are_pinned_for_every_method_and_protocol() {
 /// What the catalogue says of each method.
 #[test]
 fn every_method_says_of_itself_what_is_true_of_it() {
+    use ModelNeed::{Gradients, GradientsOrTrees, Scores};
     use ReferenceUse::{Optional, Required, Unused};
+    let trees = moon_trees();
     let said: Vec<_> = MethodSpec::all()
         .iter()
-        .map(|spec| (spec.name(), spec.title(), spec.needs_gradients(), spec.reference()))
+        .map(|spec| (spec.name(), spec.title(), spec.needs(), spec.reference()))
         .collect();
     assert_eq!(
         said,
         [
-            ("trex-e", "T-Rex:E", true, Optional),
-            ("trex-i", "T-Rex:I", true, Optional),
-            ("trex-o", "T-Rex:O", true, Optional),
-            ("trex-nn", "T-Rex:NN", false, Required),
-            ("min-cost", "min-cost", true, Optional),
-            ("margin", "margin", true, Optional),
-            ("nn", "NN", false, Required),
-            ("sns", "SNS", true, Optional),
-            ("roar", "ROAR", true, Unused),
-            ("elastic-net", "elastic-net", true, Unused),
+            ("trex-e", "T-Rex:E", GradientsOrTrees, Optional),
+            ("trex-i", "T-Rex:I", GradientsOrTrees, Optional),
+            ("trex-o", "T-Rex:O", GradientsOrTrees, Optional),
+            ("trex-nn", "T-Rex:NN", Scores, Required),
+            ("min-cost", "min-cost", GradientsOrTrees, Optional),
+            ("margin", "margin", GradientsOrTrees, Optional),
+            ("nn", "NN", Scores, Required),
+            ("sns", "SNS", GradientsOrTrees, Optional),
+            ("roar", "ROAR", Gradients, Unused),
+            ("elastic-net", "elastic-net", Gradients, Unused),
         ]
     );
     for mut spec in MethodSpec::all() {
@@ -626,9 +681,12 @@ fn every_method_says_of_itself_what_is_true_of_it() {
         assert_eq!(MethodSpec::named(spec.name(), Protocol::Product).unwrap(), spec);
         assert!(spec.sentence().ends_with('.'), "{}", spec.sentence());
         assert_eq!(spec.robustness().cloned(), spec.robustness_mut().cloned());
-        let instead = spec.without_gradients(Protocol::Product).unwrap();
-        assert!(!instead.needs_gradients(), "{}", spec.name());
-        assert_eq!(instead.robustness(), spec.robustness());
+        let black_box = Opaque(forest(2, &[vec![leaf(0.4)]]));
+        for model in [&black_box as &dyn Model, &*trees.model] {
+            let instead = spec.for_model(model, Protocol::Product).unwrap();
+            assert!(instead.takes(model), "{}", spec.name());
+            assert_eq!(instead.robustness(), spec.robustness());
+        }
     }
     assert_eq!(MethodSpec::listed(MethodSpec::is_robust), "trex-i, trex-o or trex-nn");
     assert_eq!(MethodSpec::listed(MethodSpec::needs_models), "trex-e");

@@ -19,7 +19,7 @@ use crate::error::{Error, Result};
 use crate::measure::{Gauge, Prediction};
 use crate::seed::Seed;
 
-use super::{Finish, MethodSpec, Named, Protocol, ReferenceUse, Spec, conclude, unread};
+use super::{Finish, MethodSpec, ModelNeed, Named, Protocol, ReferenceUse, Spec, conclude, unread};
 
 /// Parameters of `elastic-net`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -72,6 +72,10 @@ impl Spec for ElasticNet {
             Protocol::Product | Protocol::Paper => Self::default().into(),
             Protocol::Reference => Self::released().into(),
         }
+    }
+
+    fn needs(&self) -> ModelNeed {
+        ModelNeed::Gradients
     }
 
     fn reference(&self) -> ReferenceUse {

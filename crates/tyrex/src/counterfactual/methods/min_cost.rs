@@ -4,11 +4,12 @@
 //!
 //! The search climbs the logit of `m`, which has a slope where `m` itself is flat. If it finds
 //! nothing, or a point farther than the nearest data point that the model accepts, it restarts from
-//! that data point.
+//! that data point. On trees it searches cells, from both starts.
 
 use serde::{Deserialize, Serialize};
 
 use crate::counterfactual::field::{Logit, Reader, logit};
+use crate::counterfactual::search::cells::{Care, Cells, Density};
 use crate::counterfactual::search::neighbours::Neighbours;
 use crate::counterfactual::search::{Candidate, Test, min_cost};
 use crate::counterfactual::{Answer, Factual, Meter, Method, Problem};
@@ -89,6 +90,7 @@ pub(super) fn closest<'a>(
             precision: min_cost::Precision::FINE,
         },
         score,
+        cells: Cells::of(std::iter::once(problem.model))?,
         gauge: gauge()?,
         neighbours: Neighbours::above(problem, gauge()?, score),
     }))
@@ -99,12 +101,35 @@ struct Closest<'a> {
     search: min_cost::MinCost,
     /// The least score of an answer.
     score: f64,
+    cells: Option<Cells>,
     gauge: Gauge<'a>,
     neighbours: Neighbours<'a>,
 }
 
+/// The data points that are tried as a start on trees, nearest first.
+const STARTS: usize = 50;
+
+impl Closest<'_> {
+    fn find_cell(&self, cells: &Cells, factual: &Factual, meter: &mut Meter) -> Result<Answer> {
+        let norm = self.problem.norm;
+        let test = Test { threshold: logit(self.score) };
+        let near = Test { threshold: self.score };
+        let mut field = Logit(Reader::with_routes(&self.gauge, cells.routes()));
+        let start = self.neighbours.nearest(factual, norm, near, STARTS, meter);
+        let start = start.filter(|start| near.passes(start.reading));
+        let starts = start.iter().map(|start| start.point.as_slice());
+        let starts: Vec<&[f32]> = starts.chain([factual.point]).collect();
+        let search = cells.search(factual, norm, self.search.steps, Density::SCORE);
+        let best = search.cheapest(&mut field, test, &starts, Care::Full, meter);
+        conclude(&self.problem, factual, &mut field, test, best, Finish::Keep, meter)
+    }
+}
+
 impl Method for Closest<'_> {
     fn find(&self, factual: &Factual, meter: &mut Meter) -> Result<Answer> {
+        if let Some(cells) = &self.cells {
+            return self.find_cell(cells, factual, meter);
+        }
         let norm = self.problem.norm;
         let test = Test { threshold: logit(self.score) };
         let mut field = Logit(Reader::new(&self.gauge));

@@ -15,6 +15,7 @@ use serde::{Deserialize, Serialize};
 
 use super::field::Field;
 use super::judge::{Robustness, gave_up};
+use super::search::cells::is_searchable;
 use super::search::settle::{Finish, settle};
 use super::search::{Candidate, Test};
 use super::{Answer, Counterfactual, Factual, Meter, Method, Problem, Reason, Stopped};
@@ -55,9 +56,9 @@ trait Spec {
     /// The same method with a protocol's parameters.
     fn under(&self, protocol: Protocol) -> MethodSpec;
 
-    /// Whether it needs a model with gradients.
-    fn needs_gradients(&self) -> bool {
-        true
+    /// The models that it searches.
+    fn needs(&self) -> ModelNeed {
+        ModelNeed::GradientsOrTrees
     }
 
     /// Its use of the data points of a problem.
@@ -79,8 +80,30 @@ trait Spec {
     }
 
     /// Checks the parameters and prepares the draws, which are the same for all factuals. The model
-    /// has gradients if the method needs them.
+    /// has what the method needs.
     fn prepare<'a>(&self, problem: &Problem<'a>, seed: Seed) -> Result<Box<dyn Method + 'a>>;
+}
+
+/// The models that a method searches.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub enum ModelNeed {
+    /// Every model, black boxes too.
+    Scores,
+    /// Models with gradients, and trees, whose cells are known.
+    GradientsOrTrees,
+    /// Models with gradients.
+    Gradients,
+}
+
+impl ModelNeed {
+    /// Whether a model has what is needed.
+    pub fn is_met_by(self, model: &dyn Model) -> bool {
+        match self {
+            Self::Scores => true,
+            Self::GradientsOrTrees => is_searchable(model),
+            Self::Gradients => model.differentiable().is_some(),
+        }
+    }
 }
 
 /// A method's use of the data points of a problem.
@@ -184,9 +207,24 @@ impl MethodSpec {
         self.kind().sentence()
     }
 
-    /// Whether it needs a model with gradients.
-    pub fn needs_gradients(&self) -> bool {
-        self.kind().needs_gradients()
+    /// The models that it searches.
+    pub fn needs(&self) -> ModelNeed {
+        self.kind().needs()
+    }
+
+    /// Whether it can search this model.
+    pub fn takes(&self, model: &dyn Model) -> bool {
+        self.needs().is_met_by(model)
+    }
+
+    /// Why it cannot search a model that it does not take: `needs gradients, which trees do not
+    /// have`.
+    pub fn refusal(&self) -> &'static str {
+        match self.needs() {
+            ModelNeed::Scores => "takes every model",
+            ModelNeed::GradientsOrTrees => "needs gradients or trees, and a black box has neither",
+            ModelNeed::Gradients => "needs gradients, which trees and black boxes do not have",
+        }
     }
 
     /// Its use of the data points of a problem.
@@ -214,28 +252,28 @@ impl MethodSpec {
         self.kind_mut().robustness_mut()
     }
 
-    /// The replacement of this method for a model without gradients, with the same robustness test
-    /// if there is one.
-    pub fn without_gradients(&self, protocol: Protocol) -> Option<Self> {
-        if !self.needs_gradients() {
+    /// This method if it can search the model, or else the first one that can, with the same
+    /// robustness test if there is one.
+    pub fn for_model(&self, model: &dyn Model, protocol: Protocol) -> Option<Self> {
+        if self.takes(model) {
             return Some(self.clone());
         }
-        let fits = |other: &Self| !other.needs_gradients() && other.is_robust() == self.is_robust();
+        let fits = |other: &Self| {
+            other.takes(model) && !other.needs_models() && other.is_robust() == self.is_robust()
+        };
         let mut other = Self::all().into_iter().find(fits)?.kind().under(protocol);
         if let (Some(own), Some(test)) = (other.robustness_mut(), self.robustness()) {
             own.clone_from(test);
         }
-        Some(other)
+        // The protocol's base may need more than the method.
+        other.takes(model).then_some(other)
     }
 
     /// Checks the parameters and prepares the draws, which are the same for all factuals.
     pub fn prepare<'a>(&self, problem: &Problem<'a>, seed: Seed) -> Result<Box<dyn Method + 'a>> {
-        if self.needs_gradients() && problem.model.differentiable().is_none() {
-            let problem = format!(
-                "{} needs gradients, which trees and black boxes do not have; use {}",
-                self.name(),
-                Self::listed(|method| !method.needs_gradients())
-            );
+        if !self.takes(problem.model) {
+            let others = Self::listed(|method| method.takes(problem.model));
+            let problem = format!("{} {}; use {others}", self.name(), self.refusal());
             return Err(Error::InvalidModel(problem));
         }
         self.kind().prepare(problem, seed)

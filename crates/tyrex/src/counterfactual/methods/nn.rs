@@ -14,7 +14,7 @@ use crate::error::{Error, Result};
 use crate::measure::{Gauge, Prediction};
 use crate::seed::Seed;
 
-use super::{MethodSpec, Named, Protocol, ReferenceUse, Spec, found, not_found, unread};
+use super::{MethodSpec, ModelNeed, Named, Protocol, ReferenceUse, Spec, found, not_found, unread};
 
 /// Parameters of `nn`.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -50,8 +50,8 @@ impl Spec for Nn {
         Self {}.into()
     }
 
-    fn needs_gradients(&self) -> bool {
-        false
+    fn needs(&self) -> ModelNeed {
+        ModelNeed::Scores
     }
 
     fn reference(&self) -> ReferenceUse {
@@ -82,8 +82,8 @@ impl Spec for TrexNn {
         Self { neighbours, robustness: Robustness::under(protocol) }.into()
     }
 
-    fn needs_gradients(&self) -> bool {
-        false
+    fn needs(&self) -> ModelNeed {
+        ModelNeed::Scores
     }
 
     fn reference(&self) -> ReferenceUse {

@@ -20,7 +20,7 @@ use crate::measure::{Gauge, Prediction, Reading};
 use crate::seed::Seed;
 
 use super::min_cost::ACCEPTED;
-use super::{Finish, MethodSpec, Named, Protocol, ReferenceUse, Spec, conclude, unread};
+use super::{Finish, MethodSpec, ModelNeed, Named, Protocol, ReferenceUse, Spec, conclude, unread};
 
 /// Parameters of `roar`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -57,6 +57,10 @@ impl Spec for Roar {
             Protocol::Product | Protocol::Paper => Self::default().into(),
             Protocol::Reference => Self { delta: 1e-3, ..Self::default() }.into(),
         }
+    }
+
+    fn needs(&self) -> ModelNeed {
+        ModelNeed::Gradients
     }
 
     fn reference(&self) -> ReferenceUse {

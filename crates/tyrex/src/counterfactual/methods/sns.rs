@@ -11,12 +11,13 @@ use serde::{Deserialize, Serialize};
 use crate::counterfactual::field::Reader;
 use crate::counterfactual::search::Test;
 use crate::counterfactual::search::ascent::{Ascent, Ball, Step};
+use crate::counterfactual::search::cells::{Cells, Density};
 use crate::counterfactual::{Answer, Factual, Meter, Method, Problem};
 use crate::error::{Error, Result};
 use crate::measure::{Gauge, Measure, PathIntegral};
 use crate::seed::Seed;
 
-use super::{Finish, MethodSpec, Named, Protocol, ReferenceUse, Spec, base, conclude, unread};
+use super::{Finish, MethodSpec, ModelNeed, Named, Protocol, ReferenceUse, Spec, base, conclude, unread};
 
 /// Parameters of `sns`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -65,6 +66,10 @@ impl Spec for Sns {
         Self { base: Box::new(base(protocol)), ..Self::default() }.into()
     }
 
+    fn needs(&self) -> ModelNeed {
+        self.base.needs().max(ModelNeed::GradientsOrTrees)
+    }
+
     fn reference(&self) -> ReferenceUse {
         self.base.reference()
     }
@@ -79,6 +84,7 @@ impl Spec for Sns {
         Ok(Box::new(Prepared {
             problem: *problem,
             base: self.base.prepare(problem, seed)?,
+            cells: Cells::of(std::iter::once(problem.model))?,
             gauge: Gauge::new(measure, problem.model, &unread(problem.model)?)?,
             params: self.clone(),
         }))
@@ -88,6 +94,8 @@ impl Spec for Sns {
 struct Prepared<'a> {
     problem: Problem<'a>,
     base: Box<dyn Method + 'a>,
+    /// The cells of trees.
+    cells: Option<Cells>,
     gauge: Gauge<'a>,
     params: Sns,
 }
@@ -97,10 +105,27 @@ const ACCEPTED: Test = Test { threshold: f64::NEG_INFINITY };
 
 impl Method for Prepared<'_> {
     fn find(&self, factual: &Factual, meter: &mut Meter) -> Result<Answer> {
-        let base = match self.base.find(&factual.relaxed(), meter)? {
+        // On trees the steps lead from row to row.
+        let start = if self.cells.is_some() { *factual } else { factual.relaxed() };
+        let base = match self.base.find(&start, meter)? {
             Answer::Found { counterfactual, .. } => counterfactual.point,
             answer @ Answer::NotFound { .. } => return Ok(answer),
         };
+        if let Some(cells) = &self.cells {
+            let mut field = Reader::with_routes(&self.gauge, cells.routes());
+            let Sns { steps, radius, .. } = self.params;
+            let search = cells.search(factual, self.problem.norm, steps, Density::SCORE);
+            let top = search.highest(&mut field, &base, radius, meter);
+            return conclude(
+                &self.problem,
+                factual,
+                &mut field,
+                ACCEPTED,
+                top,
+                Finish::Keep,
+                meter,
+            );
+        }
         let mut field = Reader::new(&self.gauge);
         let ball = Ball { centre: &base, radius: self.params.radius };
         let ascent = Ascent {

@@ -22,6 +22,7 @@ use std::sync::OnceLock;
 use serde::{Deserialize, Serialize};
 
 use crate::counterfactual::field::Field;
+use crate::counterfactual::search::cells::{Care, CellSearch, Cells, Density};
 use crate::counterfactual::search::{Candidate, Test, min_cost};
 use crate::counterfactual::tail::{Tail, TailShape};
 use crate::counterfactual::{
@@ -122,16 +123,14 @@ impl Spec for TrexE {
                  methods search with one model",
             ));
         };
-        if !committee.is_differentiable() {
-            let problem = "trex-e needs search models with gradients";
-            return Err(Error::InvalidModel(problem.to_owned()));
-        }
+        let cells = Cells::of(committee.models().iter().map(|model| &**model))?;
         let first: Vec<usize> = (0..problem.data.len().min(SPREAD_POINTS)).collect();
         let spread = spread(&committee.logits_of(&problem.data.select(&first)));
         let shape = TailShape { share: self.tail, temperature: SMOOTHING * spread };
         Ok(Box::new(Prepared {
             problem: *problem,
             committee,
+            cells,
             tune: tune.as_ref(),
             spec: self.clone(),
             search: min_cost::MinCost {
@@ -150,6 +149,8 @@ impl Spec for TrexE {
 struct Prepared<'a> {
     problem: Problem<'a>,
     committee: &'a Committee,
+    /// The cells of trees, if some of the models are trees.
+    cells: Option<Cells>,
     tune: Option<&'a Committee>,
     spec: TrexE,
     search: min_cost::MinCost,
@@ -222,15 +223,20 @@ fn spread(logits: &[Vec<f32>]) -> f64 {
 
 impl Method for Prepared<'_> {
     fn find(&self, factual: &Factual, meter: &mut Meter) -> Result<Answer> {
-        let mut field = Tail::new(self.committee, self.shape);
-        let (mut start, mut margin) = self.rough_margin(&mut field, factual, meter)?;
+        let routes = self.cells.as_ref().and_then(Cells::all_routes);
+        let mut field = Tail::new(self.committee, self.shape).with_routes(routes.as_deref());
+        let (norm, steps) = (self.problem.norm, self.spec.steps);
+        let cells = self.cells.as_ref();
+        let cells = cells.map(|cells| cells.search(factual, norm, steps, Density::MODELS));
+        let ground = &Ground { factual, cells };
+        let (mut start, mut margin) = self.rough_margin(&mut field, ground, meter)?;
         // The margins between which the answer lies: one that the tuning models find too low, with
         // its answer, and one that no point reaches.
         let (mut low, mut high) = (self.least, f64::INFINITY);
         let (mut short_of, mut out_of_reach): (Option<Counterfactual>, _) = (None, None);
         for _ in 0..MARGINS {
             let test = Test { threshold: margin };
-            match self.cheapest(&mut field, factual, test, &start, meter)? {
+            match self.cheapest(&mut field, ground, test, &start, meter)? {
                 Answer::Found { counterfactual, stopped } => {
                     let Some(raise) = self.raise(&counterfactual.point, meter) else {
                         return Ok(Answer::Found { counterfactual, stopped });
@@ -257,7 +263,7 @@ impl Method for Prepared<'_> {
         {
             return Ok(Answer::Found { counterfactual, stopped: converged(meter) });
         }
-        if let Some(found) = self.data_answer(&mut field, factual, meter)? {
+        if let Some(found) = self.data_answer(&mut field, ground, meter)? {
             return Ok(found);
         }
         Ok(match (short_of, out_of_reach) {
@@ -268,20 +274,48 @@ impl Method for Prepared<'_> {
     }
 }
 
+/// The factual, with its cells if some of the models are trees.
+struct Ground<'a> {
+    factual: &'a Factual<'a>,
+    cells: Option<CellSearch<'a>>,
+}
+
 impl Prepared<'_> {
+    /// The cheapest point from a start that passes, or the best that does not.
+    fn search(
+        &self,
+        field: &mut Tail<'_>,
+        Ground { factual, cells }: &Ground<'_>,
+        test: Test,
+        start: &[f32],
+        (precision, care): (min_cost::Precision, Care),
+        meter: &mut Meter,
+    ) -> Result<Option<Candidate>> {
+        match cells {
+            Some(cells) => Ok(cells.cheapest(field, test, &[start], care, meter)),
+            None => {
+                let search = min_cost::MinCost { precision, ..self.search };
+                search.search(field, factual, test, start, meter)
+            }
+        }
+    }
+
     /// About the margin that the tuning models require, and a point there, by rough searches.
     fn rough_margin(
         &self,
         field: &mut Tail<'_>,
-        factual: &Factual,
+        ground: &Ground<'_>,
         meter: &mut Meter,
     ) -> Result<(Vec<f32>, f64)> {
-        let (mut start, mut margin) = (factual.point.to_vec(), self.spec.margin);
-        let rough = min_cost::MinCost { precision: min_cost::Precision::ROUGH, ..self.search };
+        let (mut start, mut margin) = (ground.factual.point.to_vec(), self.spec.margin);
+        let relaxed = Ground { factual: &ground.factual.relaxed(), cells: None };
+        // On trees the steps lead from row to row.
+        let ground = if ground.cells.is_some() { ground } else { &relaxed };
+        let rough = (min_cost::Precision::ROUGH, Care::Single);
         let mut next = margin;
         for _ in 0..MARGINS {
             let test = Test { threshold: next };
-            let reached = rough.search(field, &factual.relaxed(), test, &start, meter)?;
+            let reached = self.search(field, ground, test, &start, rough, meter)?;
             let Some(reached) = reached.filter(|reached| test.passes(reached.reading)) else {
                 break;
             };
@@ -296,21 +330,23 @@ impl Prepared<'_> {
     fn cheapest(
         &self,
         field: &mut Tail<'_>,
-        factual: &Factual,
+        ground: &Ground<'_>,
         test: Test,
         start: &[f32],
         meter: &mut Meter,
     ) -> Result<Answer> {
+        let Ground { factual, .. } = *ground;
         let norm = self.problem.norm;
+        let fine = (self.search.precision, Care::Full);
         let cost = |candidate: &Candidate| norm.distance(&candidate.point, factual.point);
         let passes = |candidate: &Candidate| test.passes(candidate.reading);
         let origin = meter.path.mark();
-        let mut best = self.search.search(field, factual, test, start, meter)?;
+        let mut best = self.search(field, ground, test, start, fine, meter)?;
         let reached = best.as_ref().filter(|best| passes(best)).map_or(f64::INFINITY, cost);
         // A slope may lead away from the cheapest point, or end below the margin.
         if let Some(start) = self.nearest(field, factual, test, reached, meter) {
             let first = meter.path.cut(origin);
-            let again = self.search.search(field, factual, test, &start, meter)?;
+            let again = self.search(field, ground, test, &start, fine, meter)?;
             let again = again.filter(|found| passes(found) && cost(found) < reached);
             if again.is_none() {
                 meter.path.cut(origin);
@@ -367,9 +403,10 @@ impl Prepared<'_> {
     fn data_answer(
         &self,
         field: &mut Tail<'_>,
-        factual: &Factual,
+        ground: &Ground<'_>,
         meter: &mut Meter,
     ) -> Result<Option<Answer>> {
+        let Ground { factual, .. } = *ground;
         let (norm, data) = (self.problem.norm, self.problem.data);
         let cost = |index: usize| (norm.distance(data.row(index), factual.point), index);
         let mut near: Vec<(f64, usize)> = (0..data.len()).map(cost).collect();
@@ -406,7 +443,7 @@ impl Prepared<'_> {
             // Other models accept a point with the same tail about as often.
             let test = Test { threshold: reading.value - STEP_MARGIN };
             if let Answer::Found { counterfactual, stopped } =
-                self.cheapest(field, factual, test, point, meter)?
+                self.cheapest(field, ground, test, point, meter)?
                 && self.is_accepted(&counterfactual.point, meter)
             {
                 return Ok(Some(Answer::Found { counterfactual, stopped }));

@@ -16,13 +16,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::counterfactual::judge::{Judge, Judged};
 use crate::counterfactual::search::ascent::{Ascent, Step, first_passing};
+use crate::counterfactual::search::cells::{Care, Cells};
 use crate::counterfactual::search::neighbours::Neighbours;
 use crate::counterfactual::search::{Candidate, Test};
 use crate::counterfactual::{Answer, Factual, Meter, Method, Problem, Robustness, Stopped};
 use crate::error::{Error, Result};
 use crate::seed::Seed;
 
-use super::{MethodSpec, Named, Protocol, ReferenceUse, Spec, base, found, not_found};
+use super::{MethodSpec, ModelNeed, Named, Protocol, ReferenceUse, Spec, base, found, not_found};
 
 /// How many times the line to a data point is halved.
 const PULLS: usize = 10;
@@ -81,6 +82,10 @@ impl Spec for TrexI {
         Self { base, robustness: Robustness::under(protocol), step, steps, rescue }.into()
     }
 
+    fn needs(&self) -> ModelNeed {
+        self.base.needs().max(ModelNeed::GradientsOrTrees)
+    }
+
     fn reference(&self) -> ReferenceUse {
         let own = if self.rescue { ReferenceUse::Optional } else { ReferenceUse::Unused };
         own.max(self.base.reference())
@@ -119,6 +124,7 @@ impl TrexI {
             ascent: Ascent { step: self.step, steps: self.steps, ball: None },
             test: Test { threshold: self.robustness.tau },
             rescue,
+            cells: Cells::of(std::iter::once(problem.model))?,
         })
     }
 }
@@ -131,6 +137,8 @@ pub(super) struct Climber<'a> {
     ascent: Ascent<'static>,
     test: Test,
     rescue: Option<Neighbours<'a>>,
+    /// The cells of trees.
+    pub(super) cells: Option<Cells>,
 }
 
 impl Climber<'_> {
@@ -140,7 +148,9 @@ impl Climber<'_> {
         factual: &Factual,
         meter: &mut Meter,
     ) -> Result<std::result::Result<Vec<f32>, Answer>> {
-        Ok(match self.base.find(&factual.relaxed(), meter)? {
+        // On trees the steps lead from row to row.
+        let factual = if self.cells.is_some() { *factual } else { factual.relaxed() };
+        Ok(match self.base.find(&factual, meter)? {
             Answer::Found { counterfactual, .. } => Ok(counterfactual.point),
             answer @ Answer::NotFound { .. } => Err(answer),
         })
@@ -155,6 +165,9 @@ impl Climber<'_> {
     ) -> Result<Judged> {
         let norm = self.problem.norm;
         let base = meter.path.mark();
+        if let Some(cells) = &self.cells {
+            return self.climb_cells(cells, factual, start, meter);
+        }
         let climbed =
             self.judge.judge(factual, norm, start, meter, |field, test, start, meter| {
                 self.ascent.climb(field, factual.set, Some(test), start, meter)
@@ -173,6 +186,32 @@ impl Climber<'_> {
             }
             (climbed, _) => Ok(climbed),
         }
+    }
+
+    /// The ascent over the cells of trees; from the nearest data point that passes, if it fails.
+    fn climb_cells(
+        &self,
+        cells: &Cells,
+        factual: &Factual,
+        start: &[f32],
+        meter: &mut Meter,
+    ) -> Result<Judged> {
+        let norm = self.problem.norm;
+        let how = (cells, self.ascent.steps, Care::Single);
+        let climbed = self.judge.judge_cells(factual, norm, how, &[start], meter)?;
+        let (best, reason, data) = match (climbed, &self.rescue) {
+            (Judged::Failed(best, reason), Some(data)) => (best, reason, data),
+            (climbed, _) => return Ok(climbed),
+        };
+        let found = data.nearest(factual, norm, self.test, usize::MAX, meter);
+        let Some(neighbour) = found.filter(|found| self.test.passes(found.reading)) else {
+            return Ok(Judged::Failed(best, reason));
+        };
+        let cost = |candidate: &Candidate| norm.distance(&candidate.point, factual.point);
+        Ok(match self.judge.judge_cells(factual, norm, how, &[&neighbour.point], meter)? {
+            Judged::Passed(nearer) if cost(&nearer) < cost(&neighbour) => Judged::Passed(nearer),
+            _ => Judged::Passed(neighbour),
+        })
     }
 
     /// The first point that passes on the line from the base to the nearest data point that

@@ -8,13 +8,14 @@
 use serde::{Deserialize, Serialize};
 
 use crate::counterfactual::judge::{Judge, Judged};
+use crate::counterfactual::search::cells::Care;
 use crate::counterfactual::search::{Candidate, min_cost};
 use crate::counterfactual::{Answer, Factual, Meter, Method, Problem, Robustness};
 use crate::error::{Error, Result};
 use crate::seed::Seed;
 
 use super::trex_i::{Climber, TrexI};
-use super::{MethodSpec, Named, Protocol, ReferenceUse, Spec, base, converged, found, not_found};
+use super::{MethodSpec, ModelNeed, Named, Protocol, ReferenceUse, Spec, base, converged, found, not_found};
 
 /// Parameters of `trex-o`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -58,6 +59,10 @@ impl Spec for TrexO {
         let robustness = Robustness { search, ..Robustness::under(protocol) };
         let base = Box::new(base(protocol));
         Self { start: TrexI { base, robustness, ..TrexI::default() }, ..Self::default() }.into()
+    }
+
+    fn needs(&self) -> ModelNeed {
+        self.start.needs()
     }
 
     fn reference(&self) -> ReferenceUse {
@@ -112,13 +117,20 @@ impl Method for Prepared<'_> {
             }
         };
         let at_start = meter.path.mark();
-        let cheapest = self.judge.judge(
-            factual,
-            problem.norm,
-            &start,
-            meter,
-            |field, test, start, meter| self.search.search(field, factual, test, start, meter),
-        )?;
+        let cheapest = match &self.climber.cells {
+            Some(cells) => {
+                let how = (cells, self.search.steps, Care::Full);
+                let starts = [&*start, factual.point];
+                self.judge.judge_cells(factual, problem.norm, how, &starts, meter)?
+            }
+            None => self.judge.judge(
+                factual,
+                problem.norm,
+                &start,
+                meter,
+                |field, test, start, meter| self.search.search(field, factual, test, start, meter),
+            )?,
+        };
         let cost = |c: &Candidate| problem.norm.distance(&c.point, factual.point);
         Ok(match (cheapest, reached) {
             (Judged::Passed(cheap), Ok(start)) if cost(&cheap) < cost(&start) => {

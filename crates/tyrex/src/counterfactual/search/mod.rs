@@ -1,6 +1,7 @@
-//! The three searches, each generic over the field and the threshold.
+//! The four searches, each generic over the field and the threshold.
 
 pub(crate) mod ascent;
+pub(crate) mod cells;
 pub(crate) mod levers;
 pub(crate) mod min_cost;
 pub(crate) mod neighbours;

@@ -22,7 +22,7 @@ pub(crate) enum Finish {
     Keep,
 }
 
-/// The point itself if any point is an answer; otherwise a row near it that passes, if found.
+/// The candidate itself if any point is an answer or it is a row already; otherwise a row near it that passes, if found.
 pub(crate) fn settle(
     field: &mut dyn Field,
     factual: &Factual,
@@ -32,7 +32,7 @@ pub(crate) fn settle(
     finish: Finish,
     meter: &mut Meter,
 ) -> Result<Option<Candidate>> {
-    if factual.domain == Domain::Relaxed {
+    if factual.domain == Domain::Relaxed || candidate.row.is_some() {
         return Ok(Some(candidate));
     }
     let Some((row, point)) = factual.set.settle(&candidate.point) else { return Ok(None) };

@@ -210,13 +210,11 @@ impl Gate {
         })
     }
 
-    /// How a candidate's repairs are searched for: by the request, or among the reference rows if
-    /// the request needs gradients and the model has none; not at all without reference rows.
+    /// How a candidate's repairs are searched for: by the request, or by a method that can search the
+    /// candidate; not at all among reference rows if there are none.
     fn search(&self, candidate: &Candidate<'_>) -> Option<Request> {
         let mut request = self.request.clone();
-        if candidate.explainer.model().differentiable().is_none() {
-            request.method = request.method.without_gradients(request.protocol)?;
-        }
+        request.method = request.method.for_model(candidate.explainer.model(), request.protocol)?;
         let among_data = request.method.reference() == ReferenceUse::Required;
         let is_possible = !(among_data && candidate.has_only_promises);
         is_possible.then_some(request)
@@ -225,7 +223,7 @@ impl Gate {
     /// The meaning of "cheapest", or the reason why no repair was searched for.
     fn sentence(&self, explainer: &Explainer, request: Option<&Request>) -> String {
         let Some(Request { method, norm, .. }) = request else {
-            return "Repairs were not searched for: the model has no gradients, or the method \
+            return "Repairs were not searched for: the model is a black box, or the method \
                     returns data rows, and no data rows were given."
                 .to_owned();
         };
@@ -239,7 +237,8 @@ impl Gate {
         let instead = if method.name() == self.request.method.name() {
             String::new()
         } else {
-            format!(" (instead of {}, which needs gradients)", self.request.method.name())
+            let asked = &self.request.method;
+            format!(" (instead of {}, which {})", asked.name(), asked.refusal())
         };
         format!(
             "A repair is the cheapest allowed row that {}{instead} found: by {} in encoded \

@@ -80,6 +80,64 @@ pub(crate) fn forest(dim: usize, trees: &[Vec<TreeNode>]) -> TreeEnsemble {
     TreeEnsemble::new(dim, trees, Aggregate::Sum, vec![0.0], Transform::Identity).unwrap()
 }
 
+/// The size of boosted trees, and how much of the error each tree takes.
+#[derive(Clone, Copy)]
+pub(crate) struct Grown {
+    pub(crate) trees: usize,
+    pub(crate) depth: usize,
+    pub(crate) rate: f64,
+}
+
+/// Boosted trees for labels: each node splits at random, at the best of four values that points
+/// have, and each tree fits the remaining error of the logistic loss.
+pub(crate) fn grown(points: &Points, labels: &[u32], shape: Grown, seed: Seed) -> TreeEnsemble {
+    let mut rng = seed.rng();
+    let mut logits = vec![0.0; points.len()];
+    let mut trees = Vec::new();
+    for _ in 0..shape.trees {
+        let errors: Vec<f64> = logits
+            .iter()
+            .zip(labels)
+            .map(|(z, &label)| f64::from(label) - 1.0 / (1.0 + f64::exp(-z)))
+            .collect();
+        let mut tree = vec![leaf(0.0)];
+        let mut open = vec![(0, (0..points.len()).collect::<Vec<usize>>(), 0)];
+        while let Some((node, rows, depth)) = open.pop() {
+            let total: f64 = rows.iter().map(|&row| errors[row]).sum();
+            let mut best: Option<(f64, usize, f32)> = None;
+            for _ in 0..if depth < shape.depth { 4 } else { 0 } {
+                let feature = rng.random_range(0..points.dim());
+                let threshold = points.row(rows[rng.random_range(0..rows.len())])[feature];
+                let below = rows.iter().filter(|&&row| points.row(row)[feature] <= threshold);
+                let (count, sum) = below.fold((0, 0.0), |(n, s), &row| (n + 1, s + errors[row]));
+                if count < 5 || rows.len() - count < 5 {
+                    continue;
+                }
+                let (other, rest) = ((rows.len() - count) as f64, total - sum);
+                let gain = sum * sum / f64::from(count as u32) + rest * rest / other;
+                if best.is_none_or(|(than, ..)| gain > than) {
+                    best = Some((gain, feature, threshold));
+                }
+            }
+            let Some((_, feature, threshold)) = best else {
+                let weight = shape.rate * 4.0 * total / rows.len() as f64;
+                rows.iter().for_each(|&row| logits[row] += weight);
+                tree[node] = leaf(weight as f32);
+                continue;
+            };
+            let next = tree.len();
+            tree[node] = branch(feature, Comparison::LessOrEqual, threshold, next);
+            tree.extend([leaf(0.0), leaf(0.0)]);
+            let (low, high) =
+                rows.into_iter().partition(|&row| points.row(row)[feature] <= threshold);
+            open.extend([(next, low, depth + 1), (next + 1, high, depth + 1)]);
+        }
+        trees.push(tree);
+    }
+    let sum = Aggregate::Sum;
+    TreeEnsemble::new(points.dim(), &trees, sum, vec![0.0], Transform::Logistic).unwrap()
+}
+
 pub(crate) fn activate(activation: Activation, z: f64) -> f64 {
     let sigmoid = |z: f64| 1.0 / (1.0 + (-z).exp());
     match activation {

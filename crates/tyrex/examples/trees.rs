@@ -16,7 +16,7 @@ use tyrex::Points;
 use tyrex::data::{Schema, Table};
 use tyrex::explain::{Ask, Explainer, Reference, import};
 use tyrex::model::THRESHOLD;
-use tyrex::model::onnx::ImportOptions;
+use tyrex::model::files::ImportOptions;
 
 fn main() -> Result<()> {
     let mut arguments = std::env::args().skip(1);
@@ -37,7 +37,7 @@ fn main() -> Result<()> {
     let options = ImportOptions::default();
     let model = import(&folder.join("model.onnx"), &schema, &options)?;
     let data = Reference::read(&schema, Table::read(&folder.join("train.csv"))?)?;
-    let explainer = Explainer::with_standardised_model(data, model)?;
+    let explainer = Explainer::with_model(data, model)?;
     let table = Table::read(&folder.join("applicants.csv"))?;
     let applicants = explainer.applicants().read(&table)?;
     let read = |name: &str| {

@@ -65,6 +65,11 @@ fn certify(
     };
     let changes = train::changes(&args.training, &TrainParams::default())?;
     let explainer = Explainer::with_model(rows, model)?.retraining().with(&changes)?;
+    // The points of the search, so that its models can be told from others.
+    let explainer = match &given.searched {
+        Some(searched) => explainer.on_scale(searched.scale())?,
+        None => explainer,
+    };
     let mut left_out = 0;
     let bars = context.stages();
     let fresh = match (&args.ensemble, args.models) {

@@ -11,6 +11,7 @@ use super::Explainer;
 use crate::certificate::SearchRecord;
 use crate::change::{Ensemble, Given, Origin};
 use crate::counterfactual::SearchModels;
+use crate::data::encode::Scale;
 use crate::error::{Error, Result};
 use crate::model::Model;
 
@@ -22,13 +23,17 @@ const NAMED: usize = 5;
 
 /// The retrained models that took part in a search: that it ran over, or that chose its margin or
 /// its threshold.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SearchedModels {
     /// Their number.
     models: usize,
     /// The first digits of their fingerprints; fewer than models if some have no fingerprint.
     fingerprints: BTreeSet<String>,
+    /// The scale of numbers that the models took, if it is not that of the model file: a model has
+    /// another fingerprint on another scale.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    scale: Option<Scale>,
 }
 
 /// The models of an ensemble that may certify advice.
@@ -53,8 +58,23 @@ impl SearchedModels {
         searched
     }
 
-    /// Adds the models of another search.
+    /// The scale of numbers of the models, if it is not that of the model file.
+    pub fn scale(&self) -> Option<&Scale> {
+        self.scale.as_ref()
+    }
+
+    /// Adds the models of another search. Models on different scales cannot be compared, so none of
+    /// them is known then.
     pub(super) fn add(&mut self, other: &Self) {
+        if self.models == 0 {
+            self.clone_from(other);
+            return;
+        }
+        if other.models > 0 && self.scale != other.scale {
+            self.models += other.models;
+            self.fingerprints.clear();
+            return;
+        }
         let unnamed = |own: &Self| own.models.saturating_sub(own.fingerprints.len());
         let unnamed = unnamed(self) + unnamed(other);
         self.fingerprints.extend(other.fingerprints.iter().cloned());
@@ -141,7 +161,9 @@ impl Explainer {
     pub fn searched(&self) -> SearchedModels {
         let search = self.search_models.as_deref().map(SearchModels::retrained).unwrap_or_default();
         let calibrated = self.calibrated_by.iter().flat_map(|models| models.iter());
-        SearchedModels::of(search.into_iter().chain(calibrated.map(|model| &**model)))
+        let models = search.into_iter().chain(calibrated.map(|model| &**model));
+        let scale = self.scale().cloned();
+        SearchedModels { scale, ..SearchedModels::of(models) }
     }
 }
 
@@ -151,6 +173,7 @@ mod tests {
 
     use super::*;
     use crate::change::ModelChange;
+    use crate::data::encode::Affine;
     use crate::model::{Activation, Dense, Mlp, Output, TrainParams};
     use crate::seed::Seed;
 
@@ -209,5 +232,14 @@ mod tests {
         let mut both = searched(&[1.0, 2.0]);
         both.add(&SearchedModels { models: 3, ..searched(&[2.0, 3.0]) });
         assert_eq!((both.models, both.fingerprints.len()), (4, 3));
+        let mut none = SearchedModels::default();
+        none.add(&both);
+        assert_eq!(none, both);
+        // On another scale the same model has another fingerprint.
+        let affine = Affine { offset: 0.0, scale: 2.0 };
+        let scale = Some(Scale::from([("income".to_owned(), affine)]));
+        both.add(&SearchedModels { scale, ..searched(&[4.0]) });
+        assert_eq!((both.models, both.fingerprints.len()), (5, 0));
+        assert_eq!(both.known_of(&ensemble(1)), Some(SearchRecord::NotRecorded));
     }
 }

@@ -13,8 +13,8 @@ use tyrex::certificate::{About, Verdict, WrittenCertificate};
 use tyrex::change::Origin;
 use tyrex::data::{Schema, Table};
 use tyrex::explain::{
-    Answered, Ask, CalibrationTerms, Explainer, PortfolioTerms, Progress, Reference, import,
-    verify_certificates,
+    AdviceRows, Answered, Ask, CalibrationTerms, Explainer, PortfolioTerms, Progress, Reference,
+    import, verify_certificates,
 };
 use tyrex::model::files::ImportOptions;
 
@@ -147,6 +147,27 @@ fn given_networks_make_and_certify_promises() {
     // Another seed draws other sets.
     let other = answer(&explainer, "pipelines", &Ask { seed: 1, ..self::certified() }).unwrap();
     assert_ne!(other.fresh.unwrap().ensemble, fresh.ensemble);
+}
+
+/// A model has another fingerprint on another scale, so the file of advice names the scale of its
+/// search: without the reference, numbers would keep the scale of the model file.
+fn models_that_searched_are_known_on_the_scale_of_the_search() {
+    let answered = answer(&explainer("pipelines"), "pipelines", &certified()).unwrap();
+    let searched = answered.adviser.explainer().searched();
+    assert!(searched.scale().is_some());
+    let schema = schema("pipelines");
+    let options = ImportOptions::default();
+    let model = import(&FOLDER.join("pipelines.onnx"), &schema, &options).unwrap();
+    let alone = Explainer::with_model(Reference::none(&schema).unwrap(), model).unwrap();
+    let rows = Table::read(&FOLDER.join("promised.csv")).unwrap();
+    let advice = AdviceRows::read(&schema, &rows).unwrap();
+    let advice = AdviceRows { searched: Some(searched.clone()), ..advice };
+    let left_out = |explainer: &Explainer| {
+        let given = advice.certifying(read(explainer, "pipelines").unwrap()).unwrap();
+        (given.left_out, given.ensemble.members().len())
+    };
+    assert_eq!(left_out(&alone.on_scale(searched.scale()).unwrap()), (14, 61));
+    assert_eq!(left_out(&alone), (0, 75));
 }
 
 /// The files of `networks` with names that choose their sets.
@@ -334,6 +355,7 @@ fn models_that_were_retrained_elsewhere() {
     files_that_do_not_fit_are_named();
     siblings_are_compared_with_the_model_in_use();
     given_networks_make_and_certify_promises();
+    models_that_searched_are_known_on_the_scale_of_the_search();
     names_choose_the_sets();
     given_trees_certify_the_advice_of_other_methods();
     a_threshold_is_calibrated_with_given_models();

@@ -5,6 +5,7 @@
 
 mod problem;
 mod search;
+mod trees;
 
 use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};
@@ -27,11 +28,12 @@ fn main() -> Result<()> {
         "stability" => search::stability(&options),
         "interval" => search::interval(&options),
         "trex-i" | "trex-e" | "trex-nn" => search::explain(&task, &options),
+        "tree-advice" => trees::advise(&options),
         _ => bail!("unknown task `{task}`, expected {TASKS}"),
     }
 }
 
-const TASKS: &str = "train, gemm, stability, trex-i, trex-e, trex-nn or interval";
+const TASKS: &str = "train, gemm, stability, trex-i, trex-e, trex-nn, interval or tree-advice";
 
 /// What every worker is told.
 struct Options {

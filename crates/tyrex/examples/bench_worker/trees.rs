@@ -1,0 +1,45 @@
+//! Tasks about boosted trees: the closest point that the model accepts.
+
+use std::ops::ControlFlow;
+
+use anyhow::{Context, Result};
+use serde_json::json;
+use tyrex::action::FeasibleSet;
+use tyrex::counterfactual::{
+    Answer, Budget, Factual, MethodSpec, Norm, Problem, Protocol, find_all,
+};
+use tyrex::model::files::{ImportOptions, ModelFile};
+
+use super::{Options, read_rows, serve};
+
+/// `min-cost` in L1, one factual after the other, from nothing: its preparation is timed too.
+pub(crate) fn advise(options: &Options) -> Result<()> {
+    let folder = options.problem.as_ref().context("this task needs --problem")?;
+    rayon::ThreadPoolBuilder::new().num_threads(options.threads).build_global()?;
+    let model = ModelFile::read(&folder.join("model.json"), &ImportOptions::default())?;
+    let points = |name: &str| read_rows(&folder.join(name)).map(|(points, _)| points);
+    let (rows, factuals) = (points("rows.bin")?, points("factuals.bin")?);
+    let question = Problem::new(model.model(), Norm::L1, &rows)?;
+    let spec = MethodSpec::named("min-cost", Protocol::Paper)?;
+    let anywhere = FeasibleSet::everywhere(factuals.dim());
+    let factuals: Vec<Factual> =
+        factuals.rows().map(|point| Factual::new(point, &anywhere)).collect();
+    let round = || {
+        let start = std::time::Instant::now();
+        let method = spec.prepare(&question, options.seed)?;
+        let go_on = |_| ControlFlow::Continue(());
+        let outcomes = find_all(&question, method.as_ref(), &factuals, Budget::default(), go_on)?;
+        let seconds = start.elapsed().as_secs_f64();
+        let points: Vec<Option<&Vec<f32>>> = outcomes
+            .iter()
+            .map(|outcome| match &outcome.answer {
+                Answer::Found { counterfactual, .. } => Some(&counterfactual.point),
+                Answer::NotFound { .. } => None,
+            })
+            .collect();
+        let times: Vec<f64> = outcomes.iter().map(|outcome| outcome.seconds).collect();
+        Ok(json!({"seconds": seconds, "units": points.len(), "points": points, "times": times}))
+    };
+    round()?;
+    serve(round)
+}

@@ -170,7 +170,8 @@ fn a_raw_model_sees_what_its_own_preprocessing_makes() {
     ]);
     let model = linear(inputs, vec![one_hot(0, &["own", "rent"]), number(1, 0.5, 2.0)]);
     let schema = Schema::from_toml(SCHEMA).unwrap();
-    let explainer = Explainer::with_model(rows(&schema), model.clone()).unwrap();
+    let scaled = Explainer::with_model(rows(&schema), model.clone()).unwrap();
+    let explainer = scaled.on_scale(None).unwrap();
 
     let cells: Vec<Vec<Cell>> = explainer
         .reference()
@@ -200,7 +201,8 @@ fn a_model_may_have_one_column_for_two_levels() {
     ]);
     let model = linear(inputs, vec![number(0, 1.0, 0.0), one_hot(1, &["rent"])]);
     let schema = Schema::from_toml(SCHEMA).unwrap();
-    let explainer = Explainer::with_model(rows(&schema), model).unwrap();
+    let scaled = Explainer::with_model(rows(&schema), model).unwrap();
+    let explainer = scaled.on_scale(None).unwrap();
     let column: Vec<f32> = explainer.points().rows().map(|point| point[1]).collect();
     assert_eq!(column, [1.0, 0.0, 0.0, 1.0]);
     for (row, point) in explainer.reference().rows().iter().zip(explainer.points().rows()) {

@@ -346,38 +346,55 @@ fn select_rows<T: Rank>(
         };
         let (below, above) = scratch.stack.split_at_mut(step.row as usize + 1);
         let (row, above) = (&mut below[step.row as usize], &above[0]);
-        for at in (0..used).step_by(LANES) {
-            let ranks: &[T; LANES] = lanes(ranks, at);
-            let above: &[T; LANES] = lanes(above, at);
-            let own: &mut [T; LANES] = lanes_mut(row, at);
-            match step.sides {
-                Sides::Leaves(low, high) => {
-                    for i in 0..LANES {
-                        own[i] = if ranks[i] <= last { low } else { high };
-                    }
-                }
-                Sides::LowLeaf(low) => {
-                    for i in 0..LANES {
-                        own[i] = if ranks[i] <= last { low } else { own[i] };
-                    }
-                }
-                Sides::HighLeaf(high) => {
-                    for i in 0..LANES {
-                        own[i] = if ranks[i] <= last { own[i] } else { high };
-                    }
-                }
-                Sides::LowBelow => {
-                    for i in 0..LANES {
-                        own[i] = if ranks[i] <= last { own[i] } else { above[i] };
-                    }
-                }
-                Sides::HighBelow => {
-                    for i in 0..LANES {
-                        own[i] = if ranks[i] <= last { above[i] } else { own[i] };
-                    }
-                }
+        match step.sides {
+            Sides::Leaves(low, high) => {
+                select(used, ranks, last, row, above, |is_low, _, _| pick(is_low, low, high));
+            }
+            Sides::LowLeaf(low) => {
+                select(used, ranks, last, row, above, |is_low, own, _| pick(is_low, low, own));
+            }
+            Sides::HighLeaf(high) => {
+                select(used, ranks, last, row, above, |is_low, own, _| pick(is_low, own, high));
+            }
+            Sides::LowBelow => {
+                select(used, ranks, last, row, above, |is_low, own, above| {
+                    pick(is_low, own, above)
+                });
+            }
+            Sides::HighBelow => {
+                select(used, ranks, last, row, above, |is_low, own, above| {
+                    pick(is_low, above, own)
+                });
             }
         }
+    }
+}
+
+/// Takes both, so that there is no branch.
+#[inline(always)]
+fn pick<T>(is_low: bool, low: T, high: T) -> T {
+    if is_low { low } else { high }
+}
+
+/// `row <- of(rank <= last, row, above)` for the points of a block. Each group is copied, so that
+/// the compiler knows the rows to be distinct.
+#[inline(always)]
+fn select<T: Rank>(
+    used: usize,
+    ranks: &[T; BLOCK],
+    last: T,
+    row: &mut [T; BLOCK],
+    above: &[T; BLOCK],
+    of: impl Fn(bool, T, T) -> T,
+) {
+    for at in (0..used).step_by(LANES) {
+        let (ranks, above): ([T; LANES], [T; LANES]) = (*lanes(ranks, at), *lanes(above, at));
+        let own: &mut [T; LANES] = lanes_mut(row, at);
+        let mut result = *own;
+        for i in 0..LANES {
+            result[i] = of(ranks[i] <= last, result[i], above[i]);
+        }
+        *own = result;
     }
 }
 

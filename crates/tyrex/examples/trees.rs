@@ -47,7 +47,8 @@ fn main() -> Result<()> {
     let (given, judges) = (read("retrained")?, read("judges")?);
 
     let go_on = |_| ControlFlow::Continue(());
-    let given = given.as_ref().filter(|_| ask.promise.is_some() || ask.method.as_deref() == Some("trex-e"));
+    let given =
+        given.as_ref().filter(|_| ask.promise.is_some() || ask.method.as_deref() == Some("trex-e"));
     let mut answering = explainer.answering(&applicants, &ask, given, &go_on)?;
     let advice = answering.advise(&applicants, |_| ControlFlow::Continue(()))?;
     for each in &advice {
@@ -62,7 +63,8 @@ fn main() -> Result<()> {
                 let mut point = Points::new(found.point.len());
                 point.push(&found.point);
                 if let Some(judges) = &judges {
-                    let accept = |model: &dyn tyrex::model::Model| model.score(&point)[0] >= THRESHOLD;
+                    let accept =
+                        |model: &dyn tyrex::model::Model| model.score(&point)[0] >= THRESHOLD;
                     let members = judges.members();
                     let count = members.iter().filter(|model| accept(&***model)).count();
                     line["accepted"] = (count as f64 / members.len() as f64).into();

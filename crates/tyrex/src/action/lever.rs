@@ -164,9 +164,10 @@ impl Answers {
                 encoded.sort_by(|a, b| a.1[0].total_cmp(&b.1[0]));
                 encoded.dedup_by(|a, b| a.1 == b.1);
             }
-            let is_bound = self.rules.iter().any(|rule| {
-                rule.terms.iter().any(|&(of_rule, _)| of_rule == position)
-            });
+            let is_bound = self
+                .rules
+                .iter()
+                .any(|rule| rule.terms.iter().any(|&(of_rule, _)| of_rule == position));
             let (values, points): (Vec<Value>, Vec<Vec<f32>>) = encoded.into_iter().unzip();
             let points = points.concat();
             levers.push(Lever { position, columns, values, points, is_number, is_bound });

@@ -89,9 +89,9 @@ impl Field for Reader<'_> {
     }
 
     fn along(&mut self, x: &[f32], line: Line<'_>) -> Vec<Reading> {
-        let own = self.routes.and_then(|routes| {
-            self.gauge.read_along(routes, x, line, &mut self.scratch)
-        });
+        let own = self
+            .routes
+            .and_then(|routes| self.gauge.read_along(routes, x, line, &mut self.scratch));
         own.unwrap_or_else(|| self.read_all(&points_along(x, line)))
     }
 

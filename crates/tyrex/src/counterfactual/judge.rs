@@ -208,8 +208,7 @@ impl<'a> Judge<'a> {
                 return Ok(Judged::Failed(Some(candidate), gave_up(meter)));
             }
             let found = candidate.clone();
-            let Some(settled) =
-                settle(reader, factual, norm, aim, candidate, Finish::Trim, meter)?
+            let Some(settled) = settle(reader, factual, norm, aim, candidate, Finish::Trim, meter)?
             else {
                 let reason =
                     if meter.is_spent() { Reason::BudgetSpent } else { Reason::NoActionableRow };

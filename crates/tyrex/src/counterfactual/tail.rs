@@ -18,8 +18,8 @@
 //! is lower.
 
 use super::field::{Field, points_along};
-use crate::error::Result;
 use crate::counterfactual::field::WALK;
+use crate::error::Result;
 use crate::measure::Reading;
 use crate::model::routes::{Line, Routes, RoutesScratch, Shift};
 use crate::model::{Committee, CommitteeScratch};

@@ -325,7 +325,9 @@ impl Explainer {
                      again here, not trees or black boxes; give retrained models, or use {} without a \
                      promise",
                     method.name(),
-                    MethodSpec::listed(|method| !method.needs_models() && method.takes(self.model()))
+                    MethodSpec::listed(
+                        |method| !method.needs_models() && method.takes(self.model())
+                    )
                 )));
             }
             let terms = ask.search_terms(self)?;

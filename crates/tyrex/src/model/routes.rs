@@ -6,8 +6,8 @@
 //! range of the `n` values, as two numbers in a list of differences; the sums of that list are the
 //! outputs at all `n` values. A tree is visited once and not `n` times.
 
-use super::{Model as _, TreeEnsemble};
 use super::trees::{Aggregate, Comparison, Substitute, Transform, TreeNode};
+use super::{Model as _, TreeEnsemble};
 
 /// The nodes of a sum of trees, for walks.
 #[derive(Debug)]
@@ -208,7 +208,9 @@ impl Routes {
         scores.clear();
         scores.extend(sums.iter().zip(&*logits).map(|(&sum, &logit)| match self.transform {
             Transform::Identity => (sum / self.divisor + self.base[0]) as f32,
-            Transform::Logistic | Transform::Softmax { .. } => (1.0 / (1.0 + (-logit).exp())) as f32,
+            Transform::Logistic | Transform::Softmax { .. } => {
+                (1.0 / (1.0 + (-logit).exp())) as f32
+            }
         }));
     }
 

@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use tyrex::action::{Actions, FeasibleSet};
 use tyrex::counterfactual::{
-    Answer, Budget, Domain, Factual, MethodSpec, ModelNeed, Norm, Outcome, Problem, Protocol, Reason,
-    ReferenceUse, SearchModels, Tick, TrexE, find_all,
+    Answer, Budget, Domain, Factual, MethodSpec, ModelNeed, Norm, Outcome, Problem, Protocol,
+    Reason, ReferenceUse, SearchModels, Tick, TrexE, find_all,
 };
 use tyrex::data::catalogue::{Catalogue, Direction, Variant};
 use tyrex::data::moons::moons;

@@ -17,7 +17,9 @@ use crate::error::{Error, Result};
 use crate::measure::{Gauge, Measure, PathIntegral};
 use crate::seed::Seed;
 
-use super::{Finish, MethodSpec, ModelNeed, Named, Protocol, ReferenceUse, Spec, base, conclude, unread};
+use super::{
+    Finish, MethodSpec, ModelNeed, Named, Protocol, ReferenceUse, Spec, base, conclude, unread,
+};
 
 /// Parameters of `sns`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -15,7 +15,9 @@ use crate::error::{Error, Result};
 use crate::seed::Seed;
 
 use super::trex_i::{Climber, TrexI};
-use super::{MethodSpec, ModelNeed, Named, Protocol, ReferenceUse, Spec, base, converged, found, not_found};
+use super::{
+    MethodSpec, ModelNeed, Named, Protocol, ReferenceUse, Spec, base, converged, found, not_found,
+};
 
 /// Parameters of `trex-o`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -748,9 +748,8 @@ impl Run<'_, '_> {
         let is_nearer = |x: f32| (x < at) == (start < at) && x != at;
         let nearer = (0..own.len()).map(|choice| own.point(choice)[0]).filter(|&x| is_nearer(x));
         let next = nearer.min_by(|a, b| (a - at).abs().total_cmp(&(b - at).abs()))?;
-        let tried: Vec<f32> = (1..PARTS)
-            .map(|part| next + (at - next) * part as f32 / PARTS as f32)
-            .collect();
+        let tried: Vec<f32> =
+            (1..PARTS).map(|part| next + (at - next) * part as f32 / PARTS as f32).collect();
         let none = |other: usize| Tried {
             borders: &[],
             others: if other == column { &tried } else { &[] },

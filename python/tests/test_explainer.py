@@ -758,7 +758,7 @@ def test_a_promise_needs_a_network(kind: str, german: pd.DataFrame, numbers: pd.
         explainer = tyrex.Explainer(model, rows, **how)
     else:
         explainer = tyrex.Explainer(lambda frame: 1 / (1 + np.exp(30 - frame["age"])), numbers)
-    with pytest.raises(tyrex.TyrexError, match="only networks can be trained again.*use trex-nn"):
+    with pytest.raises(tyrex.TyrexError, match="only networks can be trained again.*trex-nn"):
         explainer.explain(limit=1, promise=0.9)
 
 

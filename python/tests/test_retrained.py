@@ -143,7 +143,7 @@ def test_refit_in_threads_gives_the_same_models(rows: pd.DataFrame) -> None:
     assert all(each.found for each in advice)
 
 
-def test_forests_certify_the_advice_of_other_methods(rows: pd.DataFrame) -> None:
+def test_forests_are_searched_and_certify(rows: pd.DataFrame) -> None:
     def forest(seed: int) -> Any:
         return RandomForestClassifier(8, max_depth=4, random_state=seed).fit(
             features(rows), rows["paid"]
@@ -151,11 +151,14 @@ def test_forests_certify_the_advice_of_other_methods(rows: pd.DataFrame) -> None
 
     explainer = tyrex.Explainer(forest(0), rows, label="paid")
     advice = explainer.explain(limit=2, refit=forest, models=12)
-    assert advice.request["method"]["method"] == "trex-nn"
+    assert advice.request["method"]["method"] == "trex-o"
     tiers = [ensemble_tier(each) for each in advice.certificates if each]
     assert tiers and all(tier["models"] == 12 for tier in tiers)
-    with pytest.raises(tyrex.ModelError, match="trex-nn.* without a promise"):
-        explainer.explain(limit=1, promise=0.5, refit=forest, models=12)
+    # 11 of 24 certify a promise of 0.5; the others are searched and choose the margin.
+    advice = explainer.explain(limit=2, promise=0.5, refit=forest, models=24)
+    assert advice.request["method"]["method"] == "trex-e"
+    tiers = [ensemble_tier(each) for each in advice.certificates if each]
+    assert tiers and all(tier["models"] == 11 for tier in tiers)
 
 
 def test_black_boxes_certify_and_raise_their_errors(

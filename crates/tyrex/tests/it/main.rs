@@ -7,6 +7,7 @@ mod audit;
 mod bad_input;
 mod calibration;
 mod catalogue;
+mod cells;
 mod certificates;
 mod change;
 mod choices;

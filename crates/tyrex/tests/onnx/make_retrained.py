@@ -20,7 +20,7 @@ import pandas as pd
 
 PIPELINES = 75
 NETWORKS = 16
-TREES = 12
+TREES = 24
 
 
 def pipeline(train, y):

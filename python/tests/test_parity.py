@@ -282,6 +282,7 @@ def test_every_method_has_one_document(method: str, tiny: FrontEnds, people: pd.
 
 
 RAW = """
+format_version = 1
 [label]
 column = "paid"
 favourable = ["yes"]

@@ -60,7 +60,7 @@ impl Schema {
         let kinds = kinds.into_iter().map(|(name, kind, levels)| Ok((name, known(&kind, levels)?)));
         let hints = Hints { kinds: kinds.collect::<PyResult<_>>()?, features };
         let inferred =
-            tyrex::data::Schema::draft_with(&table.0, label, &favourable, &hints).or_raise()?;
+            tyrex::data::Schema::infer_with(&table.0, label, &favourable, &hints).or_raise()?;
         let inferred = inferred.open_to_all();
         let remark = |note: Note| (note.feature, note.text);
         Ok((Self(inferred.schema), inferred.notes.into_iter().map(remark).collect()))

@@ -350,7 +350,7 @@ impl Served {
     }
 
     /// The explainer for a request: the one with models to search over, if the method needs them.
-    fn explainer_for(&self, request: &Request) -> Result<Arc<Explainer>> {
+    pub(crate) fn explainer_for(&self, request: &Request) -> Result<Arc<Explainer>> {
         if !request.method.needs_models() {
             return Ok(Arc::clone(&self.explainer));
         }

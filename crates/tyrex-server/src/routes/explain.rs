@@ -178,7 +178,9 @@ async fn answer_now(
     };
     let table = if wants_table {
         let advice: Vec<_> = found.iter().map(|found| found.advice.clone()).collect();
-        Some(AdviceFile::new(served.explainer(), request).table(&advice, fresh.as_deref())?)
+        // It names the models that searched.
+        let explainer = served.explainer_for(request)?;
+        Some(AdviceFile::new(&explainer, request).table(&advice, fresh.as_deref())?)
     } else {
         None
     };

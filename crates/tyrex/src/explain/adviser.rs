@@ -219,11 +219,6 @@ impl Adviser {
         let mut points = Points::new(self.explainer.encoder().dim());
         advice.iter().filter_map(Advice::found).for_each(|found| points.push(&found.point));
         let terms = Terms { confidence: ask.confidence, ..Terms::default() };
-        let fresh = fresh.map(|fresh| {
-            let search = self.explainer.searched().known_of(&fresh.ensemble);
-            Fresh { search: fresh.search.or(search), ..fresh.clone() }
-        });
-        let fresh = fresh.as_ref();
         let seed = ask.certificate_seed();
         let counter = Counter::new(Stage::Certifying, points.len() as u64, &watch);
         let made = self.explainer.certify(&points, fresh, &terms, seed, || counter.add(1))?;

@@ -243,11 +243,11 @@ impl Explainer {
             .map(|member| &**member)
             .collect();
         let family = fresh.map(|fresh| fresh.ensemble.origin().description()).unwrap_or_default();
-        let retrained = fresh.map(|Fresh { steered, search, likeness, .. }| Retrained {
+        let retrained = fresh.map(|Fresh { ensemble, steered, search, likeness }| Retrained {
             models: &members,
             family: &family,
             steered: *steered,
-            search: *search,
+            search: search.or_else(|| self.searched().known_of(ensemble)),
             likeness: Some(likeness),
         });
         let certifier =

@@ -264,7 +264,7 @@ impl Engine {
                     }
                     go_on()
                 })?;
-                advising.documents(&served, &adviser, advice, &go_on)
+                advising.documents(&adviser, advice, &go_on)
             })
             .await
     }
@@ -293,7 +293,8 @@ impl Engine {
         };
         let advice: Vec<_> = found.iter().map(|found| found.advice.clone()).collect();
         let fresh = advising.certifying.as_ref().and_then(|own| own.fresh.as_deref());
-        let table = AdviceFile::new(served.explainer(), &work.request).table(&advice, fresh)?;
+        let explainer = served.explainer_for(&work.request)?;
+        let table = AdviceFile::new(&explainer, &work.request).table(&advice, fresh)?;
         let cells = |line: usize| -> Vec<&str> {
             table.columns().iter().map(|column| column.cell(line)).collect()
         };

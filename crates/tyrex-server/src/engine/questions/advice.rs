@@ -44,7 +44,7 @@ impl Question for Advising {
     ) -> Result<Vec<Found>> {
         let adviser = model.adviser(&self.request)?;
         let advice = adviser.advise(applicants, |_| go_on())?;
-        self.documents(model, &adviser, advice, go_on)
+        self.documents(&adviser, advice, go_on)
     }
 }
 
@@ -52,7 +52,6 @@ impl Advising {
     /// Certifies the advice, and writes its documents.
     pub(crate) fn documents(
         &self,
-        model: &Served,
         adviser: &Adviser,
         advice: Vec<Advice>,
         go_on: &(dyn Fn() -> ControlFlow<()> + Sync),
@@ -63,7 +62,7 @@ impl Advising {
         }
         let points = advice.iter().filter_map(Advice::found).map(|found| &*found.point);
         let mut certificates = match &self.certifying {
-            Some(certifying) => certifying.certify(model, points, go_on)?.into_iter(),
+            Some(certifying) => certifying.certify(adviser.explainer(), points, go_on)?.into_iter(),
             None => Vec::new().into_iter(),
         };
         let fresh = self.certifying.as_ref().and_then(|certifying| certifying.fresh.as_deref());

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use tyrex::certificate::{Certificate, Terms};
-use tyrex::explain::{Applicant, Fresh};
+use tyrex::explain::{Applicant, Explainer, Fresh};
 use tyrex::{Points, Seed};
 
 use crate::engine::Served;
@@ -34,14 +34,14 @@ impl Certifying {
     /// A certificate for each point. The search did not use the retrained models.
     pub(crate) fn certify<'a>(
         &self,
-        model: &Served,
+        explainer: &Explainer,
         points: impl Iterator<Item = &'a [f32]>,
         go_on: &(dyn Fn() -> ControlFlow<()> + Sync),
     ) -> Result<Vec<Certificate>> {
-        let mut all = Points::new(model.explainer().points().dim());
+        let mut all = Points::new(explainer.points().dim());
         points.for_each(|point| all.push(point));
         let fresh = self.fresh.as_deref();
-        Ok(model.explainer().certify(&all, fresh, &self.terms, self.seed, go_on)?)
+        Ok(explainer.certify(&all, fresh, &self.terms, self.seed, go_on)?)
     }
 }
 
@@ -55,6 +55,6 @@ impl Question for Certifying {
         applicants: &[Applicant],
         go_on: &(dyn Fn() -> ControlFlow<()> + Sync),
     ) -> Result<Vec<Certificate>> {
-        self.certify(model, applicants.iter().map(|applicant| &*applicant.point), go_on)
+        self.certify(model.explainer(), applicants.iter().map(|applicant| &*applicant.point), go_on)
     }
 }

@@ -163,6 +163,7 @@ fn terms(args: &CertifyArgs) -> Terms {
             ..TheoremTerms::default()
         }),
         delta: Some(args.delta),
+        radius: args.radius,
     }
 }
 

@@ -161,7 +161,8 @@ impl Explainer {
             steered: *steered,
             likeness: Some(likeness),
         });
-        let certifier = Certifier::new(self.model(), retrained, terms.clone())?;
+        let certifier =
+            Certifier::new(self.model(), retrained, terms.clone().for_model(self.model()))?;
         let cancelled = AtomicBool::new(false);
         (0..points.len())
             .into_par_iter()

@@ -240,6 +240,7 @@ def certify(
     probability: float = 0.9,
     confidence: float = 0.95,
     delta: float | None = 0.01,
+    radius: float | None = None,
     seed: int = 0,
     progress: ProgressSetting = None,
 ) -> list[dict[str, Any] | None]:
@@ -248,7 +249,8 @@ def certify(
     `rows` are rows in any container, or `Explanations`: then the counterfactuals are certified,
     with None where none was found. The `sentence` of a certificate states its claims and
     assumptions. `ensemble` are retrained models; set `steered` if the search for the rows used
-    them. `delta` is the largest change of any weight for the interval tier.
+    them. `delta` is the largest change of any weight for the interval tier. For trees it is that
+    of any leaf, and `radius` that of any threshold, 0.01 if it is None.
 
     >>> import tyrex
     >>> explainer = tyrex.Explainer.train(tyrex.datasets.load_german(), epochs=5)
@@ -261,6 +263,7 @@ def certify(
         "probability": real("probability", probability),
         "confidence": real("confidence", confidence),
         "delta": None if delta is None else real("delta", delta),
+        **({} if radius is None else {"radius": real("radius", radius)}),
     }
     _check_ensemble(ensemble)
     if isinstance(rows, Explanations):

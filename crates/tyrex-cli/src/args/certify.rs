@@ -31,7 +31,7 @@ pub struct CertifyArgs {
         long,
         value_name = "FILE",
         conflicts_with_all = [
-            "reference", "change", "change_params", "models", "steered", "delta", "probability", "confidence", "k", "sigma", "seed", "require", "out"
+            "reference", "change", "change_params", "models", "steered", "delta", "radius", "probability", "confidence", "k", "sigma", "seed", "require", "out"
         ],
         help_heading = "Data"
     )]
@@ -64,7 +64,7 @@ pub struct CertifyArgs {
     /// The search used these retrained models, so they are not independent of the counterfactuals
     #[arg(long, requires = "ensemble", help_heading = "Change")]
     pub steered: bool,
-    /// Largest change of any weight, for the interval tier
+    /// Largest change of any weight, or of any leaf of trees, for the interval tier
     #[arg(
         long,
         value_name = "DELTA",
@@ -73,6 +73,9 @@ pub struct CertifyArgs {
         help_heading = "Change"
     )]
     pub delta: f64,
+    /// Largest change of any threshold of trees, for the interval tier [default: 0.01]
+    #[arg(long, value_name = "RADIUS", allow_negative_numbers = true, help_heading = "Change")]
+    pub radius: Option<f64>,
     /// Probability with which the theorem's bound holds
     #[arg(
         long,

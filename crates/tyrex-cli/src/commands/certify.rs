@@ -170,6 +170,7 @@ fn terms(args: &CertifyArgs) -> Terms {
             ..TheoremTerms::default()
         }),
         delta: Some(args.delta),
+        radius: args.radius,
     }
 }
 

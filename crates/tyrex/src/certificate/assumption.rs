@@ -124,6 +124,14 @@ pub enum About {
         /// `delta`
         delta: f64,
     },
+    /// The trees keep their shape; no leaf changes by more than `delta` and no threshold by more
+    /// than `radius`.
+    TreesWithin {
+        /// `delta`
+        delta: f64,
+        /// `radius`
+        radius: f64,
+    },
 }
 
 /// What is known of the models that took part in the search.
@@ -201,6 +209,16 @@ impl fmt::Display for Assumption {
             }
             About::WeightsWithin { delta } => {
                 write!(f, "no weight or bias changes by more than {delta}")?;
+            }
+            About::TreesWithin { delta, radius } => {
+                write!(
+                    f,
+                    "the trees keep their shape, no threshold changes by more than {radius} "
+                )?;
+                write!(
+                    f,
+                    "and no leaf by more than {delta}; trees of another shape are not covered"
+                )?;
             }
         }
         f.write_str(match self.standing {

@@ -1,5 +1,6 @@
 //! The interval tier: every network whose weights and biases differ from the model's by at most
-//! `delta` keeps the point valid.
+//! `delta` keeps the point valid; for trees, every ensemble of the same shape whose leaves differ by
+//! at most `delta` and whose thresholds by at most `radius` (`moved_trees`).
 //!
 //! Layer by layer, `h_j` lies in
 //! `f( sum_i [l_i, u_i] [w_ij - delta, w_ij + delta] + [b_j - delta, b_j + delta] )`, and the
@@ -15,6 +16,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::assumption::{About, Assumption, Standing, Verdict};
+use super::moved_trees::TreeIntervalCertifier;
 use super::{
     At, Certifies, LeftOut, Maker, NOT_ASKED_FOR, Says, Subject, Tier, at_least, rounded_down,
 };
@@ -36,8 +38,16 @@ pub struct IntervalTier {
     pub delta: f64,
     /// No network within `delta` scores the point lower.
     pub lowest_score: f64,
-    /// The largest `delta` that keeps the point valid: its margin in the space of weights.
+    /// The largest `delta` that keeps the point valid: its margin in the space of weights. For
+    /// trees with thresholds that move by up to `radius`.
     pub largest_delta: f64,
+    /// The largest change of a threshold; for trees only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub radius: Option<f64>,
+    /// The largest `radius` that keeps the point valid, with leaves that move by up to `delta`; for
+    /// trees only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub largest_radius: Option<f64>,
     /// The assumptions.
     pub assumptions: Vec<Assumption>,
 }
@@ -65,6 +75,24 @@ impl Says for IntervalTier {
 
     fn claim(&self) -> String {
         let Self { verdict, delta, largest_delta, .. } = self;
+        if let (Some(radius), Some(largest_radius)) = (self.radius, self.largest_radius) {
+            let margins = format!(
+                "it stays valid up to {largest_delta:.2e} of a leaf, and up to {largest_radius:.2e} \
+                 of a threshold"
+            );
+            if *verdict == Verdict::Vacuous {
+                return format!(
+                    "A change of every threshold by {radius} and of every leaf by {delta} could make \
+                     this point invalid; {margins}."
+                );
+            }
+            return format!(
+                "Every ensemble of trees of this shape whose thresholds differ by at most {radius} \
+                 and whose leaves by at most {delta} scores this point at least {} ({verdict}; \
+                 {margins}).",
+                at_least(self.lowest_score)
+            );
+        }
         if *verdict == Verdict::Vacuous {
             return format!(
                 "A change of every weight and bias by {delta} could make this point invalid; \
@@ -84,14 +112,17 @@ impl Certifies for IntervalTier {
     const NUMBERS: &'static [&'static str] = &["largest_delta"];
 
     fn prepare<'a>(subject: &Subject<'_, 'a>) -> Box<dyn Maker + 'a> {
-        match (subject.terms.delta, subject.model.network()) {
-            (Some(delta), Some(network)) => {
-                Box::new(Prepared { certifier: IntervalCertifier::new(network), delta })
-            }
-            (Some(_), None) => {
-                Box::new(LeftOut("only a network has weights that change by little"))
-            }
-            (None, _) => Box::new(NOT_ASKED_FOR),
+        let Some(delta) = subject.terms.delta else { return Box::new(NOT_ASKED_FOR) };
+        if let Some(network) = subject.model.network() {
+            return Box::new(Prepared { certifier: IntervalCertifier::new(network), delta });
+        }
+        // Certificates without a radius were made before trees had this tier.
+        match (subject.model.trees(), subject.terms.radius) {
+            (Some(trees), Some(radius)) => match TreeIntervalCertifier::new(trees) {
+                Ok(certifier) => Box::new(PreparedTrees { certifier, delta, radius }),
+                Err(_) => Box::new(LeftOut("only sums and means of trees have a worst case here")),
+            },
+            _ => Box::new(LeftOut("only a network has weights that change by little")),
         }
     }
 }
@@ -104,6 +135,32 @@ struct Prepared {
 impl Maker for Prepared {
     fn make(&self, at: &At<'_>) -> Result<std::result::Result<Tier, String>> {
         self.certifier.certify(at.point.row(0), self.delta).map(|tier| Ok(tier.into()))
+    }
+}
+
+struct PreparedTrees<'a> {
+    certifier: TreeIntervalCertifier<'a>,
+    delta: f64,
+    radius: f64,
+}
+
+impl Maker for PreparedTrees<'_> {
+    fn make(&self, at: &At<'_>) -> Result<std::result::Result<Tier, String>> {
+        let Self { certifier, delta, radius } = self;
+        let (delta, radius, x) = (*delta, *radius, at.point.row(0));
+        let lowest_score = certifier.lowest_score(x, delta, radius)?;
+        let within = About::TreesWithin { delta, radius };
+        let assumptions = vec![within.standing(Standing::Declared)];
+        let tier = IntervalTier {
+            verdict: Verdict::of(lowest_score >= 0.5, &assumptions),
+            delta,
+            lowest_score,
+            largest_delta: certifier.largest_delta(x, radius)?,
+            radius: Some(radius),
+            largest_radius: Some(certifier.largest_radius(x, delta)?),
+            assumptions,
+        };
+        Ok(Ok(tier.into()))
     }
 }
 
@@ -154,26 +211,7 @@ impl IntervalCertifier {
     /// it, by bisection; 0 if there is none.
     pub fn largest_delta(&self, x: &[f32]) -> Result<f64> {
         self.check(x, 0.0)?;
-        let keeps = |delta: f64| self.lowest(x, delta) >= 0.5;
-        if !keeps(0.0) {
-            return Ok(0.0);
-        }
-        let (mut low, mut high) = (0.0, 1e-3);
-        while high < LARGEST && keeps(high) {
-            (low, high) = (high, 2.0 * high);
-        }
-        for _ in 0..60 {
-            if high - low <= 1e-6 * high {
-                break;
-            }
-            let middle = f64::midpoint(low, high);
-            if keeps(middle) {
-                low = middle;
-            } else {
-                high = middle;
-            }
-        }
-        Ok(low)
+        Ok(largest(|delta| self.lowest(x, delta) >= 0.5))
     }
 
     fn certify(&self, x: &[f32], delta: f64) -> Result<IntervalTier> {
@@ -184,6 +222,8 @@ impl IntervalCertifier {
             delta,
             lowest_score,
             largest_delta: self.largest_delta(x)?,
+            radius: None,
+            largest_radius: None,
             assumptions,
         })
     }
@@ -305,10 +345,44 @@ fn rivals(last: &Dense, output: Output) -> (Layer, f64) {
     let weights = last.weights.chunks_exact(classes).flat_map(difference).collect();
     (Layer { weights, bias: difference(&last.bias), activation: Activation::Identity }, reach)
 }
-/// Checks the largest relative change of a weight.
+
+/// The largest number that keeps the point valid, less at most a millionth of it, by bisection; 0
+/// if there is none. What a larger number keeps, a smaller one keeps.
+pub(super) fn largest(keeps: impl Fn(f64) -> bool) -> f64 {
+    if !keeps(0.0) {
+        return 0.0;
+    }
+    let (mut low, mut high) = (0.0, 1e-3);
+    while high < LARGEST && keeps(high) {
+        (low, high) = (high, 2.0 * high);
+    }
+    for _ in 0..60 {
+        if high - low <= 1e-6 * high {
+            break;
+        }
+        let middle = f64::midpoint(low, high);
+        if keeps(middle) {
+            low = middle;
+        } else {
+            high = middle;
+        }
+    }
+    low
+}
+
+/// Checks the largest change of a weight.
 pub(super) fn check_delta(delta: f64) -> Result<()> {
-    if (0.0..=LARGEST).contains(&delta) {
+    check_change("delta", delta)
+}
+
+/// Checks the largest change of a threshold.
+pub(super) fn check_radius(radius: f64) -> Result<()> {
+    check_change("radius", radius)
+}
+
+fn check_change(name: &'static str, change: f64) -> Result<()> {
+    if (0.0..=LARGEST).contains(&change) {
         return Ok(());
     }
-    Err(Error::param("delta", delta, "a number from 0 to 1e6"))
+    Err(Error::param(name, change, "a number from 0 to 1e6"))
 }

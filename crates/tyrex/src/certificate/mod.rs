@@ -5,7 +5,7 @@
 //! | tier | claim |
 //! |---|---|
 //! | [`theorem`] | a lower bound on `M(x)`, with a probability |
-//! | [`interval`] | every network whose weights differ by at most `delta` keeps the point valid |
+//! | [`interval`] | every network whose weights differ by at most `delta` keeps the point valid; for trees, every ensemble of the same shape with leaves within `delta` and thresholds within `radius` |
 //! | [`ensemble`] | a lower bound on the probability that the point stays valid |
 //!
 //! Beside them, [`portfolio`] states the share of all promises that the next model keeps, and
@@ -20,6 +20,7 @@ mod document;
 pub mod ensemble;
 pub mod interval;
 mod likeness;
+mod moved_trees;
 pub mod portfolio;
 mod terms;
 pub mod theorem;
@@ -36,6 +37,7 @@ pub use assumption::{About, Assumption, SearchRecord, Standing, Verdict};
 pub use document::{CertificateDocument, CertificateWords, Claim};
 pub use interval::IntervalCertifier;
 pub use likeness::{Deviation, Likeness, LikenessTest, RecipeSource, Statistic};
+pub use moved_trees::TreeIntervalCertifier;
 pub use portfolio::{Portfolio, PortfolioGroup, PortfolioStatement};
 pub use terms::{Shift, Slope, Terms, TheoremTerms};
 pub use theorem::Statement;

@@ -2,9 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::interval::check_delta;
+use super::interval::{check_delta, check_radius};
 use crate::error::{Error, Result};
 use crate::lipschitz::LipschitzBound;
+use crate::model::Model;
 use crate::neighbourhood::Neighbourhood;
 
 /// The terms of a certificate.
@@ -20,7 +21,14 @@ pub struct Terms {
     pub theorem: Option<TheoremTerms>,
     /// The interval tier's `delta`; `None` to omit it.
     pub delta: Option<f64>,
+    /// The interval tier's `radius`, the largest change of a threshold of trees; the default if a
+    /// front end gets none. Only certificates of trees have it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub radius: Option<f64>,
 }
+
+/// The interval tier's `radius`, in the units of the points.
+const RADIUS: f64 = 0.01;
 
 impl Default for Terms {
     fn default() -> Self {
@@ -29,16 +37,28 @@ impl Default for Terms {
             confidence: 0.95,
             theorem: Some(TheoremTerms::default()),
             delta: Some(0.01),
+            radius: None,
         }
     }
 }
 
 impl Terms {
+    /// The terms for a model: with the default `radius` for trees if none is given, without one
+    /// for any other model.
+    #[must_use]
+    pub fn for_model(self, model: &dyn Model) -> Self {
+        let radius = model.trees().map(|_| self.radius.unwrap_or(RADIUS));
+        Self { radius, ..self }
+    }
+
     /// Checks what can be checked before there is a model.
     pub fn check(&self) -> Result<()> {
         self.check_probabilities()?;
         if let Some(delta) = self.delta {
             check_delta(delta)?;
+        }
+        if let Some(radius) = self.radius {
+            check_radius(radius)?;
         }
         match &self.theorem {
             Some(theorem) => Neighbourhood::check(theorem.samples, theorem.sigma.unwrap_or(1.0)),

@@ -251,7 +251,8 @@ impl Explainer {
             likeness: Some(likeness),
         });
         let certifier =
-            Certifier::new(self.model(), retrained, terms.clone())?.on_scale(self.scale());
+            Certifier::new(self.model(), retrained, terms.clone().for_model(self.model()))?
+                .on_scale(self.scale());
         let cancelled = AtomicBool::new(false);
         (0..points.len())
             .into_par_iter()

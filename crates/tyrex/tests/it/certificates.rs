@@ -299,6 +299,51 @@ fn a_model_without_weights_says_which_tiers_it_has_not() {
 }
 
 #[test]
+fn trees_have_an_interval_tier_for_their_shape() {
+    use tyrex::certificate::{About, TreeIntervalCertifier, WrittenCertificate};
+    // z = 0.5 for x0 <= 1, else -0.5; and 0.25.
+    let stump = vec![
+        crate::support::branch(0, tyrex::model::trees::Comparison::LessOrEqual, 1.0, 1),
+        leaf(0.75),
+        leaf(0.25),
+    ];
+    let tree = forest(2, &[stump, vec![leaf(0.5)]]);
+    let certifier = TreeIntervalCertifier::new(&tree).unwrap();
+    // The mean of the two is 0.625; a leaf may lose 0.125 each.
+    let x = [0.75, 0.0];
+    assert!((certifier.lowest_score(&x, 0.0, 0.125).unwrap() - 0.625).abs() < 1e-12);
+    assert!((certifier.largest_delta(&x, 0.125).unwrap() - 0.125).abs() < 1e-6);
+    assert!((certifier.largest_radius(&x, 0.0625).unwrap() - 0.25).abs() < 1e-6);
+    assert!((certifier.lowest_score(&x, 0.0625, 0.375).unwrap() - 0.3125).abs() < 1e-12);
+    assert!(certifier.lowest_score(&x, -1.0, 0.0).is_err());
+    assert!(certifier.lowest_score(&x, 0.0, f64::NAN).is_err());
+    assert!(certifier.lowest_score(&[0.0], 0.0, 0.0).is_err());
+
+    let terms = Terms { theorem: None, ..Terms::default() }.for_model(&tree);
+    assert_eq!(terms.radius, Some(0.01));
+    let certificate = certify(&tree, &x, None, &terms, Seed(0)).unwrap();
+    let tier = certificate.interval().unwrap();
+    assert_eq!(tier.verdict, Verdict::Certified);
+    assert!(tier.largest_radius.is_some_and(|radius| (radius - 0.25).abs() < 1e-6));
+    assert_eq!(tier.assumptions[0].about, About::TreesWithin { delta: 0.01, radius: 0.01 });
+    let said = certificate.sentence();
+    assert!(said.contains("scores this point at least 0.614 (certified"), "{said}");
+    assert!(said.contains("trees of another shape are not covered (declared)"), "{said}");
+    assert_eq!(verify(&certificate, &tree, None).unwrap(), []);
+
+    // A network's certificate has no radius, and neither had those of trees before; theirs are
+    // made again as they were.
+    let network = dented(1.0, 0.0, 1.0);
+    assert_eq!(terms.clone().for_model(&network).radius, None);
+    let earlier = Terms { radius: None, ..terms };
+    let certificate = certify(&tree, &x, None, &earlier, Seed(0)).unwrap();
+    let text = serde_json::to_string(&certificate).unwrap();
+    assert!(!text.contains("radius") && certificate.interval().is_none());
+    assert_eq!(certificate.omitted()[1].reason, "only a network has weights that change by little");
+    assert_eq!(WrittenCertificate::all_in(&text).unwrap().len(), 1);
+}
+
+#[test]
 fn a_point_on_the_wrong_side_is_never_certified() {
     let base = dented(-1.0, 0.0, 1.0);
     let certificate = certify(&base, &[0.0, 0.0], None, &Terms::default(), Seed(0)).unwrap();

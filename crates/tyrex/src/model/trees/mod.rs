@@ -4,6 +4,7 @@
 //! gradient; its mean over a neighbourhood has one ([`SmoothedTrees`]).
 
 mod layout;
+mod moved;
 mod score;
 mod smooth;
 mod thresholds;

@@ -1,7 +1,7 @@
 //! The scores and logits of a tree ensemble.
 
 use super::layout::{Layout, Ranks};
-use super::{Aggregate, Comparison, Substitute, Transform, TreeEnsemble};
+use super::{Aggregate, Substitute, Transform, TreeEnsemble};
 use crate::model::committee::of_score;
 use crate::model::kernel::trees::{ABREAST, BLOCK, Rank, RankScratch, Ranked};
 use crate::points::Points;
@@ -224,7 +224,7 @@ impl TreeEnsemble {
     }
 
     /// Puts the other numbers in place of missing ones.
-    fn substitute(&self, point: &mut [f32]) {
+    pub(super) fn substitute(&self, point: &mut [f32]) {
         for &Substitute { column, indicator, value } in &self.substitutes {
             if point[indicator] >= 0.5 {
                 point[column] = value;

@@ -1,4 +1,4 @@
-use super::super::{Question, TreeNode};
+use super::super::{Comparison, Question, TreeNode};
 use super::*;
 use crate::model::Model as _;
 use crate::model::kernel::forced::on_each_isa;

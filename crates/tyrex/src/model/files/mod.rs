@@ -13,6 +13,8 @@ mod missing;
 mod preprocessing;
 mod scorecard;
 mod standardise;
+#[cfg(test)]
+mod tests;
 mod ubjson;
 mod xgboost;
 
@@ -266,9 +268,7 @@ impl ModelFile {
         options: &ImportOptions,
     ) -> Result<Self, String> {
         match FileKind::of(&bytes)? {
-            FileKind::Onnx => {
-                onnx::decode(bytes, folder, options).map_err(|problem| kind::listed_beside(problem))
-            }
+            FileKind::Onnx => onnx::decode(bytes, folder, options).map_err(kind::listed_beside),
             FileKind::XgboostJson => xgboost::json(&bytes)?.model(options),
             FileKind::XgboostUbj => xgboost::ubj(&bytes)?.model(options),
             FileKind::LightgbmText => lightgbm::read(&bytes)?.model(options),

@@ -28,6 +28,7 @@ use super::{Mlp, Model, TreeEnsemble, onnx};
 use crate::error::{Error, Result};
 use crate::points::Points;
 use kind::FileKind;
+pub(crate) use kind::is_model_text;
 
 /// The largest model file, in bytes.
 pub(crate) const FILE_BYTES: u64 = 512 << 20;

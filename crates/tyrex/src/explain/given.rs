@@ -232,3 +232,37 @@ fn how_many() -> String {
          needs {fresh} fresh ones and {LEAST_OWN} to search over and to choose the margin"
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_that_are_no_models_are_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, content) in [
+            ("a.onnx", "anything"),
+            ("b.UBJ", "anything"),
+            ("fresh-c.txt", "tree\nversion=v4\n"),
+            ("d.json", "{\"learner\": {}}"),
+            ("cases.json", "{\"rows\": []}"),
+            ("notes.txt", "tree by tree"),
+            ("rows.csv", "age,paid"),
+        ] {
+            std::fs::write(folder.path().join(name), content).unwrap();
+        }
+        let files = GivenFile::all_in(folder.path()).unwrap();
+        let names: Vec<_> = files
+            .iter()
+            .map(|file| (Path::new(&file.name).file_name().unwrap().to_str().unwrap(), file.set))
+            .collect();
+        let fresh = Some(GivenSet::Fresh);
+        assert_eq!(
+            names,
+            [("a.onnx", None), ("b.UBJ", None), ("d.json", None), ("fresh-c.txt", fresh)]
+        );
+        let none = tempfile::tempdir().unwrap();
+        let problem = GivenFile::all_in(none.path()).unwrap_err().to_string();
+        assert!(problem.contains("0 model files, expected 1 to"), "{problem}");
+    }
+}

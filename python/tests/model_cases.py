@@ -227,6 +227,8 @@ def light(**options: Any) -> Any:
 
 QUICK = {"max_iter": 40, "random_state": 0}
 SMALL = {"n_estimators": 8, "random_state": 0}
+
+
 def categories() -> Any:
     """Texts as categories of pandas."""
     return PEOPLE.astype({"married": "category", "purpose of loan": "category"})

@@ -112,9 +112,7 @@ def test_matrices_and_pickles(rows: pd.DataFrame) -> None:
     refit = refits.bootstrap(RandomForestClassifier(5), x, y)
     again = pickle.loads(pickle.dumps(refit))
     drawn = np.arange(0, ROWS, 2)
-    assert np.array_equal(
-        refit(1, drawn).predict_proba(x), again(1, list(drawn)).predict_proba(x)
-    )
+    assert np.array_equal(refit(1, drawn).predict_proba(x), again(1, list(drawn)).predict_proba(x))
 
 
 @pytest.mark.parametrize("name", ["xgboost", "lightgbm", "forest"])
@@ -129,9 +127,11 @@ def test_retrained_models_are_native(name: str, rows: pd.DataFrame) -> None:
         refits.another_period(model, x, y, rows["age"] // 10),
     ]:
         seen: list[tuple[int, int]] = []
-        ensemble = tyrex.retrain(
-            explainer, 4, refit=refit, jobs=2, progress=lambda *at: seen.append(at)
-        )
+
+        def progress(done: int, total: int, seen: list[tuple[int, int]] = seen) -> None:
+            seen.append((done, total))
+
+        ensemble = tyrex.retrain(explainer, 4, refit=refit, jobs=2, progress=progress)
         assert len(ensemble) == 4 and seen[-1][0] == seen[-1][1] >= 4
         scores = ensemble.score(x)
         assert all(not np.array_equal(scores[0], other) for other in scores[1:])
@@ -149,7 +149,11 @@ def test_refusals(rows: pd.DataFrame) -> None:
             "has no `random_state`",
         ),
         (lambda: refits.bootstrap(MODELS["forest"], x, y[:9]), tyrex.DataError, "9 labels for 300"),
-        (lambda: refits.bootstrap(MODELS["forest"], x, "paid"), tyrex.DataError, "no column 'paid'"),
+        (
+            lambda: refits.bootstrap(MODELS["forest"], x, "paid"),
+            tyrex.DataError,
+            "no column 'paid'",
+        ),
         (
             lambda: refits.another_period(MODELS["forest"], x, y, np.zeros(ROWS)),
             tyrex.ParameterError,

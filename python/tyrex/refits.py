@@ -1,8 +1,9 @@
 """The usual ways to retrain a model of scikit-learn's interface, for `refit=`.
 
-Each makes a function for `tyrex.retrain` and `Explainer.explain`, from an estimator and the rows that
-it was trained on: XGBoost's and LightGBM's classifiers, scikit-learn's forests and gradient boosting,
-pipelines with them. The estimator is cloned, so its parameters are kept and it is not changed.
+Each makes a function for `tyrex.retrain` and `Explainer.explain`, from an estimator and the rows
+that it was trained on: XGBoost's and LightGBM's classifiers, scikit-learn's forests and gradient
+boosting, pipelines with them. The estimator is cloned, so its parameters are kept and it is not
+changed.
 
 | | another model is trained |
 |---|---|
@@ -204,6 +205,5 @@ def _taken(values: Any, numbers: Any) -> Any:
     """Rows of any container, by their numbers."""
     if hasattr(values, "iloc"):
         return values.iloc[numbers]
-    return values[numbers] if hasattr(values, "__getitem__") and hasattr(values, "shape") else (
-        np.asarray(values)[numbers]
-    )
+    is_array = hasattr(values, "__getitem__") and hasattr(values, "shape")
+    return values[numbers] if is_array else np.asarray(values)[numbers]

@@ -264,7 +264,8 @@ pub struct ReferenceArgs {
 /// The model of a file, if there is one.
 #[derive(Debug, clap::Args)]
 pub struct ModelArgs {
-    /// ONNX file of the model, from tyrex or another tool [default: a network is trained]
+    /// Model file, from tyrex or another tool: ONNX, XGBoost, LightGBM, CatBoost or a scorecard
+    /// [default: a network is trained]
     #[arg(long, value_name = "FILE", help_heading = "Model file")]
     pub model: Option<PathBuf>,
     /// How to read the file.
@@ -550,7 +551,7 @@ Examples:
 /// Arguments of `model show`.
 #[derive(Debug, clap::Args)]
 pub struct ShowModelArgs {
-    /// ONNX file
+    /// Model file: ONNX, XGBoost, LightGBM, CatBoost or a scorecard
     #[arg(value_name = "FILE")]
     pub model: PathBuf,
     /// How to read the file.

@@ -136,7 +136,7 @@ function candidatePanel(model, chosen, check) {
   let promised = false;
   const by = new Set();
   const list = h("ul", { class: "files" });
-  const picker = h("input", { type: "file", id: "files", accept: ".onnx", multiple: true, onchange: () => add([...picker.files]) });
+  const picker = h("input", { type: "file", id: "files", accept: ".onnx,.ubj,.json,.txt", multiple: true, onchange: () => add([...picker.files]) });
   const allow = h("input", { type: "number", id: "allow", min: 0, max: 100, step: 0.1, value: 0 });
   const button = h("button", { type: "submit", class: "primary", disabled: true }, "Check the promises");
   const why = h("p", { class: "soft" });

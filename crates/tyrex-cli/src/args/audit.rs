@@ -41,14 +41,14 @@ pub struct AuditArgs {
     /// Schema of the features [default: the schema in each model file, then the data set's]
     #[arg(long, value_name = "FILE", help_heading = "Data")]
     pub schema: Option<PathBuf>,
-    /// ONNX file of a candidate model; may be repeated, to compare several, or in the order of use
+    /// Model file of a candidate; may be repeated, to compare several, or in the order of use
     /// to bound the share that updates keep
     #[arg(long, value_name = "FILE", required = true, help_heading = "Model file")]
     pub model: Vec<PathBuf>,
     /// How to read the files.
     #[command(flatten)]
     pub import: ImportArgs,
-    /// Folder of retrained versions of the one candidate, from `tyrex retrain` or ONNX files: repairs
+    /// Folder of retrained versions of the one candidate, from `tyrex retrain` or model files: repairs
     /// are searched for over them (trex-e, if there are enough), and each says how many of the
     /// fresh ones accept it
     #[arg(long, value_name = "FOLDER", help_heading = "Model file")]

@@ -65,7 +65,7 @@ pub struct CalibrateArgs {
     /// Seed of the search, and of models trained by this command
     #[arg(long, value_name = "N", value_parser = whole::<u64>, allow_negative_numbers = true, help_heading = "Search")]
     pub seed: Option<u64>,
-    /// Folder of retrained models: from `tyrex retrain`, or ONNX files that you retrained [default:
+    /// Folder of retrained models: from `tyrex retrain`, or model files that you retrained [default:
     /// models are trained now]
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["change", "change_params", "models"], help_heading = "Change")]
     pub ensemble: Option<PathBuf>,

@@ -43,13 +43,13 @@ pub struct CertifyArgs {
     /// the model on them
     #[arg(long, value_name = "FILE", help_heading = "Data")]
     pub reference: Option<PathBuf>,
-    /// ONNX file of the model
+    /// Model file: ONNX, XGBoost, LightGBM, CatBoost or a scorecard
     #[arg(long, value_name = "FILE", help_heading = "Model file")]
     pub model: PathBuf,
     /// How to read the file.
     #[command(flatten)]
     pub import: ImportArgs,
-    /// Folder of retrained models: from `tyrex retrain`, or ONNX files that you retrained
+    /// Folder of retrained models: from `tyrex retrain`, or model files that you retrained
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["change", "change_params", "models"], help_heading = "Change")]
     pub ensemble: Option<PathBuf>,
     /// How models that are trained now differ.

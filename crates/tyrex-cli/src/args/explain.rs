@@ -54,7 +54,7 @@ pub struct ExplainArgs {
     /// Confidence of certificates, and of the promise [default: 0.95]
     #[arg(long, value_name = "C", allow_negative_numbers = true, help_heading = "Search")]
     pub confidence: Option<f64>,
-    /// Folder of retrained models: from `tyrex retrain`, or ONNX files that you retrained, named
+    /// Folder of retrained models: from `tyrex retrain`, or model files that you retrained, named
     /// search*, tune*, fresh*, or divided at random
     #[arg(long, value_name = "FOLDER", conflicts_with_all = ["change", "change_params", "models"], help_heading = "Change")]
     pub ensemble: Option<PathBuf>,

@@ -57,7 +57,7 @@ pub struct ServeArgs {
     #[arg(long, value_name = "N", default_value_t = SERVED_MODELS, value_parser = up_to::<MOST_SERVED>, allow_negative_numbers = true, help_heading = "Model and data")]
     pub models: usize,
     /// Folder of retrained models, in place of those that the service would retrain: from `tyrex
-    /// retrain`, or ONNX files that you retrained, named search*, tune*, fresh*, or divided at
+    /// retrain`, or model files that you retrained, named search*, tune*, fresh*, or divided at
     /// random
     #[arg(
         long,

@@ -1,4 +1,4 @@
-//! `--ensemble` with models that were retrained elsewhere: ONNX files without a manifest.
+//! `--ensemble` with models that were retrained elsewhere: model files without a manifest.
 
 use crate::{LOANS, Place, assert_golden};
 
@@ -177,7 +177,7 @@ fn a_folder_without_models_and_too_few_of_them_say_how_many_are_needed() {
     std::fs::create_dir(place.path("empty")).unwrap();
     let answer = place.run(&[&CERTIFY[..], &["empty"]].concat());
     assert_eq!(answer.code, 2);
-    for piece in ["empty: it has no `ensemble.json`, and 0 ONNX files", "61 fresh ones and 10"] {
+    for piece in ["empty: it has no `ensemble.json`, and 0 model files", "61 fresh ones and 10"] {
         assert!(answer.stderr.contains(piece), "{}", answer.stderr);
     }
     let explain = ["explain", "--model", "m.onnx", "--reference", "loans.csv", "--limit", "1"];

@@ -16,7 +16,7 @@ use super::{CONFIDENCE, PROMISE, Promise, Retraining, import_bytes};
 use crate::change::{Ensemble, Given, MANIFEST, MOST_MEMBERS, Origin};
 use crate::choice::Choice as _;
 use crate::error::{Error, Result};
-use crate::model::files::ImportOptions;
+use crate::model::files::{ImportOptions, is_model_text};
 use crate::model::{Fingerprint, Model};
 
 /// The set of a model that was retrained elsewhere, in the order of an ensemble's members.
@@ -63,30 +63,43 @@ pub struct GivenFile {
 }
 
 impl GivenFile {
-    /// The ONNX files of a folder and of its sub-folders that are named as sets, by name.
+    /// The model files of a folder and of its sub-folders that are named as sets, by name. Other
+    /// files are left out.
     pub fn all_in(folder: &Path) -> Result<Vec<Self>> {
-        let files = model_files(folder)?;
-        if files.is_empty() || files.len() > MOST_MEMBERS {
-            return Err(Error::Model {
-                file: folder.to_owned(),
-                problem: format!(
-                    "it has no `{MANIFEST}`, and {} ONNX files, expected {}",
-                    files.len(),
-                    how_many()
-                ),
-            });
-        }
-        let read = |(path, set): (PathBuf, Option<GivenSet>)| {
-            let onnx = std::fs::read(&path).map_err(Error::io("read", &path))?;
-            Ok(Self { name: path.display().to_string(), set, onnx })
+        let wrong = |count: usize| Error::Model {
+            file: folder.to_owned(),
+            problem: format!(
+                "it has no `{MANIFEST}`, and {count} model files, expected {}",
+                how_many()
+            ),
         };
-        files.into_iter().map(read).collect()
+        let mut files = Vec::new();
+        for (path, set) in model_files(folder)? {
+            let content = std::fs::read(&path).map_err(Error::io("read", &path))?;
+            // Many a text is no model.
+            if ends_in(&path, &MODEL_ENDS) || is_model_text(&content) {
+                files.push(Self { name: path.display().to_string(), set, onnx: content });
+            }
+            if files.len() > MOST_MEMBERS {
+                return Err(wrong(files.len()));
+            }
+        }
+        if files.is_empty() { Err(wrong(0)) } else { Ok(files) }
     }
+}
+
+/// How the names of model files end.
+const MODEL_ENDS: [&str; 2] = ["onnx", "ubj"];
+/// How those of model files and of other texts end.
+const TEXT_ENDS: [&str; 2] = ["json", "txt"];
+
+fn ends_in(path: &Path, ends: &[&str]) -> bool {
+    path.extension().is_some_and(|end| ends.iter().any(|own| end.eq_ignore_ascii_case(own)))
 }
 
 impl Retraining<'_> {
     /// Reads an ensemble of this model from its folder: one that this crate wrote, or, if there is
-    /// no manifest, ONNX files of models that were retrained elsewhere. `options` says how to read
+    /// no manifest, files of models that were retrained elsewhere. `options` says how to read
     /// those.
     pub fn read(self, folder: &Path, options: &ImportOptions) -> Result<Ensemble> {
         if !Ensemble::is_in(folder) && folder.is_dir() {
@@ -163,8 +176,8 @@ impl Retraining<'_> {
     }
 }
 
-/// The ONNX files of a folder and of its sub-folders that are named as sets, by name, with the sets
-/// that their names choose.
+/// The files of a folder and of its sub-folders that are named as sets and that may be models, by
+/// name, with the sets that their names choose.
 fn model_files(folder: &Path) -> Result<Vec<(PathBuf, Option<GivenSet>)>> {
     let mut found = Vec::new();
     let folders = GivenSet::ALL.iter().map(|&set| (folder.join(set.word()), Some(set)));
@@ -174,8 +187,7 @@ fn model_files(folder: &Path) -> Result<Vec<(PathBuf, Option<GivenSet>)>> {
         }
         for entry in std::fs::read_dir(&folder).map_err(Error::io("read", &folder))? {
             let path = entry.map_err(Error::io("read", &folder))?.path();
-            let is_model = path.extension().is_some_and(|end| end.eq_ignore_ascii_case("onnx"));
-            if is_model && path.is_file() {
+            if (ends_in(&path, &MODEL_ENDS) || ends_in(&path, &TEXT_ENDS)) && path.is_file() {
                 let set = set.or_else(|| set_of(&path));
                 found.push((path, set));
             }
@@ -219,4 +231,38 @@ fn how_many() -> String {
         "1 to {MOST_MEMBERS} retrained models; a promise of {PROMISE} at confidence {CONFIDENCE} \
          needs {fresh} fresh ones and {LEAST_OWN} to search over and to choose the margin"
     )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_that_are_no_models_are_left_out() {
+        let folder = tempfile::tempdir().unwrap();
+        for (name, content) in [
+            ("a.onnx", "anything"),
+            ("b.UBJ", "anything"),
+            ("fresh-c.txt", "tree\nversion=v4\n"),
+            ("d.json", "{\"learner\": {}}"),
+            ("cases.json", "{\"rows\": []}"),
+            ("notes.txt", "tree by tree"),
+            ("rows.csv", "age,paid"),
+        ] {
+            std::fs::write(folder.path().join(name), content).unwrap();
+        }
+        let files = GivenFile::all_in(folder.path()).unwrap();
+        let names: Vec<_> = files
+            .iter()
+            .map(|file| (Path::new(&file.name).file_name().unwrap().to_str().unwrap(), file.set))
+            .collect();
+        let fresh = Some(GivenSet::Fresh);
+        assert_eq!(
+            names,
+            [("a.onnx", None), ("b.UBJ", None), ("d.json", None), ("fresh-c.txt", fresh)]
+        );
+        let none = tempfile::tempdir().unwrap();
+        let problem = GivenFile::all_in(none.path()).unwrap_err().to_string();
+        assert!(problem.contains("0 model files, expected 1 to"), "{problem}");
+    }
 }

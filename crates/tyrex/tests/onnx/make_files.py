@@ -163,6 +163,7 @@ def xgboost_models(cases):
         model = xgboost.XGBClassifier(**common, enable_categorical=True, max_cat_to_onehot=most)
         model.fit(table, repaid(table))
         both(f"xgboost-categories-{name}", model, fresh, model.predict_proba(fresh)[:, 1])
+
     # Categories as codes: the file has no names for them.
     def codes(frame):
         coded = frame.copy()
@@ -245,6 +246,7 @@ def lightgbm_models(cases):
     model = classifier(n_estimators=200, learning_rate=0.5)
     model.fit(train, two, eval_set=watched, callbacks=[lightgbm.early_stopping(3, verbose=False)])
     save("lightgbm-stopped", model, rows, model.predict_proba(rows)[:, 1])
+
     # Raw scores of an objective that the file does not have.
     def own(predicted, data):
         shares = 1.0 / (1.0 + np.exp(-predicted))

@@ -14,14 +14,14 @@ use crate::model::trees::{Aggregate, Comparison, TreeNode};
 
 #[derive(Deserialize)]
 struct Document {
-    features_info: Features,
+    features_info: Columns,
     model_info: Info,
     oblivious_trees: Option<Limited<Tree, TREES>>,
     scale_and_bias: (f64, Bias),
 }
 
 #[derive(Deserialize)]
-struct Features {
+struct Columns {
     #[serde(default)]
     float_features: Limited<Column, COLUMNS>,
     #[serde(default)]
@@ -73,14 +73,14 @@ enum Bias {
 #[derive(Deserialize)]
 struct Tree {
     leaf_values: Vec<f64>,
-    splits: Option<Limited<Split, DEEPEST>>,
+    splits: Option<Limited<Question, DEEPEST>>,
 }
 
 /// The most splits of a tree; CatBoost has at most 16.
 const DEEPEST: usize = 24;
 
 #[derive(Deserialize)]
-struct Split {
+struct Question {
     split_type: String,
     border: Option<f32>,
     float_feature_index: Option<usize>,

@@ -57,6 +57,11 @@ impl FileKind {
     }
 }
 
+/// Whether a text is a model file.
+pub(crate) fn is_model_text(content: &[u8]) -> bool {
+    FileKind::of(content).is_ok_and(|kind| kind != FileKind::Onnx)
+}
+
 /// The kind of a JSON document, by its keys.
 fn of_object(text: &[u8]) -> Result<FileKind, String> {
     #[derive(Deserialize)]

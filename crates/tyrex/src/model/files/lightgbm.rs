@@ -57,7 +57,7 @@ pub(super) fn read(bytes: &[u8]) -> Result<Boosted, String> {
             scale(&mut trees, header.outputs as f64);
         }
     }
-    let footer = Footer::read(lines)?;
+    let footer = Footer::read(lines);
     Ok(Boosted {
         categories: footer.categories(&header)?,
         objective: header.objective,
@@ -162,12 +162,10 @@ fn link(objective: &str, outputs: usize) -> Result<(Link, f64), String> {
     }
     match (name, outputs) {
         ("binary", 1) => Ok((Link::Logistic, sigmoid)),
-        ("cross_entropy", 1) => Ok((Link::Logistic, 1.0)),
-        ("multiclass", 2..) => Ok((Link::Softmax, 1.0)),
+        // Without an objective the caller has to say that the scores are logits.
+        ("cross_entropy" | "", 1) => Ok((Link::Logistic, 1.0)),
+        ("multiclass" | "", 2..) => Ok((Link::Softmax, 1.0)),
         ("multiclassova", 2..) => Ok((Link::EachLogistic, sigmoid)),
-        // No objective: the caller has to say that the scores are logits.
-        ("", 1) => Ok((Link::Logistic, 1.0)),
-        ("", _) => Ok((Link::Softmax, 1.0)),
         _ => Err(format!(
             "LightGBM's objective `{objective}` with {outputs} outputs, expected `binary`, \
              `cross_entropy`, `multiclass` or `multiclassova`"
@@ -311,7 +309,7 @@ impl Tree {
         let to_lower = |x: f32| {
             if x.abs() <= ZERO { is_default_left(decision) } else { x <= threshold }
         };
-        let mut cuts = vec![(-ZERO).next_down(), ZERO, threshold];
+        let mut cuts = [(-ZERO).next_down(), ZERO, threshold];
         cuts.sort_by(f32::total_cmp);
         // A cut between two pieces with the same child is none.
         let ends: Vec<f32> = cuts.iter().copied().chain([f32::INFINITY]).collect();
@@ -388,7 +386,7 @@ struct Footer<'a> {
 }
 
 impl<'a> Footer<'a> {
-    fn read(lines: impl Iterator<Item = &'a str>) -> Result<Self, String> {
+    fn read(lines: impl Iterator<Item = &'a str>) -> Self {
         let mut footer = Self::default();
         for line in lines {
             if let Some(list) = line.strip_prefix("[categorical_feature: ") {
@@ -399,7 +397,7 @@ impl<'a> Footer<'a> {
                 footer.pandas = Some(categories);
             }
         }
-        Ok(footer)
+        footer
     }
 
     /// The categories of each column that was given as one of texts or numbers, rather than as codes.

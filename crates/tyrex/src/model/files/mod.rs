@@ -13,6 +13,8 @@ mod missing;
 mod preprocessing;
 mod scorecard;
 mod standardise;
+#[cfg(test)]
+mod tests;
 mod ubjson;
 mod xgboost;
 
@@ -26,6 +28,7 @@ use super::{Mlp, Model, TreeEnsemble, onnx};
 use crate::error::{Error, Result};
 use crate::points::Points;
 use kind::FileKind;
+pub(crate) use kind::is_model_text;
 
 /// The largest model file, in bytes.
 pub(crate) const FILE_BYTES: u64 = 512 << 20;
@@ -266,9 +269,7 @@ impl ModelFile {
         options: &ImportOptions,
     ) -> Result<Self, String> {
         match FileKind::of(&bytes)? {
-            FileKind::Onnx => {
-                onnx::decode(bytes, folder, options).map_err(|problem| kind::listed_beside(problem))
-            }
+            FileKind::Onnx => onnx::decode(bytes, folder, options).map_err(kind::listed_beside),
             FileKind::XgboostJson => xgboost::json(&bytes)?.model(options),
             FileKind::XgboostUbj => xgboost::ubj(&bytes)?.model(options),
             FileKind::LightgbmText => lightgbm::read(&bytes)?.model(options),

@@ -33,8 +33,9 @@ const VERSION: u32 = 1;
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Scorecard {
-    scorecard: u32,
+struct Card {
+    #[serde(rename = "scorecard")]
+    version: u32,
     factor: f64,
     offset: f64,
     #[serde(default)]
@@ -64,16 +65,16 @@ struct Bin {
 pub(super) fn read(bytes: &[u8]) -> Result<Boosted, String> {
     let bytes = bytes.strip_prefix(b"\xef\xbb\xbf").unwrap_or(bytes);
     let mut text = serde_json::Deserializer::from_slice(bytes);
-    let card: Scorecard = serde_path_to_error::deserialize(&mut text)
+    let card: Card = serde_path_to_error::deserialize(&mut text)
         .map_err(|error| format!("this is not a scorecard, or it is damaged: {error}"))?;
     card.boosted()
 }
 
-impl Scorecard {
+impl Card {
     fn boosted(self) -> Result<Boosted, String> {
-        let Self { scorecard, factor, offset, intercept, classes, variables } = self;
-        if scorecard != VERSION {
-            return Err(format!("`scorecard` is {scorecard}, expected the version {VERSION}"));
+        let Self { version, factor, offset, intercept, classes, variables } = self;
+        if version != VERSION {
+            return Err(format!("`scorecard` is {version}, expected the version {VERSION}"));
         }
         if !(factor.is_normal() && (1.0 / factor).is_normal()) {
             return Err(format!("`factor` is {factor}, expected a number other than 0"));

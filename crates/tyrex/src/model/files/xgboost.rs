@@ -47,7 +47,8 @@ struct Learner {
     #[serde(default)]
     feature_types: Limited<String, COLUMNS>,
     gradient_booster: Booster,
-    learner_model_param: LearnerParam,
+    #[serde(rename = "learner_model_param")]
+    param: LearnerParam,
     objective: Objective,
 }
 
@@ -124,7 +125,8 @@ struct Tree {
     categories_segments: Vec<i64>,
     #[serde(default)]
     categories_sizes: Vec<i64>,
-    tree_param: TreeParam,
+    #[serde(rename = "tree_param")]
+    param: TreeParam,
 }
 
 #[derive(Deserialize)]
@@ -171,7 +173,7 @@ fn read<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Boosted, String> {
 impl Learner {
     fn boosted(self) -> Result<Boosted, String> {
         let objective = self.objective.name;
-        let classes = number("num_class", self.learner_model_param.num_class.as_deref(), 0)?;
+        let classes = number("num_class", self.param.num_class.as_deref(), 0)?;
         let link = if LOGISTIC.contains(&&*objective) {
             Link::Logistic
         } else if SOFTMAX.contains(&&*objective) {
@@ -184,12 +186,12 @@ impl Learner {
             ));
         };
         let groups = if link == Link::Softmax { classes } else { 1 };
-        let targets = number("num_target", self.learner_model_param.num_target.as_deref(), 1)?;
+        let targets = number("num_target", self.param.num_target.as_deref(), 1)?;
         if targets > 1 || !(1..=COLUMNS).contains(&groups) || link == Link::Logistic && classes > 1
         {
             return Err(format!("`{objective}` with {classes} classes and {targets} targets"));
         }
-        let dim = number("num_feature", Some(&self.learner_model_param.num_feature), 0)?;
+        let dim = number("num_feature", Some(&self.param.num_feature), 0)?;
         if !(1..=COLUMNS).contains(&dim) {
             return Err(format!("{dim} columns, expected 1 to {COLUMNS}"));
         }
@@ -220,7 +222,7 @@ impl Learner {
             read.push(nodes.map_err(|problem| format!("tree {index}: {problem}"))?);
         }
         Ok(Boosted {
-            base: base(&self.learner_model_param.base_score, groups, &objective)?,
+            base: base(&self.param.base_score, groups, &objective)?,
             names: names(self.feature_names.0, dim)?,
             categories: categories(model.cats, &self.feature_types.0, dim)?,
             objective,
@@ -274,7 +276,7 @@ fn used_trees(
 impl Tree {
     fn nodes(&self, group: usize, weight: f32, left: &mut usize) -> Result<Vec<TreeNode>, String> {
         let count = self.left_children.len();
-        let leaf = number("size_leaf_vector", self.tree_param.size_leaf_vector.as_deref(), 1)?;
+        let leaf = number("size_leaf_vector", self.param.size_leaf_vector.as_deref(), 1)?;
         if leaf > 1 {
             return Err("a leaf with several values (`multi_output_tree`)".to_owned());
         }

@@ -25,7 +25,7 @@ import pandas as pd
 
 ROOT = Path(__file__).resolve().parent.parent
 APPLICANTS = 100
-SEARCH, TUNE, JUDGES = 40, 60, 20
+SEARCH, TUNE, JUDGES = 20, 20, 20
 SHAPES = {"small": (120, 4, 8), "wide": (300, 6, 39), "proof": (30, 4, 8)}
 
 
@@ -124,10 +124,12 @@ def make(folder: Path, case: str) -> None:
     np.savez(folder / "points.npz", train=x[train], applicants=x[rejected])
     if case in ("german", "heloc"):
         # Retrained on bootstraps with new seeds; the judges take part in no search.
-        for name, count, first in (("search", SEARCH, 1000), ("tune", TUNE, 2000), ("judges", JUDGES, 3000), ("fresh", 61, 4000)):
+        for name, count, first in (("search", SEARCH, 1000), ("tune", TUNE, 2000), ("judges", JUDGES, 3000)):
             own = folder / ("judges" if name == "judges" else "retrained")
             own.mkdir(exist_ok=True)
             for index in range(count):
+                if (own / f"{name}-{index:03}.onnx").exists():
+                    continue
                 rows = np.random.default_rng(first + index).choice(train, len(train))
                 write(fit(rows, first + index), x.shape[1], own / f"{name}-{index:03}.onnx")
 

@@ -115,11 +115,6 @@ impl FeasibleSet {
         }
     }
 
-    /// The factual's row, if the set has rows.
-    pub(crate) fn factual(&self) -> Option<&Row> {
-        self.answers.as_ref().map(Answers::factual)
-    }
-
     /// Whether a row satisfies all linear rules.
     pub(crate) fn rules_hold(&self, values: &[Value]) -> bool {
         self.answers.as_ref().is_none_or(|answers| answers.rules_hold(values))

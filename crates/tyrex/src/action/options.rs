@@ -73,11 +73,6 @@ impl Options {
         Ok(Self { columns, is_ordinary, start, start_columns, choice })
     }
 
-    /// The factual's own value.
-    pub(super) fn start(&self) -> &Value {
-        &self.start
-    }
-
     /// The values other than the factual's own.
     pub(super) fn choice(&self) -> &Choice {
         &self.choice
@@ -273,10 +268,17 @@ impl Numbers {
             let distance = |number: &f64| (number - self.start).abs();
             return inside.min_by(|a, b| distance(a).total_cmp(&distance(b)));
         }
-        // Conversion to the number and back may round out of the cell.
+        // Libraries compare the number itself, in single precision: if it is scaled, it moves a few
+        // of its own steps inward, beyond the rounding of both scales. Else conversion to the number
+        // and back may round out of the cell.
+        let sign = if (near == low) == (self.affine.scale > 0.0) { 1.0 } else { -1.0 };
+        let size = wanted.abs() + self.affine.offset.abs();
+        let inside = f64::from((wanted + sign * STEPS_INWARD * size) as f32);
+        let moved = Some(inside).filter(|_| self.affine != Affine::IDENTITY);
         let inward = if near == low { f32::next_up } else { f32::next_down };
         let ends = std::iter::successors(Some(near), |x| Some(inward(*x))).take(3);
-        ends.map(|x| self.interval.nearest(self.affine.invert(f64::from(x)))).find(fits)
+        let ends = ends.map(|x| self.affine.invert(f64::from(x)));
+        moved.into_iter().chain(ends).map(|number| self.interval.nearest(number)).find(fits)
     }
 
     /// The allowed number whose column is nearest.
@@ -339,6 +341,9 @@ impl Numbers {
         numbers
     }
 }
+
+/// Four steps of single precision, relative to the number.
+const STEPS_INWARD: f64 = 2.4e-7;
 
 /// Sorts by the distance from a number, the smaller of equals first, each number once.
 fn nearest_first(numbers: &mut Vec<f64>, from: f64) {

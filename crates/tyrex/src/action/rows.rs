@@ -98,11 +98,6 @@ impl Answers {
         slabs
     }
 
-    /// The factual.
-    pub(super) fn factual(&self) -> &Row {
-        &self.factual
-    }
-
     /// Whether a row satisfies all rules.
     pub(super) fn hold(&self, values: &[Value]) -> bool {
         let each = self.options.iter().zip(values).all(|(options, value)| options.allow(value));

@@ -80,11 +80,6 @@ impl Committee {
         self.dim
     }
 
-    /// Whether every model has gradients.
-    pub(crate) fn is_differentiable(&self) -> bool {
-        self.models.iter().all(|model| model.differentiable().is_some())
-    }
-
     /// Scratch space for one thread.
     pub(crate) fn scratch(&self) -> CommitteeScratch {
         let pass = |model: &Arc<dyn Model>| model.network().map(|network| Pass::new(network, 1));

@@ -179,7 +179,8 @@ fn min_cost_finds_the_cheapest_row_of_all_in_nearly_all_cases() {
                     };
                     assert!(found.cost >= least - 1e-6, "{} is below {least}", found.cost);
                     cases += 1;
-                    optimal += usize::from(found.cost <= least + 1e-6);
+                    // A scaled number lies a few steps of single precision inside its cell.
+                    optimal += usize::from(found.cost <= least + 2e-5);
                     excess = excess.max(found.cost / least - 1.0);
                 }
             }
@@ -213,7 +214,7 @@ fn no_single_feature_of_an_answer_can_be_moved_back() {
                             let changed = Row::new(&world.schema, changed).unwrap();
                             let point = world.encoder.encode(&changed).unwrap().into_vec();
                             let cost = norm.distance(&point, from);
-                            if set.violations(&changed).is_empty() && cost < found.cost - 1e-6 {
+                            if set.violations(&changed).is_empty() && cost < found.cost - 2e-5 {
                                 cheaper.push(&point);
                             }
                         }

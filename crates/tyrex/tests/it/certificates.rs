@@ -17,7 +17,7 @@ const SIGMOID: Output = Output::Sigmoid { favourable: true };
 
 /// Only the theorem.
 fn terms(probability: f64, theorem: TheoremTerms) -> Terms {
-    Terms { probability, confidence: 0.95, theorem: Some(theorem), delta: None }
+    Terms { probability, confidence: 0.95, theorem: Some(theorem), delta: None, radius: None }
 }
 
 // ---- changes that break the assumption

@@ -110,7 +110,7 @@ impl Process {
 
 /// Only the theorem.
 fn terms(probability: f64, theorem: TheoremTerms) -> Terms {
-    Terms { probability, confidence: 0.95, theorem: Some(theorem), delta: None }
+    Terms { probability, confidence: 0.95, theorem: Some(theorem), delta: None, radius: None }
 }
 
 #[test]

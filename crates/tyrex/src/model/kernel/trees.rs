@@ -73,7 +73,8 @@ impl WalkNodes {
                     let node = self.nodes.get_unchecked(*at as usize);
                     (node, *point.get_unchecked((node.column & !NAN_LOW) as usize))
                 };
-                let low = (x < node.cut) | (x.is_nan() & (node.column & NAN_LOW != 0));
+                let nan_low = node.column & NAN_LOW != 0;
+                let low = x < node.cut || nan_low && x.is_nan();
                 let next = if low { node.next[0] } else { node.next[1] };
                 moved |= next ^ *at;
                 *at = next;
@@ -433,8 +434,8 @@ fn add_trees<T: Rank>(
         if together == TOGETHER {
             for (i, sum) in sums.iter_mut().enumerate() {
                 let mut total = *sum;
-                for which in 0..TOGETHER {
-                    total += value(which, leaves[which][i]);
+                for (which, leaves) in leaves.iter().enumerate() {
+                    total += value(which, leaves[i]);
                 }
                 *sum = total;
             }

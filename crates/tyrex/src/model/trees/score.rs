@@ -81,13 +81,13 @@ impl TreeEnsemble {
         match &self.layout.ranks {
             Ranks::Bytes(ranked, leaves) if results.len() >= FEW => {
                 let find = |block: &mut Block<'_>, scratch: &mut _| {
-                    self.by_rank(ranked, leaves, block, scratch)
+                    self.by_rank(ranked, leaves, block, scratch);
                 };
                 self.in_blocks(values, results, &mut ranked.scratch(), find, of);
             }
             Ranks::Words(ranked, leaves) if results.len() >= FEW => {
                 let find = |block: &mut Block<'_>, scratch: &mut _| {
-                    self.by_rank(ranked, leaves, block, scratch)
+                    self.by_rank(ranked, leaves, block, scratch);
                 };
                 self.in_blocks(values, results, &mut ranked.scratch(), find, of);
             }

@@ -30,9 +30,13 @@
 //! that mark, independently of the other columns, and a missing value has no neighbours of its own.
 //! Outside of `[0, 1]` a switch is constant.
 
-use std::sync::LazyLock;
+mod build;
+mod normal;
 
-use super::{Aggregate, Comparison, FlatNode, Question, Substitute, Transform, TreeEnsemble};
+use build::{Builder, columns};
+use normal::normal;
+
+use super::{Aggregate, Substitute, Transform, TreeEnsemble};
 use crate::error::{Error, Result};
 use crate::model::committee::of_probability;
 use crate::model::{DifferentiableModel, Model, ModelSummary};
@@ -48,6 +52,8 @@ pub struct SmoothedTrees {
     /// The length of a [`Tables`].
     entries: usize,
     trees: Vec<Tree>,
+    /// Sets of cells that are more than one run.
+    many: Vec<Vec<(u32, u32)>>,
     /// The values of each leaf, one for each output.
     values: Vec<f64>,
     base: Vec<f64>,
@@ -78,23 +84,16 @@ struct Column {
     substitute: Option<Substitute>,
 }
 
-/// A tree without the branches that no point reaches, its nodes in preorder.
+/// A tree without the branches that no point reaches: its splits in preorder, then its leaves. The
+/// root is the first.
 #[derive(Debug, Clone)]
 struct Tree {
     splits: Vec<Split>,
-    /// The root: a split, or a leaf.
-    root: Next,
+    /// Its leaves' values.
+    values: std::ops::Range<usize>,
 }
 
-/// The next node.
-#[derive(Debug, Clone, Copy)]
-enum Next {
-    /// An index in the tree's splits.
-    Split(u32),
-    /// The index of its first value.
-    Leaf(u32),
-}
-
+/// A question. It is small, since all of them are read in each evaluation.
 #[derive(Debug, Clone)]
 struct Split {
     /// The index in `columns`.
@@ -103,23 +102,24 @@ struct Split {
     all: Runs,
     /// `A`: those that lead to the first child.
     first: Runs,
-    children: [Next; 2],
+    /// The next nodes of the tree.
+    children: [u32; 2],
 }
 
-/// A set of cells: nearly always one run of them.
-#[derive(Debug, Clone)]
-enum Runs {
-    One(u32, u32),
-    Many(Vec<(u32, u32)>),
+/// A set of cells as a run of them, which it nearly always is; else the index in
+/// [`SmoothedTrees::many`], marked by an end before its start.
+#[derive(Debug, Clone, Copy)]
+struct Runs {
+    from: u32,
+    to: u32,
 }
 
 /// `P(x < c)` for every cut of every column, and its derivatives.
 struct Tables {
-    probability: Vec<f64>,
-    /// By the column itself.
-    slope: Vec<f64>,
-    /// By the mark of its missing value.
-    mark_slope: Vec<f64>,
+    /// The probability, and its derivative by the column itself.
+    own: Vec<[f64; 2]>,
+    /// The derivative by the mark of the column's missing value; empty without such columns.
+    by_mark: Vec<[f64; 1]>,
 }
 
 /// The working memory of one evaluation.
@@ -156,11 +156,16 @@ impl SmoothedTrees {
         let entries = columns.last().map_or(0, |last| last.offset + last.cuts.len() + 3);
         let k = ensemble.base.len();
         let mut values = Vec::new();
+        let mut many = Vec::new();
         let trees = ensemble
             .roots
             .iter()
             .map(|&root| {
-                Builder { ensemble, columns: &columns, place: &place, k }.tree(root, &mut values)
+                Builder { ensemble, columns: &columns, place: &place, k }.tree(
+                    root,
+                    &mut values,
+                    &mut many,
+                )
             })
             .collect();
         let share = match ensemble.aggregate {
@@ -173,6 +178,7 @@ impl SmoothedTrees {
             columns,
             entries,
             trees,
+            many,
             values,
             base: ensemble.base.iter().map(|&base| f64::from(base)).collect(),
             share,
@@ -225,18 +231,18 @@ impl SmoothedTrees {
     }
 
     fn scratch(&self) -> Scratch {
+        // A tree has one leaf more than splits.
         let most = self.trees.iter().map(|tree| tree.splits.len()).max().unwrap_or(0);
         let marked = self.columns.iter().any(|column| column.substitute.is_some());
         Scratch {
             tables: Tables {
-                probability: vec![0.0; self.entries],
-                slope: vec![0.0; self.entries],
-                mark_slope: vec![0.0; if marked { self.entries } else { 0 }],
+                own: vec![[0.0; 2]; self.entries],
+                by_mark: vec![[0.0]; if marked { self.entries } else { 0 }],
             },
             shares: vec![0.0; most],
             slopes: vec![[0.0; 2]; most],
-            means: vec![0.0; most],
-            weights: vec![0.0; most],
+            means: vec![0.0; 2 * most + 1],
+            weights: vec![0.0; 2 * most + 1],
             gradient: vec![0.0; self.dim],
         }
     }
@@ -258,12 +264,12 @@ impl SmoothedTrees {
             scratch.gradient.fill(0.0);
         }
         for tree in &self.trees {
-            self.shares(tree, scratch, with_gradient && k == 1);
+            self.shares(tree, scratch);
             for (class, output) in outputs.iter_mut().enumerate() {
-                *output += tree.means(scratch, |leaf| self.values[leaf + class]);
+                *output += tree.means(&self.values, k, scratch, |leaf| leaf[class]);
             }
             if with_gradient && k == 1 {
-                self.add_gradient(tree, scratch, |leaf| self.values[leaf]);
+                self.add_gradient(tree, scratch);
             }
         }
         for (output, base) in outputs.iter_mut().zip(&self.base) {
@@ -281,13 +287,11 @@ impl SmoothedTrees {
             scale *= slopes[0];
         } else {
             scratch.gradient.fill(0.0);
-            let value = |leaf: usize| -> f64 {
-                self.values[leaf..leaf + k].iter().zip(slopes).map(|(v, s)| v * s).sum()
-            };
+            let value = |leaf: &[f64]| leaf.iter().zip(slopes).map(|(v, s)| v * s).sum();
             for tree in &self.trees {
-                self.shares(tree, scratch, true);
-                tree.means(scratch, value);
-                self.add_gradient(tree, scratch, value);
+                self.shares(tree, scratch);
+                tree.means(&self.values, k, scratch, value);
+                self.add_gradient(tree, scratch);
             }
         }
         for partial in &mut scratch.gradient {
@@ -296,57 +300,50 @@ impl SmoothedTrees {
     }
 
     /// `p_n` of every split of a tree, and its derivatives.
-    fn shares(&self, tree: &Tree, scratch: &mut Scratch, with_slopes: bool) {
-        let Tables { probability, slope, mark_slope } = &scratch.tables;
-        for (index, split) in tree.splits.iter().enumerate() {
-            let of = |table: &[f64]| [split.first.of(table), split.all.of(table)];
-            let [first, all] = of(probability);
+    fn shares(&self, tree: &Tree, scratch: &mut Scratch) {
+        let Scratch { tables: Tables { own, by_mark }, shares, slopes, .. } = scratch;
+        for ((split, share), slopes) in tree.splits.iter().zip(shares).zip(slopes) {
+            let [first, first_slope] = split.first.of(own, &self.many);
+            let [all, all_slope] = split.all.of(own, &self.many);
             let marked = self.columns[split.column as usize].substitute.is_some();
-            let by_mark = || if marked { of(mark_slope) } else { [0.0; 2] };
-            scratch.shares[index] = if all > 0.0 {
-                let share = (first / all).clamp(0.0, 1.0);
-                if with_slopes {
-                    let derivative =
-                        |[first, all]: [f64; 2], mass: f64| (first - share * all) / mass;
-                    scratch.slopes[index] =
-                        [derivative(of(slope), all), derivative(by_mark(), all)];
-                }
-                share
+            let [first_mark, all_mark] = if marked {
+                [split.first, split.all].map(|cells| cells.of(by_mark, &self.many)[0])
             } else {
-                scratch.slopes[index] = [0.0; 2];
-                // No neighbour gets here. The share to which a path comes close, along which the
-                // first ones would.
-                let limit = [of(slope), by_mark()].into_iter().find(|[_, all]| *all != 0.0);
-                limit.map_or(0.0, |[first, all]| (first / all).clamp(0.0, 1.0))
+                [0.0; 2]
             };
+            if all > 0.0 {
+                let inverse = 1.0 / all;
+                *share = (first * inverse).clamp(0.0, 1.0);
+                *slopes = [(first_slope - *share * all_slope) * inverse, 0.0];
+                if marked {
+                    slopes[1] = (first_mark - *share * all_mark) * inverse;
+                }
+                continue;
+            }
+            // No neighbour gets here. The share to which a path comes close, along which the first
+            // ones would.
+            *slopes = [0.0; 2];
+            let directions = [(first_slope, all_slope), (first_mark, all_mark)];
+            let limit = directions.into_iter().find(|(_, all)| *all != 0.0);
+            *share = limit.map_or(0.0, |(first, all)| (first / all).clamp(0.0, 1.0));
         }
     }
 
     /// Adds a tree's `W_n (G_first - G_other) dp_n/dx` to the gradient.
-    fn add_gradient(&self, tree: &Tree, scratch: &mut Scratch, value: impl Fn(usize) -> f64) {
+    fn add_gradient(&self, tree: &Tree, scratch: &mut Scratch) {
         let Scratch { shares, slopes, means, weights, gradient, .. } = scratch;
-        if let Some(root) = weights.first_mut() {
-            *root = 1.0;
-        }
-        for (index, split) in tree.splits.iter().enumerate() {
-            let (weight, share) = (weights[index], shares[index]);
-            let mut below = [0.0; 2];
-            for ((next, share), mean) in
-                split.children.iter().zip([share, 1.0 - share]).zip(&mut below)
-            {
-                *mean = match *next {
-                    Next::Split(child) => {
-                        weights[child as usize] = weight * share;
-                        means[child as usize]
-                    }
-                    Next::Leaf(leaf) => value(leaf as usize),
-                };
-            }
-            let change = weight * (below[0] - below[1]);
+        weights[0] = 1.0;
+        let each = tree.splits.iter().zip(shares.iter().zip(slopes.iter()));
+        for (index, (split, (&share, &[slope, by_mark]))) in each.enumerate() {
+            let [first, other] = split.children.map(|child| child as usize);
+            let weight = weights[index];
+            weights[first] = weight * share;
+            weights[other] = weight * (1.0 - share);
+            let change = weight * (means[first] - means[other]);
             let column = &self.columns[split.column as usize];
-            gradient[column.index] += change * slopes[index][0];
+            gradient[column.index] += change * slope;
             if let Some(Substitute { indicator, .. }) = column.substitute {
-                gradient[indicator] += change * slopes[index][1];
+                gradient[indicator] += change * by_mark;
             }
         }
     }
@@ -355,18 +352,16 @@ impl SmoothedTrees {
     fn fill_tables(&self, x: &[f32], tables: &mut Tables) {
         for column in &self.columns {
             let entries = column.offset..column.offset + column.cuts.len() + 3;
-            let probability = &mut tables.probability[entries.clone()];
-            let slope = &mut tables.slope[entries.clone()];
-            column.fill(x[column.index], self.width, probability, slope);
+            let own = &mut tables.own[entries.clone()];
+            column.fill(x[column.index], self.width, own);
             if let Some(Substitute { indicator, value, .. }) = column.substitute {
                 let mark = f64::from(x[indicator]);
                 let (q, moves) = (mark.clamp(0.0, 1.0), (0.0..=1.0).contains(&mark));
-                let mark_slope = &mut tables.mark_slope[entries];
-                let mut at_value = vec![0.0; probability.len()];
+                let mut at_value = vec![[0.0; 2]; own.len()];
                 column.fill_at(value, &mut at_value);
-                let each = probability.iter_mut().zip(slope).zip(mark_slope).zip(at_value);
-                for (((probability, slope), mark_slope), at_value) in each {
-                    *mark_slope = if moves { at_value - *probability } else { 0.0 };
+                let each = own.iter_mut().zip(&mut tables.by_mark[entries]).zip(at_value);
+                for (([probability, slope], [by_mark]), [at_value, _]) in each {
+                    *by_mark = if moves { at_value - *probability } else { 0.0 };
                     *probability += q * (at_value - *probability);
                     *slope *= 1.0 - q;
                 }
@@ -476,33 +471,41 @@ impl DifferentiableModel for SmoothedTrees {
 }
 
 impl Runs {
-    /// The probability of the cells, or its derivative.
+    /// The sum over the cells of the differences between their ends.
     #[inline]
-    fn of(&self, table: &[f64]) -> f64 {
-        match self {
-            Self::One(from, to) => table[*to as usize] - table[*from as usize],
-            Self::Many(runs) => {
-                runs.iter().map(|&(from, to)| table[to as usize] - table[from as usize]).sum()
-            }
+    fn of<const N: usize>(self, table: &[[f64; N]], many: &[Vec<(u32, u32)>]) -> [f64; N] {
+        let of_run = |from: u32, to: u32| {
+            let (from, to) = (&table[from as usize], &table[to as usize]);
+            std::array::from_fn(|i| to[i] - from[i])
+        };
+        if self.to >= self.from {
+            return of_run(self.from, self.to);
         }
+        let mut sum = [0.0; N];
+        for &(from, to) in &many[self.to as usize] {
+            sum.iter_mut().zip(of_run(from, to)).for_each(|(sum, part)| *sum += part);
+        }
+        sum
     }
 }
 
 impl Tree {
-    /// `G_n` of every split; that of the root.
-    fn means(&self, scratch: &mut Scratch, value: impl Fn(usize) -> f64) -> f64 {
+    /// `G_n` of every node; that of the root. A leaf's is a function of its `k` values.
+    fn means(
+        &self,
+        values: &[f64],
+        k: usize,
+        scratch: &mut Scratch,
+        of: impl Fn(&[f64]) -> f64,
+    ) -> f64 {
         let Scratch { shares, means, .. } = scratch;
-        for (index, split) in self.splits.iter().enumerate().rev() {
-            let [first, other] = split.children.map(|next| match next {
-                Next::Split(child) => means[child as usize],
-                Next::Leaf(leaf) => value(leaf as usize),
-            });
-            means[index] = shares[index] * first + (1.0 - shares[index]) * other;
+        let values = values[self.values.clone()].chunks_exact(k);
+        means[self.splits.len()..].iter_mut().zip(values).for_each(|(mean, leaf)| *mean = of(leaf));
+        for (index, (split, share)) in self.splits.iter().zip(shares.iter()).enumerate().rev() {
+            let [first, other] = split.children.map(|child| means[child as usize]);
+            means[index] = share * first + (1.0 - share) * other;
         }
-        match self.root {
-            Next::Split(root) => means[root as usize],
-            Next::Leaf(leaf) => value(leaf as usize),
-        }
+        means[0]
     }
 }
 
@@ -513,250 +516,46 @@ impl Column {
         first..first + self.cuts.len() + 1
     }
 
-    /// The distribution around `x`: entry `i` is the probability of the first `i` cells.
-    fn fill(&self, x: f32, width: f64, probability: &mut [f64], slope: &mut [f64]) {
-        slope.fill(0.0);
+    /// The distribution around `x`: entry `i` is the probability of the first `i` cells, and its
+    /// derivative.
+    fn fill(&self, x: f32, width: f64, entries: &mut [[f64; 2]]) {
         if x.is_nan() || self.motion == Motion::Still {
-            self.fill_at(x, probability);
+            self.fill_at(x, entries);
             return;
         }
         let numbers = self.numbers();
-        probability[..=numbers.start].fill(0.0);
-        probability[numbers.end..].fill(1.0);
-        let inner = numbers.start + 1..numbers.end;
-        let each = probability[inner.clone()].iter_mut().zip(&mut slope[inner]).zip(&self.cuts);
+        entries[..=numbers.start].fill([0.0; 2]);
+        entries[numbers.end..].fill([1.0, 0.0]);
+        let each = entries[numbers.start + 1..numbers.end].iter_mut().zip(&self.cuts);
         let x = f64::from(x);
-        match self.motion {
-            Motion::Switch => {
-                let (on, moves) = (x.clamp(0.0, 1.0), (0.0..=1.0).contains(&x));
-                for ((probability, slope), &cut) in each {
-                    let below = |value: f32| f64::from(u8::from(value < cut));
-                    *probability = (1.0 - on) * below(0.0) + on * below(1.0);
-                    *slope = if moves { below(1.0) - below(0.0) } else { 0.0 };
-                }
+        if self.motion == Motion::Switch {
+            let (on, moves) = (x.clamp(0.0, 1.0), (0.0..=1.0).contains(&x));
+            for (entry, &cut) in each {
+                let [off_below, on_below] =
+                    [0.0, 1.0].map(|value| f64::from(u8::from(value < cut)));
+                let slope = if moves { on_below - off_below } else { 0.0 };
+                *entry = [(1.0 - on) * off_below + on * on_below, slope];
             }
-            Motion::Gaussian | Motion::Still => {
-                let inverse = 1.0 / width;
-                for ((probability, slope), &cut) in each {
-                    let [cumulative, density] = normal((f64::from(cut) - x) * inverse);
-                    *probability = cumulative;
-                    *slope = -density * inverse;
-                }
-            }
+            return;
+        }
+        let inverse = 1.0 / width;
+        for (entry, &cut) in each {
+            let [cumulative, density] = normal((f64::from(cut) - x) * inverse);
+            *entry = [cumulative, -density * inverse];
         }
     }
 
     /// The distribution of one value.
-    fn fill_at(&self, x: f32, probability: &mut [f64]) {
+    fn fill_at(&self, x: f32, entries: &mut [[f64; 2]]) {
         let numbers = self.numbers();
         let cell = if x.is_nan() {
             if self.nan_first { 0 } else { numbers.end }
         } else {
             numbers.start + self.cuts.partition_point(|&cut| cut <= x)
         };
-        probability[..=cell].fill(0.0);
-        probability[cell + 1..].fill(1.0);
+        entries[..=cell].fill([0.0; 2]);
+        entries[cell + 1..].fill([1.0, 0.0]);
     }
-}
-
-/// The columns that trees ask about, and for each of all columns the place among them.
-fn columns(ensemble: &TreeEnsemble) -> (Vec<Column>, Vec<usize>) {
-    let dim = ensemble.dim;
-    let thresholds = ensemble.thresholds();
-    let (mut used, mut codes, mut nan_below) =
-        (vec![false; dim], vec![false; dim], vec![0_i64; dim]);
-    for node in &ensemble.nodes {
-        let column = node.feature as usize;
-        let (below, is_code) = match node.question {
-            Question::Compare(Comparison::LessOrEqual | Comparison::Less, _) => (true, false),
-            Question::Compare(Comparison::GreaterOrEqual | Comparison::Greater, _) => {
-                (false, false)
-            }
-            Question::Compare(..) | Question::Member(_) => (true, true),
-            Question::Leaf => continue,
-        };
-        used[column] = true;
-        codes[column] |= is_code;
-        // Nearly all sets of cells are one run if NaN is at the end where it counts most often.
-        nan_below[column] += if below == node.missing { 1 } else { -1 };
-    }
-    let (mut columns, mut place, mut offset) = (Vec::new(), vec![usize::MAX; dim], 0);
-    for index in (0..dim).filter(|&index| used[index]) {
-        let substitute = ensemble.substitutes.iter().rfind(|own| own.column == index).copied();
-        let is_mark = ensemble.substitutes.iter().any(|own| own.indicator == index);
-        let motion = match () {
-            () if is_mark => Motion::Switch,
-            () if codes[index] => Motion::Still,
-            () => Motion::Gaussian,
-        };
-        let cuts = thresholds.column(index).cuts().to_vec();
-        place[index] = columns.len();
-        let nan_first = nan_below[index] > 0;
-        let entries = cuts.len() + 3;
-        columns.push(Column { index, motion, nan_first, cuts, offset, substitute });
-        offset += entries;
-    }
-    (columns, place)
-}
-
-/// Builds the trees of a [`SmoothedTrees`].
-struct Builder<'a> {
-    ensemble: &'a TreeEnsemble,
-    columns: &'a [Column],
-    place: &'a [usize],
-    k: usize,
-}
-
-/// Cells of a column, as sorted runs that do not touch.
-type Cells = Vec<(u32, u32)>;
-
-impl Builder<'_> {
-    /// A tree, whose leaves' values are added to `values`.
-    fn tree(&self, root: u32, values: &mut Vec<f64>) -> Tree {
-        /// A node to visit: where it is, the cells of columns that lead to it, the split above.
-        struct Visit {
-            node: u32,
-            path: Vec<(usize, Cells)>,
-            parent: Option<(usize, usize)>,
-        }
-        let mut splits: Vec<Split> = Vec::new();
-        let mut at_root = Next::Leaf(0);
-        let mut visits = vec![Visit { node: root, path: Vec::new(), parent: None }];
-        while let Some(Visit { mut node, path, parent }) = visits.pop() {
-            // Past the questions whose answer the path decides.
-            let next = loop {
-                let flat = &self.ensemble.nodes[node as usize];
-                if flat.question == Question::Leaf {
-                    break Next::Leaf(self.leaf(flat, values));
-                }
-                let place = self.place[flat.feature as usize];
-                let column = &self.columns[place];
-                let all = path.iter().find(|(own, _)| *own == place).map_or_else(
-                    || vec![(0, column.cuts.len() as u32 + 2)],
-                    |(_, cells)| cells.clone(),
-                );
-                let yes = intersection(&all, &self.yes(flat, column));
-                let no = difference(&all, &yes);
-                if no.is_empty() {
-                    node = flat.yes;
-                    continue;
-                }
-                if yes.is_empty() {
-                    node = flat.no;
-                    continue;
-                }
-                let [first, other] = if yes.len() <= no.len() {
-                    [(yes, flat.yes), (no, flat.no)]
-                } else {
-                    [(no, flat.no), (yes, flat.yes)]
-                };
-                let index = splits.len();
-                splits.push(Split {
-                    column: place as u32,
-                    all: column.runs(&all),
-                    first: column.runs(&first.0),
-                    children: [Next::Leaf(0); 2],
-                });
-                // The last one pushed comes first.
-                for (which, (cells, node)) in [(1, other), (0, first)] {
-                    let mut path = path.clone();
-                    path.retain(|(own, _)| *own != place);
-                    path.push((place, cells));
-                    visits.push(Visit { node, path, parent: Some((index, which)) });
-                }
-                break Next::Split(index as u32);
-            };
-            match parent {
-                None => at_root = next,
-                Some((split, which)) => splits[split].children[which] = next,
-            }
-        }
-        Tree { splits, root: at_root }
-    }
-
-    /// Adds a leaf's values; the index of the first.
-    fn leaf(&self, flat: &FlatNode, values: &mut Vec<f64>) -> u32 {
-        let start = values.len();
-        values.resize(start + self.k, 0.0);
-        for &(output, weight) in self.ensemble.leaf(flat) {
-            values[start + output as usize] += f64::from(weight);
-        }
-        start as u32
-    }
-
-    /// The cells for which a node's answer is "yes".
-    fn yes(&self, flat: &FlatNode, column: &Column) -> Cells {
-        let numbers = column.numbers();
-        let (low, high) = (numbers.start as u32, numbers.end as u32);
-        let cell = |x: f32| low + column.cuts.partition_point(|&cut| cut <= x) as u32;
-        // The first cell above a number: the one of the next larger number.
-        let above = |t: f32| if t == f32::INFINITY { high } else { cell((t + 0.0).next_up()) };
-        let mut yes: Cells = match flat.question {
-            Question::Compare(Comparison::Less, t) => vec![(low, cell(t))],
-            Question::Compare(Comparison::LessOrEqual, t) => vec![(low, above(t))],
-            Question::Compare(Comparison::GreaterOrEqual, t) => vec![(cell(t), high)],
-            Question::Compare(Comparison::Greater, t) => vec![(above(t), high)],
-            Question::Compare(Comparison::Equal, t) => vec![(cell(t), above(t))],
-            Question::Compare(Comparison::NotEqual, t) => {
-                vec![(low, cell(t)), (above(t), high)]
-            }
-            Question::Member(set) => {
-                let set = &self.ensemble.sets[set as usize];
-                set.iter().map(|&value| (cell(value), above(value))).collect()
-            }
-            Question::Leaf => Vec::new(),
-        };
-        if flat.missing {
-            let nan = if column.nan_first { 0 } else { high };
-            yes.push((nan, nan + 1));
-        }
-        yes.sort_unstable();
-        joined(yes)
-    }
-}
-
-impl Column {
-    /// Cells as entries of the tables.
-    fn runs(&self, cells: &Cells) -> Runs {
-        let offset = self.offset as u32;
-        match cells[..] {
-            [(from, to)] => Runs::One(offset + from, offset + to),
-            _ => Runs::Many(cells.iter().map(|&(from, to)| (offset + from, offset + to)).collect()),
-        }
-    }
-}
-
-/// Sorted runs without the empty ones, joined where they touch.
-fn joined(runs: Cells) -> Cells {
-    let mut joined: Cells = Vec::new();
-    for (from, to) in runs.into_iter().filter(|(from, to)| from < to) {
-        match joined.last_mut() {
-            Some(last) if last.1 >= from => last.1 = last.1.max(to),
-            _ => joined.push((from, to)),
-        }
-    }
-    joined
-}
-
-fn intersection(a: &Cells, b: &Cells) -> Cells {
-    let both = a.iter().flat_map(|&(from, to)| {
-        b.iter().map(move |&(other, until)| (from.max(other), to.min(until)))
-    });
-    joined(both.collect())
-}
-
-/// What is in `a` and not in `b`, which is a part of `a`.
-fn difference(a: &Cells, b: &Cells) -> Cells {
-    let mut rest = Vec::new();
-    for &(from, to) in a {
-        let mut at = from;
-        for &(other, until) in b.iter().filter(|(other, _)| (from..to).contains(other)) {
-            rest.push((at, other));
-            at = until;
-        }
-        rest.push((at, to));
-    }
-    joined(rest)
 }
 
 fn check_width(width: f64) -> Result<()> {
@@ -764,45 +563,6 @@ fn check_width(width: f64) -> Result<()> {
         return Ok(());
     }
     Err(Error::param("width", width, "a positive number from 1e-30 to 1e30"))
-}
-
-/// `Phi` and `phi` are 0 or 1 to double precision beyond.
-const FAR: f64 = 8.5;
-/// Steps to one.
-const STEPS: f64 = 64.0;
-
-/// `Phi(z)` and `phi(z)` at every step.
-static NORMAL: LazyLock<Vec<[f64; 2]>> = LazyLock::new(|| {
-    let count = (2.0 * FAR * STEPS) as usize + 1;
-    let at = |index: usize| {
-        let z = index as f64 / STEPS - FAR;
-        let density = libm::exp(-0.5 * z * z) / (2.0 * std::f64::consts::PI).sqrt();
-        [0.5 * libm::erfc(-z * std::f64::consts::FRAC_1_SQRT_2), density]
-    };
-    (0..count).map(at).collect()
-});
-
-/// `Phi(z)` and `phi(z)`, within 1e-14: by Taylor's formula from the nearest step,
-/// `Phi(z + d) = Phi(z) + phi(z) sum_i (-1)^(i-1) He_(i-1)(z) d^i / i!`.
-#[inline]
-fn normal(z: f64) -> [f64; 2] {
-    if z.abs() >= FAR {
-        return [f64::from(u8::from(z > 0.0)), 0.0];
-    }
-    let step = ((z + FAR) * STEPS).round();
-    let (at, d) = (step / STEPS - FAR, z - (step / STEPS - FAR));
-    let [cumulative, density] = NORMAL[step as usize];
-    let two = at * at;
-    let he = [1.0, at, two - 1.0, at * (two - 3.0), (two - 6.0) * two + 3.0];
-    let five = at * ((two - 10.0) * two + 15.0);
-    let sum = d
-        * (he[0]
-            - d * (he[1] / 2.0
-                - d * (he[2] / 6.0 - d * (he[3] / 24.0 - d * (he[4] / 120.0 - d * five / 720.0)))));
-    let slope = he[0]
-        - d * (he[1]
-            - d * (he[2] / 2.0 - d * (he[3] / 6.0 - d * (he[4] / 24.0 - d * five / 120.0))));
-    [cumulative + density * sum, density * slope]
 }
 
 #[cfg(test)]

@@ -31,12 +31,15 @@ const NUMBERS: [f32; 12] = [
     f32::NEG_INFINITY,
 ];
 
+/// Draws the weights of a leaf.
+type MakeLeaf<'a> = dyn FnMut(&mut dyn rand::Rng) -> Vec<(usize, f32)> + 'a;
+
 /// A random tree over `dim` columns, with leaves of the given kind.
 fn tree(
     rng: &mut impl rand::Rng,
     dim: usize,
     leaves: usize,
-    leaf: &mut dyn FnMut(&mut dyn rand::Rng) -> Vec<(usize, f32)>,
+    leaf: &mut MakeLeaf<'_>,
 ) -> Vec<TreeNode> {
     let mut tree = vec![TreeNode::Leaf { weights: Vec::new() }];
     let mut open = vec![0];

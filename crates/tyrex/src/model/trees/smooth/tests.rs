@@ -1,5 +1,5 @@
 use super::*;
-use crate::model::trees::TreeNode;
+use crate::model::trees::{Comparison, TreeNode};
 use crate::seed::Seed;
 use proptest::prelude::*;
 use rand::RngExt;

@@ -35,8 +35,12 @@ struct Columns {
 #[derive(Deserialize)]
 struct Column {
     flat_feature_index: usize,
+    /// Its name in files that were saved together with rows.
     #[serde(default)]
     feature_name: String,
+    /// Its name, or nothing.
+    #[serde(default)]
+    feature_id: String,
     nan_value_treatment: String,
 }
 
@@ -132,9 +136,10 @@ impl Document {
         let columns = features.float_features.0;
         let dim = columns.len();
         let mut names = vec![None; dim];
-        for Column { flat_feature_index, feature_name, .. } in &columns {
+        for Column { flat_feature_index, feature_name, feature_id, .. } in &columns {
+            let own = if feature_name.is_empty() { feature_id } else { feature_name };
             match names.get_mut(*flat_feature_index) {
-                Some(name @ None) => *name = Some(feature_name.clone()),
+                Some(name @ None) => *name = Some(own.clone()),
                 _ => return Err(format!("column {flat_feature_index} of {dim} columns")),
             }
         }

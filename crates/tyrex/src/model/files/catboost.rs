@@ -22,14 +22,14 @@ struct Document {
 
 #[derive(Deserialize)]
 struct Columns {
-    #[serde(default)]
-    float_features: Limited<Column, COLUMNS>,
-    #[serde(default)]
-    categorical_features: Limited<serde::de::IgnoredAny, COLUMNS>,
-    #[serde(default)]
-    text_features: Limited<serde::de::IgnoredAny, COLUMNS>,
-    #[serde(default)]
-    embedding_features: Limited<serde::de::IgnoredAny, COLUMNS>,
+    #[serde(default, rename = "float_features")]
+    floats: Limited<Column, COLUMNS>,
+    #[serde(default, rename = "categorical_features")]
+    categories: Limited<serde::de::IgnoredAny, COLUMNS>,
+    #[serde(default, rename = "text_features")]
+    texts: Limited<serde::de::IgnoredAny, COLUMNS>,
+    #[serde(default, rename = "embedding_features")]
+    embeddings: Limited<serde::de::IgnoredAny, COLUMNS>,
 }
 
 #[derive(Deserialize)]
@@ -122,9 +122,9 @@ impl Document {
         };
         let features = self.features_info;
         for (what, count) in [
-            ("categorical", features.categorical_features.0.len()),
-            ("text", features.text_features.0.len()),
-            ("embedding", features.embedding_features.0.len()),
+            ("categorical", features.categories.0.len()),
+            ("text", features.texts.0.len()),
+            ("embedding", features.embeddings.0.len()),
         ] {
             if count > 0 {
                 return Err(format!(
@@ -133,7 +133,7 @@ impl Document {
                 ));
             }
         }
-        let columns = features.float_features.0;
+        let columns = features.floats.0;
         let dim = columns.len();
         let mut names = vec![None; dim];
         for Column { flat_feature_index, feature_name, feature_id, .. } in &columns {

@@ -29,7 +29,7 @@ fn ensemble(seed: u64, aggregate: Aggregate, transform: Transform) -> TreeEnsemb
                 open.extend([(yes, depth + 1), (no, depth + 1)]);
                 let feature = rng.random_range(0..4);
                 let missing = rng.random_bool(0.5);
-                let mut compare = |comparison, threshold| TreeNode::Branch {
+                let compare = |comparison, threshold| TreeNode::Branch {
                     feature,
                     comparison,
                     threshold,

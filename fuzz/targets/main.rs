@@ -18,8 +18,9 @@ use libfuzzer_sys::fuzz_target;
 /// A target reads bytes. A panic, a hang or too much memory is a finding.
 type Target = fn(&[u8]);
 
-const TARGETS: [(&str, Target); 12] = [
+const TARGETS: [(&str, Target); 14] = [
     ("ask", ask::read),
+    ("catboost", models::read),
     ("csv", tables::csv),
     ("ensemble", ensemble::read),
     ("jsonl", tables::json_lines),
@@ -28,6 +29,7 @@ const TARGETS: [(&str, Target); 12] = [
     ("onnx", models::read),
     ("parquet", tables::parquet),
     ("schema", schema::read),
+    ("scorecard", models::read),
     ("service", service::answer),
     ("ubjson", models::read),
     ("xgboost", models::read),

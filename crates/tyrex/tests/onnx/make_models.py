@@ -609,9 +609,9 @@ class TreeEnsemble:
 
     MODES = ["<=", "<", ">=", ">", "==", "!=", "in"]
 
-    def __init__(self, targets=1, aggregate=1, transform=0):
+    def __init__(self, targets=1, aggregate=1, ending=None):
         self.plain = {"n_targets": targets, "aggregate_function": aggregate}
-        self.plain["post_transform"] = transform
+        self.ending = ending
         self.roots, self.nodes, self.leaves, self.members = [], [], [], []
 
     def leaf(self, target, weight):
@@ -656,7 +656,7 @@ class TreeEnsemble:
         node = onnx.helper.make_node(
             "TreeEnsemble",
             ["x"],
-            ["y"],
+            ["z" if self.ending else "y"],
             domain="ai.onnx.ml",
             **self.plain,
             **tensor("nodes_modes", onnx.TensorProto.UINT8, modes),
@@ -672,8 +672,11 @@ class TreeEnsemble:
             nodes_falseleafs=whole(no_leaf),
             leaf_targetids=whole(targets),
         )
+        nodes = [node]
+        if self.ending:
+            nodes.append(onnx.helper.make_node(self.ending, ["z"], ["y"]))
         graph = onnx.helper.make_graph(
-            [node],
+            nodes,
             "trees",
             [onnx.helper.make_tensor_value_info("x", real, [None, COLUMNS])],
             [onnx.helper.make_tensor_value_info("y", real, [None, self.plain["n_targets"]])],
@@ -710,14 +713,14 @@ def tree_ensembles(cases):
             add("tree-ensemble-double", made, double=True)
     boosted = GradientBoostingClassifier(n_estimators=20, random_state=0)
     boosted.fit(known, labels(known))
-    made = TreeEnsemble(transform=2)
+    made = TreeEnsemble(ending="Sigmoid")
     made.root(made.leaf(0, -0.25))
     for (each,) in boosted.estimators_:
         tree = each.tree_
         made.root(made.tree(tree, lambda node, tree=tree: (0, 0.1 * tree.value[node, 0, 0])))
     add("tree-ensemble-logistic", made)
     boosted.fit(known, labels(known, 3))
-    made = TreeEnsemble(targets=3, transform=1)
+    made = TreeEnsemble(targets=3, ending="Softmax")
     for stage in boosted.estimators_:
         for target, each in enumerate(stage):
             tree = each.tree_
@@ -727,7 +730,7 @@ def tree_ensembles(cases):
     add("tree-ensemble-softmax", made, favourable=1)
     # Every mode, sets among them, on whole numbers.
     random = np.random.default_rng(24)
-    made = TreeEnsemble(transform=2)
+    made = TreeEnsemble(ending="Sigmoid")
 
     def branch(depth):
         if depth == 0:

@@ -22,21 +22,25 @@ struct Document {
 
 #[derive(Deserialize)]
 struct Columns {
-    #[serde(default)]
-    float_features: Limited<Column, COLUMNS>,
-    #[serde(default)]
-    categorical_features: Limited<serde::de::IgnoredAny, COLUMNS>,
-    #[serde(default)]
-    text_features: Limited<serde::de::IgnoredAny, COLUMNS>,
-    #[serde(default)]
-    embedding_features: Limited<serde::de::IgnoredAny, COLUMNS>,
+    #[serde(default, rename = "float_features")]
+    floats: Limited<Column, COLUMNS>,
+    #[serde(default, rename = "categorical_features")]
+    categories: Limited<serde::de::IgnoredAny, COLUMNS>,
+    #[serde(default, rename = "text_features")]
+    texts: Limited<serde::de::IgnoredAny, COLUMNS>,
+    #[serde(default, rename = "embedding_features")]
+    embeddings: Limited<serde::de::IgnoredAny, COLUMNS>,
 }
 
 #[derive(Deserialize)]
 struct Column {
     flat_feature_index: usize,
+    /// Its name in files that were saved together with rows.
     #[serde(default)]
     feature_name: String,
+    /// Its name, or nothing.
+    #[serde(default)]
+    feature_id: String,
     nan_value_treatment: String,
 }
 
@@ -118,9 +122,9 @@ impl Document {
         };
         let features = self.features_info;
         for (what, count) in [
-            ("categorical", features.categorical_features.0.len()),
-            ("text", features.text_features.0.len()),
-            ("embedding", features.embedding_features.0.len()),
+            ("categorical", features.categories.0.len()),
+            ("text", features.texts.0.len()),
+            ("embedding", features.embeddings.0.len()),
         ] {
             if count > 0 {
                 return Err(format!(
@@ -129,12 +133,13 @@ impl Document {
                 ));
             }
         }
-        let columns = features.float_features.0;
+        let columns = features.floats.0;
         let dim = columns.len();
         let mut names = vec![None; dim];
-        for Column { flat_feature_index, feature_name, .. } in &columns {
+        for Column { flat_feature_index, feature_name, feature_id, .. } in &columns {
+            let own = if feature_name.is_empty() { feature_id } else { feature_name };
             match names.get_mut(*flat_feature_index) {
-                Some(name @ None) => *name = Some(feature_name.clone()),
+                Some(name @ None) => *name = Some(own.clone()),
                 _ => return Err(format!("column {flat_feature_index} of {dim} columns")),
             }
         }

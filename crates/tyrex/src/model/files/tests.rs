@@ -118,7 +118,7 @@ fn xgboost_refusals() {
     let deep = format!("{{\"learner\": {}", "[".repeat(100_000));
     assert!(read(deep.as_bytes()).unwrap_err().to_string().contains("recursion limit"));
     let mut nested = b"{i\x07learner".to_vec();
-    nested.extend([b'['; 100_000]);
+    nested.resize(100_000, b'[');
     let problem = read(&nested).unwrap_err().to_string();
     assert!(problem.contains("not a model of XGBoost"), "{problem}");
     for options in [

@@ -316,7 +316,7 @@ mod tests {
             let problem = read(bytes).unwrap_err().to_string();
             assert!(problem.contains(words), "{problem}");
         }
-        let problem = read(&[b'['; 100_000]).unwrap_err().to_string();
+        let problem = read(&vec![b'['; 100_000]).unwrap_err().to_string();
         assert!(problem.contains("inside each other"), "{problem}");
     }
 }

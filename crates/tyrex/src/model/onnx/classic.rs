@@ -226,11 +226,7 @@ fn linear_classifier(graph: &mut Graph, call: &Call) -> Result<Vec<Value>, Strin
 }
 
 /// The final function of a classifier's scores.
-pub(super) fn post_transform(
-    graph: &mut Graph,
-    scores: Vec<Expression>,
-    name: &str,
-) -> Result<Value, String> {
+fn post_transform(graph: &mut Graph, scores: Vec<Expression>, name: &str) -> Result<Value, String> {
     let scores = match name {
         "NONE" => scores,
         "LOGISTIC" => scores.into_iter().map(logistic).collect::<Result<_, _>>()?,

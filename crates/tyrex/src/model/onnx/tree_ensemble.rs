@@ -1,10 +1,10 @@
 //! The operator `TreeEnsemble` of ai.onnx.ml 5.
 //!
-//! `z_o = aggregate over trees of the leaf's weight for o`, then the post transform. Its nodes and its
+//! `z_o = aggregate over trees of the leaf's weight for o`. Its nodes and its
 //! leaves are in separate lists; a leaf may be referred to by several nodes, and a tree of a leaf only
 //! is a node both of whose branches lead there.
 
-use super::classic::{ensemble, post_transform, questions};
+use super::classic::{ensemble, questions};
 use super::graph::{Call, Element, Ensemble, Graph, Value};
 use super::operators::one;
 use super::tensor::{External, Tensor};
@@ -26,14 +26,15 @@ pub(super) fn tree_ensemble(graph: &mut Graph, call: &Call) -> Result<Vec<Value>
         3 => Aggregate::Maximum,
         other => return Err(format!("aggregate_function {other}, expected 0 to 3")),
     };
-    let transform = match call.integer("post_transform", 0) {
-        0 => "NONE",
-        1 => "SOFTMAX",
-        2 => "LOGISTIC",
-        3 => "SOFTMAX_ZERO",
-        4 => "PROBIT",
-        other => return Err(format!("post_transform {other}, expected 0 to 4")),
-    };
+    // The specification has 1 for the softmax and 2 for the sigmoid; onnxruntime 1.31 has it
+    // the other way round, and leaves out both for one target.
+    let transform = call.integer("post_transform", 0);
+    if transform != 0 {
+        return Err(format!(
+            "post_transform {transform}, which runtimes read differently, expected 0 (NONE), and a \
+             Sigmoid or a Softmax after it"
+        ));
+    }
     let lists = Lists::read(graph, call, targets as usize)?;
     let roots = call.integers("tree_roots");
     graph.budget.take(roots.len(), 96)?;
@@ -41,10 +42,7 @@ pub(super) fn tree_ensemble(graph: &mut Graph, call: &Call) -> Result<Vec<Value>
     let trees = roots.iter().map(|&root| lists.tree(root, &mut left)).collect::<Result<_, _>>()?;
     let base = vec![0.0; targets as usize];
     let scores = ensemble(graph, Ensemble { inputs, trees, aggregate, base });
-    match transform {
-        "NONE" => one(graph.columns(scores, 2, Element::Real)?),
-        named => one(post_transform(graph, scores, named)?),
-    }
+    one(graph.columns(scores, 2, Element::Real)?)
 }
 
 /// The attributes of the nodes and of the leaves.

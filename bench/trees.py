@@ -7,8 +7,8 @@ Cases: `small` (120 trees of depth 4, 8 columns), `wide` (300 trees of depth 6, 
 `proof` (30 trees of depth 4, 8 columns), `german` and `heloc` (the data of the catalogue, with
 retrained models to search over and 20 others that judge).
 
-Needs xgboost, onnxmltools, pandas and, for `run`, treecf (requirements-treecf.txt). treecf gets the
-standard deviations of the training rows as normalisers, so both report the same cost, L1 in
+Needs xgboost, onnxmltools, pandas and, for `run`, treecf (requirements-treecf.txt). Models
+take numbers in standard deviations of the training rows, so both report the same cost, L1 in
 standard deviations. One thread each.
 """
 
@@ -60,7 +60,8 @@ def schema_of(frame: pd.DataFrame) -> str:
     lines = [
         "format_version = 1",
         '[label]\ncolumn = "y"\nfavourable = 1',
-        '[scaling]\nmethod = "none"',
+        '[split]\ncolumn = "part"\ntrain = ["train"]\ntest = ["test"]',
+        '[scaling]\nmethod = "z-score"',
         '[model]\ninput = "encoded"',
     ]
     for name, column in frame.items():
@@ -73,15 +74,17 @@ def schema_of(frame: pd.DataFrame) -> str:
             lines.append(f"range = [{column.min()}, {column.max()}]")
         else:
             lines.append('kind = "numeric"')
-            lines.append(f"range = [{column.min()}, {column.max()}]")
     return "\n".join(lines) + "\n"
 
 
-def encoded(frame: pd.DataFrame) -> np.ndarray:
+def encoded(frame: pd.DataFrame, train: np.ndarray) -> np.ndarray:
+    """The columns of the schema: numbers in standard deviations, a column for each level."""
     blocks = []
     for _, column in frame.items():
         if column.dtype.kind in "if":
-            blocks.append(column.to_numpy(dtype=np.float32)[:, None])
+            numbers = column.to_numpy(dtype=np.float64)
+            scaled = (numbers - numbers[train].mean()) / numbers[train].std()
+            blocks.append(scaled.astype(np.float32)[:, None])
         else:
             blocks.extend((column == level).to_numpy(dtype=np.float32)[:, None] for level in sorted(column.unique()))
     return np.hstack(blocks)
@@ -104,7 +107,7 @@ def make(folder: Path, case: str) -> None:
     random = np.random.default_rng(1)
     train = np.sort(random.permutation(len(frame))[: int(0.8 * len(frame))])
     test = np.setdiff1d(np.arange(len(frame)), train)
-    x = encoded(frame)
+    x = encoded(frame, train)
 
     def fit(rows: np.ndarray, seed: int) -> XGBClassifier:
         model = XGBClassifier(
@@ -117,7 +120,7 @@ def make(folder: Path, case: str) -> None:
     write(model, x.shape[1], folder / "model.onnx")
     model.save_model(folder / "model.json")
     (folder / "schema.toml").write_text(schema_of(frame))
-    frame.iloc[train].assign(y=y[train]).to_csv(folder / "train.csv", index=False)
+    frame.iloc[train].assign(y=y[train], part="train").to_csv(folder / "train.csv", index=False)
     rejected = test[model.predict_proba(x[test])[:, 1] < 0.45]
     rejected = rejected[: 60 if case in ("german", "heloc") else APPLICANTS]
     frame.iloc[rejected].to_csv(folder / "applicants.csv", index=False)
@@ -135,7 +138,7 @@ def make(folder: Path, case: str) -> None:
 
 
 def tyrex(folder: Path, method: str, *fields: str) -> list[dict]:
-    program = ROOT / "target" / "release" / "examples" / "trees"
+    program = ROOT / "target" / os.environ.get("TYREX_PROFILE", "release") / "examples" / "trees"
     environment = {**os.environ, "RAYON_NUM_THREADS": "1"}
     done = subprocess.run(
         [program, folder, method, *fields], env=environment, check=True, capture_output=True, text=True
@@ -148,7 +151,7 @@ def treecf(folder: Path, score: float, backend: str) -> list[dict]:
 
     points = np.load(folder / "points.npz")
     train = points["train"].astype(np.float64)
-    sigma = train.std(axis=0)
+    sigma = np.ones(train.shape[1])
     from xgboost import XGBClassifier
 
     model = XGBClassifier()

@@ -6,9 +6,9 @@
 //! for all pairs of values of two ([`Field::over`]).
 //!
 //! 1. *Raise*: from a start, the change with the largest gain per cost, until the point passes.
-//! 2. *Lower*: the cheapest passing value of one feature, then of two at a time, until no change of
-//!    one or two features is cheaper and passes. If pairs cannot be read together, one of the two
-//!    goes back to the factual's value.
+//! 2. *Lower*: the cheapest passing value of one feature, then, for the cheapest of these points, of
+//!    two at a time, until no change of one or two features is cheaper and passes. If pairs cannot be
+//!    read together, one of the two goes back to the factual's value.
 //! 3. *Try without*: each changed feature in turn is kept at the factual's value, and 1 and 2 are
 //!    repeated without it.
 //!
@@ -186,6 +186,9 @@ struct Spot {
 
 /// The rounds in which each changed feature is tried without.
 const ROUNDS: usize = 3;
+/// A point without one of the features that costs at most this many times the best is lowered by
+/// pairs too.
+const NEARLY: f64 = 1.1;
 /// Proposals that are tried one after the other if the first is refused.
 const OFFERS: usize = 4;
 /// Values of a feature in a linear rule that are tried with other numbers adjusted.
@@ -236,12 +239,13 @@ impl CellSearch<'_> {
                     keep(&mut failed, raised, |a, b| a.reading.value > b.reading.value);
                     continue;
                 }
-                let lowered = run.lower(raised, care);
+                let lowered = run.lower(raised, Care::Single);
                 keep(&mut best, lowered, |a, b| a.total < b.total);
             }
         }
         let Some(mut best) = best else { return failed.map(|spot| self.candidate(spot)) };
         if care == Care::Full {
+            best = run.lower(best, care);
             best = run.try_without(best);
         }
         run.meter.path.step(&best.point);
@@ -705,11 +709,14 @@ impl Run<'_, '_> {
             for lever in self.search.changed(&best.point) {
                 let Some(own) = self.search.own(lever) else { continue };
                 let Some(start) = self.make(&best, &[(lever, own)]) else { continue };
-                (self.locked, self.limit) = (Some(lever), limit(Some(&best)));
+                (self.locked, self.limit) = (Some(lever), NEARLY * limit(Some(&best)));
                 let raised = self.raise(start, 1);
                 self.locked = None;
                 if self.test.passes(raised.reading) {
-                    let lowered = self.lower(raised, Care::Full);
+                    let mut lowered = self.lower(raised, Care::Single);
+                    if lowered.total < NEARLY * best.total {
+                        lowered = self.lower(lowered, Care::Full);
+                    }
                     if lowered.total < limit(Some(&best)) {
                         best = lowered;
                         is_better = true;

@@ -728,24 +728,6 @@ def tree_ensembles(cases):
                 made.tree(tree, lambda n, t=tree, target=target: (target, 0.1 * t.value[n, 0, 0]))
             )
     add("tree-ensemble-softmax", made, favourable=1)
-    # Every mode, sets among them, on whole numbers.
-    random = np.random.default_rng(24)
-    made = TreeEnsemble(ending="Sigmoid")
-
-    def branch(depth):
-        if depth == 0:
-            return made.leaf(0, float(random.normal()))
-        yes, no = branch(depth - 1), branch(depth - 1)
-        mode = TreeEnsemble.MODES[random.integers(7)]
-        values = np.sort(random.choice(np.arange(-4, 5), 3, replace=False)).astype(float)
-        split = list(values) if mode == "in" else float(values[0])
-        missing = int(random.integers(2))
-        return made.node(int(random.integers(COLUMNS)), mode, split, yes, no, missing)
-
-    for _ in range(12):
-        made.root(branch(4))
-    whole = np.round(rows)
-    add("tree-ensemble-every-mode", made, inputs=whole)
 
 
 def evaluate(rows, answers, *models):

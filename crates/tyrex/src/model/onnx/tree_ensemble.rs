@@ -50,8 +50,6 @@ struct Lists<'a> {
     features: &'a [i64],
     modes: Vec<i64>,
     splits: Vec<f64>,
-    /// The values of each node that asks for membership, else none.
-    members: Vec<Vec<f32>>,
     missing: &'a [i64],
     yes: &'a [i64],
     no: &'a [i64],
@@ -63,7 +61,6 @@ struct Lists<'a> {
 
 impl<'a> Lists<'a> {
     fn read(graph: &mut Graph, call: &'a Call, targets: usize) -> Result<Self, String> {
-        const MEMBER: i64 = 6;
         let features = call.integers("nodes_featureids");
         let count = features.len();
         let modes = tensor(graph, call, "nodes_modes")?;
@@ -81,14 +78,6 @@ impl<'a> Lists<'a> {
             return Err("the `nodes_` lists have different lengths".into());
         }
         graph.budget.take(count, 256)?;
-        // Sets are separated by NaN, and after the last one there may be another.
-        let values = tensor(graph, call, "membership_values")?;
-        let mut sets = values.split(|value| value.is_nan());
-        let mut members = vec![Vec::new(); count];
-        for (node, _) in modes.iter().enumerate().filter(|(_, mode)| **mode == MEMBER) {
-            let set = sets.next().unwrap_or_default();
-            members[node] = set.iter().map(|&value| value as f32).collect();
-        }
         let ids = call.integers("leaf_targetids");
         let weights = tensor(graph, call, "leaf_weights")?;
         if ids.len() != weights.len() {
@@ -102,18 +91,7 @@ impl<'a> Lists<'a> {
             Ok((target, weight as f32))
         };
         let leaves = ids.iter().zip(&weights).map(leaf).collect::<Result<_, String>>()?;
-        Ok(Self {
-            features,
-            modes,
-            splits,
-            members,
-            missing,
-            yes,
-            no,
-            yes_is_leaf,
-            no_is_leaf,
-            leaves,
-        })
+        Ok(Self { features, modes, splits, missing, yes, no, yes_is_leaf, no_is_leaf, leaves })
     }
 
     /// The tree below a root. No node may be in two trees, so at most `left` more are used.
@@ -137,17 +115,9 @@ impl<'a> Lists<'a> {
             sources.push((self.no[place], self.no_is_leaf[place] != 0));
             let comparison = match self.modes[place] {
                 0 => Comparison::LessOrEqual,
-                1 => Comparison::Less,
-                2 => Comparison::GreaterOrEqual,
-                3 => Comparison::Greater,
-                4 => Comparison::Equal,
-                5 => Comparison::NotEqual,
-                6 => {
-                    let values = self.members[place].clone();
-                    tree.push(TreeNode::Member { feature, values, missing, yes, no });
-                    continue;
+                other => {
+                    return Err(format!("mode {other} of node {number}, expected 0 (BRANCH_LEQ)"));
                 }
-                other => return Err(format!("mode {other} of node {number}, expected 0 to 6")),
             };
             let threshold = self.splits[place] as f32;
             tree.push(TreeNode::Branch { feature, comparison, threshold, missing, yes, no });

@@ -182,7 +182,7 @@ impl<'a> Judge<'a> {
         let mut others = others.to_vec();
         self.judge_by(&mut all, factual, norm, first, meter, |field, test, start, meter| {
             let mut starts = vec![start];
-            starts.extend(others.drain(..));
+            starts.extend(std::mem::take(&mut others));
             let near = search.cheapest(&mut part, test, &starts, care, meter);
             let near = near.as_ref().map_or(start, |near| &near.point);
             // A start that passes with all neighbours is not given up.

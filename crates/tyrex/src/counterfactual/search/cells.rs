@@ -50,6 +50,9 @@ pub(crate) struct Density {
 /// The values of a feature if one walk reads them, and if each is a reading of many models.
 const MOST: usize = 512;
 const MOST_OF_MANY: usize = 64;
+/// The values of all features together, and the least of each; the last steps read all of a feature.
+const VALUES: usize = 2048;
+const LEAST: usize = 24;
 
 impl Density {
     /// For the score of one model.
@@ -121,13 +124,18 @@ impl Cells {
         let others: Vec<Vec<f32>> = (0..factual.point.len())
             .map(|column| self.others(column, factual.point[column], density))
             .collect();
-        let levers = factual.set.levers(factual.point, density.most, |column| Tried {
-            borders: &self.borders[column],
-            others: &others[column],
-        });
-        let prices = levers.iter().map(|lever| prices(lever, factual.point, norm)).collect();
+        let all = |most: usize| {
+            factual.set.levers(factual.point, most, |column| Tried {
+                borders: &self.borders[column],
+                others: &others[column],
+            })
+        };
         let is_uneven = density.width.is_some() || self.has_slopes;
-        CellSearch { factual, norm, levers, prices, steps, is_uneven }
+        let fine = all(MOST);
+        let most = density.most.min((VALUES / fine.len().max(1)).max(LEAST));
+        let levers = all(most);
+        let prices = levers.iter().map(|lever| prices(lever, factual.point, norm)).collect();
+        CellSearch { factual, norm, levers, fine, prices, steps, is_uneven }
     }
 
     /// Values to try inside the cells.
@@ -157,6 +165,8 @@ pub(crate) struct CellSearch<'a> {
     factual: &'a Factual<'a>,
     norm: Norm,
     levers: Vec<Lever>,
+    /// The same levers with all values.
+    fine: Vec<Lever>,
     /// What each value of each lever adds to the cost of the point, under L2 to its square.
     prices: Vec<Vec<f64>>,
     /// The most moves of one raise or one lowering.
@@ -186,6 +196,8 @@ struct Spot {
 
 /// The rounds in which each changed feature is tried without.
 const ROUNDS: usize = 3;
+/// The features that a pair is completed with: those that raise the field most.
+const SECONDS: usize = 10;
 /// A point without one of the features that costs at most this many times the best is lowered by
 /// pairs too.
 const NEARLY: f64 = 1.1;
@@ -589,7 +601,22 @@ impl Run<'_, '_> {
             let Some(next) = next else { break };
             here = next;
         }
+        here = self.polished(here);
         if self.search.is_uneven { self.refined(here) } else { here }
+    }
+
+    /// Takes the cheapest passing value of single features, among all values.
+    fn polished(&mut self, mut here: Spot) -> Spot {
+        for _ in 0..self.search.steps {
+            let changed = self.search.changed(&here.point);
+            let next = changed.into_iter().find_map(|lever| {
+                let fine = self.search.fine.get(lever)?;
+                self.cheaper_value(&here, lever, fine)
+            });
+            let Some(next) = next else { break };
+            here = next;
+        }
+        here
     }
 
     fn is_cheaper(&self, next: &Spot, here: &Spot) -> bool {
@@ -638,8 +665,29 @@ impl Run<'_, '_> {
         .find(|next| self.is_cheaper(next, here))
     }
 
+    /// The levers that raise the field most from here, in their order.
+    fn seconds(&mut self, here: &Spot) -> Option<Vec<usize>> {
+        let levers: Vec<usize> = self.free_levers().collect();
+        if levers.len() <= SECONDS {
+            return Some(levers);
+        }
+        let mut gains = Vec::with_capacity(levers.len());
+        for lever in levers {
+            let range = self.search.range(lever, here.total);
+            let readings = self.along(here, lever, range)?;
+            let highest = readings.iter().map(|reading| reading.value);
+            gains.push((highest.fold(f64::NEG_INFINITY, f64::max), lever));
+        }
+        gains.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
+        gains.truncate(SECONDS);
+        let mut seconds: Vec<usize> = gains.into_iter().map(|(_, lever)| lever).collect();
+        seconds.sort_unstable();
+        Some(seconds)
+    }
+
     /// A passing point in which one feature has a cheaper value and another one any value.
     fn cheaper_by_two(&mut self, here: &Spot) -> Option<Spot> {
+        let seconds = self.seconds(here)?;
         for first in self.search.changed(&here.point) {
             let mut best: Option<(f64, Vec<(usize, usize)>)> = None;
             let price = self.search.price_at(first, &here.point);
@@ -648,7 +696,7 @@ impl Run<'_, '_> {
             if lower.0 == lower.1 {
                 continue;
             }
-            for second in self.free_levers().filter(|&second| second != first) {
+            for second in seconds.iter().copied().filter(|&second| second != first) {
                 let others = rest - self.search.price_at(second, &here.point);
                 let most = |best: &Option<(f64, _)>| {
                     best.as_ref().map_or(here.total * (1.0 - WORTH), |(total, _)| *total)
@@ -763,31 +811,38 @@ impl Run<'_, '_> {
         };
         let levers = self.search.factual.set.levers(self.search.factual.point, usize::MAX, none);
         let finer = levers.into_iter().find(|finer| finer.position == own.position)?;
-        let width = finer.columns.len();
-        let line = Line { start: column, width, values: &finer.points };
+        self.cheaper_value(here, lever, &finer)
+    }
+
+    /// A passing point with a cheaper value of one feature, from a list of its own.
+    fn cheaper_value(&mut self, here: &Spot, lever: usize, finer: &Lever) -> Option<Spot> {
+        let Lever { columns, .. } = finer;
+        let price = self.search.price_at(lever, &here.point) * (1.0 - WORTH);
+        let prices: Vec<f64> = prices(finer, self.search.factual.point, self.search.norm);
+        let first = prices.iter().position(|&own| own < price)?;
+        let last = prices.iter().rposition(|&own| own < price)?;
+        let width = columns.len();
+        let values = &finer.points[first * width..(last + 1) * width];
+        let line = Line { start: columns.start, width, values };
         let work = self.field.evaluations_along(line.len());
         if !self.meter.take(0, work) {
             return None;
         }
         let readings = self.field.along(&here.point, line);
-        let price = self.search.price_at(lever, &here.point);
-        let mut passing: Vec<(f64, usize)> = (0..)
+        let mut passing: Vec<(f64, usize)> = (first..)
             .zip(readings)
             .filter(|(_, reading)| self.test.passes(*reading))
-            .map(|(choice, _)| {
-                let from = &self.search.factual.point[finer.columns.clone()];
-                (self::price(self.search.norm, finer.point(choice), from), choice)
-            })
-            .filter(|(own, _)| *own < price * (1.0 - WORTH))
+            .map(|(choice, _)| (prices[choice], choice))
+            .filter(|(own, _)| *own < price)
             .collect();
         passing.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
         for (_, choice) in passing.into_iter().take(OFFERS) {
             let (mut values, mut point) = (here.values.clone(), here.point.clone());
-            point[finer.columns.clone()].copy_from_slice(finer.point(choice));
+            point[columns.clone()].copy_from_slice(finer.point(choice));
             if let Some(value) = finer.values.get(choice) {
                 values[finer.position] = value.clone();
             }
-            if own.is_bound && !self.search.factual.set.rules_hold(&values) {
+            if finer.is_bound && !self.search.factual.set.rules_hold(&values) {
                 continue;
             }
             let next = self.read(values, point)?;

@@ -481,7 +481,6 @@ fn at_most(comparison: Comparison, threshold: f32) -> (Question, f32, bool) {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use rand::RngExt as _;
 
     use super::*;
     use crate::points::Points;

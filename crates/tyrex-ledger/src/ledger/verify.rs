@@ -382,6 +382,10 @@ async fn indexes(snapshot: &mut Transaction) -> Result<Option<Problem>> {
         "PRAGMA integrity_check(head)",
     ] {
         let found: Vec<String> = sqlx::query_scalar(check).fetch_all(&mut **connection).await?;
+        // A page that could not be read is no finding about its content.
+        if let Some(problem) = found.iter().find(|line| line.contains("error code=")) {
+            return Err(sqlx::Error::Io(std::io::Error::other(problem.clone())).into());
+        }
         if let Some(problem) = found.iter().find(|line| *line != "ok") {
             let sentence = format!("the database file does not fit together: {problem}");
             return Ok(Some(Problem { sequence: None, trouble: Trouble::Index, sentence }));

@@ -336,7 +336,7 @@ fn files_that_do_not_fit_are_named() {
         std::fs::copy(FOLDER.join(from), to).unwrap();
     };
     let none = error(&|_| {});
-    assert!(none.contains("no `ensemble.json`, and 0 ONNX files"), "{none}");
+    assert!(none.contains("no `ensemble.json`, and 0 model files"), "{none}");
     assert!(none.contains("61 fresh ones and 10"), "{none}");
     let other = error(&|folder| copy("pipelines/bootstrap-1.onnx", &folder.join("a.onnx")));
     assert!(other.contains("a.onnx: ") && other.contains("encoded columns"), "{other}");

@@ -115,7 +115,7 @@ fn xgboost_refusals() {
     ];
     let changes: Vec<_> = changes.iter().map(|(p, v, w)| (&**p, v.clone(), *w)).collect();
     refused(&xgboost(), &changes);
-    let deep = format!("{{\"learner\": {}", "[".repeat(100_000));
+    let deep = format!("{{\"learner\": {}{}}}", "[".repeat(100_000), "]".repeat(100_000));
     assert!(read(deep.as_bytes()).unwrap_err().to_string().contains("recursion limit"));
     let mut nested = b"{i\x07learner".to_vec();
     nested.resize(100_000, b'[');

@@ -167,7 +167,7 @@ pub enum Transform {
 ///
 /// `z_o = aggregate over trees of the leaf's weight for o, plus base_o`; the score is a
 /// [`Transform`] of them.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone)]
 pub struct TreeEnsemble {
     dim: usize,
     /// The nodes of all trees.
@@ -183,6 +183,20 @@ pub struct TreeEnsemble {
     substitutes: Vec<Substitute>,
     /// The nodes once more, made for scoring.
     layout: Arc<Layout>,
+}
+
+/// The layout follows from the nodes, and its padding may be NaN.
+impl PartialEq for TreeEnsemble {
+    fn eq(&self, other: &Self) -> bool {
+        let parts = |own: &Self| (own.dim, own.aggregate, own.transform);
+        parts(self) == parts(other)
+            && self.nodes == other.nodes
+            && self.sets == other.sets
+            && self.weights == other.weights
+            && self.roots == other.roots
+            && self.base == other.base
+            && self.substitutes == other.substitutes
+    }
 }
 
 /// A column that counts as another number where a column beside it is at least 1/2.

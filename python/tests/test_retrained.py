@@ -144,6 +144,9 @@ def test_refit_in_threads_gives_the_same_models(rows: pd.DataFrame) -> None:
 
 
 def test_forests_are_searched_and_certify(rows: pd.DataFrame) -> None:
+    # skl2onnx rounds thresholds to 32 bits, and a number right at one may change its side.
+    rows = rows.assign(income=(rows["income"] * 64).round() / 64)
+
     def forest(seed: int) -> Any:
         return RandomForestClassifier(8, max_depth=4, random_state=seed).fit(
             features(rows), rows["paid"]

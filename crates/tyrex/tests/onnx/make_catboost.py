@@ -4,8 +4,8 @@
 
 writes FOLDER/NAME.json for every model, FOLDER/rows.csv (1000 rows with missing values, which are
 empty) and FOLDER/expected.csv (the probability of one class of each model, with its number after
-the name). The files in `catboost/` were made with catboost 1.2.10; the test that reads them does not
-need the package.
+the name). The files in `catboost/` were made with catboost 1.2.10; the test that reads them does
+not need the package.
 """
 
 import csv

@@ -4,9 +4,11 @@
 //! (`average_output`); the probability is `1 / (1 + exp(-sigmoid z))` for `binary` and for each class
 //! of `multiclassova`, `1 / (1 + exp(-z))` for `cross_entropy`, the softmax for `multiclass`.
 //!
-//! A node goes left if `x <= t`. LightGBM compares in `f64`, tyrex in `f32`: the largest `f32` that
-//! is at most `t` answers for every `f32` as `t` does, so rows whose numbers are `f32` score alike,
-//! and another number counts as the `f32` next to it. By the node's missing type, NaN is 0 (`none`),
+//! A node goes left if `x <= t`. LightGBM compares in `f64`, tyrex in `f32`, where a number counts as
+//! the `f32` next to it. So does the threshold: rounding keeps the order, so every `x <= t` still
+//! goes left. LightGBM puts most thresholds right above a number of the training rows, which the
+//! largest `f32` that is at most `t` would cut off. A number above `t` with the same `f32` goes left
+//! too. By the node's missing type, NaN is 0 (`none`),
 //! or goes in the default direction (`nan`), as every `|x| <= 1e-35` does as well (`zero`). A
 //! categorical node goes left if the code of `x` is in its set, and right for a missing value.
 
@@ -295,7 +297,7 @@ impl Tree {
         Ok(Part::Branch {
             feature,
             comparison: Comparison::LessOrEqual,
-            threshold: floor(threshold),
+            threshold: nearest(threshold),
             missing,
             yes: Key::Node(lower),
             no: Key::Node(upper),
@@ -305,7 +307,7 @@ impl Tree {
     /// A question of a node whose zeros are missing: the line of numbers is cut at the threshold and
     /// at both ends of the zeros, and each piece leads to the lower or to the upper child.
     fn question(&self, node: usize, place: usize) -> Part<Key> {
-        let (decision, threshold) = (self.decisions[node], floor(self.thresholds[node]));
+        let (decision, threshold) = (self.decisions[node], nearest(self.thresholds[node]));
         let to_lower = |x: f32| {
             if x.abs() <= ZERO { is_default_left(decision) } else { x <= threshold }
         };
@@ -370,10 +372,11 @@ fn is_default_left(decision: u8) -> bool {
     decision & 2 != 0
 }
 
-/// The largest `f32` that is at most this number.
-fn floor(number: f64) -> f32 {
+/// The `f32` next to this number, the lower one of two equally near.
+fn nearest(number: f64) -> f32 {
     let near = number as f32;
-    if f64::from(near) > number { near.next_down() } else { near }
+    let (own, lower) = (f64::from(near), f64::from(near.next_down()));
+    if own > number && own - number == number - lower { near.next_down() } else { near }
 }
 
 /// The lines after the last tree.

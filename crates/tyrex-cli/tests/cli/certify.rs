@@ -79,7 +79,9 @@ fn a_reference_shows_whether_the_retrained_models_are_like_the_model() {
     let loans = place.read("loans.csv");
     let rows: Vec<&str> = loans.lines().collect();
     place.write("few.csv", &(rows[..rows.len() - 20].join("\n") + "\n"));
-    let other = run(&["--reference", "few.csv", "--models", "12"]);
+    let other = ["--reference", "few.csv", "--models", "12", "--json"];
+    let other = place.run(&[&CERTIFY[..], &other].concat());
+    let other: serde_json::Value = serde_json::from_str(&other.stdout).unwrap();
     assert_eq!(exchangeable(&other)["likeness"]["recipe"], "other-rows");
     let refused = place.run(&[&CERTIFY[..], &["--models", "12"]].concat());
     assert_eq!(refused.code, 2, "{}", refused.stderr);

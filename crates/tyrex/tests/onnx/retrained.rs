@@ -152,15 +152,20 @@ fn given_networks_make_and_certify_promises() {
 /// A model has another fingerprint on another scale, so the file of advice names the scale of its
 /// search: without the reference, numbers would keep the scale of the model file.
 fn models_that_searched_are_known_on_the_scale_of_the_search() {
-    let answered = answer(&explainer("pipelines"), "pipelines", &certified()).unwrap();
+    let schema = SCHEMA.replace("INPUT", "raw").replace("\"none\"", "\"min-max\"");
+    let schema = Schema::from_toml(&schema).unwrap();
+    let model = || {
+        let path = FOLDER.join("pipelines.onnx");
+        import(&path, &schema, &ImportOptions::default()).unwrap()
+    };
+    let rows = |file: &str| Table::read(&FOLDER.join(file)).unwrap();
+    let data = Reference::read(&schema, rows("train.csv")).unwrap();
+    let explainer = Explainer::with_model(data, model()).unwrap();
+    let answered = answer(&explainer, "pipelines", &certified()).unwrap();
     let searched = answered.adviser.explainer().searched();
     assert!(searched.scale().is_some());
-    let schema = schema("pipelines");
-    let options = ImportOptions::default();
-    let model = import(&FOLDER.join("pipelines.onnx"), &schema, &options).unwrap();
-    let alone = Explainer::with_model(Reference::none(&schema).unwrap(), model).unwrap();
-    let rows = Table::read(&FOLDER.join("promised.csv")).unwrap();
-    let advice = AdviceRows::read(&schema, &rows).unwrap();
+    let alone = Explainer::with_model(Reference::none(&schema).unwrap(), model()).unwrap();
+    let advice = AdviceRows::read(&schema, &rows("promised.csv")).unwrap();
     let advice = AdviceRows { searched: Some(searched.clone()), ..advice };
     let left_out = |explainer: &Explainer| {
         let given = advice.certifying(read(explainer, "pipelines").unwrap()).unwrap();

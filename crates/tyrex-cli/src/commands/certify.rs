@@ -79,7 +79,7 @@ fn certify(
             let (all, search) = if args.steered {
                 (all, None)
             } else {
-                let own = given.certifying(all)?;
+                let own = given.certifying(&explainer, all)?;
                 left_out = own.left_out;
                 (own.ensemble, own.record)
             };

@@ -80,8 +80,12 @@ impl AdviceRows {
     /// The models of an ensemble that may certify this advice: those that took no part in its
     /// search, as far as that is recorded. It is an error if none is left, or if the user chose
     /// these models to certify.
-    pub fn certifying(&self, ensemble: Ensemble) -> Result<Unsearched> {
-        SearchedModels::without(self.searched.as_ref(), ensemble)
+    ///
+    /// Models on another scale of numbers than those of the search cannot be compared with them;
+    /// [`Explainer::on_scale`] gives the explainer that reads the ensemble on the same scale.
+    pub fn certifying(&self, explainer: &Explainer, ensemble: Ensemble) -> Result<Unsearched> {
+        let searched = self.searched.as_ref().filter(|own| own.scale() == explainer.scale());
+        SearchedModels::without(searched, ensemble)
     }
 }
 

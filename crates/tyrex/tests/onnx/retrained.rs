@@ -9,7 +9,7 @@ use std::sync::LazyLock;
 use rand::RngExt as _;
 use tyrex::Seed;
 use tyrex::calibrate::Goal;
-use tyrex::certificate::{About, Verdict, WrittenCertificate};
+use tyrex::certificate::{About, SearchRecord, Verdict, WrittenCertificate};
 use tyrex::change::Origin;
 use tyrex::data::{Schema, Table};
 use tyrex::explain::{
@@ -168,11 +168,13 @@ fn models_that_searched_are_known_on_the_scale_of_the_search() {
     let advice = AdviceRows::read(&schema, &rows("promised.csv")).unwrap();
     let advice = AdviceRows { searched: Some(searched.clone()), ..advice };
     let left_out = |explainer: &Explainer| {
-        let given = advice.certifying(read(explainer, "pipelines").unwrap()).unwrap();
-        (given.left_out, given.ensemble.members().len())
+        let ensemble = read(explainer, "pipelines").unwrap();
+        let given = advice.certifying(explainer, ensemble).unwrap();
+        (given.left_out, given.record)
     };
-    assert_eq!(left_out(&alone.on_scale(searched.scale()).unwrap()), (14, 61));
-    assert_eq!(left_out(&alone), (0, 75));
+    let others = Some(SearchRecord::Others { models: 14 });
+    assert_eq!(left_out(&alone.on_scale(searched.scale()).unwrap()), (14, others));
+    assert_eq!(left_out(&alone), (0, Some(SearchRecord::NotRecorded)));
 }
 
 /// The files of `networks` with names that choose their sets.

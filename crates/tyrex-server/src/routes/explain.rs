@@ -152,7 +152,7 @@ pub(crate) async fn explain(
     };
     if question.wait == Some(false) || rows.len() > limits.rows_at_once {
         let job =
-            state.engine.submit(&served, Work::Explain(work), rows.len(), caller.owner()).await?;
+            state.engine.submit(&served, Work::Explain(Box::new(work)), rows.len(), caller.owner()).await?;
         return Ok(accepted(job));
     }
     let wants = (applicants, wants_arrow);

@@ -130,7 +130,7 @@ pub(crate) struct Job {
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub(crate) enum Work {
     /// Advice for many rows.
-    Explain(ExplainWork),
+    Explain(Box<ExplainWork>),
     /// A threshold for a required validity.
     Calibrate(CalibrateWork),
     /// The ledger's promises under other models.

@@ -151,8 +151,10 @@ pub(crate) async fn explain(
         recording,
     };
     if question.wait == Some(false) || rows.len() > limits.rows_at_once {
-        let job =
-            state.engine.submit(&served, Work::Explain(Box::new(work)), rows.len(), caller.owner()).await?;
+        let job = state
+            .engine
+            .submit(&served, Work::Explain(Box::new(work)), rows.len(), caller.owner())
+            .await?;
         return Ok(accepted(job));
     }
     let wants = (applicants, wants_arrow);

@@ -528,11 +528,6 @@ NATIVE: dict[str, Callable[[], tuple[Any, Any, dict[str, Any]]]] = {
         categories(),
         {"favourable": "good"},
     ),
-    "lightgbm categories by number": lambda: (
-        light(min_data_per_group=1).fit(X.round(), TWO, categorical_feature=[0]),
-        X.round(),
-        {},
-    ),
     "lightgbm forest": lambda: (
         light(boosting_type="rf", bagging_freq=1, bagging_fraction=0.5).fit(X, TWO),
         X,

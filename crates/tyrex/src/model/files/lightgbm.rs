@@ -372,9 +372,9 @@ fn is_default_left(decision: u8) -> bool {
     decision & 2 != 0
 }
 
-/// The `f32` next to this number, the lower one of two equally near.
+/// The finite `f32` next to this number, the lower one of two equally near.
 fn nearest(number: f64) -> f32 {
-    let near = number as f32;
+    let near = (number as f32).clamp(f32::MIN, f32::MAX);
     let (own, lower) = (f64::from(near), f64::from(near.next_down()));
     if own > number && own - number == number - lower { near.next_down() } else { near }
 }

@@ -188,12 +188,12 @@ pandas_categorical:[[\"x\", \"y\", \"z\"]]
 ";
 
 #[test]
-fn lightgbm_compares_as_in_64_bits() {
+fn lightgbm_compares_numbers_as_rows_have_them() {
     let model = read(LIGHTGBM.as_bytes()).unwrap();
     let categories = ["x", "y", "z"].map(|text| Category::Text(text.into())).to_vec();
     assert_eq!(model.preprocessing[1], Block::Code { column: 1, categories });
-    // The `f32` nearest to 0.1 is larger than 0.1.
-    let near = 0.1_f32;
+    // A row's 0.1 is at the threshold, and becomes the `f32` next to it, which is larger.
+    let near = 0.1_f32.next_up();
     let rows: [&[f32]; 6] = [
         &[near.next_down(), 0.0],
         &[near, 0.0],

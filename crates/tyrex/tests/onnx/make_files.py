@@ -257,9 +257,10 @@ def lightgbm_models(cases):
     expected = 1.0 / (1.0 + np.exp(-booster.predict(rows)))
     save("lightgbm-own-objective", booster, rows, expected, logits=True)
     # Numbers whose neighbours in 32 bits are on the other side of a threshold.
-    grid = (np.arange(4000) * 0.1 % 7.3).reshape(-1, 1) + np.zeros((1, 3))
+    # Decimals, which LightGBM's thresholds lie right above.
+    grid = (np.arange(4000) % 73 / 10).reshape(-1, 1) + np.zeros((1, 3))
     model = classifier().fit(grid, np.sin(3 * grid[:, 0]) > 0)
-    steps = (np.arange(ROWS) * 0.1 % 7.3).reshape(-1, 1) + np.zeros((1, 3))
+    steps = (np.arange(ROWS) % 73 / 10).reshape(-1, 1) + np.zeros((1, 3))
     save("lightgbm-thresholds", model, steps, model.predict_proba(steps)[:, 1])
     model = classifier(min_child_samples=10_000).fit(train, two)
     save("lightgbm-no-splits", model, rows, model.predict_proba(rows)[:, 1])
